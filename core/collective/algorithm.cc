@@ -1,0 +1,44 @@
+#include "core/collective/algorithm.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/collective/double_binary_tree.h"
+#include "core/collective/halving_doubling.h"
+#include "core/collective/ring.h"
+#include "core/collective/to_one.h"
+
+namespace syncline {
+
+std::span<const Algorithm> algorithms() {
+  static const std::array kRows = {
+      ring_algorithm(),
+      to_one_algorithm(),
+      double_binary_tree_algorithm(),
+      halving_doubling_algorithm(),
+  };
+  return kRows;
+}
+
+const Algorithm* find_algorithm(std::string_view name) {
+  const auto rows = algorithms();
+  const auto row = std::ranges::find(rows, name, &Algorithm::name);
+  return row == rows.end() ? nullptr : &*row;
+}
+
+std::string algorithm_names() {
+  std::string names;
+  for (const Algorithm& row : algorithms()) {
+    if (!names.empty()) names += ", ";
+    names += row.name;
+  }
+  return names;
+}
+
+std::int64_t pipeline_chunks(std::int64_t elements) {
+  const std::int64_t full = elements / kChunkElements;
+  const std::int64_t begun = elements % kChunkElements == 0 ? full : full + 1;
+  return std::clamp<std::int64_t>(begun, 1, kMaxChunks);
+}
+
+}  // namespace syncline

@@ -1,0 +1,220 @@
+#include "core/collective/double_binary_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <tuple>
+
+namespace syncline {
+namespace {
+
+// An in-order binary tree over the places 1 to `size`: the lowest set bit of a place is its
+// height, so odd places are leaves, even places have children, and the root is the largest power
+// of two. A parent that would lie outside is passed over for the next one above it.
+int height_of(int place) { return std::countr_zero(static_cast<unsigned>(place)); }
+
+int tree_height(int size) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(size))) - 1;
+}
+
+int parent_of(int place, int size) {  // 0 above the root
+  const int bit = 1 << height_of(place);
+  const int parent = (place ^ bit) | (bit << 1);
+  return parent <= size ? parent : place ^ bit;
+}
+
+int depth_of(int place, int size) {
+  int depth = 0;
+  while ((place = parent_of(place, size)) != 0) ++depth;
+  return depth;
+}
+
+// Who sits at a place, counted from 0: in tree 0 in order; in tree 1 mirrored if `size` is even,
+// else shifted by one. Either way whoever has children in one tree has an odd place in the other.
+int sitter(int tree, int place, int size) {
+  if (tree == 0) return place - 1;
+  return size % 2 == 0 ? size - place : place % size;
+}
+
+// An edge of one tree, on the way up (adding) or down (overwriting). It carries chunk r - start of
+// its tree's half of the payload in round r.
+struct TreeEdge {
+  int tree = 0;
+  int from = 0;
+  int to = 0;
+  bool add = false;
+  int start = 0;
+};
+
+// All edges of both trees, and for how many rounds later than the first the last of them start.
+//
+// In an all-reduce both trees stand over all members. A chunk climbs one level a round: the edge
+// above a place of height h starts in round h, after all edges below that place. The root has the
+// sum of the first chunk after `levels` = floor(log2 N) rounds, and the edge below a place of
+// depth d then starts in round levels + d. With c chunks (of 1/(2c) of the payload in each tree)
+// that makes c + 2*levels - 1 rounds.
+//
+// In a reduce or a broadcast the trees stand over members 1 to N-1 and member 0 is above both
+// roots: levels = floor(log2(N-1)) + 1 of one way, c + levels - 1 rounds.
+struct TwoTrees {
+  std::vector<TreeEdge> edges;
+  int starts = 0;  // edges start in rounds 0 to starts-1, at least one in each
+};
+
+TwoTrees two_trees(CollectiveKind kind, int ranks) {
+  const bool headed = kind != CollectiveKind::kAllReduce;
+  const int base = headed ? 1 : 0;
+  const int size = ranks - base;
+  const int levels = tree_height(size) + base;
+  const bool climbs = kind != CollectiveKind::kBroadcast;
+  const bool descends = kind != CollectiveKind::kReduce;
+
+  TwoTrees trees;
+  trees.starts = (climbs ? levels : 0) + (descends ? levels : 0);
+  for (int tree = 0; tree < 2; ++tree) {
+    for (int place = 1; place <= size; ++place) {
+      const int above = parent_of(place, size);
+      if (above == 0 && !headed) continue;
+      const int child = base + sitter(tree, place, size);
+      const int parent = above == 0 ? 0 : base + sitter(tree, above, size);
+      const int parent_depth = depth_of(place, size) + base - 1;
+      if (climbs) trees.edges.push_back({tree, child, parent, true, height_of(place)});
+      if (descends) {
+        trees.edges.push_back({tree, parent, child, false, (climbs ? levels : 0) + parent_depth});
+      }
+    }
+  }
+  return trees;
+}
+
+bool fits(CollectiveKind kind, int ranks) {
+  if (ranks <= 1) return ranks == 1;
+  return kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllGather;
+}
+
+std::int64_t chunks(CollectiveKind, int ranks, std::int64_t elements) {
+  return ranks > 1 ? pipeline_chunks(elements) : 1;
+}
+
+Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
+  assert(fits(kind, ranks) && "double_binary_tree: rounds asked for what does not fit");
+  if (ranks == 1) return {};
+
+  const TwoTrees trees = two_trees(kind, ranks);
+  const std::int64_t count = chunks(kind, ranks, elements);
+  Schedule rounds;
+  for (std::int64_t r = 0; r < count + trees.starts - 1; ++r) {
+    Round& round = rounds.emplace_back();
+    for (const TreeEdge& edge : trees.edges) {
+      const std::int64_t chunk = r - edge.start;
+      if (chunk < 0 || chunk >= count) continue;
+      const Range half = part_of(elements, 2, edge.tree);
+      const Range part = part_of(half.size(), count, chunk);
+      if (part.size() == 0) continue;
+      const Range range = {half.begin + part.begin, half.begin + part.end};
+      round.push_back({edge.from, edge.to, range, edge.add});
+    }
+  }
+  return rounds;
+}
+
+// The edges that start in rounds `first` to `last`, each with `fraction`. Two members may be
+// joined in both trees; what goes the same way between them becomes one edge.
+std::vector<Edge> busy_edges(const TwoTrees& trees, std::int64_t first, std::int64_t last,
+                             double fraction) {
+  std::vector<Edge> edges;
+  for (const TreeEdge& edge : trees.edges) {
+    if (first <= edge.start && edge.start <= last) edges.push_back({edge.from, edge.to, fraction});
+  }
+  std::ranges::sort(edges, {}, [](const Edge& e) { return std::tuple(e.from, e.to); });
+
+  std::vector<Edge> merged;
+  for (const Edge& edge : edges) {
+    if (!merged.empty() && merged.back().from == edge.from && merged.back().to == edge.to) {
+      merged.back().fraction += edge.fraction;
+    } else {
+      merged.push_back(edge);
+    }
+  }
+  return merged;
+}
+
+// Fill, steady state and drain: in round r the edges are busy that started in the last `count`
+// rounds; rounds in a row with the same busy edges are one stage.
+Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
+  assert(fits(kind, ranks) && "double_binary_tree: stages asked for what does not fit");
+  if (ranks == 1) return {};
+
+  const TwoTrees trees = two_trees(kind, ranks);
+  const std::int64_t count = chunks(kind, ranks, elements);
+  const double fraction = 0.5 / static_cast<double>(count);
+  const std::int64_t last_start = trees.starts - 1;
+  Stages stages;
+  for (std::int64_t r = 0; r < count + last_start; ++r) {
+    const bool as_before = r > last_start && r < count;
+    if (as_before) {
+      ++stages.back().repeat;
+    } else {
+      const std::int64_t first = std::max<std::int64_t>(0, r - count + 1);
+      stages.push_back({busy_edges(trees, first, std::min(r, last_start), fraction), 1});
+    }
+  }
+  return stages;
+}
+
+// In half chunks (1/(2c) of the payload), a rank with two children that is busy on the way up
+// receives 2 and sends 2 (to its parent, and as a leaf of the other tree), and the same on the way
+// down: while only one way runs, a round costs 2. So a reduce or a broadcast costs 2 in each of
+// its rounds, volume (c + levels - 1) / c.
+//
+// An all-reduce has 2*levels rounds in which one way runs, and c-1 in which both do. Those cost 4
+// in the steady state, volume 2 for large c, but 3 where the first or last chunks leave no rank
+// busy on both sides both ways: 2 of the rounds if the chunks are at least 2*levels - 1, so that
+// all edges are busy at once, and more with fewer. (Of two chunks the last still climbs as the
+// first descends, one round of 2: counted as if it were two of 3.) A single chunk costs 1
+// instead of 2 where the root has no two children alike: going up if they differ in height
+// (N < 3/4 of the full tree), and both ways if it has but one (N a power of two).
+//
+// Two ranks have no rank that is busy both ways, three have none between root and leaf; both are
+// told apart. All-reduces of one chunk and of at least max(3, 2*levels - 1) are exact. In between,
+// how many rounds cost 3 depends on how full the tree is, and the formula is at most 1 half chunk
+// too high or max(1, levels/2) too low; reduce and broadcast are at most 1 too high, where the
+// last round meets no rank with two busy edges.
+double all_reduce_half_chunks(int ranks, double count) {
+  if (ranks == 2) return 2 * count;
+  if (ranks == 3) return 3 * count + 1;
+
+  const int levels = tree_height(ranks);
+  if (count == 1) {
+    const bool alike = ranks >= 3 << (levels - 1);
+    const bool lone = ranks == 1 << levels;
+    return 4.0 * levels - (lone ? 2 : alike ? 0 : 1);
+  }
+  const double threes = std::max(2.0, std::min(count - 1, 2 * levels + 1 - count));
+  return 4 * levels + 4 * (count - 1) - threes;
+}
+
+Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
+  if (ranks == 1) return {};
+  const auto count = static_cast<double>(chunks(kind, ranks, elements));
+  if (kind == CollectiveKind::kAllReduce) {
+    const double steps = count + 2 * tree_height(ranks) - 1;
+    return {steps, all_reduce_half_chunks(ranks, count) / (2 * count)};
+  }
+  const double steps = count + tree_height(ranks - 1);  // levels is one more
+  return {steps, steps / count};
+}
+
+}  // namespace
+
+Algorithm double_binary_tree_algorithm() {
+  return {"double_binary_tree",
+          "two pipelined trees, half of the payload each: log N steps",
+          fits,
+          rounds,
+          stages,
+          cost,
+          chunks};
+}
+
+}  // namespace syncline

@@ -1,0 +1,29 @@
+// Which ranks take part in a collective. A plan is SPMD: one operation stands for the same
+// collective in every group of a regular partition, e.g. "reduce inside each node".
+#pragma once
+
+namespace syncline {
+
+// `count` groups of `size` members; member m of group g is world rank
+// base + g * group_step + m * member_step. Member 0 is the root where one is needed.
+struct Groups {
+  int base = 0;
+  int count = 1;
+  int group_step = 0;
+  int size = 1;
+  int member_step = 1;
+
+  int rank(int group, int member) const { return base + group * group_step + member * member_step; }
+  bool operator==(const Groups&) const = default;
+};
+
+// All ranks in one group.
+inline Groups world_group(int ranks) { return {0, 1, 0, ranks, 1}; }
+// Consecutive blocks: {0..size-1}, {size..2size-1}, ... `size` must divide `ranks`.
+inline Groups block_groups(int ranks, int size) { return {0, ranks / size, size, size, 1}; }
+// One group: the first rank of every block.
+inline Groups leader_group(int ranks, int size) { return {0, 1, 0, ranks / size, size}; }
+// `size` groups: ranks with the same place in their block.
+inline Groups shard_groups(int ranks, int size) { return {0, size, 1, ranks / size, size}; }
+
+}  // namespace syncline

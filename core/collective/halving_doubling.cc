@@ -1,0 +1,157 @@
+#include "core/collective/halving_doubling.h"
+
+#include <bit>
+#include <cassert>
+
+namespace syncline {
+namespace {
+
+// Only a power of two of members can halve and double. The others, `extra` of them, fold away:
+// members 0 to 2*extra-1 form pairs whose odd member gives everything to the even one before the
+// start and gets the result after the end: 2 more steps, each with the whole payload.
+// `core` members take part; core member v is group member `member(v)`.
+struct Fold {
+  int core = 1;
+  int extra = 0;
+  int member(int v) const { return v < extra ? 2 * v : v + extra; }
+};
+
+Fold fold_of(int ranks) {
+  const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+  return {core, ranks - core};
+}
+
+int log2_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
+
+// The halving: core member v begins with the whole payload as its range. In step s = 0, 1, ... it
+// gives half of its range to the partner v ^ distance, which adds it, and goes on with the other
+// half: 2^-(s+1) of the payload each way, (core-1)/core after the log2(core) steps, and every
+// member then owns the sum of one shard. The doubling undoes the steps in the opposite order:
+// partners send each other all they have, which overwrites. So an all-reduce takes 2 log2(core)
+// steps and 2 (core-1)/core of the payload.
+//
+// In an all-reduce the distance doubles while the vector halves (1, 2, 4, ...), so that the large
+// messages go to near members. A reduce-scatter must leave shard m at member m; it takes the
+// distances the other way round (core/2, ..., 2, 1), so that the bits of m, from the highest,
+// choose the halves.
+struct Halving {
+  Fold fold;
+  bool near_first = true;
+
+  int steps() const { return log2_of(fold.core); }
+  int distance(int step) const { return 1 << (near_first ? step : steps() - 1 - step); }
+
+  // What v has left after `done` steps. The halves are cut at the borders of the shards (not at
+  // midpoints, which drift from them when 2^steps does not divide the payload).
+  Range range(int v, int done, std::int64_t elements) const {
+    std::int64_t index = 0;
+    for (int step = 0; step < done; ++step) {
+      index = 2 * index + ((v & distance(step)) != 0 ? 1 : 0);
+    }
+    return part_of(elements, std::int64_t{1} << done, index);
+  }
+};
+
+Round exchange(const Halving& halving, int step, std::int64_t elements, bool add) {
+  Round round;
+  for (int v = 0; v < halving.fold.core; ++v) {
+    const int partner = v ^ halving.distance(step);
+    const int keeper = add ? partner : v;  // halving sends the partner's half, doubling the own
+    const Range range = halving.range(keeper, step + 1, elements);
+    if (range.size() == 0) continue;
+    round.push_back({halving.fold.member(v), halving.fold.member(partner), range, add});
+  }
+  return round;
+}
+
+bool fits(CollectiveKind kind, int ranks) {
+  if (ranks <= 1) return ranks == 1;
+  if (kind == CollectiveKind::kAllReduce) return true;
+  return (kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather) &&
+         std::has_single_bit(static_cast<unsigned>(ranks));
+}
+
+bool halves(CollectiveKind kind) { return kind != CollectiveKind::kAllGather; }
+bool doubles(CollectiveKind kind) { return kind != CollectiveKind::kReduceScatter; }
+
+std::int64_t chunks(CollectiveKind, int, std::int64_t) { return 1; }
+
+Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
+  assert(fits(kind, ranks) && "halving_doubling: rounds asked for what does not fit");
+  if (ranks == 1) return {};
+
+  const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
+  Round fold_in;
+  Round fold_out;
+  for (int pair = 0; pair < halving.fold.extra && elements > 0; ++pair) {
+    fold_in.push_back({2 * pair + 1, 2 * pair, {0, elements}, true});
+    fold_out.push_back({2 * pair, 2 * pair + 1, {0, elements}, false});
+  }
+
+  Schedule rounds;
+  if (halving.fold.extra > 0) rounds.push_back(fold_in);
+  for (int step = 0; halves(kind) && step < halving.steps(); ++step) {
+    rounds.push_back(exchange(halving, step, elements, true));
+  }
+  for (int step = halving.steps() - 1; doubles(kind) && step >= 0; --step) {
+    rounds.push_back(exchange(halving, step, elements, false));
+  }
+  if (halving.fold.extra > 0) rounds.push_back(fold_out);
+  return rounds;
+}
+
+Stage exchange_stage(const Halving& halving, int step) {
+  Stage stage;
+  const double fraction = 1.0 / static_cast<double>(std::int64_t{2} << step);
+  for (int v = 0; v < halving.fold.core; ++v) {
+    const int partner = v ^ halving.distance(step);
+    stage.edges.push_back({halving.fold.member(v), halving.fold.member(partner), fraction});
+  }
+  return stage;
+}
+
+Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
+  assert(fits(kind, ranks) && "halving_doubling: stages asked for what does not fit");
+  if (ranks == 1) return {};
+
+  const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
+  Stage fold_in;
+  Stage fold_out;
+  for (int pair = 0; pair < halving.fold.extra; ++pair) {
+    fold_in.edges.push_back({2 * pair + 1, 2 * pair, 1.0});
+    fold_out.edges.push_back({2 * pair, 2 * pair + 1, 1.0});
+  }
+
+  Stages stages;
+  if (halving.fold.extra > 0) stages.push_back(fold_in);
+  for (int step = 0; halves(kind) && step < halving.steps(); ++step) {
+    stages.push_back(exchange_stage(halving, step));
+  }
+  for (int step = halving.steps() - 1; doubles(kind) && step >= 0; --step) {
+    stages.push_back(exchange_stage(halving, step));
+  }
+  if (halving.fold.extra > 0) stages.push_back(fold_out);
+  return stages;
+}
+
+Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
+  if (ranks == 1) return {};
+  const Fold fold = fold_of(ranks);
+  const double phases = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const double folding = fold.extra > 0 ? 2 : 0;
+  return {phases * log2_of(fold.core) + folding, phases * (fold.core - 1) / fold.core + folding};
+}
+
+}  // namespace
+
+Algorithm halving_doubling_algorithm() {
+  return {"halving_doubling",
+          "partners swap halves, then double: fewest bytes, 2 log2 N steps",
+          fits,
+          rounds,
+          stages,
+          cost,
+          chunks};
+}
+
+}  // namespace syncline

@@ -1,0 +1,128 @@
+#include "core/collective/price.h"
+
+#include <algorithm>
+
+namespace syncline {
+
+struct PriceBook::Entry {
+  CollectiveKind kind;
+  const Algorithm* algorithm;
+  Groups groups;
+  std::int64_t chunks;
+  CollectivePrice price;
+
+  bool operator==(const Collective& other) const {
+    return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
+  }
+};
+
+namespace {
+
+int resource_of(const Link& link) { return 2 * link.tier + (link.backbone ? 1 : 0); }
+
+// One round's demand on each link, and the flows' own caps.
+class Load {
+ public:
+  explicit Load(const Network& network)
+      : network_(network), share_(static_cast<std::size_t>(network.link_count()), 0.0) {}
+
+  void add(int from, int to, double fraction) {
+    route_.clear();
+    network_.route(from, to, route_);
+    latency_ = std::max(latency_, network_.latency(network_.crossing(from, to)));
+    for (const int id : route_) {
+      const Link& link = network_.link(id);
+      if (link.per_flow) {
+        slowest_flow_ = std::max(slowest_flow_, fraction / link.capacity);
+        continue;
+      }
+      double& share = share_[static_cast<std::size_t>(id)];
+      if (share == 0) touched_.push_back(id);
+      share += fraction;
+    }
+  }
+
+  // Adds `repeat` such rounds to the stage and begins anew.
+  void settle(StagePrice& stage, double repeat) {
+    double slowest = slowest_flow_;
+    for (const int id : touched_) {
+      const Link& link = network_.link(id);
+      double& share = share_[static_cast<std::size_t>(id)];
+      const double seconds = share / link.capacity;
+      slowest = std::max(slowest, seconds);
+      double& usage = stage.usage[static_cast<std::size_t>(resource_of(link))];
+      usage = std::max(usage, seconds * repeat);
+      share = 0;
+    }
+    stage.latency = latency_ * repeat;
+    stage.seconds_per_byte = slowest * repeat;
+    touched_.clear();
+    latency_ = 0;
+    slowest_flow_ = 0;
+  }
+
+ private:
+  const Network& network_;
+  std::vector<double> share_;
+  std::vector<int> touched_;
+  std::vector<int> route_;
+  Seconds latency_ = 0;
+  double slowest_flow_ = 0;
+};
+
+CollectivePrice work_out(const Network& network, const Collective& collective, int ranks) {
+  CollectivePrice price;
+  price.sent.assign(static_cast<std::size_t>(ranks), 0.0);
+  Load load(network);
+  const Groups& groups = collective.groups;
+  const auto stages =
+      collective.algorithm->stages(collective.kind, groups.size, collective.elements);
+  for (const auto& stage : stages) {
+    const auto repeat = static_cast<double>(stage.repeat);
+    for (int g = 0; g < groups.count; ++g) {
+      for (const auto& edge : stage.edges) {
+        const int from = groups.rank(g, edge.from);
+        load.add(from, groups.rank(g, edge.to), edge.fraction);
+        price.sent[static_cast<std::size_t>(from)] += edge.fraction * repeat;
+      }
+    }
+    StagePrice& priced = price.stages.emplace_back();
+    load.settle(priced, repeat);
+    price.latency += priced.latency;
+    price.seconds_per_byte += priced.seconds_per_byte;
+    for (std::size_t r = 0; r < price.usage.size(); ++r) price.usage[r] += priced.usage[r];
+  }
+  return price;
+}
+
+}  // namespace
+
+PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), network_(cluster) {}
+PriceBook::~PriceBook() = default;
+
+const CollectivePrice& PriceBook::price(const Collective& collective) {
+  const std::int64_t chunks = collective.algorithm->chunks(collective.kind, collective.groups.size,
+                                                           collective.elements);
+  // Plans use a handful of different collectives, mostly the same one again.
+  if (last_ != nullptr && *last_ == collective && last_->chunks == chunks) return last_->price;
+  const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return *entry == collective && entry->chunks == chunks;
+  });
+  if (known != entries_.end()) {
+    last_ = known->get();
+    return last_->price;
+  }
+  entries_.push_back(std::make_unique<Entry>(
+      Entry{collective.kind, collective.algorithm, collective.groups, chunks,
+            work_out(network_, collective, cluster_.ranks())}));
+  last_ = entries_.back().get();
+  return last_->price;
+}
+
+Seconds PriceBook::time(const Collective& collective) {
+  const CollectivePrice& known = price(collective);
+  return cluster_.collective_overhead + known.latency +
+         known.seconds_per_byte * static_cast<double>(collective.bytes());
+}
+
+}  // namespace syncline

@@ -1,0 +1,143 @@
+#include "core/collective/ring.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace syncline {
+namespace {
+
+// While a chain fills and drains, no two of its rounds load the same links, so its stages cannot
+// be folded: they list min(chunks, N-1) edges for each of some N rounds, N^2 until kMaxChunks
+// caps it. A chain so long is all start-up time anyway; the trees are for that.
+constexpr int kMaxChainRanks = 1024;
+
+bool is_chain(CollectiveKind kind) {
+  return kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast;
+}
+
+bool fits(CollectiveKind kind, int ranks) {
+  return ranks >= 1 && (!is_chain(kind) || ranks <= kMaxChainRanks);
+}
+
+std::int64_t chunks(CollectiveKind kind, int ranks, std::int64_t elements) {
+  return is_chain(kind) && ranks > 1 ? pipeline_chunks(elements) : 1;
+}
+
+// One lap: the payload is cut into N shards, and in each of N-1 rounds every member passes the
+// shard that it got in the round before to the next member: (N-1)/N of the payload through every
+// port. What is sent first makes it one half or the other of an all-reduce:
+//   lead 1, adding       member i begins with shard i-1, so the sum of shard m ends its way,
+//                        after all the others have added to it, at member m: a reduce-scatter;
+//   lead 0, overwriting  member i begins with its own shard i: an all-gather.
+void append_lap(Schedule& rounds, int ranks, std::int64_t elements, int lead, bool add) {
+  for (int step = 0; step < ranks - 1; ++step) {
+    Round& round = rounds.emplace_back();
+    for (int from = 0; from < ranks; ++from) {
+      const int shard = (from - lead - step + ranks) % ranks;
+      const Range range = part_of(elements, ranks, shard);
+      if (range.size() > 0) round.push_back({from, (from + 1) % ranks, range, add});
+    }
+  }
+}
+
+// The chain: the ring left open, with the payload in `chunks` chunks that follow each other.
+// Depth d is the d-th edge on a chunk's way: 0->1->...->N-1 in a broadcast, N-1->...->0 in a
+// reduce. It carries chunk r-d in round r, so the last chunk is through after chunks + N-2 rounds
+// of 1/chunks of the payload each, and in round r the edges of depths `first` to `last` are busy.
+struct Busy {
+  int first = 0;
+  int last = 0;
+  bool operator==(const Busy&) const = default;
+};
+
+Busy busy_depths(int ranks, std::int64_t chunks, std::int64_t round) {
+  return {static_cast<int>(std::max<std::int64_t>(0, round - chunks + 1)),
+          static_cast<int>(std::min<std::int64_t>(round, ranks - 2))};
+}
+
+Transfer chain_hop(CollectiveKind kind, int ranks, int depth) {
+  if (kind == CollectiveKind::kBroadcast) return {depth, depth + 1, {}, false};
+  return {ranks - 1 - depth, ranks - 2 - depth, {}, true};
+}
+
+Schedule chain_rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
+  const std::int64_t count = chunks(kind, ranks, elements);
+  Schedule rounds;
+  for (std::int64_t r = 0; r < count + ranks - 2; ++r) {
+    Round& round = rounds.emplace_back();
+    const Busy busy = busy_depths(ranks, count, r);
+    for (int depth = busy.first; depth <= busy.last; ++depth) {
+      Transfer hop = chain_hop(kind, ranks, depth);
+      hop.elements = part_of(elements, count, r - depth);
+      if (hop.elements.size() > 0) round.push_back(hop);
+    }
+  }
+  return rounds;
+}
+
+// Fill, steady state and drain: rounds in a row that keep the same depths busy are one stage.
+Stages chain_stages(CollectiveKind kind, int ranks, std::int64_t elements) {
+  const std::int64_t count = chunks(kind, ranks, elements);
+  Stages stages;
+  for (std::int64_t r = 0; r < count + ranks - 2; ++r) {
+    const Busy busy = busy_depths(ranks, count, r);
+    if (r > 0 && busy == busy_depths(ranks, count, r - 1)) {
+      ++stages.back().repeat;
+      continue;
+    }
+    Stage& stage = stages.emplace_back();
+    for (int depth = busy.first; depth <= busy.last; ++depth) {
+      const Transfer hop = chain_hop(kind, ranks, depth);
+      stage.edges.push_back({hop.from, hop.to, 1.0 / static_cast<double>(count)});
+    }
+  }
+  return stages;
+}
+
+int laps(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
+
+Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
+  assert(fits(kind, ranks) && "ring: rounds asked for a collective that does not fit");
+  if (ranks == 1) return {};
+  if (is_chain(kind)) return chain_rounds(kind, ranks, elements);
+
+  Schedule rounds;
+  if (kind != CollectiveKind::kAllGather) append_lap(rounds, ranks, elements, 1, true);
+  if (kind != CollectiveKind::kReduceScatter) append_lap(rounds, ranks, elements, 0, false);
+  return rounds;
+}
+
+Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
+  assert(fits(kind, ranks) && "ring: stages asked for a collective that does not fit");
+  if (ranks == 1) return {};
+  if (is_chain(kind)) return chain_stages(kind, ranks, elements);
+
+  Stage lap;
+  lap.repeat = laps(kind) * (ranks - 1);
+  for (int from = 0; from < ranks; ++from) {
+    lap.edges.push_back({from, (from + 1) % ranks, 1.0 / ranks});
+  }
+  return {lap};
+}
+
+Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
+  if (ranks == 1) return {};
+  if (is_chain(kind)) {
+    const auto count = static_cast<double>(chunks(kind, ranks, elements));
+    const double steps = count + ranks - 2;
+    return {steps, steps / count};
+  }
+  const double steps = laps(kind) * (ranks - 1.0);
+  return {steps, steps / ranks};
+}
+
+}  // namespace
+
+Algorithm ring_algorithm() {
+  return {"ring", "each member passes shards to the next: fewest bytes, 2(N-1) steps",
+          fits,   rounds,
+          stages, cost,
+          chunks};
+}
+
+}  // namespace syncline

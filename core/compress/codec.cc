@@ -1,0 +1,30 @@
+#include "core/compress/codec.h"
+
+#include <array>
+
+#include "core/compress/dgc.h"
+#include "core/compress/fp16.h"
+
+namespace syncline {
+
+std::span<const Codec> codecs() {
+  static const std::array table{dgc_codec(), fp16_codec()};
+  return table;
+}
+
+const Codec* find_codec(std::string_view name) {
+  for (const auto& codec : codecs()) {
+    if (codec.name == name) return &codec;
+  }
+  return nullptr;
+}
+
+std::string codec_names() {
+  std::string names;
+  for (const auto& codec : codecs()) {
+    names += (names.empty() ? "" : ", ") + std::string(codec.name);
+  }
+  return names;
+}
+
+}  // namespace syncline

@@ -1,0 +1,45 @@
+// The table of gradient codecs: what a compressed gradient weighs on the wire and what encoding
+// costs. Each codec lives in a file of its own and is one row here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/scenario/workload.h"
+
+namespace syncline {
+
+// A gradient in its compressed form. A sparse codec fills `indices` and `values` alike; a dense one
+// leaves `indices` empty and keeps one value an element.
+struct Encoded {
+  std::vector<std::int32_t> indices;
+  std::vector<float> values;
+};
+
+struct Codec {
+  std::string_view name;
+  std::string_view summary;
+  // A sparse codec keeps `kept` elements a rank and is exchanged by all-gather; a dense one keeps
+  // all of them, smaller, and is summed by all-reduce.
+  bool sparse = false;
+  // Whether a tensor is compressed at all.
+  bool (*applies)(const Tensor&, std::int64_t min_elements);
+  // Bytes of one rank's encoding.
+  Bytes (*encoded_bytes)(std::int64_t elements, std::int64_t kept);
+  // Device memory traffic of encoding, and of adding `ranks` encodings into the gradient, in bytes.
+  double (*encode_traffic)(std::int64_t elements, std::int64_t kept, Bytes element_size);
+  double (*decode_traffic)(std::int64_t elements, std::int64_t kept, int ranks, Bytes element_size);
+  // Encodes `gradient`; what is not sent stays behind in it (zero where it was sent).
+  Encoded (*encode)(std::vector<float>& gradient, std::int64_t kept);
+  // Adds an encoding into `sum`.
+  void (*add)(const Encoded& encoded, std::vector<float>& sum);
+};
+
+std::span<const Codec> codecs();
+const Codec* find_codec(std::string_view name);  // or nullptr
+std::string codec_names();                       // comma separated
+
+}  // namespace syncline

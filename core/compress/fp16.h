@@ -1,0 +1,10 @@
+// Half-precision transport: wider gradients are rounded to fp16 for the wire and summed there.
+#pragma once
+
+#include "core/compress/codec.h"
+
+namespace syncline {
+
+Codec fp16_codec();
+
+}  // namespace syncline

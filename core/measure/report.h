@@ -1,0 +1,70 @@
+// The answer to a scenario: one row a strategy and sweep point, ready to be printed. Rooms above
+// fill it (core/measure/study) and print it (reports).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/measure/metrics.h"
+#include "core/plan/plan.h"
+#include "core/run/timeline.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+struct Row {
+  std::string strategy;
+  std::string executor;
+  SweepPoint sweep;
+  Metrics metrics;
+  double speedup = 1;  // over the baseline strategy at the same sweep point
+  std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
+  std::optional<Published> published;
+  // Of the published figure (step time, else throughput, else speedup): (predicted / published - 1)
+  // * 100.
+  std::optional<double> error_percent;
+  // The same error when this row was left out of the calibration.
+  std::optional<double> left_out_error_percent;
+};
+
+// A parameter that was fitted, for the record.
+struct Fitted {
+  std::string path;
+  double value = 0;
+};
+
+// One refit with something left out, and its prediction of that.
+struct Split {
+  std::string left_out;  // "cluster.inter.bandwidth_gbps = 100", or the strategy of the row
+  std::vector<Fitted> parameters;
+  std::vector<Row> rows;  // the rows that were left out
+};
+
+// One strategy's plan and timeline at the first sweep point, for the trace.
+struct Traced {
+  std::string strategy;
+  Plan plan;
+  Timeline timeline;
+};
+
+struct Report {
+  std::string scenario;
+  std::string about;
+  std::string workload;
+  std::string cluster;
+  std::string version;
+  std::string executor;
+  std::string baseline;
+  std::uint64_t seed = 1;
+  std::vector<std::string> sources;  // where workload, cluster and published figures come from
+  std::vector<Row> rows;
+  std::vector<Fitted> fitted;        // empty without calibration
+  std::vector<Split> splits;
+  Workload traced_workload;          // of `traced`
+  std::vector<Traced> traced;
+  bool complete = true;              // false: interrupted, the rows so far
+};
+
+}  // namespace syncline

@@ -1,0 +1,21 @@
+// Compression: which buckets are encoded at this point of the training, and how many elements of
+// each are kept.
+#pragma once
+
+#include "core/plan/plan.h"
+#include "core/plan/planner.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline {
+
+// The codec in force at this step, or nullptr while (or where) gradients travel as they are.
+const Codec* codec_at(const Compression& compression, std::int64_t step);
+
+// Whether a sparse codec takes this tensor out of fusion: each is selected and sent on its own.
+bool compressed_alone(const Codec* codec, const Compression& compression, const Tensor& tensor);
+
+// Marks the bucket with its codec and the elements it keeps.
+void compress(Bucket& bucket, const Codec* codec, const Compression& compression,
+              const Tensor& first_tensor, std::int64_t step);
+
+}  // namespace syncline

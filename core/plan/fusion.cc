@@ -1,0 +1,134 @@
+#include "core/plan/fusion.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+
+namespace syncline {
+namespace {
+
+using Parts = std::vector<std::vector<int>>;
+
+std::string_view layer_key(std::string_view name, Fusion::LayerKey key) {
+  const auto dot = key == Fusion::LayerKey::kFirstDot ? name.find('.') : name.rfind('.');
+  return name.substr(0, dot);
+}
+
+Parts singles(const std::vector<int>& candidates) {
+  Parts groups;
+  groups.reserve(candidates.size());
+  for (const int index : candidates) groups.push_back({index});
+  return groups;
+}
+
+// Layers in first-seen order; their tensors need not be neighbours.
+Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
+              Fusion::LayerKey key) {
+  Parts groups;
+  std::unordered_map<std::string_view, std::size_t> seen;
+  for (const int index : candidates) {
+    const auto layer = layer_key(tensors[static_cast<std::size_t>(index)]->name, key);
+    const auto [it, fresh] = seen.try_emplace(layer, groups.size());
+    if (fresh) groups.emplace_back();
+    groups[it->second].push_back(index);
+  }
+  return groups;
+}
+
+// Merges units (tensors or layers) until a limit is reached or would be exceeded. The size test
+// uses the tensors' bytes without padding, as frameworks do.
+Parts merge(const std::vector<const Tensor*>& tensors, const Parts& units, const Fusion& fusion) {
+  constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t most = fusion.count > 0 ? fusion.count : kNoLimit;
+  const bool by_size = fusion.rule == Fusion::Rule::kSize;
+  Parts groups;
+  std::vector<int> open;
+  Bytes bytes = 0;
+  const auto close = [&] {
+    if (open.empty()) return;
+    groups.push_back(std::move(open));
+    open.clear();
+    bytes = 0;
+  };
+  for (const auto& unit : units) {
+    Bytes added = 0;
+    for (const int index : unit) added += tensors[static_cast<std::size_t>(index)]->bytes();
+    const bool first = groups.empty() && fusion.first_size > 0;
+    const Bytes limit = !by_size ? kNoLimit : first ? fusion.first_size : fusion.size;
+    const auto count = static_cast<std::int64_t>(open.size() + unit.size());
+    if (fusion.close == Fusion::Close::kBefore && (bytes + added > limit || count > most)) close();
+    open.insert(open.end(), unit.begin(), unit.end());
+    bytes += added;
+    if (fusion.close == Fusion::Close::kAfter &&
+        (bytes >= limit || static_cast<std::int64_t>(open.size()) >= most)) {
+      close();
+    }
+  }
+  close();
+  return groups;
+}
+
+// Inclusive end indices; an end past the last gradient closes nothing.
+Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_t>& ends) {
+  Parts groups;
+  std::size_t begin = 0;
+  const auto cut = [&](std::size_t end) {
+    if (begin >= end) return;
+    groups.emplace_back(candidates.begin() + static_cast<std::ptrdiff_t>(begin),
+                        candidates.begin() + static_cast<std::ptrdiff_t>(end));
+    begin = end;
+  };
+  for (const auto end : ends) cut(std::min(static_cast<std::size_t>(end) + 1, candidates.size()));
+  cut(candidates.size());
+  return groups;
+}
+
+}  // namespace
+
+std::string layer_of(const std::string& name, Fusion::LayerKey key) {
+  return std::string(layer_key(name, key));
+}
+
+std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
+                                   const std::vector<int>& candidates, const Fusion& fusion) {
+  switch (fusion.rule) {
+    case Fusion::Rule::kNone:
+      return singles(candidates);
+    case Fusion::Rule::kLayer:
+      return layers(tensors, candidates, fusion.layer_key);
+    case Fusion::Rule::kOne:
+      return candidates.empty() ? Parts{} : Parts{candidates};
+    case Fusion::Rule::kIndex:
+      return split_at(candidates, fusion.ends);
+    case Fusion::Rule::kSize:
+    case Fusion::Rule::kCount:
+      break;
+  }
+  const Parts units =
+      fusion.by_layer ? layers(tensors, candidates, fusion.layer_key) : singles(candidates);
+  return merge(tensors, units, fusion);
+}
+
+std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
+                               const std::vector<int>& group, const Fusion& fusion) {
+  std::vector<Bucket> buckets;
+  for (const int index : group) {
+    const Tensor& tensor = *tensors[static_cast<std::size_t>(index)];
+    auto it = std::find_if(buckets.begin(), buckets.end(),
+                           [&](const Bucket& bucket) { return bucket.dtype == tensor.dtype; });
+    if (it == buckets.end()) {
+      it = buckets.emplace(buckets.end());
+      it->dtype = tensor.dtype;
+      it->tensors.reserve(group.size());
+    }
+    it->tensors.push_back(index);
+    it->elements += tensor.elements;
+    it->bytes += tensor.bytes();
+    it->padded_bytes += (tensor.bytes() + fusion.align - 1) / fusion.align * fusion.align;
+    it->ready = std::max(it->ready, index);
+  }
+  return buckets;
+}
+
+}  // namespace syncline

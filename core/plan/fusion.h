@@ -1,0 +1,23 @@
+// Fusion: which gradients travel together. Rules and their effect are told at Fusion (strategy.h).
+#pragma once
+
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline {
+
+// Splits `candidates` (indices into `tensors`, in the order in which they become ready) into
+// groups. Groups come out in the order in which they are formed.
+std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
+                                   const std::vector<int>& candidates, const Fusion& fusion);
+
+// Layer of a tensor: its name up to a dot; the whole name where there is none.
+std::string layer_of(const std::string& name, Fusion::LayerKey key);
+
+// A group as buckets: one a dtype, in first-seen order, with sizes and padding filled in.
+std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
+                               const std::vector<int>& group, const Fusion& fusion);
+
+}  // namespace syncline

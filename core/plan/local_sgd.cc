@@ -1,0 +1,65 @@
+#include "core/plan/local_sgd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace syncline {
+
+double learning_rate_at(const Training& training, std::int64_t step) {
+  const auto& rate = training.learning_rate;
+  if (!rate.polynomial || !training.steps) return rate.initial;
+  const double total = static_cast<double>(training.from + *training.steps);
+  const double left = 1.0 - std::min(1.0, static_cast<double>(step) / total);
+  return rate.final + (rate.initial - rate.final) * std::pow(left, rate.power);
+}
+
+double loss_at(const Training& training, std::int64_t step) {
+  const auto& loss = training.loss;
+  const auto at = static_cast<double>(step);
+  const auto after = std::find_if(loss.begin(), loss.end(),
+                                  [&](const auto& point) { return point.first >= at; });
+  if (after == loss.end()) return loss.back().second;
+  if (after == loss.begin()) return loss.front().second;
+  const auto before = after - 1;
+  const double share = (at - before->first) / (after->first - before->first);
+  return before->second + share * (after->second - before->second);
+}
+
+std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double first_loss,
+                             double rate, double loss) {
+  const auto most = static_cast<double>(local.max_period);
+  if (rate <= 0) return local.max_period;
+  const double root = std::sqrt(first_rate * loss / (rate * first_loss) *
+                                static_cast<double>(local.init_period));
+  return static_cast<std::int64_t>(std::clamp(std::ceil(root), 1.0, most));
+}
+
+std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training) {
+  // Steps count from 1; the run covers steps from + 1 .. from + steps.
+  const std::int64_t first = training.from + 1;
+  const std::int64_t last = training.from + training.steps.value_or(1);
+  std::map<std::int64_t, std::int64_t> shares;
+  const std::int64_t warm = std::clamp<std::int64_t>(local.begin_step, first - 1, last) - first + 1;
+  if (warm > 0) shares[1] += warm;
+  std::int64_t step = first + warm;
+  if (!local.adaptive) {
+    if (last >= step) shares[local.period] += last - step + 1;
+  } else {
+    const double first_rate = learning_rate_at(training, 1);
+    const double first_loss = loss_at(training, 1);
+    while (step <= last) {
+      const std::int64_t period =
+          adaptive_period(local, first_rate, first_loss, learning_rate_at(training, step),
+                          loss_at(training, step));
+      const std::int64_t taken = std::min(period, last - step + 1);
+      shares[period] += taken;
+      step += taken;
+    }
+  }
+  std::vector<PeriodShare> list;
+  for (const auto& [period, steps] : shares) list.push_back({period, steps});
+  return list;
+}
+
+}  // namespace syncline

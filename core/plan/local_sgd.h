@@ -1,0 +1,30 @@
+// LocalSGD: when parameters are averaged instead of gradients. Rules as in Paddle's
+// localsgd_optimizer (2021): steps count from 1; up to begin_step every step communicates; then
+// every k-th. The adaptive form sets, at each averaging after begin_step,
+//   k = clamp(ceil(sqrt(lr_0 * L / (lr * loss_0) * init_period)), 1, max_period)
+// with the loss and learning rate of that moment (init_period stands inside the root, unlike in
+// AdaComm, Wang and Joshi 2018).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+double learning_rate_at(const Training& training, std::int64_t step);
+double loss_at(const Training& training, std::int64_t step);
+
+// The adaptive rule at one averaging.
+std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double first_loss,
+                             double rate, double loss);
+
+// How many steps of the run are spent in periods of each length: (period, steps), by period.
+struct PeriodShare {
+  std::int64_t period = 1;
+  std::int64_t steps = 0;
+};
+std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training);
+
+}  // namespace syncline

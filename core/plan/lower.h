@@ -1,0 +1,13 @@
+// Lowering: the one expansion of a plan's collective into transfers between world ranks.
+#pragma once
+
+#include "core/collective/schedule.h"
+#include "core/plan/plan.h"
+
+namespace syncline {
+
+// Rounds of all groups side by side: round i holds round i of every group. Transfers name world
+// ranks; elements count inside the group's payload.
+Schedule lower(const Collective& collective);
+
+}  // namespace syncline

@@ -1,0 +1,100 @@
+// A plan: the strategy applied to a workload on a cluster. Operations on streams with
+// dependencies, in SPMD form (every rank walks the same list). It says *what* happens; executors
+// say when. One plan covers one period: a single training step, or the k steps from one LocalSGD
+// averaging to the next. Executors repeat it; each stream goes on where it stood.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/collective/algorithm.h"
+#include "core/collective/groups.h"
+#include "core/compress/codec.h"
+#include "core/scenario/workload.h"
+#include "core/units.h"
+
+namespace syncline {
+
+using OpId = std::int32_t;
+using StreamId = std::int32_t;
+
+// Stream 0 computes; streams 1.. communicate, each with a communicator of its own.
+inline constexpr StreamId kComputeStream = 0;
+
+// Gradients (or, under LocalSGD, parameters) that travel together.
+struct Bucket {
+  // Indices into the workload's tensors; from tensors.size() on, into its buffers.
+  std::vector<int> tensors;
+  DType dtype = DType::kFp32;
+  bool sparse = false;           // one sparse gradient, exchanged as rows
+  std::int64_t elements = 0;     // of all tensors, without padding
+  Bytes bytes = 0;               // likewise
+  Bytes padded_bytes = 0;        // what travels uncompressed: each tensor padded to fusion.align
+  const Codec* codec = nullptr;  // nullptr: travels as it is
+  std::int64_t kept = 0;         // elements (or rows) that one rank sends
+  int ready = 0;                 // the tensor with which the bucket is complete
+};
+
+enum class Phase { kForward, kBackward, kUpdate, kAverage };
+
+// Work of the model itself; tensors [first, last] become ready at its end.
+struct Compute {
+  Phase phase = Phase::kForward;
+  Seconds seconds = 0;
+  int first = 0;
+  int last = -1;
+};
+
+// The same collective in each of `groups`. The payload is `elements` units of `unit` bytes.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  const Algorithm* algorithm = nullptr;
+  Groups groups;
+  std::int64_t elements = 0;
+  Bytes unit = 4;
+  int bucket = 0;
+
+  Bytes bytes() const { return elements * unit; }
+};
+
+struct Encode {
+  int bucket = 0;
+  Seconds seconds = 0;
+};
+
+struct Decode {
+  int bucket = 0;
+  Seconds seconds = 0;
+};
+
+// The host waits for a stream before it goes on.
+struct HostSync {
+  Seconds seconds = 0;
+};
+
+using Work = std::variant<Compute, Collective, Encode, Decode, HostSync>;
+
+struct Op {
+  StreamId stream = kComputeStream;
+  std::vector<OpId> after;  // besides the previous operation on its stream; all smaller than its own id
+  Work work;
+  int step = 0;  // which of the period's steps it belongs to
+};
+
+struct Plan {
+  int ranks = 1;
+  int streams = 1;  // including the compute stream
+  int steps = 1;    // training steps in one period
+  std::vector<Bucket> buckets;
+  std::vector<Op> ops;
+};
+
+// "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.
+std::string describe(const Op& op, const Plan& plan, const Workload& workload);
+
+// Name of a bucket's tensor by its index, which may be a buffer's.
+const std::string& tensor_name(const Workload& workload, int index);
+
+}  // namespace syncline

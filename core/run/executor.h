@@ -1,0 +1,43 @@
+// The seam behind which a plan runs: in a closed-form model, in a simulation, on host memory, on
+// real machines. An executor knows nothing of strategies; a plan knows nothing of executors.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/run/timeline.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+// Gradients by rank and by index (tensors, then buffers); empty where only time is asked for.
+using Gradients = std::vector<std::vector<std::vector<float>>>;
+
+struct Outcome {
+  Timeline timeline;
+  Gradients gradients;           // after the exchange, where the executor moves data
+  std::vector<Bytes> bytes_sent; // by rank, where the executor moves data
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual std::string_view name() const = 0;
+  // Runs `periods` repetitions of the plan, one after the other on the same streams.
+  virtual Outcome run(const Plan& plan, const Gradients& input, int periods) = 0;
+};
+
+// What an executor needs beside the plan.
+struct ExecutorSettings {
+  Cluster cluster;
+  Simulation simulation;
+  std::uint64_t seed = 1;
+};
+
+// Closed form: durations by formula, streams as queues, links shared fairly. Computes the expected
+// time under jitter; ranks are alike. Never fails.
+std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
+
+}  // namespace syncline

@@ -1,0 +1,277 @@
+// The closed-form executor. With one stream that communicates, each operation's duration is a
+// formula and the plan is one pass of max and plus. With several, collectives share the links, so
+// the pass becomes a small fluid model: each collective alternates between latency, when it holds
+// no link, and transfer, when all that transfer at a moment share each link evenly.
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <queue>
+
+#include "core/collective/price.h"
+#include "core/run/executor.h"
+#include "core/run/stragglers.h"
+#include "core/run/walk.h"
+
+namespace syncline {
+namespace {
+
+constexpr Seconds kNever = std::numeric_limits<double>::infinity();
+
+// A collective on its way.
+struct Transfer {
+  int instance = 0;
+  const CollectivePrice* price = nullptr;
+  double bytes = 0;
+  std::size_t stage = 0;
+  bool in_latency = true;
+  Seconds wakes = 0;      // end of the latency
+  Seconds remaining = 0;  // of the transfer, at full speed
+  double speed = 1;       // share of full speed
+
+  const StagePrice& now() const { return price->stages[stage]; }
+};
+
+// Max-min fair sharing (Bertsekas and Gallager): the occupancy of every transfer's busiest link
+// rises evenly until a link is full or the transfer runs at full speed.
+void share_links(std::vector<Transfer>& transfers) {
+  struct Claim {
+    Transfer* transfer;
+    double most;  // occupancy of its busiest link at full speed
+    bool settled = false;
+  };
+  std::vector<Claim> claims;
+  for (auto& transfer : transfers) {
+    if (transfer.in_latency || transfer.remaining <= 0) continue;
+    const StagePrice& stage = transfer.now();
+    const double most = *std::max_element(stage.usage.begin(), stage.usage.end());
+    claims.push_back({&transfer, most / stage.seconds_per_byte});
+    transfer.speed = 1;
+  }
+  if (claims.size() < 2) return;
+
+  std::array<double, kMostResources> taken{};
+  std::size_t open = claims.size();
+  double level = 0;
+  while (open > 0) {
+    // How far the common level can rise before something stops it.
+    double stop = kNever;
+    for (const auto& claim : claims) {
+      if (!claim.settled) stop = std::min(stop, claim.most);
+    }
+    int full = -1;
+    for (int r = 0; r < kMostResources; ++r) {
+      double slope = 0;
+      for (const auto& claim : claims) {
+        if (claim.settled) continue;
+        const StagePrice& stage = claim.transfer->now();
+        slope += stage.usage[static_cast<std::size_t>(r)] / stage.seconds_per_byte / claim.most;
+      }
+      if (slope <= 0) continue;
+      const double reach = (1 - taken[static_cast<std::size_t>(r)]) / slope;
+      if (reach < stop) {
+        stop = reach;
+        full = r;
+      }
+    }
+    level = std::max(level, stop);
+    bool any = false;
+    for (auto& claim : claims) {
+      if (claim.settled) continue;
+      const StagePrice& stage = claim.transfer->now();
+      const bool capped = claim.most <= level;
+      const bool blocked = full >= 0 && stage.usage[static_cast<std::size_t>(full)] > 0;
+      if (!capped && !blocked) continue;
+      claim.transfer->speed = std::min(1.0, level / claim.most);
+      for (std::size_t r = 0; r < taken.size(); ++r) {
+        taken[r] += claim.transfer->speed * stage.usage[r] / stage.seconds_per_byte;
+      }
+      claim.settled = true;
+      any = true;
+      --open;
+    }
+    assert(any && "each round settles a transfer");
+    if (!any) break;
+  }
+}
+
+class ModelExecutor final : public Executor {
+ public:
+  explicit ModelExecutor(const ExecutorSettings& settings)
+      : cluster_(settings.cluster), book_(settings.cluster) {}
+
+  std::string_view name() const override { return "model"; }
+
+  Outcome run(const Plan& plan, const Gradients&, int periods) override {
+    stretch_ = expected_slowest_of(plan);
+    Outcome outcome;
+    outcome.timeline.spans.reserve(plan.ops.size() * static_cast<std::size_t>(periods));
+    if (contended(plan)) {
+      run_shared(plan, periods, outcome.timeline);
+    } else {
+      run_queues(plan, periods, outcome.timeline);
+    }
+    return outcome;
+  }
+
+ private:
+  double expected_slowest_of(const Plan& plan) {
+    if (cluster_.jitter.kind == Jitter::Kind::kNone) return 1;
+    if (plan.steps != stretch_steps_) {
+      stretch_steps_ = plan.steps;
+      known_stretch_ = expected_slowest(cluster_.jitter, plan.ranks, plan.steps);
+    }
+    return known_stretch_;
+  }
+
+  static bool contended(const Plan& plan) {
+    StreamId stream = -1;
+    for (const auto& op : plan.ops) {
+      if (!std::holds_alternative<Collective>(op.work)) continue;
+      if (stream >= 0 && op.stream != stream) return true;
+      stream = op.stream;
+    }
+    return false;
+  }
+
+  Seconds duration(const Work& work) {
+    if (const auto* compute = std::get_if<Compute>(&work)) return compute->seconds * stretch_;
+    if (const auto* collective = std::get_if<Collective>(&work)) return book_.time(*collective);
+    if (const auto* encode = std::get_if<Encode>(&work)) return encode->seconds;
+    if (const auto* decode = std::get_if<Decode>(&work)) return decode->seconds;
+    return std::get<HostSync>(work).seconds;
+  }
+
+  // Operations are listed after what they wait for: one pass in order.
+  void run_queues(const Plan& plan, int periods, Timeline& timeline) {
+    std::vector<Seconds> free(static_cast<std::size_t>(plan.streams), 0);
+    std::vector<Seconds> ends(plan.ops.size());
+    durations_.clear();
+    for (const auto& op : plan.ops) durations_.push_back(duration(op.work));
+    for (int p = 0; p < periods; ++p) {
+      Seconds all = 0;
+      for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+        const Op& op = plan.ops[i];
+        Seconds& stream = free[static_cast<std::size_t>(op.stream)];
+        Seconds begin = stream;
+        for (const OpId before : op.after) {
+          begin = std::max(begin, ends[static_cast<std::size_t>(before)]);
+        }
+        ends[i] = stream = begin + durations_[i];
+        all = std::max(all, ends[i]);
+        timeline.spans.push_back({p, static_cast<OpId>(i), 0, begin, ends[i]});
+      }
+      timeline.period_ends.push_back(all);
+    }
+  }
+
+  void run_shared(const Plan& plan, int periods, Timeline& timeline) {
+    Walk walk(plan, periods);
+    std::vector<int> ready = walk.first();
+    std::vector<Seconds> begins(static_cast<std::size_t>(walk.instances()), 0);
+    std::vector<Transfer> transfers;
+    using Timed = std::pair<Seconds, int>;
+    std::priority_queue<Timed, std::vector<Timed>, std::greater<>> timed;
+    timeline.period_ends.assign(static_cast<std::size_t>(periods), 0);
+    Seconds now = 0;
+
+    const auto finish = [&](int instance) {
+      const int period = walk.period(instance);
+      timeline.spans.push_back({period, walk.op(instance), 0,
+                                begins[static_cast<std::size_t>(instance)], now});
+      auto& end = timeline.period_ends[static_cast<std::size_t>(period)];
+      end = std::max(end, now);
+      walk.pass_stream(instance, ready);
+      walk.pass_dependents(instance, ready);
+    };
+    const auto start = [&](int instance) {
+      begins[static_cast<std::size_t>(instance)] = now;
+      const Work& work = plan.ops[static_cast<std::size_t>(walk.op(instance))].work;
+      const auto* collective = std::get_if<Collective>(&work);
+      if (collective == nullptr) {
+        timed.emplace(now + duration(work), instance);
+        return;
+      }
+      Transfer transfer;
+      transfer.instance = instance;
+      transfer.price = &book_.price(*collective);
+      transfer.bytes = static_cast<double>(collective->bytes());
+      transfer.wakes = now + cluster_.collective_overhead + transfer.now().latency;
+      transfers.push_back(transfer);
+    };
+
+    while (true) {
+      bool changed = false;
+      while (!ready.empty()) {
+        const int instance = ready.back();
+        ready.pop_back();
+        start(instance);
+        changed = true;
+      }
+      if (changed) share_links(transfers);
+
+      Seconds next = timed.empty() ? kNever : timed.top().first;
+      for (const auto& t : transfers) {
+        next = std::min(next, t.in_latency ? t.wakes : now + t.remaining / t.speed);
+      }
+      if (next == kNever) break;
+
+      // Advance everything to that moment; whoever was due there is done, rounding aside.
+      const Seconds passed = next - now;
+      now = next;
+      bool moved = false;
+      for (std::size_t i = 0; i < transfers.size();) {
+        Transfer& t = transfers[i];
+        if (!t.in_latency) t.remaining -= passed * t.speed;
+        // A few ulps of the clock: what is left there is rounding, not data.
+        const bool due = t.in_latency ? t.wakes <= now : t.remaining <= 4e-16 * now;
+        if (!due) {
+          ++i;
+          continue;
+        }
+        moved = true;
+        if (t.in_latency) {
+          t.in_latency = false;
+          t.remaining = t.now().seconds_per_byte * t.bytes;
+          if (t.remaining > 0) {
+            ++i;
+            continue;
+          }
+        }
+        if (++t.stage < t.price->stages.size()) {
+          t.in_latency = true;
+          t.wakes = now + t.now().latency;
+          ++i;
+          continue;
+        }
+        const int instance = t.instance;
+        transfers[i] = transfers.back();
+        transfers.pop_back();
+        finish(instance);
+      }
+      if (moved) share_links(transfers);
+      while (!timed.empty() && timed.top().first <= now) {
+        const int instance = timed.top().second;
+        timed.pop();
+        finish(instance);
+      }
+    }
+    std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
+                     [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  }
+
+  Cluster cluster_;
+  PriceBook book_;
+  double stretch_ = 1;
+  double known_stretch_ = 1;
+  int stretch_steps_ = -1;
+  std::vector<Seconds> durations_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings) {
+  return std::make_unique<ModelExecutor>(settings);
+}
+
+}  // namespace syncline

@@ -1,0 +1,20 @@
+// Ranks that compute at uneven speed. A rank's factor in a step is 1 + relative * z (Jitter); those
+// who wait for the slowest of n pay the expected maximum.
+#pragma once
+
+#include <cstdint>
+
+#include "core/scenario/cluster.h"
+
+namespace syncline {
+
+// E[max over `ranks` of the mean factor over `steps` independent steps]: the factor by which the
+// slowest rank's computation is longer when everyone meets every `steps` steps. 1 without jitter.
+// Normal: 1 + relative * z_n / sqrt(steps), z_n the expected maximum of n standard normals;
+// exponential: from the Erlang distribution of the sum. Both by numerical integration.
+double expected_slowest(const Jitter& jitter, int ranks, int steps);
+
+// The factor of one rank in one step: a pure function of its arguments, the same on any machine.
+double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step);
+
+}  // namespace syncline

@@ -1,0 +1,77 @@
+#include "core/run/walk.h"
+
+#include <cassert>
+
+namespace syncline {
+
+Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.ops.size())) {
+  const auto n = plan.ops.size();
+  next_on_stream_.assign(n, -1);
+  wraps_.assign(n, 0);
+  successor_begin_.assign(n + 1, 0);
+  waiting_.assign(n * static_cast<std::size_t>(periods), 0);
+
+  std::vector<OpId> first(static_cast<std::size_t>(plan.streams), -1);
+  std::vector<OpId> last(static_cast<std::size_t>(plan.streams), -1);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto stream = static_cast<std::size_t>(plan.ops[i].stream);
+    const auto id = static_cast<OpId>(i);
+    if (first[stream] < 0) {
+      first[stream] = id;
+    } else {
+      next_on_stream_[static_cast<std::size_t>(last[stream])] = id;
+    }
+    last[stream] = id;
+    for (const OpId before : plan.ops[i].after) {
+      assert(before < id && "operations are listed after what they wait for");
+      ++successor_begin_[static_cast<std::size_t>(before) + 1];
+    }
+  }
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    if (last[s] < 0) continue;
+    next_on_stream_[static_cast<std::size_t>(last[s])] = first[s];
+    wraps_[static_cast<std::size_t>(last[s])] = 1;
+  }
+  for (std::size_t i = 0; i < n; ++i) successor_begin_[i + 1] += successor_begin_[i];
+  successors_.resize(static_cast<std::size_t>(successor_begin_[n]));
+  std::vector<int> fill(successor_begin_.begin(), successor_begin_.end() - 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const OpId before : plan.ops[i].after) {
+      successors_[static_cast<std::size_t>(fill[static_cast<std::size_t>(before)]++)] =
+          static_cast<OpId>(i);
+    }
+  }
+  for (int p = 0; p < periods; ++p) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto stream = static_cast<std::size_t>(plan.ops[i].stream);
+      const bool begins_stream = p == 0 && first[stream] == static_cast<OpId>(i);
+      waiting_[static_cast<std::size_t>(p) * n + i] =
+          static_cast<int>(plan.ops[i].after.size()) + (begins_stream ? 0 : 1);
+    }
+  }
+}
+
+std::vector<int> Walk::first() const {
+  std::vector<int> ready;
+  for (int i = 0; i < operations_; ++i) {
+    if (waiting_[static_cast<std::size_t>(i)] == 0) ready.push_back(i);
+  }
+  return ready;
+}
+
+void Walk::pass_stream(int instance, std::vector<int>& ready) {
+  const auto id = static_cast<std::size_t>(op(instance));
+  const int next = (period(instance) + (wraps_[id] != 0 ? 1 : 0)) * operations_ +
+                   next_on_stream_[id];
+  if (next < instances()) release(next, ready);
+}
+
+void Walk::pass_dependents(int instance, std::vector<int>& ready) {
+  const auto id = static_cast<std::size_t>(op(instance));
+  const int base = instance - op(instance);
+  for (int s = successor_begin_[id]; s < successor_begin_[id + 1]; ++s) {
+    release(base + successors_[static_cast<std::size_t>(s)], ready);
+  }
+}
+
+}  // namespace syncline

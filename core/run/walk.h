@@ -1,0 +1,42 @@
+// Walking a plan in time: which operations may begin once another is done. Executors that follow
+// events share it; it knows the order of streams and the dependencies, not the clock.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/plan/plan.h"
+
+namespace syncline {
+
+// Instances number the operations of repeated periods: instance = period * operations + op.
+class Walk {
+ public:
+  Walk(const Plan& plan, int periods);
+
+  int instances() const { return static_cast<int>(waiting_.size()); }
+  OpId op(int instance) const { return static_cast<OpId>(instance % operations_); }
+  int period(int instance) const { return instance / operations_; }
+  // Operations that wait for nothing.
+  std::vector<int> first() const;
+
+  // The stream is free for the next operation on it: appends that one where it waits for nothing
+  // else.
+  void pass_stream(int instance, std::vector<int>& ready);
+  // The operation is done: appends the operations that waited for it alone.
+  void pass_dependents(int instance, std::vector<int>& ready);
+
+ private:
+  void release(int instance, std::vector<int>& ready) {
+    if (--waiting_[static_cast<std::size_t>(instance)] == 0) ready.push_back(instance);
+  }
+
+  int operations_;
+  std::vector<int> waiting_;           // by instance: what it still waits for
+  std::vector<OpId> next_on_stream_;   // by op; wraps to the stream's first operation
+  std::vector<char> wraps_;            // by op: the next one is in the next period
+  std::vector<int> successor_begin_;   // by op: range in successors_
+  std::vector<OpId> successors_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,112 @@
+#include "core/scenario/cluster.h"
+
+#include "core/scenario/parts.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+Tier read_tier(Reader& reader, std::string name, int span) {
+  Tier tier;
+  tier.name = std::move(name);
+  tier.span = span;
+  const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
+  const auto nics = static_cast<double>(reader.integer_or("nics", 1, 1, 1024));
+  tier.latency = reader.number("latency_us", {0, 1e9}) * kMicrosecond;
+  tier.bandwidth =
+      reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond * efficiency * nics;
+  if (reader.has("flow_cap_gbps")) {
+    tier.flow_cap = reader.number("flow_cap_gbps", {0, 1e7, true}) * kGigabitPerSecond;
+  }
+  tier.oversubscription = reader.number_or("oversubscription", 1, {1, 1e6});
+  return tier;
+}
+
+Device read_device(Reader reader) {
+  Device device;
+  reader.text_or("name", "");
+  const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
+  device.flops = reader.number_or("tflops", 0, {0, 1e9}) * 1e12 * efficiency;
+  device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
+  device.launch = reader.number_or("launch_us", 0, {0, 1e9}) * kMicrosecond;
+  device.host_sync = reader.number_or("host_sync_us", 0, {0, 1e9}) * kMicrosecond;
+  reader.finish();
+  return device;
+}
+
+Jitter read_jitter(Reader reader) {
+  Jitter jitter;
+  const std::string word =
+      reader.word_or("distribution", "normal", {"none", "normal", "exponential"});
+  jitter.kind = word == "none"     ? Jitter::Kind::kNone
+                : word == "normal" ? Jitter::Kind::kNormal
+                                   : Jitter::Kind::kExponential;
+  // Beyond a third of the mean a normal factor would turn negative now and then.
+  jitter.relative =
+      reader.number_or("relative", 0, {0, jitter.kind == Jitter::Kind::kNormal ? 0.33 : 10.0});
+  if (jitter.relative == 0) jitter.kind = Jitter::Kind::kNone;
+  reader.finish();
+  return jitter;
+}
+
+}  // namespace
+
+Cluster read_cluster(Reader reader) {
+  Cluster cluster;
+  reader.text_or("$schema", "");
+  cluster.name = reader.text("name");
+  cluster.source = reader.text_or("source", "");
+  reader.text_or("about", "");
+  cluster.nodes = static_cast<int>(reader.integer("nodes", 1, kMostRanks));
+  cluster.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
+  if (std::int64_t{cluster.nodes} * cluster.gpus_per_node > kMostRanks) {
+    reader.fail("nodes", "more than 2^20 GPUs");
+  }
+
+  // A level that joins a single unit carries nothing: it is read, judged and left out, so that a
+  // sweep may pass through one node or one GPU a node.
+  if (cluster.gpus_per_node > 1) reader.require("intra");
+  if (reader.has("intra")) {
+    Reader intra = reader.object("intra");
+    Tier tier = read_tier(intra, "intra", cluster.gpus_per_node);
+    intra.finish();
+    if (cluster.gpus_per_node > 1) cluster.tiers.push_back(tier);
+  }
+
+  std::vector<Reader> upper = reader.objects("upper");
+  std::vector<int> units;  // nodes below one switch of `inter` and of each further level
+  int below = 1;
+  for (auto& level : upper) {
+    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, cluster.nodes));
+    if (nodes % below != 0 || cluster.nodes % nodes != 0) {
+      level.fail("nodes_per_group", "found " + std::to_string(nodes) + ", expected a multiple of " +
+                                        std::to_string(below) + " that divides the " +
+                                        std::to_string(cluster.nodes) + " nodes");
+    }
+    units.push_back(nodes);
+    below = nodes;
+  }
+  units.push_back(cluster.nodes);
+  if (cluster.nodes > 1) reader.require("inter");
+  if (reader.has("inter")) {
+    Reader inter = reader.object("inter");
+    Tier tier = read_tier(inter, "inter", units[0] * cluster.gpus_per_node);
+    inter.finish();
+    if (units[0] > 1) cluster.tiers.push_back(tier);
+  }
+  for (std::size_t i = 0; i < upper.size(); ++i) {
+    Tier tier = read_tier(upper[i], upper[i].text("name"), units[i + 1] * cluster.gpus_per_node);
+    upper[i].finish();
+    if (units[i + 1] > units[i]) cluster.tiers.push_back(tier);
+  }
+
+  cluster.collective_overhead =
+      reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
+  if (reader.has("device")) cluster.device = read_device(reader.object("device"));
+  if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
+  reader.finish();
+  return cluster;
+}
+
+}  // namespace syncline

@@ -1,0 +1,191 @@
+#include "core/scenario/document.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/scenario/reader.h"
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "line 3, column 7" of a byte offset.
+std::string position_text(const std::string& text, std::size_t byte) {
+  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  const std::size_t last = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  const std::size_t column = last == std::string::npos ? end + 1 : end - last;
+  return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw InputError(path + ": no such file");
+  if (fs::is_directory(status)) throw InputError(path + ": is a folder, expected a JSON file");
+  if (fs::is_regular_file(status)) {
+    const auto size = fs::file_size(path, error);
+    if (!error && size > static_cast<std::uintmax_t>(kLargestFile)) {
+      throw InputError(path + ": " + std::to_string(size >> 20) + " MiB, expected at most " +
+                       std::to_string(kLargestFile >> 20) + " MiB");
+    }
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(path + ": cannot be opened for reading");
+  // A pipe or a device has no size beforehand: read no more than the limit.
+  std::string text;
+  char block[1 << 16];
+  while (in.read(block, sizeof block) || in.gcount() > 0) {
+    text.append(block, static_cast<std::size_t>(in.gcount()));
+    if (static_cast<long long>(text.size()) > kLargestFile) {
+      throw InputError(path + ": more than " + std::to_string(kLargestFile >> 20) + " MiB");
+    }
+  }
+  return text;
+}
+
+// Replaces the text at root[key] by the file that it names; gives that file's path.
+std::string put_in_place(Json& root, const std::string& key, const std::string& scenario_file) {
+  if (!root.is_object() || !root.contains(key) || !root[key].is_string()) return {};
+  const fs::path named = root[key].get<std::string>();
+  const fs::path path = named.is_absolute() ? named : fs::path(scenario_file).parent_path() / named;
+  const std::string file = path.lexically_normal().string();
+  try {
+    root[key] = read_json_file(file);
+  } catch (const InputError& error) {
+    throw InputError(scenario_file + ": " + key + ": " + error.what());
+  }
+  return file;
+}
+
+void resolve(Document& document) {
+  document.workload_file = put_in_place(document.root, "workload", document.file);
+  document.cluster_file = put_in_place(document.root, "cluster", document.file);
+}
+
+// One step along a path: a key of an object, an index of a list, or the name of one of its members.
+Json* step_into(Json& node, const std::string& key) {
+  if (node.is_object()) return node.contains(key) ? &node[key] : nullptr;
+  if (!node.is_array()) return nullptr;
+  for (auto& member : node) {
+    if (member.is_object() && member.contains("name") && member["name"] == key) return &member;
+  }
+  if (!key.empty() && key.size() < 7 && std::all_of(key.begin(), key.end(), ::isdigit)) {
+    const std::size_t index = std::stoul(key);
+    if (index < node.size()) return &node[index];
+  }
+  return nullptr;
+}
+
+std::vector<std::string> names_inside(const Json& node) {
+  std::vector<std::string> names;
+  if (node.is_object()) {
+    for (const auto& [key, value] : node.items()) names.push_back(key);
+  } else if (node.is_array()) {
+    for (const auto& member : node) {
+      if (member.is_object() && member.contains("name") && member["name"].is_string()) {
+        names.push_back(member["name"].get<std::string>());
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Json parse_json_text(const std::string& name, const std::string& text) {
+  // The parser keeps the last of repeated keys in silence; a second key is somebody's mistake.
+  std::vector<std::vector<std::string>> open_objects;
+  std::string repeated;
+  // nlohmann's parser recurses into values on destruction, so bound the depth as well.
+  constexpr int kDeepest = 64;
+  bool too_deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (depth > kDeepest) too_deep = true;
+    if (event == Event::object_start) open_objects.emplace_back();
+    if (event == Event::object_end && !open_objects.empty()) open_objects.pop_back();
+    if (event == Event::key && !open_objects.empty()) {
+      auto& keys = open_objects.back();
+      auto key = parsed.get<std::string>();
+      if (std::find(keys.begin(), keys.end(), key) != keys.end() && repeated.empty()) {
+        repeated = key;
+      }
+      keys.push_back(std::move(key));
+    }
+    return !too_deep;
+  };
+  try {
+    Json root = Json::parse(text, watch);
+    if (too_deep) throw InputError(name + ": nested more than 64 levels deep");
+    if (!repeated.empty()) throw InputError(name + ": key '" + repeated + "' is given twice");
+    return root;
+  } catch (const Json::parse_error& error) {
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+      throw InputError(name + ": empty file, expected a JSON object");
+    }
+    std::string what = error.what();
+    const auto colon = what.rfind("; ");
+    what = colon != std::string::npos ? what.substr(colon + 2) : what;
+    throw InputError(name + ": not valid JSON at " + position_text(text, error.byte) +
+                     (error.byte >= text.size() ? " (the file ends too early)" : "") + ": " + what);
+  } catch (const Json::exception& error) {
+    throw InputError(name + ": not valid JSON: " + error.what());
+  }
+}
+
+Json read_json_file(const std::string& path) { return parse_json_text(path, read_text(path)); }
+
+Document read_document(const std::string& path) {
+  Document document{read_json_file(path), path, {}, {}};
+  resolve(document);
+  return document;
+}
+
+Document document_from_text(const std::string& name, const std::string& text) {
+  Document document{parse_json_text(name, text), name, {}, {}};
+  resolve(document);
+  return document;
+}
+
+void set_key(Document& document, const std::string& path, const Json& value) {
+  Json* node = &document.root;
+  std::stringstream parts(path);
+  std::string part, walked;
+  std::vector<std::string> keys;
+  while (std::getline(parts, part, '.')) keys.push_back(part);
+  if (keys.empty()) throw InputError(document.file + ": empty path");
+  for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+    Json* next = step_into(*node, keys[i]);
+    if (next == nullptr) {
+      // An optional object that was left out ("fusion") may be opened by a path into it.
+      const auto names = names_inside(*node);
+      const auto near = nearest_word(keys[i], names);
+      if (node->is_object() && i > 0 && !near) {
+        (*node)[keys[i]] = Json::object();
+        next = &(*node)[keys[i]];
+      } else {
+        throw InputError(document.file + ": path '" + path + "': no '" + keys[i] + "'" +
+                         (walked.empty() ? "" : " in " + walked) +
+                         (near ? " (did you mean '" + *near + "'?)" : ""));
+      }
+    }
+    walked += (walked.empty() ? "" : ".") + keys[i];
+    node = next;
+  }
+  if (node->is_object()) {
+    (*node)[keys.back()] = value;
+    return;
+  }
+  Json* last = step_into(*node, keys.back());
+  if (last == nullptr) {
+    throw InputError(document.file + ": path '" + path + "' does not lead to a key");
+  }
+  *last = value;
+}
+
+}  // namespace syncline

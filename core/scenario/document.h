@@ -1,0 +1,24 @@
+// A scenario as JSON, with the names of the files it came from.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+struct Document {
+  Json root;
+  std::string file;
+  std::string workload_file;  // empty when the workload stands in the scenario itself
+  std::string cluster_file;
+};
+
+// Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the end.
+Json read_json_file(const std::string& path);
+Json parse_json_text(const std::string& name, const std::string& text);
+
+inline constexpr long long kLargestFile = 64ll << 20;
+
+}  // namespace syncline

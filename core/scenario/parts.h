@@ -1,0 +1,14 @@
+// The parts of a scenario, each read from its own JSON object. Used by parse_scenario alone.
+#pragma once
+
+#include "core/scenario/reader.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+Cluster read_cluster(Reader reader);
+// FLOPs without a measured time are priced by the device.
+Workload read_workload(Reader reader, const Device& device);
+Strategy read_strategy(Reader reader, const Cluster& cluster);
+
+}  // namespace syncline

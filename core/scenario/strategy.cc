@@ -1,0 +1,215 @@
+#include "core/scenario/strategy.h"
+
+#include "core/collective/algorithm.h"
+#include "core/compress/codec.h"
+#include "core/scenario/parts.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+
+std::vector<std::string> split_names(const std::string& list) {
+  std::vector<std::string> names;
+  std::size_t begin = 0;
+  while (begin < list.size()) {
+    const std::size_t end = std::min(list.find(", ", begin), list.size());
+    names.push_back(list.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return names;
+}
+
+Bytes mebibytes(double value) { return static_cast<Bytes>(value * static_cast<double>(kMiB)); }
+
+Fusion read_fusion(Reader reader) {
+  Fusion fusion;
+  const std::string rule =
+      reader.word_or("rule", "size", {"none", "layer", "size", "count", "index", "one"});
+  const bool by_size = rule == "size";
+  const bool by_count = rule == "count";
+  fusion.rule = rule == "none"    ? Fusion::Rule::kNone
+                : rule == "layer" ? Fusion::Rule::kLayer
+                : by_size         ? Fusion::Rule::kSize
+                : by_count        ? Fusion::Rule::kCount
+                : rule == "index" ? Fusion::Rule::kIndex
+                                  : Fusion::Rule::kOne;
+
+  // A limit that the rule would ignore is a mistake, not a decoration.
+  const auto only_for = [&](const char* key, bool applies, const char* rules) {
+    if (reader.has(key) && !applies) {
+      reader.fail(key, "has no meaning with rule '" + rule + "', only with " + rules);
+    }
+  };
+  only_for("size_mb", by_size, "'size'");
+  only_for("first_size_mb", by_size, "'size'");
+  only_for("count", by_size || by_count, "'size' and 'count'");
+  only_for("ends", rule == "index", "'index'");
+  only_for("close", by_size || by_count, "'size' and 'count'");
+  only_for("by_layer", by_size || by_count, "'size' and 'count'");
+
+  if (by_size) fusion.size = mebibytes(reader.number("size_mb", {0, 1e9, true}));
+  if (by_size) fusion.first_size = mebibytes(reader.number_or("first_size_mb", 0, {0, 1e9}));
+  if (by_count) reader.require("count");
+  fusion.count = reader.integer_or("count", 0, 1, kMostSteps);
+  if (rule == "index") {
+    const Json& ends = reader.array("ends");
+    if (ends.empty()) reader.fail("ends", "empty, expected at least one end index");
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const std::int64_t end =
+          checked_integer(ends[i], 0, kMostSteps, reader.file(),
+                          reader.place_of("ends") + "[" + std::to_string(i) + "]");
+      if (!fusion.ends.empty() && end <= fusion.ends.back()) {
+        reader.fail("ends", "found " + std::to_string(end) + " after " +
+                                std::to_string(fusion.ends.back()) + ", expected rising indices");
+      }
+      fusion.ends.push_back(end);
+    }
+  }
+  fusion.close = reader.word_or("close", "after", {"after", "before"}) == "before"
+                     ? Fusion::Close::kBefore
+                     : Fusion::Close::kAfter;
+  fusion.by_layer = reader.boolean_or("by_layer", false);
+  fusion.layer_key = reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
+                         ? Fusion::LayerKey::kFirstDot
+                         : Fusion::LayerKey::kLastDot;
+  fusion.align = reader.integer_or("align_bytes", 1, 1, 1 << 20);
+  reader.finish();
+  return fusion;
+}
+
+Hierarchy read_hierarchy(Reader reader, const Cluster& cluster) {
+  Hierarchy hierarchy;
+  hierarchy.form = reader.word_or("form", "leaders", {"leaders", "sharded"}) == "sharded"
+                       ? Hierarchy::Form::kSharded
+                       : Hierarchy::Form::kLeaders;
+  const int ranks = cluster.ranks();
+  hierarchy.group_size =
+      static_cast<int>(reader.integer_or("group_size", cluster.gpus_per_node, 1, ranks));
+  if (ranks % hierarchy.group_size != 0) {
+    reader.fail("group_size", "found " + std::to_string(hierarchy.group_size) +
+                                  ", expected a divisor of the " + std::to_string(ranks) +
+                                  " ranks");
+  }
+  const bool leaders = hierarchy.form == Hierarchy::Form::kLeaders;
+  if (reader.has("first") && !leaders) reader.fail("first", "has no meaning with form 'sharded'");
+  hierarchy.first_all_reduce =
+      reader.word_or("first", "reduce", {"reduce", "all_reduce"}) == "all_reduce";
+  const auto names = split_names(algorithm_names());
+  hierarchy.inside = reader.word_or("inside", "", names);
+  hierarchy.across = reader.word_or("across", "", names);
+  reader.finish();
+  return hierarchy;
+}
+
+Compression read_compression(Reader reader) {
+  Compression compression;
+  compression.codec = reader.word_or("codec", "dgc", split_names(codec_names()));
+  const bool sparse = find_codec(compression.codec)->sparse;
+  for (const char* key : {"sparsity", "rampup_begin_step", "rampup_step", "min_elements"}) {
+    if (reader.has(key) && !sparse) {
+      reader.fail(key, "has no meaning with codec '" + compression.codec + "'");
+    }
+  }
+  if (reader.has("sparsity")) {
+    const Json& ramp = reader.array("sparsity");
+    if (ramp.empty()) reader.fail("sparsity", "empty, expected at least one value");
+    compression.sparsity.clear();
+    for (std::size_t i = 0; i < ramp.size(); ++i) {
+      const std::string place = reader.place_of("sparsity") + "[" + std::to_string(i) + "]";
+      const double value = checked_number(ramp[i], {0, 1}, reader.file(), place);
+      if (value == 1) reader.fail("sparsity", "found 1, expected numbers below 1");
+      compression.sparsity.push_back(value);
+    }
+  }
+  compression.rampup_begin_step = reader.integer_or("rampup_begin_step", 0, 0, kMostSteps);
+  compression.rampup_step = reader.integer_or("rampup_step", 1, 1, kMostSteps);
+  compression.min_elements = reader.integer_or("min_elements", 16384, 0, kMostSteps);
+  reader.finish();
+  return compression;
+}
+
+LocalSgd read_local_sgd(Reader reader) {
+  LocalSgd local;
+  local.enabled = true;
+  local.adaptive = reader.boolean_or("adaptive", false);
+  if (local.adaptive && reader.has("period")) {
+    reader.fail("period", "has no meaning with adaptive, which starts from init_period");
+  }
+  for (const char* key : {"init_period", "max_period"}) {
+    if (!local.adaptive && reader.has(key)) {
+      reader.fail(key, "has a meaning only with adaptive: true");
+    }
+  }
+  local.period = reader.integer_or("period", 1, 1, 1 << 20);
+  local.begin_step = reader.integer_or("begin_step", 1, 1, kMostSteps);
+  local.init_period = reader.integer_or("init_period", 1, 1, 1 << 20);
+  local.max_period = reader.integer_or("max_period", 16, 1, 1 << 20);
+  reader.finish();
+  return local;
+}
+
+// A knob that another one rules out is an error here, where the user can still be told where.
+void judge_together(Reader& reader, const Strategy& strategy, const Cluster& cluster) {
+  const int ranks = cluster.ranks();
+  const auto must_fit = [&](const char* key, const std::string& name, CollectiveKind kind,
+                            int size) {
+    const Algorithm* row = find_algorithm(name);
+    if (!row->fits(kind, size)) {
+      reader.fail(key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
+                           std::to_string(size) + " ranks");
+    }
+  };
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  if (hierarchy.form == Hierarchy::Form::kFlat) {
+    must_fit("algorithm", strategy.algorithm, CollectiveKind::kAllReduce, ranks);
+  } else {
+    const int size = hierarchy.group_size;
+    const auto& inside = hierarchy.inside.empty() ? strategy.algorithm : hierarchy.inside;
+    const auto& across = hierarchy.across.empty() ? strategy.algorithm : hierarchy.across;
+    must_fit("hierarchy.across", across, CollectiveKind::kAllReduce, ranks / size);
+    if (hierarchy.form == Hierarchy::Form::kSharded) {
+      must_fit("hierarchy.inside", inside, CollectiveKind::kReduceScatter, size);
+      must_fit("hierarchy.inside", inside, CollectiveKind::kAllGather, size);
+    } else {
+      must_fit("hierarchy.inside", inside,
+               hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce,
+               size);
+      must_fit("hierarchy.inside", inside, CollectiveKind::kBroadcast, size);
+    }
+  }
+  if (strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
+    reader.fail("compression", "cannot be combined with local_sgd: parameters are averaged in full");
+  }
+}
+
+}  // namespace
+
+Strategy read_strategy(Reader reader, const Cluster& cluster) {
+  Strategy strategy;
+  strategy.name = reader.text("name");
+  if (strategy.name.empty()) reader.fail("name", "empty");
+  strategy.about = reader.text_or("about", "");
+  strategy.overlap = reader.boolean_or("overlap", true);
+  strategy.streams = static_cast<int>(reader.integer_or("streams", 1, 1, 64));
+  if (!strategy.overlap && strategy.streams > 1) {
+    reader.fail("streams", "has no meaning with overlap: false (everything on one stream)");
+  }
+  strategy.algorithm = reader.word_or("algorithm", "ring", split_names(algorithm_names()));
+  if (reader.has("fusion")) strategy.fusion = read_fusion(reader.object("fusion"));
+  if (reader.has("hierarchy")) {
+    strategy.hierarchy = read_hierarchy(reader.object("hierarchy"), cluster);
+  }
+  if (reader.has("compression")) {
+    strategy.compression = read_compression(reader.object("compression"));
+  }
+  if (reader.has("local_sgd")) strategy.local_sgd = read_local_sgd(reader.object("local_sgd"));
+  strategy.update = reader.word_or("update", "after_all", {"after_all", "per_bucket"}) == "per_bucket"
+                        ? Strategy::Update::kPerBucket
+                        : Strategy::Update::kAfterAll;
+  judge_together(reader, strategy, cluster);
+  reader.finish();
+  return strategy;
+}
+
+}  // namespace syncline

@@ -1,0 +1,83 @@
+// Every knob of gradient synchronisation, as a user sets it. core/plan turns a strategy into a plan;
+// nothing else interprets these fields.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/units.h"
+
+namespace syncline {
+
+// Which gradients travel together. Buckets are runs of gradients in backward order.
+struct Fusion {
+  enum class Rule {
+    kNone,   // each gradient alone
+    kLayer,  // the gradients of one layer together
+    kSize,   // until `size` bytes (and, if set, `count` tensors)
+    kCount,  // until `count` tensors
+    kIndex,  // explicit inclusive end indices
+    kOne,    // all gradients in one bucket
+  };
+  Rule rule = Rule::kNone;
+  Bytes size = 0;
+  Bytes first_size = 0;  // limit of the first bucket, 0: like the others; a small one starts early
+  std::int64_t count = 0;  // 0: no limit by count
+  std::vector<std::int64_t> ends;
+  // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP).
+  // kBefore: it closes before the next tensor would exceed the limit (Horovod).
+  enum class Close { kAfter, kBefore } close = Close::kAfter;
+  bool by_layer = false;  // whole layers are added at a time (Paddle)
+  // Layer of a tensor: its name up to the last dot (torch: "layer4.2.bn1.weight") or the first
+  // (Paddle: "fc_0.w_0").
+  enum class LayerKey { kLastDot, kFirstDot } layer_key = LayerKey::kLastDot;
+  Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
+};
+
+struct Hierarchy {
+  enum class Form {
+    kFlat,
+    kLeaders,  // inside each group, among the leaders, back to the group
+    kSharded,  // reduce-scatter inside, all-reduce of each shard across, all-gather inside
+  };
+  Form form = Form::kFlat;
+  int group_size = 0;             // ranks a group; 0: the GPUs of a node
+  bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
+  std::string inside;             // algorithm inside a group; empty: the strategy's
+  std::string across;             // algorithm among leaders or shards; empty: the strategy's
+};
+
+struct Compression {
+  std::string codec;                    // empty: none; rows of core/compress/codec.h
+  std::vector<double> sparsity{0.999};  // ramp: share of the elements that stays at home
+  std::int64_t rampup_begin_step = 0;   // dense before this step
+  std::int64_t rampup_step = 1;         // the ramp's length, shared evenly by its sparsities
+  std::int64_t min_elements = 16384;    // smaller tensors stay dense
+};
+
+struct LocalSgd {
+  bool enabled = false;
+  std::int64_t period = 1;      // steps from one averaging to the next
+  std::int64_t begin_step = 1;  // up to this step the parameters are averaged at each step
+  bool adaptive = false;        // the period follows loss and learning rate
+  std::int64_t init_period = 1;
+  std::int64_t max_period = 16;
+};
+
+struct Strategy {
+  std::string name;
+  std::string about;
+  bool overlap = true;  // false: computation and communication share one stream
+  int streams = 1;      // communication streams, each with a communicator of its own
+  std::string algorithm = "ring";
+  Fusion fusion;
+  Hierarchy hierarchy;
+  Compression compression;
+  LocalSgd local_sgd;
+  // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
+  // parameters are updated when its collective is done, in order, after the backward pass.
+  enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;
+};
+
+}  // namespace syncline

@@ -1,0 +1,175 @@
+#include "core/scenario/workload.h"
+
+#include <numeric>
+
+#include "core/error.h"
+#include "core/scenario/parts.h"
+
+namespace syncline {
+namespace {
+
+// Limits that no training reaches: beyond them a unit was mistaken.
+constexpr double kLongestMilliseconds = 1e8;  // a day for one pass
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr std::size_t kMostTensors = 200000;
+
+DType dtype_of(Reader& reader, DType fallback) {
+  const std::string word =
+      reader.word_or("dtype", to_string(fallback), {"fp32", "fp16", "bf16", "fp64"});
+  if (word == "fp16") return DType::kFp16;
+  if (word == "bf16") return DType::kBf16;
+  if (word == "fp64") return DType::kFp64;
+  return DType::kFp32;
+}
+
+// The parts that tensors with and without gradients share.
+Tensor read_shape(Reader& reader, DType fallback) {
+  Tensor tensor;
+  tensor.name = reader.text("name");
+  tensor.dtype = dtype_of(reader, fallback);
+  const Json& shape = reader.array("shape");
+  tensor.elements = 1;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t extent =
+        checked_integer(shape[d], 1, kMostElements, reader.file(),
+                        reader.place_of("shape") + "[" + std::to_string(d) + "]");
+    if (tensor.elements > kMostElements / extent) {
+      reader.fail("shape", "more than 2^40 elements");
+    }
+    tensor.elements *= extent;
+    tensor.shape.push_back(extent);
+  }
+  return tensor;
+}
+
+struct TensorWork {
+  bool has_wait = false;
+  double backward_flops = 0;
+  double forward_flops = 0;
+};
+
+// Three ways to give the backward waits, the most direct first: measured waits, a total shared out
+// by FLOPs (or elements), or FLOPs over the device's rate.
+void price_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
+                    const Device& device) {
+  const bool has_total = reader.has("backward_ms");
+  const double total =
+      has_total ? reader.number("backward_ms", {0, kLongestMilliseconds}) * kMillisecond : 0;
+  std::size_t waits = 0;
+  double flops = 0;
+  for (const auto& item : work) {
+    waits += item.has_wait;
+    flops += item.backward_flops;
+  }
+  if (waits != 0 && waits != work.size()) {
+    reader.fail("tensors", "backward_us is given for " + std::to_string(waits) + " of " +
+                               std::to_string(work.size()) + " tensors; give all or none");
+  }
+  if (waits != 0) {
+    const double sum = backward_time(workload);
+    if (has_total && sum > 0) {
+      for (auto& tensor : workload.tensors) tensor.backward *= total / sum;
+    }
+    return;
+  }
+  if (!has_total && (flops == 0 || device.flops == 0)) return;
+  const double seconds = has_total ? total : flops / device.flops;
+  double elements = 0;
+  for (const auto& tensor : workload.tensors) elements += static_cast<double>(tensor.elements);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    auto& tensor = workload.tensors[i];
+    tensor.backward = seconds * (flops > 0 ? work[i].backward_flops / flops
+                                           : static_cast<double>(tensor.elements) / elements);
+  }
+}
+
+void price_forward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
+                   const Device& device) {
+  if (reader.has("forward_ms")) {
+    workload.forward = reader.number("forward_ms", {0, kLongestMilliseconds}) * kMillisecond;
+    return;
+  }
+  if (device.flops == 0) return;
+  for (const auto& item : work) workload.forward += item.forward_flops / device.flops;
+}
+
+}  // namespace
+
+Bytes size_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFp64:
+      return 8;
+    case DType::kFp32:
+      return 4;
+    case DType::kFp16:
+    case DType::kBf16:
+      return 2;
+  }
+  return 4;
+}
+
+std::string to_string(DType dtype) {
+  switch (dtype) {
+    case DType::kFp64:
+      return "fp64";
+    case DType::kFp32:
+      return "fp32";
+    case DType::kFp16:
+      return "fp16";
+    case DType::kBf16:
+      return "bf16";
+  }
+  return "fp32";
+}
+
+Seconds backward_time(const Workload& workload) {
+  return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Seconds{0},
+                         [](Seconds sum, const Tensor& tensor) { return sum + tensor.backward; });
+}
+
+Bytes gradient_bytes(const Workload& workload) {
+  return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Bytes{0},
+                         [](Bytes sum, const Tensor& tensor) { return sum + tensor.bytes(); });
+}
+
+Workload read_workload(Reader reader, const Device& device) {
+  Workload workload;
+  reader.text_or("$schema", "");
+  workload.name = reader.text("name");
+  workload.source = reader.text_or("source", "");
+  reader.text_or("about", "");
+  workload.batch = reader.integer_or("batch", 1, 1, 1 << 30);
+  const DType dtype = dtype_of(reader, DType::kFp32);
+  workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
+
+  reader.require("tensors");
+  std::vector<TensorWork> work;
+  for (auto& item : reader.objects("tensors")) {
+    Tensor tensor = read_shape(item, dtype);
+    if (item.has("sparse_rows")) {
+      tensor.sparse = true;
+      const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+      tensor.sparse_rows = item.integer("sparse_rows", 0, rows);
+    }
+    TensorWork flops;
+    flops.has_wait = item.has("backward_us");
+    tensor.backward = item.number_or("backward_us", 0, {0, 1e11}) * kMicrosecond;
+    flops.backward_flops = item.number_or("backward_flops", 0, {0, 1e21});
+    flops.forward_flops = item.number_or("forward_flops", 0, {0, 1e21});
+    item.finish();
+    workload.tensors.push_back(std::move(tensor));
+    work.push_back(flops);
+  }
+  if (workload.tensors.empty()) reader.fail("tensors", "empty, expected at least one gradient");
+  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 200000 tensors");
+  for (auto& item : reader.objects("buffers")) {
+    workload.buffers.push_back(read_shape(item, dtype));
+    item.finish();
+  }
+  price_backward(reader, workload, work, device);
+  price_forward(reader, workload, work, device);
+  reader.finish();
+  return workload;
+}
+
+}  // namespace syncline

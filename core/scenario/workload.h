@@ -1,0 +1,51 @@
+// The model as the network sees it: gradient tensors in backward order with the time that passes
+// until each is ready. Start here to know what a training step computes and what it must exchange.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/units.h"
+
+namespace syncline {
+
+enum class DType { kFp32, kFp16, kBf16, kFp64 };
+
+Bytes size_of(DType dtype);
+std::string to_string(DType dtype);
+
+struct Tensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t elements = 0;
+  DType dtype = DType::kFp32;
+
+  // A sparse gradient touches `sparse_rows` rows of the first dimension on each rank and step;
+  // it is exchanged as (row index, row) and is never fused.
+  bool sparse = false;
+  std::int64_t sparse_rows = 0;
+
+  // Time on the compute stream from the previous gradient's readiness to this one's.
+  Seconds backward = 0;
+
+  Bytes bytes() const { return elements * size_of(dtype); }
+};
+
+struct Workload {
+  std::string name;
+  std::string source;         // where shapes and times come from
+  std::int64_t batch = 1;     // samples a rank and step
+  Seconds forward = 0;        // one forward pass
+  Seconds update = 0;         // the optimiser over all parameters
+  std::vector<Tensor> tensors;  // gradients, in backward (ready) order
+  std::vector<Tensor> buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
+};
+
+// Sum of the gradients' waits: the length of one backward pass.
+Seconds backward_time(const Workload& workload);
+
+// Bytes of all gradients as they stand in memory, sparse ones in full.
+Bytes gradient_bytes(const Workload& workload);
+
+}  // namespace syncline

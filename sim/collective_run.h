@@ -1,0 +1,43 @@
+// One collective in simulated time. Two bodies, one a grain; plan_run drives whichever was chosen.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/collective/network.h"
+#include "core/plan/plan.h"
+#include "sim/flows.h"
+#include "sim/fluid.h"
+
+namespace syncline {
+
+// Kinds of tokens. plan_run owns the first, a CollectiveRun the others.
+enum TokenKind : std::int32_t { kOpDone = 0, kWoke = 1, kFlowDone = 2 };
+
+// What Fluid must be built from.
+struct FluidPlan {
+  std::vector<FlowLink> links;
+  std::vector<Route> routes;
+  Seconds latency = 0;  // that every flow pays inside Fluid
+};
+
+class CollectiveRun {
+ public:
+  virtual ~CollectiveRun() = default;
+  virtual FluidPlan fluid_plan() const = 0;
+  // Begins the collective of operation `op` as `instance`. Gives true if it was over at once.
+  virtual bool start(Fluid& fluid, int instance, OpId op) = 0;
+  // Handles a token of kind kWoke or kFlowDone. Gives the instance that ended with it, or -1.
+  virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
+};
+
+// Rounds that load the links alike as one flow an edge, after the latencies they stand for.
+std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster,
+                                               bool fold);
+
+// Every message of every round. A rank begins its next round when all its messages of the last one
+// have arrived; a message sets out when both its ends are there.
+std::unique_ptr<CollectiveRun> make_step_run(const Plan& plan, const Cluster& cluster);
+
+}  // namespace syncline

@@ -1,0 +1,42 @@
+// SimGrid behind a small face: timers, and flows that share links max-min fairly. The only file
+// that knows SimGrid. One instance a process, used once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/flows.h"
+
+namespace syncline {
+
+class Fluid {
+ public:
+  // What the owner wants to be told when a timer or a flow is done.
+  struct Token {
+    std::int32_t kind = 0;
+    std::int32_t a = 0;
+    std::int32_t b = 0;
+  };
+  using Handler = std::function<void(Token)>;
+
+  // Every flow pays `latency` before its first byte. It is one value for all: SimGrid divides a
+  // link in inverse proportion to latency, and equal latencies make that fair.
+  Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes, Seconds latency);
+  ~Fluid();
+  Fluid(const Fluid&) = delete;
+  Fluid& operator=(const Fluid&) = delete;
+
+  Seconds now() const;
+  void start_timer(Seconds seconds, Token token);
+  void start_flow(int route, double bytes, Token token);
+  // Runs until nothing is left to wait for; `handler` may start more.
+  void run(const Handler& handler);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,82 @@
+#include <unordered_map>
+
+#include "sim/collective_run.h"
+#include "sim/flows.h"
+#include "sim/fold.h"
+
+namespace syncline {
+namespace {
+
+class MergedRun final : public CollectiveRun {
+ public:
+  MergedRun(const Plan& plan, const Cluster& cluster, bool fold)
+      : plan_(plan), overhead_(cluster.collective_overhead) {
+    const Network network(cluster);
+    flows_ = merged_flows(plan, network);
+    if (fold) flows_ = folded(flows_);
+  }
+
+  // Latencies are timers here: one a stage, not one a flow.
+  FluidPlan fluid_plan() const override { return {flows_.links, flows_.routes, 0}; }
+
+  bool start(Fluid& fluid, int instance, OpId op) override {
+    const auto& stages = stages_of(op);
+    if (stages.empty()) return true;
+    running_[instance] = {op, 0, 0};
+    fluid.start_timer(overhead_ + stages.front().latency, {kWoke, instance, 0});
+    return false;
+  }
+
+  int handle(Fluid& fluid, Fluid::Token token) override {
+    Progress& progress = running_.at(token.a);
+    if (token.kind == kFlowDone && --progress.outstanding > 0) return -1;
+    const auto& stages = stages_of(progress.op);
+    if (token.kind == kWoke && set_out(fluid, token.a, progress)) return -1;
+    // The stage is over (or had nothing to carry): on to the next one.
+    if (++progress.stage < stages.size()) {
+      fluid.start_timer(stages[progress.stage].latency, {kWoke, token.a, 0});
+      return -1;
+    }
+    running_.erase(token.a);
+    return token.a;
+  }
+
+ private:
+  struct Progress {
+    OpId op = 0;
+    std::size_t stage = 0;
+    int outstanding = 0;
+  };
+
+  const FlowPlan& stages_of(OpId op) const {
+    const int plan = flows_.plan_of_op[static_cast<std::size_t>(op)];
+    return flows_.plans[static_cast<std::size_t>(plan)];
+  }
+
+  // Starts the stage's flows; false when there is nothing to carry.
+  bool set_out(Fluid& fluid, int instance, Progress& progress) {
+    const auto& work = plan_.ops[static_cast<std::size_t>(progress.op)].work;
+    const auto bytes = static_cast<double>(std::get<Collective>(work).bytes());
+    const auto& flows = stages_of(progress.op)[progress.stage].flows;
+    progress.outstanding = bytes > 0 ? static_cast<int>(flows.size()) : 0;
+    if (progress.outstanding == 0) return false;
+    for (const auto& flow : flows) {
+      fluid.start_flow(flow.route, flow.fraction * bytes, {kFlowDone, instance, 0});
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  Seconds overhead_;
+  FlowSet flows_;
+  std::unordered_map<int, Progress> running_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster,
+                                               bool fold) {
+  return std::make_unique<MergedRun>(plan, cluster, fold);
+}
+
+}  // namespace syncline

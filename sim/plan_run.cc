@@ -1,0 +1,178 @@
+#include "sim/plan_run.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "core/run/stragglers.h"
+#include "core/run/walk.h"
+#include "sim/collective_run.h"
+#include "sim/fluid.h"
+
+namespace syncline {
+namespace {
+
+// Ranks whose spans are recorded.
+constexpr int kTracedRanks = 4;
+
+class PlanRun {
+ public:
+  PlanRun(const Plan& plan, const ExecutorSettings& settings, int periods)
+      : plan_(plan),
+        settings_(settings),
+        walk_(plan, periods),
+        collectives_(settings.simulation.grain == Simulation::Grain::kStep
+                         ? make_step_run(plan, settings.cluster)
+                         : make_merged_run(plan, settings.cluster, settings.simulation.fold)),
+        fluid_plan_(collectives_->fluid_plan()),
+        fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
+    const bool uneven = settings.cluster.jitter.kind != Jitter::Kind::kNone;
+    lane_free_.assign(static_cast<std::size_t>(uneven ? plan.ranks : 1), 0);
+    traced_ = std::min(kTracedRanks, static_cast<int>(lane_free_.size()));
+    begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
+    timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
+  }
+
+  Timeline run() {
+    ready_ = walk_.first();
+    start_ready();
+    fluid_.run([this](Fluid::Token token) {
+      if (token.kind == kOpDone) {
+        finish(token.a);
+      } else if (const int ended = collectives_->handle(fluid_, token); ended >= 0) {
+        finish(ended);
+      }
+      start_ready();
+    });
+    std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
+                     [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    return std::move(timeline_);
+  }
+
+ private:
+  const Op& op_of(int instance) const {
+    return plan_.ops[static_cast<std::size_t>(walk_.op(instance))];
+  }
+
+  // Work on the compute stream goes on at each rank's own pace.
+  static bool own_pace(const Op& op) {
+    return op.stream == kComputeStream && !std::holds_alternative<Collective>(op.work);
+  }
+
+  void start_ready() {
+    while (!ready_.empty()) {
+      const int instance = ready_.back();
+      ready_.pop_back();
+      start(instance);
+    }
+  }
+
+  void start(int instance) {
+    const Op& op = op_of(instance);
+    if (own_pace(op)) {
+      advance_lanes(instance, op);
+      return;
+    }
+    Seconds wait = 0;
+    if (op.stream == kComputeStream) {
+      // In one stream with the computation: the slowest rank's computation comes first.
+      wait = *std::max_element(lane_free_.begin(), lane_free_.end()) - fluid_.now();
+    }
+    const bool collective = std::holds_alternative<Collective>(op.work);
+    if (wait > 0 && collective && !std::exchange(awaited_[instance], true)) {
+      fluid_.start_timer(wait, {kOpDone, ~instance, 0});
+      return;
+    }
+    begins_[static_cast<std::size_t>(instance)] = fluid_.now();
+    if (!collective) {
+      fluid_.start_timer(duration(op.work), {kOpDone, instance, 0});
+    } else if (collectives_->start(fluid_, instance, walk_.op(instance))) {
+      finish(instance);
+    }
+  }
+
+  static Seconds duration(const Work& work) {
+    if (const auto* compute = std::get_if<Compute>(&work)) return compute->seconds;
+    if (const auto* encode = std::get_if<Encode>(&work)) return encode->seconds;
+    if (const auto* decode = std::get_if<Decode>(&work)) return decode->seconds;
+    if (const auto* sync = std::get_if<HostSync>(&work)) return sync->seconds;
+    return 0;
+  }
+
+  // Each rank does the work when it is free; the next operation on the stream may queue at once,
+  // whoever depends on this one waits for the slowest rank.
+  void advance_lanes(int instance, const Op& op) {
+    const Seconds now = fluid_.now();
+    const Seconds seconds = duration(op.work);
+    const bool jittered = std::holds_alternative<Compute>(op.work) && lane_free_.size() > 1;
+    const int period = walk_.period(instance);
+    const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;
+    Seconds last = now;
+    for (std::size_t lane = 0; lane < lane_free_.size(); ++lane) {
+      const double factor = jittered ? factor_of(static_cast<int>(lane), step) : 1.0;
+      const Seconds begin = std::max(lane_free_[lane], now);
+      lane_free_[lane] = begin + seconds * factor;
+      last = std::max(last, lane_free_[lane]);
+      if (static_cast<int>(lane) < traced_) {
+        timeline_.spans.push_back(
+            {period, walk_.op(instance), static_cast<int>(lane), begin, lane_free_[lane]});
+      }
+    }
+    fluid_.start_timer(last - now, {kOpDone, instance, 0});
+    walk_.pass_stream(instance, ready_);
+  }
+
+  // All operations of a step share a rank's factor: work it out once a step.
+  double factor_of(int lane, std::int64_t step) {
+    if (step != factors_step_) {
+      factors_step_ = step;
+      factors_.clear();
+      for (int rank = 0; rank < plan_.ranks; ++rank) {
+        factors_.push_back(jitter_factor(settings_.cluster.jitter, settings_.seed, rank, step));
+      }
+    }
+    return factors_[static_cast<std::size_t>(lane)];
+  }
+
+  void finish(int instance) {
+    if (instance < 0) {  // only waited for the computation before it
+      start(~instance);
+      return;
+    }
+    const Seconds now = fluid_.now();
+    const int period = walk_.period(instance);
+    auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
+    end = std::max(end, now);
+    if (!own_pace(op_of(instance))) {
+      for (int rank = 0; rank < traced_; ++rank) {
+        timeline_.spans.push_back(
+            {period, walk_.op(instance), rank, begins_[static_cast<std::size_t>(instance)], now});
+      }
+      walk_.pass_stream(instance, ready_);
+    }
+    walk_.pass_dependents(instance, ready_);
+  }
+
+  const Plan& plan_;
+  const ExecutorSettings& settings_;
+  Walk walk_;
+  std::unique_ptr<CollectiveRun> collectives_;
+  FluidPlan fluid_plan_;
+  Fluid fluid_;
+  std::vector<int> ready_;
+  std::vector<Seconds> lane_free_;  // when each rank's compute stream is free
+  std::vector<Seconds> begins_;     // by instance
+  std::unordered_map<int, bool> awaited_;
+  std::vector<double> factors_;
+  std::int64_t factors_step_ = -1;
+  int traced_ = 1;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Timeline simulate(const Plan& plan, const ExecutorSettings& settings, int periods) {
+  return PlanRun(plan, settings, periods).run();
+}
+
+}  // namespace syncline

@@ -1,0 +1,12 @@
+// A plan in simulated time, inside the process that owns the engine.
+#pragma once
+
+#include "core/run/executor.h"
+
+namespace syncline {
+
+// Repeats the plan `periods` times. Ranks with a jitter of their own have compute streams of their
+// own; the others share one. A collective sets out when its slowest rank is there.
+Timeline simulate(const Plan& plan, const ExecutorSettings& settings, int periods);
+
+}  // namespace syncline

@@ -1,0 +1,574 @@
+// scenarios/schema.json is what editors show and check while a user writes a scenario. Here it is
+// held against every file that ships, and against files with one mistake each.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+#include <vector>
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Pointer = json::json_pointer;
+
+const fs::path kScenarios = fs::path(SYNCLINE_SOURCE_DIR) / "scenarios";
+
+// Every optional key of the format stands here once; a test below sees to it. The mistakes of the
+// other tests are made in this scenario, one at a time.
+constexpr std::string_view kFullScenario = R"json({
+  "$schema": "schema.json",
+  "name": "full",
+  "about": "Every key once.",
+  "workload": {
+    "$schema": "../schema.json",
+    "name": "two_layers",
+    "source": "made up",
+    "about": "An embedding and a layer.",
+    "batch": 32,
+    "dtype": "fp32",
+    "forward_ms": 1.5,
+    "backward_ms": 3,
+    "update_ms": 0.1,
+    "tensors": [
+      {"name": "fc.weight", "shape": [10, 64], "dtype": "bf16", "backward_us": 20,
+       "backward_flops": 81920, "forward_flops": 40960},
+      {"name": "scale", "shape": []},
+      {"name": "embedding.weight", "shape": [1000, 64], "sparse_rows": 32}
+    ],
+    "buffers": [{"name": "bn.running_mean", "shape": [64], "dtype": "fp64"}]
+  },
+  "cluster": {
+    "$schema": "../schema.json",
+    "name": "pods",
+    "source": "made up",
+    "about": "Four pods of eight nodes.",
+    "nodes": 32,
+    "gpus_per_node": 8,
+    "intra": {"latency_us": 3, "bandwidth_gbps": 1200},
+    "inter": {"latency_us": 12.5, "bandwidth_gbps": 100, "flow_cap_gbps": 30, "nics": 2,
+              "efficiency": 0.9, "oversubscription": 1},
+    "upper": [{"name": "pods", "nodes_per_group": 8, "latency_us": 20, "bandwidth_gbps": 400,
+               "flow_cap_gbps": 30, "nics": 1, "efficiency": 1, "oversubscription": 2.5}],
+    "collective_overhead_us": 5,
+    "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
+               "launch_us": 5, "host_sync_us": 10},
+    "jitter": {"distribution": "normal", "relative": 0.05}
+  },
+  "strategies": [
+    {"name": "plain"},
+    {"name": "fused", "about": "Buckets by size.", "overlap": false, "streams": 2,
+     "algorithm": "double_binary_tree",
+     "fusion": {"rule": "size", "size_mb": 25, "first_size_mb": 1, "count": 40,
+                "close": "before", "by_layer": true, "align_bytes": 256},
+     "hierarchy": {"form": "leaders", "group_size": 8, "first": "all_reduce", "inside": "to_one",
+                   "across": "ring"},
+     "update": "per_bucket"},
+    {"name": "compressed", "fusion": {"rule": "index", "ends": [0, 2]},
+     "compression": {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_begin_step": 100,
+                     "rampup_step": 10, "min_elements": 16384}},
+    {"name": "local", "local_sgd": {"period": 4, "begin_step": 2, "adaptive": true,
+                                    "init_period": 1, "max_period": 16}}
+  ],
+  "baseline": "plain",
+  "sweep": {
+    "cluster.nodes": [1, 2, 4],
+    "strategies.fused.fusion.size_mb": [1, 25],
+    "seed": [1, 2]
+  },
+  "training": {
+    "from": 0,
+    "steps": 1000,
+    "learning_rate": {"initial": 0.1, "decay": "polynomial", "power": 1, "final": 0},
+    "loss": [[0, 6.9], [1000, 1.5]]
+  },
+  "seed": 7,
+  "published": [
+    {"strategy": "fused", "sweep": {"cluster.nodes": 4}, "step_time_s": 0.1, "throughput": 900,
+     "speedup": 3.5, "collectives": 2, "buckets": [[2, 0.25], [1, 1]], "use": "calibrated",
+     "source": "made up", "note": "none", "accuracy": 76.5}
+  ],
+  "calibration": {
+    "parameters": {"cluster.inter.efficiency": {"start": 0.8, "min": 0.1, "max": 1}},
+    "leave_out": "cluster.nodes"
+  },
+  "simulation": {"grain": "step", "fold": false, "periods": 5, "warmup": 1}
+})json";
+
+constexpr std::string_view kSmallScenario = R"json({
+  "name": "small",
+  "workload": "workloads/resnet50_v100.json",
+  "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1},
+  "strategies": [{"name": "plain"}],
+  "training": {"step": 10}
+})json";
+
+json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+const json& schema_json() {
+  static const json schema = read_json(kScenarios / "schema.json");
+  return schema;
+}
+
+// One compiled part of the schema.
+class Checker {
+ public:
+  explicit Checker(const json& schema) {
+    valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
+    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), schema_);
+  }
+
+  // What is wrong, one mistake a line; empty if nothing is.
+  std::string errors(const json& document) const {
+    valijson::ValidationResults results;
+    const valijson::adapters::NlohmannJsonAdapter target(document);
+    if (valijson::Validator().validate(schema_, target, &results)) return "";
+    std::string text;
+    for (const auto& error : results) {
+      for (const std::string& step : error.context) text += step;
+      text += ": " + error.description + "\n";
+    }
+    return text.empty() ? "rejected without a reason\n" : text;
+  }
+
+  bool accepts(const json& document) const { return errors(document).empty(); }
+
+ private:
+  valijson::Schema schema_;
+};
+
+// A part of the schema with the definitions that it refers to. Draft 7 ignores what stands beside
+// a $ref, so the part goes below allOf.
+json stand_alone(const json& part) {
+  return {{"definitions", schema_json().at("definitions")}, {"allOf", json::array({part})}};
+}
+
+json definition(const std::string& name) {
+  return stand_alone({{"$ref", "#/definitions/" + name}});
+}
+
+// Compiled once: valijson takes its time.
+const Checker& scenario_checker() {
+  static const Checker checker(schema_json());
+  return checker;
+}
+
+const Checker& workload_checker() {
+  static const Checker checker(definition("workload"));
+  return checker;
+}
+
+const Checker& cluster_checker() {
+  static const Checker checker(definition("cluster"));
+  return checker;
+}
+
+std::vector<fs::path> json_files(const fs::path& directory) {
+  std::vector<fs::path> files;
+  if (!fs::is_directory(directory)) return files;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".json" && path.filename() != "schema.json") files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void expect_all_accepted(const Checker& checker, const std::vector<fs::path>& files) {
+  for (const fs::path& path : files) {
+    SCOPED_TRACE(path.string());
+    json document;
+    // One file that is not even JSON must not hide what is wrong with the next.
+    ASSERT_NO_THROW(document = read_json(path));
+    EXPECT_EQ(checker.errors(document), "");
+  }
+}
+
+using Visit = std::function<void(const Pointer&, const json&)>;
+
+void walk(const json& node, const Pointer& at, const Visit& visit) {
+  visit(at, node);
+  if (node.is_object()) {
+    for (const auto& [key, value] : node.items()) walk(value, at / key, visit);
+  } else if (node.is_array()) {
+    for (std::size_t i = 0; i < node.size(); ++i) walk(node[i], at / i, visit);
+  }
+}
+
+// Maps from paths to values: their keys are the user's, not the format's.
+bool is_path_map(const Pointer& at) {
+  return !at.empty() && (at.back() == "sweep" || at.to_string() == "/calibration/parameters");
+}
+
+bool inside_sweep(const Pointer& at) { return at.to_string().find("/sweep/") != std::string::npos; }
+
+json full_scenario() { return json::parse(kFullScenario); }
+
+// The schema's own objects, i.e. those that list the properties of an object.
+bool lists_properties(const json& node) {
+  return node.is_object() && node.value("type", json()) == "object" && node.contains("properties");
+}
+
+TEST(Schema, AcceptsEveryScenario) {
+  expect_all_accepted(scenario_checker(), json_files(kScenarios));
+}
+
+TEST(Schema, AcceptsEveryPublishedScenario) {
+  expect_all_accepted(scenario_checker(), json_files(kScenarios / "published"));
+}
+
+TEST(Schema, AcceptsEveryWorkload) {
+  const std::vector<fs::path> files = json_files(kScenarios / "workloads");
+  EXPECT_GE(files.size(), 1u);  // otherwise the directory is not where the test looks for it
+  expect_all_accepted(workload_checker(), files);
+}
+
+TEST(Schema, AcceptsEveryCluster) {
+  expect_all_accepted(cluster_checker(), json_files(kScenarios / "clusters"));
+}
+
+TEST(Schema, AcceptsTheSmallestAndTheFullestScenario) {
+  EXPECT_EQ(scenario_checker().errors(json::parse(kSmallScenario)), "");
+  EXPECT_EQ(scenario_checker().errors(full_scenario()), "");
+  EXPECT_EQ(workload_checker().errors(full_scenario().at("workload")), "");
+  EXPECT_EQ(cluster_checker().errors(full_scenario().at("cluster")), "");
+}
+
+// A scenario is checked with its workload and cluster as strings or as objects; a file of its own
+// is checked by its definition. None is to be taken for another.
+TEST(Schema, TellsTheKindsOfFilesApart) {
+  const json full = full_scenario();
+  EXPECT_FALSE(workload_checker().accepts(full));
+  EXPECT_FALSE(cluster_checker().accepts(full));
+  EXPECT_FALSE(scenario_checker().accepts(full.at("workload")));
+  EXPECT_FALSE(workload_checker().accepts(full.at("cluster")));
+  EXPECT_FALSE(cluster_checker().accepts(full.at("workload")));
+}
+
+// Otherwise a key could be added to the schema without any test of it.
+TEST(Schema, FullScenarioHasEveryKey) {
+  std::set<std::string> used;
+  for (std::string_view text : {kFullScenario, kSmallScenario}) {
+    walk(json::parse(text), Pointer(), [&](const Pointer& at, const json&) {
+      if (!at.empty()) used.insert(at.back());
+    });
+  }
+  walk(schema_json(), Pointer(), [&](const Pointer& at, const json& node) {
+    if (!lists_properties(node)) return;
+    for (const auto& [key, value] : node.at("properties").items()) {
+      EXPECT_TRUE(used.contains(key)) << at << "/properties/" << key;
+    }
+  });
+}
+
+// Editors show the description; where a property is only a reference, that of its definition.
+TEST(Schema, DescribesEveryPropertyAndForbidsOthers) {
+  walk(schema_json(), Pointer(), [](const Pointer& at, const json& node) {
+    if (!lists_properties(node)) return;
+    EXPECT_EQ(node.value("additionalProperties", json()), json(false)) << at;
+    for (const auto& [key, property] : node.at("properties").items()) {
+      const json* described = &property;
+      if (property.contains("$ref")) {
+        const std::string reference = property.at("$ref").get<std::string>();
+        described = &schema_json().at(Pointer(reference.substr(1)));
+      }
+      EXPECT_FALSE(described->value("description", "").empty()) << at << "/properties/" << key;
+    }
+  });
+}
+
+TEST(Schema, DefaultsAreAllowedValues) {
+  walk(schema_json(), Pointer(), [](const Pointer& at, const json& node) {
+    if (!node.is_object() || !node.contains("default") || !node.contains("description")) return;
+    EXPECT_EQ(Checker(stand_alone(node)).errors(node.at("default")), "") << at;
+  });
+}
+
+TEST(Schema, RejectsAnUnknownKeyInEveryObject) {
+  int objects = 0;
+  walk(full_scenario(), Pointer(), [&](const Pointer& at, const json& node) {
+    if (!node.is_object() || is_path_map(at)) return;
+    json broken = full_scenario();
+    broken[at]["unknown_key"] = 1;
+    EXPECT_FALSE(scenario_checker().accepts(broken)) << at;
+    ++objects;
+  });
+  EXPECT_GT(objects, 20);
+}
+
+TEST(Schema, RejectsAStringForEveryNumber) {
+  int numbers = 0;
+  walk(full_scenario(), Pointer(), [&](const Pointer& at, const json& node) {
+    if (!node.is_number() || inside_sweep(at)) return;  // swept values may be anything
+    json broken = full_scenario();
+    broken[at] = node.dump();
+    EXPECT_FALSE(scenario_checker().accepts(broken)) << at;
+    ++numbers;
+  });
+  EXPECT_GT(numbers, 50);
+}
+
+TEST(Schema, RejectsANumberForEveryStringAndBool) {
+  walk(full_scenario(), Pointer(), [&](const Pointer& at, const json& node) {
+    if (!(node.is_string() || node.is_boolean()) || inside_sweep(at)) return;
+    json broken = full_scenario();
+    broken[at] = 1;
+    EXPECT_FALSE(scenario_checker().accepts(broken)) << at;
+  });
+}
+
+TEST(Schema, RejectsANumberForEveryObjectAndArray) {
+  walk(full_scenario(), Pointer(), [](const Pointer& at, const json& node) {
+    if (!node.is_structured()) return;
+    json broken = full_scenario();
+    broken[at] = 1;
+    EXPECT_FALSE(scenario_checker().accepts(broken)) << at;
+  });
+}
+
+// The few numbers that may be negative.
+bool may_be_negative(const Pointer& at) {
+  const std::string path = at.to_string();
+  return path == "/seed" || path == "/published/0/accuracy" ||
+         path.starts_with("/calibration/parameters/") ||
+         (path.starts_with("/training/loss/") && path.ends_with("/1"));
+}
+
+TEST(Schema, RejectsEveryOtherNegativeNumber) {
+  walk(full_scenario(), Pointer(), [](const Pointer& at, const json& node) {
+    if (!node.is_number() || inside_sweep(at)) return;
+    json broken = full_scenario();
+    broken[at] = -1;
+    EXPECT_EQ(scenario_checker().accepts(broken), may_be_negative(at)) << at;
+  });
+}
+
+TEST(Schema, RejectsEveryEmptyName) {
+  walk(full_scenario(), Pointer(), [](const Pointer& at, const json&) {
+    if (at.empty()) return;
+    if (at.back() != "name" && at.back() != "baseline" && at.back() != "strategy") return;
+    json broken = full_scenario();
+    broken[at] = "";
+    EXPECT_FALSE(scenario_checker().accepts(broken)) << at;
+  });
+}
+
+struct Mistake {
+  std::string_view what;
+  std::string_view patch;  // RFC 6902, applied to the full scenario
+};
+
+constexpr Mistake kMistakes[] = {
+    {"no name", R"([{"op":"remove","path":"/name"}])"},
+    {"no workload", R"([{"op":"remove","path":"/workload"}])"},
+    {"no cluster", R"([{"op":"remove","path":"/cluster"}])"},
+    {"no strategies", R"([{"op":"remove","path":"/strategies"}])"},
+    {"empty strategies", R"([{"op":"replace","path":"/strategies","value":[]}])"},
+    {"strategies as an object", R"([{"op":"replace","path":"/strategies","value":{"name":"a"}}])"},
+    {"broken seed", R"([{"op":"replace","path":"/seed","value":1.5}])"},
+
+    {"sweep over nothing", R"([{"op":"replace","path":"/sweep/cluster.nodes","value":[]}])"},
+    {"sweep with a bare value", R"([{"op":"replace","path":"/sweep/cluster.nodes","value":4}])"},
+    {"sweep path of no key", R"([{"op":"add","path":"/sweep/clutser.nodes","value":[4]}])"},
+    {"sweep path with a hole", R"([{"op":"add","path":"/sweep/cluster..nodes","value":[4]}])"},
+
+    {"step and steps", R"([{"op":"add","path":"/training/step","value":5}])"},
+    {"from without steps", R"([{"op":"remove","path":"/training/steps"}])"},
+    {"no steps at all", R"([{"op":"replace","path":"/training/steps","value":0}])"},
+    {"negative step", R"([{"op":"replace","path":"/training","value":{"step":-1}}])"},
+    {"learning rate of zero",
+     R"([{"op":"replace","path":"/training/learning_rate/initial","value":0}])"},
+    {"decay without power",
+     R"([{"op":"replace","path":"/training/learning_rate/power","value":0}])"},
+    {"unknown decay",
+     R"([{"op":"replace","path":"/training/learning_rate/decay","value":"cosine"}])"},
+    {"loss point of one number", R"([{"op":"replace","path":"/training/loss/0","value":[0]}])"},
+    {"loss point of three numbers",
+     R"([{"op":"replace","path":"/training/loss/0","value":[0,1,2]}])"},
+    {"loss of no point", R"([{"op":"replace","path":"/training/loss","value":[]}])"},
+    {"loss at a broken step", R"([{"op":"replace","path":"/training/loss/0/0","value":0.5}])"},
+
+    {"published without strategy", R"([{"op":"remove","path":"/published/0/strategy"}])"},
+    {"published without a quantity",
+     R"([{"op":"replace","path":"/published/0","value":{"strategy":"plain","accuracy":76}}])"},
+    {"published with unknown use", R"([{"op":"replace","path":"/published/0/use","value":"no"}])"},
+    {"published step in no time",
+     R"([{"op":"replace","path":"/published/0/step_time_s","value":0}])"},
+    {"published throughput of nothing",
+     R"([{"op":"replace","path":"/published/0/throughput","value":0}])"},
+    {"published speedup of nothing",
+     R"([{"op":"replace","path":"/published/0/speedup","value":0}])"},
+    {"published bucket of one number",
+     R"([{"op":"replace","path":"/published/0/buckets/0","value":[2]}])"},
+    {"published bucket of three numbers",
+     R"([{"op":"replace","path":"/published/0/buckets/0","value":[2,0.25,1]}])"},
+    {"published buckets of no bucket",
+     R"([{"op":"replace","path":"/published/0/buckets","value":[]}])"},
+    {"published bucket of no tensors",
+     R"([{"op":"replace","path":"/published/0/buckets/0/0","value":0}])"},
+    {"published sweep path of no key",
+     R"([{"op":"add","path":"/published/0/sweep/nodes","value":4}])"},
+
+    {"calibration without parameters", R"([{"op":"remove","path":"/calibration/parameters"}])"},
+    {"calibration of nothing", R"([{"op":"replace","path":"/calibration/parameters","value":{}}])"},
+    {"calibration without a bound",
+     R"([{"op":"remove","path":"/calibration/parameters/cluster.inter.efficiency/max"}])"},
+    {"calibration path of no key",
+     R"([{"op":"move","from":"/calibration/parameters/cluster.inter.efficiency",
+          "path":"/calibration/parameters/efficiency"}])"},
+    {"leave out of no kind",
+     R"([{"op":"replace","path":"/calibration/leave_out","value":"rows"}])"},
+
+    {"unknown grain", R"([{"op":"replace","path":"/simulation/grain","value":"fine"}])"},
+    {"fold as a string", R"([{"op":"replace","path":"/simulation/fold","value":"true"}])"},
+    {"no periods", R"([{"op":"replace","path":"/simulation/periods","value":0}])"},
+
+    {"workload as a number", R"([{"op":"replace","path":"/workload","value":3}])"},
+    {"workload of empty path", R"([{"op":"replace","path":"/workload","value":""}])"},
+    {"cluster of empty path", R"([{"op":"replace","path":"/cluster","value":""}])"},
+    {"workload without name", R"([{"op":"remove","path":"/workload/name"}])"},
+    {"workload without tensors", R"([{"op":"remove","path":"/workload/tensors"}])"},
+    {"workload of no tensor", R"([{"op":"replace","path":"/workload/tensors","value":[]}])"},
+    {"batch of nothing", R"([{"op":"replace","path":"/workload/batch","value":0}])"},
+    {"batch of a half", R"([{"op":"replace","path":"/workload/batch","value":0.5}])"},
+    {"unknown dtype", R"([{"op":"replace","path":"/workload/dtype","value":"float32"}])"},
+    {"unknown dtype of a tensor",
+     R"([{"op":"replace","path":"/workload/tensors/0/dtype","value":"int8"}])"},
+    {"tensor without name", R"([{"op":"remove","path":"/workload/tensors/0/name"}])"},
+    {"tensor without shape", R"([{"op":"remove","path":"/workload/tensors/0/shape"}])"},
+    {"dimension of zero", R"([{"op":"replace","path":"/workload/tensors/0/shape/0","value":0}])"},
+    {"dimension of a half",
+     R"([{"op":"replace","path":"/workload/tensors/0/shape/0","value":2.5}])"},
+    {"buffer without shape", R"([{"op":"remove","path":"/workload/buffers/0/shape"}])"},
+
+    {"cluster as an array", R"([{"op":"replace","path":"/cluster","value":[]}])"},
+    {"no nodes", R"([{"op":"replace","path":"/cluster/nodes","value":0}])"},
+    {"nodes not given", R"([{"op":"remove","path":"/cluster/nodes"}])"},
+    {"no GPU", R"([{"op":"replace","path":"/cluster/gpus_per_node","value":0}])"},
+    {"half a GPU", R"([{"op":"replace","path":"/cluster/gpus_per_node","value":0.5}])"},
+    {"GPUs not given", R"([{"op":"remove","path":"/cluster/gpus_per_node"}])"},
+    {"nothing between nodes", R"([{"op":"remove","path":"/cluster/inter"}])"},
+    {"nothing inside nodes", R"([{"op":"remove","path":"/cluster/intra"}])"},
+    {"negative latency", R"([{"op":"replace","path":"/cluster/inter/latency_us","value":-1}])"},
+    {"latency not given", R"([{"op":"remove","path":"/cluster/intra/latency_us"}])"},
+    {"zero bandwidth", R"([{"op":"replace","path":"/cluster/inter/bandwidth_gbps","value":0}])"},
+    {"bandwidth not given", R"([{"op":"remove","path":"/cluster/intra/bandwidth_gbps"}])"},
+    {"zero flow cap", R"([{"op":"replace","path":"/cluster/inter/flow_cap_gbps","value":0}])"},
+    {"no port", R"([{"op":"replace","path":"/cluster/inter/nics","value":0}])"},
+    {"zero efficiency", R"([{"op":"replace","path":"/cluster/inter/efficiency","value":0}])"},
+    {"efficiency above one",
+     R"([{"op":"replace","path":"/cluster/inter/efficiency","value":1.1}])"},
+    {"oversubscription below one",
+     R"([{"op":"replace","path":"/cluster/inter/oversubscription","value":0.5}])"},
+    {"tier with a name", R"([{"op":"add","path":"/cluster/inter/name","value":"ethernet"}])"},
+    {"upper tier without name", R"([{"op":"remove","path":"/cluster/upper/0/name"}])"},
+    {"upper tier without groups", R"([{"op":"remove","path":"/cluster/upper/0/nodes_per_group"}])"},
+    {"upper tier of empty groups",
+     R"([{"op":"replace","path":"/cluster/upper/0/nodes_per_group","value":0}])"},
+    {"upper tier of no bandwidth",
+     R"([{"op":"replace","path":"/cluster/upper/0/bandwidth_gbps","value":0}])"},
+    {"upper tier without ports", R"([{"op":"replace","path":"/cluster/upper/0/nics","value":0}])"},
+    {"device that reaches nothing",
+     R"([{"op":"replace","path":"/cluster/device/efficiency","value":0}])"},
+    {"device efficiency above one",
+     R"([{"op":"replace","path":"/cluster/device/efficiency","value":50}])"},
+    {"unknown distribution",
+     R"([{"op":"replace","path":"/cluster/jitter/distribution","value":"uniform"}])"},
+
+    {"strategy without name", R"([{"op":"remove","path":"/strategies/0/name"}])"},
+    {"overlap as a string", R"([{"op":"replace","path":"/strategies/1/overlap","value":"no"}])"},
+    {"no stream", R"([{"op":"replace","path":"/strategies/1/streams","value":0}])"},
+    {"too many streams", R"([{"op":"replace","path":"/strategies/1/streams","value":65}])"},
+    {"unknown algorithm", R"([{"op":"replace","path":"/strategies/1/algorithm","value":"tree"}])"},
+    {"unknown update", R"([{"op":"replace","path":"/strategies/1/update","value":"never"}])"},
+    {"unknown fusion", R"([{"op":"replace","path":"/strategies/1/fusion/rule","value":"all"}])"},
+    {"fusion as a number", R"([{"op":"replace","path":"/strategies/1/fusion","value":25}])"},
+    {"empty buckets", R"([{"op":"replace","path":"/strategies/1/fusion/size_mb","value":0}])"},
+    {"empty first bucket",
+     R"([{"op":"replace","path":"/strategies/1/fusion/first_size_mb","value":0}])"},
+    {"buckets of no tensor", R"([{"op":"replace","path":"/strategies/1/fusion/count","value":0}])"},
+    {"the same end twice", R"([{"op":"replace","path":"/strategies/2/fusion/ends/0","value":2}])"},
+    {"unknown close", R"([{"op":"replace","path":"/strategies/1/fusion/close","value":"at"}])"},
+    {"no alignment", R"([{"op":"replace","path":"/strategies/1/fusion/align_bytes","value":0}])"},
+    {"hierarchy without form", R"([{"op":"remove","path":"/strategies/1/hierarchy/form"}])"},
+    {"unknown form", R"([{"op":"replace","path":"/strategies/1/hierarchy/form","value":"2d"}])"},
+    {"group of one", R"([{"op":"replace","path":"/strategies/1/hierarchy/group_size","value":1}])"},
+    {"unknown first", R"([{"op":"replace","path":"/strategies/1/hierarchy/first","value":"sum"}])"},
+    {"unknown inside",
+     R"([{"op":"replace","path":"/strategies/1/hierarchy/inside","value":"tree"}])"},
+    {"unknown across",
+     R"([{"op":"replace","path":"/strategies/1/hierarchy/across","value":"tree"}])"},
+    {"compression without codec", R"([{"op":"remove","path":"/strategies/2/compression/codec"}])"},
+    {"unknown codec",
+     R"([{"op":"replace","path":"/strategies/2/compression/codec","value":"topk"}])"},
+    {"sparsity of 1.5",
+     R"([{"op":"replace","path":"/strategies/2/compression/sparsity/1","value":1.5}])"},
+    {"sparsity of 1",
+     R"([{"op":"replace","path":"/strategies/2/compression/sparsity/1","value":1}])"},
+    {"bare sparsity",
+     R"([{"op":"replace","path":"/strategies/2/compression/sparsity","value":0.999}])"},
+    {"no sparsity", R"([{"op":"replace","path":"/strategies/2/compression/sparsity","value":[]}])"},
+    {"ramp of no step",
+     R"([{"op":"replace","path":"/strategies/2/compression/rampup_step","value":0}])"},
+    {"period of zero", R"([{"op":"replace","path":"/strategies/3/local_sgd/period","value":0}])"},
+    {"begin at step zero",
+     R"([{"op":"replace","path":"/strategies/3/local_sgd/begin_step","value":0}])"},
+    {"adaptive as a number",
+     R"([{"op":"replace","path":"/strategies/3/local_sgd/adaptive","value":1}])"},
+    {"first period of zero",
+     R"([{"op":"replace","path":"/strategies/3/local_sgd/init_period","value":0}])"},
+    {"longest period of zero",
+     R"([{"op":"replace","path":"/strategies/3/local_sgd/max_period","value":0}])"},
+};
+
+TEST(Schema, RejectsEveryMistake) {
+  for (const Mistake& mistake : kMistakes) {
+    SCOPED_TRACE(mistake.what);
+    json broken;
+    // A patch that does not fit the full scenario any more must fail, not pass as a rejection.
+    ASSERT_NO_THROW(broken = full_scenario().patch(json::parse(mistake.patch)));
+    EXPECT_FALSE(scenario_checker().accepts(broken));
+  }
+}
+
+// The definitions must be as strict when they check a file of its own.
+TEST(Schema, RejectsMistakesInFilesOfTheirOwn) {
+  json workload = full_scenario().at("workload");
+  workload["tensors"][0]["unknown_key"] = 1;
+  EXPECT_FALSE(workload_checker().accepts(workload));
+
+  json cluster = full_scenario().at("cluster");
+  cluster["inter"]["latency_us"] = -1;
+  EXPECT_FALSE(cluster_checker().accepts(cluster));
+}
+
+// A network that no message crosses need not be given.
+TEST(Schema, AsksOnlyForTheTiersThatAreUsed) {
+  json cluster = full_scenario().at("cluster");
+  cluster["nodes"] = 1;
+  cluster.erase("inter");
+  EXPECT_EQ(cluster_checker().errors(cluster), "");
+
+  cluster = full_scenario().at("cluster");
+  cluster["gpus_per_node"] = 1;
+  cluster.erase("intra");
+  EXPECT_EQ(cluster_checker().errors(cluster), "");
+}
+
+}  // namespace
+}  // namespace syncline
