@@ -1,1 +1,3 @@
-int main() { return 0; }
+#include "cli/verbs.h"
+
+int main(int argc, char** argv) { return syncline::run_program(argc, argv); }

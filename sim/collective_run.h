@@ -36,8 +36,8 @@ class CollectiveRun {
 std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster,
                                                bool fold);
 
-// Every message of every round. A rank begins its next round when all its messages of the last one
-// have arrived; a message sets out when both its ends are there.
+// Every message of every round. A rank begins its next round when all that it sent in the last one
+// has left it and all that it awaited has arrived; receivers have room for what comes early.
 std::unique_ptr<CollectiveRun> make_step_run(const Plan& plan, const Cluster& cluster);
 
 }  // namespace syncline

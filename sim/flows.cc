@@ -1,8 +1,9 @@
 #include "sim/flows.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
+
+#include "core/collective/price.h"
 
 namespace syncline {
 namespace {
@@ -43,18 +44,18 @@ FlowPlan flows_of(const Collective& collective, const Network& network, RouteTab
   const Groups& groups = collective.groups;
   const auto stages =
       collective.algorithm->stages(collective.kind, groups.size, collective.elements);
+  const auto latencies = stage_latencies(network, groups, stages);
   for (const auto& stage : stages) {
     FlowStage& out = plan.emplace_back();
+    out.latency = latencies[plan.size() - 1];
     const auto repeat = static_cast<double>(stage.repeat);
     for (int g = 0; g < groups.count; ++g) {
       for (const auto& edge : stage.edges) {
         const int from = groups.rank(g, edge.from);
         const int to = groups.rank(g, edge.to);
-        out.latency = std::max(out.latency, network.latency(network.crossing(from, to)));
         out.flows.push_back({routes.find(from, to), edge.fraction * repeat});
       }
     }
-    out.latency *= repeat;
   }
   return plan;
 }

@@ -1,5 +1,6 @@
 #include "sim/fluid.h"
 
+#include <cmath>
 #include <simgrid/s4u.hpp>
 #include <string>
 #include <unordered_map>
@@ -11,6 +12,9 @@ namespace sg = simgrid::s4u;
 
 // Timers are computations of one operation a second, each on a core of its own.
 constexpr int kTimerCores = 1 << 20;
+
+// SimGrid counts whole units; a share of a small payload is not always a whole byte.
+constexpr double kUnits = 1024;
 
 }  // namespace
 
@@ -64,13 +68,13 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   std::vector<sg::Link*> made;
   made.reserve(links.size());
   for (std::size_t i = 0; i < links.size(); ++i) {
-    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity);
+    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity * kUnits);
     link->set_latency(0);
     if (links[i].per_flow) link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
     made.push_back(link->seal());
   }
   // Every route leads to the sink, whose only link delays and never limits.
-  constexpr double kNoLimit = 1e15;
+  constexpr double kNoLimit = 1e18;
   auto* delay = zone->create_link("delay", kNoLimit);
   delay->set_latency(latency);
   delay->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
@@ -104,8 +108,7 @@ void Fluid::start_timer(Seconds seconds, Token token) {
 void Fluid::start_flow(int route, double bytes, Token token) {
   auto* source = state_->sources[static_cast<std::size_t>(route)];
   sg::CommPtr comm = sg::Comm::sendto_init(source, state_->sink);
-  // set_payload_size takes whole bytes; a share of a small payload is not always whole.
-  comm->set_remaining(bytes);
+  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
   state_->keep(comm, token);
   comm->vetoable_start();
 }

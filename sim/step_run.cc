@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "core/plan/lower.h"
@@ -7,44 +8,38 @@
 namespace syncline {
 namespace {
 
-// A collective's messages, and for each rank which of them make up its rounds.
+// A collective's messages, and for each rank the rounds that it takes part in. Rounds are numbered
+// through, rank by rank: rank r's are [first_round[r], first_round[r + 1]).
 struct Program {
   struct Message {
     int from = 0;
     int to = 0;
+    int from_round = 0;
+    int to_round = 0;
     int route = 0;
     double bytes = 0;
-    Seconds extra_latency = 0;  // beyond what every flow pays
+    Seconds extra_latency = 0;  // beyond what every flow pays; delays the receiver
   };
   std::vector<Message> messages;
-  // Rank r's rounds are [first_round[r], first_round[r + 1]); round i's messages are
-  // members[round_begin[i]] .. members[round_begin[i + 1] - 1].
   std::vector<int> first_round;
-  std::vector<int> round_begin;
-  std::vector<int> members;
-};
-
-// A rank's place in the program.
-struct Cursor {
-  int round = 0;
-  int outstanding = 0;
+  std::vector<int> events;      // by round: messages that leave or reach the rank in it
+  std::vector<int> send_begin;  // by round: range in `sends`
+  std::vector<int> sends;       // message ids
 };
 
 struct Progress {
   const Program* program = nullptr;
-  std::vector<Cursor> ranks;
-  std::vector<std::int8_t> missing_ends;  // by message: ends that are not there yet
-  std::size_t left = 0;                   // messages that have not arrived
+  std::vector<int> round;    // by rank: where it stands
+  std::vector<int> missing;  // by round: events that have not happened yet
+  std::size_t left = 0;      // messages that have not arrived
 };
 
 class StepRun final : public CollectiveRun {
  public:
   StepRun(const Plan& plan, const Cluster& cluster)
       : network_(cluster), ranks_(cluster.ranks()), overhead_(cluster.collective_overhead) {
-    // Where all tiers delay alike there is nothing to add; otherwise the slower ones add a timer.
-    for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
-      latency_ = t == 0 ? cluster.tiers[t].latency : std::min(latency_, cluster.tiers[t].latency);
-    }
+    // Every flow pays the fastest tier's latency; what a slower tier adds is a timer of its own.
+    latency_ = network_.fastest();
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<Collective>(&op.work);
       programs_.push_back(collective == nullptr ? nullptr : program_of(*collective));
@@ -64,8 +59,8 @@ class StepRun final : public CollectiveRun {
     Progress& progress = running_[instance];
     progress.program = program;
     progress.left = program->messages.size();
-    progress.missing_ends.assign(program->messages.size(), 2);
-    progress.ranks.resize(static_cast<std::size_t>(ranks_));
+    progress.missing = program->events;
+    progress.round.assign(program->first_round.begin(), program->first_round.end() - 1);
     if (overhead_ > 0) {
       fluid.start_timer(overhead_, {kWoke, instance, -1});
       return false;
@@ -89,16 +84,19 @@ class StepRun final : public CollectiveRun {
       return token.a;
     }
     const auto& message = progress.program->messages[static_cast<std::size_t>(token.b)];
-    if (token.kind == kWoke) {
-      fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
-      return -1;
+    // The sender is free once the message has left it; a slow tier holds up the receiver alone.
+    if (token.kind == kFlowDone) {
+      happen(fluid, token.a, progress, message.from, message.from_round);
+      if (message.extra_latency > 0) {
+        fluid.start_timer(message.extra_latency, {kWoke, token.a, token.b});
+        return -1;
+      }
     }
     if (--progress.left == 0) {
       running_.erase(token.a);
       return token.a;
     }
-    arrive(fluid, token.a, progress, message.from);
-    arrive(fluid, token.a, progress, message.to);
+    happen(fluid, token.a, progress, message.to, message.to_round);
     return -1;
   }
 
@@ -113,32 +111,40 @@ class StepRun final : public CollectiveRun {
     if (same != known_.end()) return same->second.get();
 
     auto program = std::make_unique<Program>();
+    auto& messages = program->messages;
     const Schedule rounds = lower(collective);
-    std::vector<std::vector<std::pair<int, int>>> by_rank(static_cast<std::size_t>(ranks_));
+    // By rank: (round of the collective, message, whether it leaves the rank).
+    std::vector<std::vector<std::tuple<int, int, bool>>> by_rank(static_cast<std::size_t>(ranks_));
     for (std::size_t r = 0; r < rounds.size(); ++r) {
-      for (const auto& transfer : rounds[r]) {
-        if (transfer.elements.size() == 0) continue;
-        const int id = static_cast<int>(program->messages.size());
-        const Seconds latency = network_.latency(network_.crossing(transfer.from, transfer.to));
-        program->messages.push_back(
-            {transfer.from, transfer.to, route_of(transfer.from, transfer.to),
-             static_cast<double>(transfer.elements.size() * collective.unit), latency - latency_});
-        for (const int rank : {transfer.from, transfer.to}) {
-          by_rank[static_cast<std::size_t>(rank)].emplace_back(static_cast<int>(r), id);
-        }
+      for (const auto& t : rounds[r]) {
+        if (t.elements.size() == 0) continue;
+        const int id = static_cast<int>(messages.size());
+        const Seconds latency = network_.latency(network_.crossing(t.from, t.to));
+        messages.push_back({t.from, t.to, 0, 0, route_of(t.from, t.to),
+                            static_cast<double>(t.elements.size() * collective.unit),
+                            latency - latency_});
+        by_rank[static_cast<std::size_t>(t.from)].emplace_back(static_cast<int>(r), id, true);
+        by_rank[static_cast<std::size_t>(t.to)].emplace_back(static_cast<int>(r), id, false);
       }
     }
-    program->first_round.push_back(0);
     for (const auto& list : by_rank) {
-      int round = -1;
-      for (const auto& [r, id] : list) {
-        if (r != round) program->round_begin.push_back(static_cast<int>(program->members.size()));
-        round = r;
-        program->members.push_back(id);
+      program->first_round.push_back(static_cast<int>(program->events.size()));
+      int open = -1;
+      for (const auto& [round, id, leaves] : list) {
+        if (round != open) {
+          program->events.push_back(0);
+          program->send_begin.push_back(static_cast<int>(program->sends.size()));
+        }
+        open = round;
+        ++program->events.back();
+        auto& message = messages[static_cast<std::size_t>(id)];
+        const int number = static_cast<int>(program->events.size()) - 1;
+        (leaves ? message.from_round : message.to_round) = number;
+        if (leaves) program->sends.push_back(id);
       }
-      program->first_round.push_back(static_cast<int>(program->round_begin.size()));
     }
-    program->round_begin.push_back(static_cast<int>(program->members.size()));
+    program->first_round.push_back(static_cast<int>(program->events.size()));
+    program->send_begin.push_back(static_cast<int>(program->sends.size()));
     known_.emplace_back(collective, std::move(program));
     return known_.back().second.get();
   }
@@ -151,39 +157,33 @@ class StepRun final : public CollectiveRun {
     return it->second;
   }
 
-  void begin(Fluid& fluid, int instance, Progress& progress) {
-    for (int rank = 0; rank < ranks_; ++rank) {
-      progress.ranks[static_cast<std::size_t>(rank)].round =
-          progress.program->first_round[static_cast<std::size_t>(rank)];
-      enter_round(fluid, instance, progress, rank);
-    }
+  void begin(Fluid& fluid, int instance, const Progress& progress) {
+    for (int rank = 0; rank < ranks_; ++rank) send(fluid, instance, progress, rank);
   }
 
-  // The rank takes part in its next round: its messages there have one end more.
-  void enter_round(Fluid& fluid, int instance, Progress& progress, int rank) {
+  // Sends what the rank's round asks for, if there is one left.
+  void send(Fluid& fluid, int instance, const Progress& progress, int rank) {
     const Program& program = *progress.program;
-    Cursor& cursor = progress.ranks[static_cast<std::size_t>(rank)];
-    if (cursor.round == program.first_round[static_cast<std::size_t>(rank) + 1]) return;
-    const int first = program.round_begin[static_cast<std::size_t>(cursor.round)];
-    const int last = program.round_begin[static_cast<std::size_t>(cursor.round) + 1];
-    cursor.outstanding = last - first;
-    for (int m = first; m < last; ++m) {
-      const int id = program.members[static_cast<std::size_t>(m)];
-      if (--progress.missing_ends[static_cast<std::size_t>(id)] > 0) continue;
+    const int round = progress.round[static_cast<std::size_t>(rank)];
+    if (round == program.first_round[static_cast<std::size_t>(rank) + 1]) return;
+    const int last = program.send_begin[static_cast<std::size_t>(round) + 1];
+    for (int s = program.send_begin[static_cast<std::size_t>(round)]; s < last; ++s) {
+      const int id = program.sends[static_cast<std::size_t>(s)];
       const auto& message = program.messages[static_cast<std::size_t>(id)];
-      if (message.extra_latency > 0) {
-        fluid.start_timer(message.extra_latency, {kWoke, instance, id});
-      } else {
-        fluid.start_flow(message.route, message.bytes, {kFlowDone, instance, id});
-      }
+      fluid.start_flow(message.route, message.bytes, {kFlowDone, instance, id});
     }
   }
 
-  void arrive(Fluid& fluid, int instance, Progress& progress, int rank) {
-    Cursor& cursor = progress.ranks[static_cast<std::size_t>(rank)];
-    if (--cursor.outstanding > 0) return;
-    ++cursor.round;
-    enter_round(fluid, instance, progress, rank);
+  // A message has left or reached the rank. Once its round is complete it goes on, past rounds
+  // that were completed early too.
+  void happen(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
+    --progress.missing[static_cast<std::size_t>(round)];
+    int& at = progress.round[static_cast<std::size_t>(rank)];
+    const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
+    while (at < end && progress.missing[static_cast<std::size_t>(at)] == 0) {
+      ++at;
+      send(fluid, instance, progress, rank);
+    }
   }
 
   Network network_;

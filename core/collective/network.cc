@@ -1,12 +1,13 @@
 #include "core/collective/network.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
 namespace syncline {
 
-Network::Network(const Cluster& cluster) {
-  const int ranks = cluster.ranks();
+Network::Network(const Cluster& cluster) : ranks_(cluster.ranks()) {
+  const int ranks = ranks_;
   int unit = 1;
   for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
     const Tier& tier = cluster.tiers[t];
@@ -28,6 +29,12 @@ Network::Network(const Cluster& cluster) {
     tiers_.push_back(level);
     unit = tier.span;
   }
+}
+
+Seconds Network::fastest() const {
+  Seconds least = tiers_.empty() ? 0 : tiers_.front().latency;
+  for (const auto& tier : tiers_) least = std::min(least, tier.latency);
+  return least;
 }
 
 int Network::crossing(int from, int to) const {

@@ -29,6 +29,10 @@ class Network {
   int crossing(int from, int to) const;
   Seconds latency(int tier) const { return tiers_[static_cast<std::size_t>(tier)].latency; }
 
+  // The smallest latency of any tier, which every message pays; 0 without tiers.
+  Seconds fastest() const;
+  int ranks() const { return ranks_; }
+
   // Appends the links on the way: ports up and down, switch backbones, per-flow caps.
   void route(int from, int to, std::vector<int>& links) const;
 
@@ -41,6 +45,7 @@ class Network {
     int first_backbone = -1;
     int cap = -1;
   };
+  int ranks_;
   std::vector<Level> tiers_;
   std::vector<Link> links_;
 };

@@ -29,7 +29,6 @@ class Load {
   void add(int from, int to, double fraction) {
     route_.clear();
     network_.route(from, to, route_);
-    latency_ = std::max(latency_, network_.latency(network_.crossing(from, to)));
     for (const int id : route_) {
       const Link& link = network_.link(id);
       if (link.per_flow) {
@@ -54,10 +53,8 @@ class Load {
       usage = std::max(usage, seconds * repeat);
       share = 0;
     }
-    stage.latency = latency_ * repeat;
     stage.seconds_per_byte = slowest * repeat;
     touched_.clear();
-    latency_ = 0;
     slowest_flow_ = 0;
   }
 
@@ -66,7 +63,6 @@ class Load {
   std::vector<double> share_;
   std::vector<int> touched_;
   std::vector<int> route_;
-  Seconds latency_ = 0;
   double slowest_flow_ = 0;
 };
 
@@ -77,6 +73,7 @@ CollectivePrice work_out(const Network& network, const Collective& collective, i
   const Groups& groups = collective.groups;
   const auto stages =
       collective.algorithm->stages(collective.kind, groups.size, collective.elements);
+  const auto latencies = stage_latencies(network, groups, stages);
   for (const auto& stage : stages) {
     const auto repeat = static_cast<double>(stage.repeat);
     for (int g = 0; g < groups.count; ++g) {
@@ -88,6 +85,7 @@ CollectivePrice work_out(const Network& network, const Collective& collective, i
     }
     StagePrice& priced = price.stages.emplace_back();
     load.settle(priced, repeat);
+    priced.latency = latencies[price.stages.size() - 1];
     price.latency += priced.latency;
     price.seconds_per_byte += priced.seconds_per_byte;
     for (std::size_t r = 0; r < price.usage.size(); ++r) price.usage[r] += priced.usage[r];
@@ -96,6 +94,57 @@ CollectivePrice work_out(const Network& network, const Collective& collective, i
 }
 
 }  // namespace
+
+std::vector<Seconds> stage_latencies(const Network& network, const Groups& groups,
+                                     const Stages& stages) {
+  struct Message {
+    std::size_t from;
+    std::size_t to;
+    Seconds latency;
+  };
+  std::vector<std::vector<Message>> messages;
+  Seconds least = 0;
+  Seconds most = 0;
+  bool first = true;
+  for (const auto& stage : stages) {
+    auto& list = messages.emplace_back();
+    for (int g = 0; g < groups.count; ++g) {
+      for (const auto& edge : stage.edges) {
+        const int from = groups.rank(g, edge.from);
+        const int to = groups.rank(g, edge.to);
+        const Seconds latency = network.latency(network.crossing(from, to));
+        list.push_back({static_cast<std::size_t>(from), static_cast<std::size_t>(to), latency});
+        least = first ? latency : std::min(least, latency);
+        most = std::max(most, latency);
+        first = false;
+      }
+    }
+  }
+  std::vector<Seconds> shares;
+  if (least == most) {
+    for (const auto& stage : stages) shares.push_back(static_cast<double>(stage.repeat) * most);
+    return shares;
+  }
+  // Mixed tiers: follow when each rank is free, round by round.
+  const Seconds both = network.fastest();
+  std::vector<Seconds> free(static_cast<std::size_t>(network.ranks()), 0.0);
+  std::vector<Seconds> next;
+  Seconds last = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (std::int64_t r = 0; r < stages[s].repeat; ++r) {
+      next = free;
+      for (const auto& m : messages[s]) {
+        next[m.from] = std::max(next[m.from], free[m.from] + both);
+        next[m.to] = std::max(next[m.to], free[m.from] + m.latency);
+      }
+      free.swap(next);
+    }
+    const Seconds now = *std::max_element(free.begin(), free.end());
+    shares.push_back(now - last);
+    last = now;
+  }
+  return shares;
+}
 
 PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), network_(cluster) {}
 PriceBook::~PriceBook() = default;

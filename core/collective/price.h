@@ -1,7 +1,13 @@
 // What a collective costs on a cluster when it has the network to itself, and which links it keeps
-// busy meanwhile. Closed form: each round lasts as long as its slowest message,
-//   max latency + payload * max over links (share of the payload on the link / its capacity),
-// and rounds follow each other. Groups that work side by side share the links.
+// busy meanwhile. Closed form: time = latency + payload * rate, where
+//   latency  is that of the longest chain of messages that wait for each other: a rank's next round
+//            begins when all that it sent in the last one has left and all that it awaited has
+//            arrived. A message occupies its sender for the fastest tier's latency; what a slower
+//            tier adds delays the receiver alone.
+//   rate     adds up, over the rounds, the busiest link's share of the payload / its capacity.
+// On one tier this is exactly rounds * latency + bytes / bandwidth; across tiers it is exact for
+// small and for large payloads and a little pessimistic between. Groups that work side by side
+// share the links.
 #pragma once
 
 #include <array>
@@ -32,6 +38,10 @@ struct CollectivePrice {
   std::array<double, kMostResources> usage{};  // likewise
   std::vector<double> sent;     // payload multiples that each world rank sends
 };
+
+// The share of the chain's latency that falls to each stage.
+std::vector<Seconds> stage_latencies(const Network& network, const Groups& groups,
+                                     const Stages& stages);
 
 // Prices by collective, worked out once each. One book serves one cluster.
 class PriceBook {

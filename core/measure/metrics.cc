@@ -78,14 +78,18 @@ Metrics measure(const Plan& plan, const Workload& workload, const Timeline& time
 
 Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book) {
   Seconds forward = 0, backward = 0, tail = 0, compute = 0;
+  int updates = 0;
   for (const auto& op : plan.ops) {
     const auto* work = std::get_if<Compute>(&op.work);
     if (work == nullptr) continue;
     compute += work->seconds;
     if (work->phase == Phase::kForward) forward += work->seconds;
     if (work->phase == Phase::kBackward) backward += work->seconds;
-    if (work->phase == Phase::kUpdate || work->phase == Phase::kAverage) tail += work->seconds;
+    if (work->phase == Phase::kUpdate) tail += work->seconds;
+    updates += work->phase == Phase::kUpdate;
   }
+  // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
+  if (updates > 1) tail = 0;
   if (plan.ranks == 1 || plan.buckets.empty()) return compute / plan.steps;
 
   // What each bucket asks of latency and of the busiest resource.
@@ -144,7 +148,7 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
     const double links = *std::max_element(later.begin(), later.end());
     bound = std::max(bound, piece.ready + piece.latency + links);
   }
-  return (averaging ? bound : bound + tail) / plan.steps;
+  return std::max(compute, averaging ? bound : bound + tail) / plan.steps;
 }
 
 Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples_per_step) {

@@ -84,12 +84,15 @@ class Builder {
   }
 
   Seconds encode_time(const Bucket& bucket) const {
-    return cluster_.device.launch + memory_time(bucket.codec->encode_traffic(
-                                        bucket.elements, bucket.kept, size_of(bucket.dtype)));
+    const auto launches = static_cast<double>(strategy_.compression.encode_launches);
+    return launches * cluster_.device.launch +
+           memory_time(bucket.codec->encode_traffic(bucket.elements, bucket.kept,
+                                                    size_of(bucket.dtype)));
   }
 
   Seconds decode_time(const Bucket& bucket) const {
-    return cluster_.device.launch +
+    const auto launches = static_cast<double>(strategy_.compression.decode_launches);
+    return launches * cluster_.device.launch +
            memory_time(bucket.codec->decode_traffic(bucket.elements, bucket.kept, plan.ranks,
                                                     size_of(bucket.dtype)));
   }

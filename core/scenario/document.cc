@@ -48,10 +48,24 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Replaces the text at root[key] by the file that it names; gives that file's path.
+// Puts a workload or cluster file in place of its name: "cluster": "x.json", or
+// "cluster": {"file": "x.json", "nodes": 8}, where the other keys replace the file's own.
+// Gives the file's path.
 std::string put_in_place(Json& root, const std::string& key, const std::string& scenario_file) {
-  if (!root.is_object() || !root.contains(key) || !root[key].is_string()) return {};
-  const fs::path named = root[key].get<std::string>();
+  if (!root.is_object() || !root.contains(key)) return {};
+  Json overrides = Json::object();
+  Json name = root[key];
+  if (name.is_object() && name.contains("file")) {
+    overrides = name;
+    overrides.erase("file");
+    name = root[key]["file"];
+  }
+  if (name.is_object()) return {};
+  if (!name.is_string()) {
+    throw InputError(scenario_file + ": " + key + ": found " + describe(name) +
+                     ", expected an object or the name of a file");
+  }
+  const fs::path named = name.get<std::string>();
   const fs::path path = named.is_absolute() ? named : fs::path(scenario_file).parent_path() / named;
   const std::string file = path.lexically_normal().string();
   try {
@@ -59,6 +73,8 @@ std::string put_in_place(Json& root, const std::string& key, const std::string& 
   } catch (const InputError& error) {
     throw InputError(scenario_file + ": " + key + ": " + error.what());
   }
+  if (!root[key].is_object()) throw InputError(file + ": expected a JSON object");
+  for (const auto& [changed, value] : overrides.items()) root[key][changed] = value;
   return file;
 }
 
@@ -79,6 +95,14 @@ Json* step_into(Json& node, const std::string& key) {
     if (index < node.size()) return &node[index];
   }
   return nullptr;
+}
+
+// Objects that a scenario may leave out: a path may open them.
+bool may_be_left_out(const std::string& key) {
+  static const std::vector<std::string> objects{"device",      "fusion",    "hierarchy", "inter",
+                                                "intra",       "jitter",    "local_sgd", "simulation",
+                                                "compression", "training", "learning_rate"};
+  return std::find(objects.begin(), objects.end(), key) != objects.end();
 }
 
 std::vector<std::string> names_inside(const Json& node) {
@@ -162,10 +186,9 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
     Json* next = step_into(*node, keys[i]);
     if (next == nullptr) {
-      // An optional object that was left out ("fusion") may be opened by a path into it.
       const auto names = names_inside(*node);
       const auto near = nearest_word(keys[i], names);
-      if (node->is_object() && i > 0 && !near) {
+      if (node->is_object() && may_be_left_out(keys[i])) {
         (*node)[keys[i]] = Json::object();
         next = &(*node)[keys[i]];
       } else {

@@ -124,6 +124,8 @@ Compression read_compression(Reader reader) {
   }
   compression.rampup_begin_step = reader.integer_or("rampup_begin_step", 0, 0, kMostSteps);
   compression.rampup_step = reader.integer_or("rampup_step", 1, 1, kMostSteps);
+  compression.encode_launches = reader.integer_or("encode_launches", 1, 0, 100000);
+  compression.decode_launches = reader.integer_or("decode_launches", 1, 0, 100000);
   compression.min_elements = reader.integer_or("min_elements", 16384, 0, kMostSteps);
   reader.finish();
   return compression;

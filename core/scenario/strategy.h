@@ -54,6 +54,10 @@ struct Compression {
   std::int64_t rampup_begin_step = 0;   // dense before this step
   std::int64_t rampup_step = 1;         // the ramp's length, shared evenly by its sparsities
   std::int64_t min_elements = 16384;    // smaller tensors stay dense
+  // Kernel launches per tensor. One fused kernel each way is the least; Paddle's DGC takes about 14
+  // to encode, and one a rank and one more to decode.
+  std::int64_t encode_launches = 1;
+  std::int64_t decode_launches = 1;
 };
 
 struct LocalSgd {

@@ -1,0 +1,77 @@
+#include <iostream>
+#include <memory>
+
+#include "cli/verbs.h"
+#include "core/measure/study.h"
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+#include "reports/format.h"
+
+namespace syncline {
+namespace {
+
+// Things that are allowed and rarely meant.
+std::vector<std::string> remarks(const Scenario& scenario) {
+  std::vector<std::string> list;
+  const int ranks = scenario.cluster.ranks();
+  if (ranks == 1) list.push_back("one rank exchanges nothing: every strategy costs the same");
+  if (backward_time(scenario.workload) == 0 && scenario.workload.forward == 0) {
+    list.push_back(
+        "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "
+        "cluster.device.tflops): only communication is priced, nothing can overlap");
+  }
+  for (const auto& strategy : scenario.strategies) {
+    const bool memory = scenario.cluster.device.memory > 0;
+    if (!strategy.compression.codec.empty() && !memory) {
+      list.push_back("strategy '" + strategy.name +
+                     "': cluster.device.memory_gbytes_per_s is not given, encoding costs nothing");
+    }
+    const auto& hierarchy = strategy.hierarchy;
+    if (hierarchy.form != Hierarchy::Form::kFlat &&
+        (hierarchy.group_size == 1 || hierarchy.group_size == ranks)) {
+      list.push_back("strategy '" + strategy.name + "': hierarchy with groups of " +
+                     std::to_string(hierarchy.group_size) + " of " + std::to_string(ranks) +
+                     " ranks has only one level");
+    }
+    if (strategy.local_sgd.enabled && strategy.local_sgd.period == 1 &&
+        !strategy.local_sgd.adaptive) {
+      list.push_back("strategy '" + strategy.name +
+                     "': local_sgd with period 1 averages parameters after every step");
+    }
+  }
+  return list;
+}
+
+int run(const std::string& file) {
+  const Document document = read_document(file);
+  const Scenario scenario = parse_scenario(document);
+  const auto points = sweep_points(scenario);
+  for (const auto& point : points) {
+    Document at = document;
+    for (const auto& [path, value] : point) set_key(at, path, value);
+    parse_scenario(at);
+  }
+  const Workload& workload = scenario.workload;
+  std::cout << file << ": correct\n"
+            << "  workload  " << workload.name << ": " << workload.tensors.size() << " gradients, "
+            << bytes_text(static_cast<double>(gradient_bytes(workload))) << ", forward "
+            << seconds_text(workload.forward) << ", backward "
+            << seconds_text(backward_time(workload)) << "\n"
+            << "  cluster   " << scenario.cluster.name << ": " << scenario.cluster.nodes
+            << " nodes x " << scenario.cluster.gpus_per_node << " GPUs\n"
+            << "  rows      " << scenario.strategies.size() << " strategies x " << points.size()
+            << " sweep points\n";
+  for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
+  return 0;
+}
+
+}  // namespace
+
+VerbAction add_check(CLI::App& app) {
+  auto file = std::make_shared<std::string>();
+  auto* verb = app.add_subcommand("check", "Read a scenario and judge it, at every sweep point");
+  verb->add_option("file", *file, "the scenario (JSON)")->required();
+  return [file] { return run(*file); };
+}
+
+}  // namespace syncline

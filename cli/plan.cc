@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+#include "core/scenario/reader.h"
+#include "reports/format.h"
+#include "reports/grid.h"
+
+namespace syncline {
+namespace {
+
+struct PlanOptions {
+  std::string file;
+  std::string strategy;
+};
+
+std::string stream_name(StreamId stream) {
+  return stream == kComputeStream ? "compute" : "communication " + std::to_string(stream);
+}
+
+std::string waits_for(const Op& op) {
+  std::string text;
+  for (const OpId id : op.after) text += (text.empty() ? "" : ",") + std::to_string(id);
+  constexpr std::size_t kLongest = 24;
+  if (text.size() > kLongest) {
+    text = std::to_string(op.after.front()) + ".." + std::to_string(op.after.back()) + " (" +
+           std::to_string(op.after.size()) + ")";
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string amount(const Op& op, const Plan& plan) {
+  if (const auto* collective = std::get_if<Collective>(&op.work)) {
+    return bytes_text(static_cast<double>(collective->bytes()));
+  }
+  if (const auto* compute = std::get_if<Compute>(&op.work)) return seconds_text(compute->seconds);
+  if (const auto* encode = std::get_if<Encode>(&op.work)) {
+    return std::to_string(plan.buckets[static_cast<std::size_t>(encode->bucket)].kept) + " kept";
+  }
+  if (const auto* decode = std::get_if<Decode>(&op.work)) return seconds_text(decode->seconds);
+  return seconds_text(std::get<HostSync>(op.work).seconds);
+}
+
+void print_plan(const Scenario& scenario, const Strategy& strategy) {
+  const auto phases = training_phases(strategy, scenario.training);
+  for (const auto& phase : phases) {
+    const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+    std::cout << "\n" << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
+              << (plan.ranks == 1 ? " rank, " : " ranks, ") << plan.streams
+              << (plan.streams == 1 ? " stream, " : " streams, ")
+              << plan.ops.size() << " operations, " << plan.buckets.size() << " buckets";
+    if (plan.steps > 1) std::cout << ", one period of " << plan.steps << " steps";
+    if (phases.size() > 1) std::cout << "; " << phase.steps << " steps of the run are like this";
+    std::cout << "\n\n";
+    Grid grid{{{"op"}, {"stream", false}, {"what", false}, {"amount"}, {"after", false}}, {}};
+    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+      const Op& op = plan.ops[i];
+      grid.lines.push_back({{std::to_string(i), stream_name(op.stream),
+                             describe(op, plan, scenario.workload), amount(op, plan),
+                             waits_for(op)},
+                            false});
+    }
+    std::cout << plain_grid(grid);
+  }
+}
+
+int run(const PlanOptions& options) {
+  const Document document = read_document(options.file);
+  const Scenario scenario = parse_scenario(document);
+  std::vector<std::string> names;
+  for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
+  const std::string wanted = options.strategy.empty() ? names.front() : options.strategy;
+  const auto it = std::find(names.begin(), names.end(), wanted);
+  if (it == names.end()) {
+    std::string known;
+    for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
+    const auto near = nearest_word(wanted, names);
+    throw InputError("--strategy: '" + wanted + "' is no strategy of " + options.file +
+                     (near ? " (did you mean '" + *near + "'?)" : "") + "; it has " + known);
+  }
+  print_plan(scenario, scenario.strategies[static_cast<std::size_t>(it - names.begin())]);
+  return 0;
+}
+
+}  // namespace
+
+VerbAction add_plan(CLI::App& app) {
+  auto options = std::make_shared<PlanOptions>();
+  auto* verb = app.add_subcommand("plan", "Print the operations of a strategy without running them");
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")->required();
+  verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline

@@ -1,0 +1,37 @@
+#include "cli/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+namespace syncline {
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)),
+      began_(Clock::now()),
+      shown_(began_),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (visible_) std::cerr << "\r\033[K" << std::flush;
+}
+
+void Progress::update(std::size_t done, std::size_t wanted) {
+  using Seconds = std::chrono::duration<double>;
+  const auto now = Clock::now();
+  const double lasted = Seconds(now - began_).count();
+  constexpr double kQuiet = 2.0;
+  constexpr double kBetween = 0.2;
+  if (!terminal_ || lasted < kQuiet || done == 0) return;
+  if (visible_ && Seconds(now - shown_).count() < kBetween && done < wanted) return;
+  const double left = lasted / static_cast<double>(done) * static_cast<double>(wanted - done);
+  char line[160];
+  std::snprintf(line, sizeof line, "\r\033[K%s: %zu of %zu, about %.0f s left", what_.c_str(), done,
+                wanted, left);
+  std::cerr << line << std::flush;
+  visible_ = true;
+  shown_ = now;
+}
+
+}  // namespace syncline

@@ -1,0 +1,98 @@
+#include <csignal>
+#include <iostream>
+#include <memory>
+
+#include "cli/files.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "core/measure/study.h"
+#include "reports/csv.h"
+#include "reports/json.h"
+#include "reports/markdown.h"
+#include "reports/table.h"
+#include "reports/trace.h"
+#include "sim/sim_executor.h"
+
+namespace syncline {
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+// The first Ctrl-C ends the work after the row at hand; the second ends the program.
+void on_interrupt(int) {
+  interrupts = interrupts + 1;
+  if (interrupts > 1) std::signal(SIGINT, SIG_DFL);
+}
+
+struct RunOptions {
+  std::string file;
+  std::string executor = "model";
+  std::string format = "table";
+  std::string grain;
+  std::string out;
+  std::string trace;
+};
+
+std::string printed(const Report& report, const std::string& format) {
+  if (format == "csv") return csv_report(report);
+  if (format == "json") return json_report(report);
+  if (format == "markdown") return markdown_report(report);
+  return text_table(report);
+}
+
+int run(const RunOptions& options) {
+  Document document = read_document(options.file);
+  if (!options.grain.empty()) {
+    set_key(document, "simulation", document.root.value("simulation", Json::object()));
+    set_key(document, "simulation.grain", options.grain);
+  }
+  Progress progress("syncline run");
+  StudyOptions study;
+  study.executor = options.executor;
+  study.make_executor = options.executor == "sim" ? make_sim_executor : make_model_executor;
+  study.trace = !options.trace.empty() || !options.out.empty();
+  study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
+  study.interrupted = [] { return interrupts > 0; };
+  std::signal(SIGINT, on_interrupt);
+  Report report = run_study(document, study);
+  report.version = version();
+
+  // Files first: a reader who sees the answer may count on them.
+  if (!options.trace.empty()) write_file(options.trace, chrome_trace(report));
+  if (!options.out.empty()) {
+    make_folder(options.out);
+    write_file(options.out + "/report.txt", text_table(report));
+    write_file(options.out + "/report.md", markdown_report(report));
+    write_file(options.out + "/rows.csv", csv_report(report));
+    write_file(options.out + "/report.json", json_report(report));
+    write_file(options.out + "/trace.json", chrome_trace(report));
+  }
+  std::cout << printed(report, options.format);
+  constexpr int kInterrupted = 130;
+  return report.complete ? 0 : kInterrupted;
+}
+
+}  // namespace
+
+VerbAction add_run(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  auto* verb = app.add_subcommand("run", "Price every strategy of a scenario and print the table");
+  verb->add_option("file", options->file, "the scenario (JSON)")->required();
+  verb->add_option("--executor", options->executor,
+                   "model: closed form, microseconds a row; sim: SimGrid, every link and rank")
+      ->check(CLI::IsMember({"model", "sim"}))
+      ->capture_default_str();
+  verb->add_option("--format", options->format, "what is printed")
+      ->check(CLI::IsMember({"table", "markdown", "csv", "json"}))
+      ->capture_default_str();
+  verb->add_option("--grain", options->grain,
+                   "of the simulation: merged (default) or step, every message by itself")
+      ->check(CLI::IsMember({"merged", "step"}));
+  verb->add_option("--out", options->out,
+                   "folder for report.txt, report.md, rows.csv, report.json and trace.json");
+  verb->add_option("--trace", options->trace,
+                   "file for a Chrome trace of the first sweep point (open in ui.perfetto.dev)");
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline

@@ -1,0 +1,25 @@
+// The verbs of the command line, one file each. A verb declares its options on its subcommand and
+// gives what is to be done once they are parsed; answers go to stdout, talk to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace syncline {
+
+// Carries the verb out; gives the exit code (0, or 130 after Ctrl-C).
+using VerbAction = std::function<int()>;
+
+VerbAction add_run(CLI::App& app);
+VerbAction add_plan(CLI::App& app);
+VerbAction add_check(CLI::App& app);
+VerbAction add_list(CLI::App& app);
+
+std::string version();
+
+// The whole program: parses, runs the verb, and turns each kind of failure into its message and
+// exit code: 2 for wrong input, 3 for a failing machine.
+int run_program(int argc, const char* const* argv);
+
+}  // namespace syncline

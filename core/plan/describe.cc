@@ -1,0 +1,57 @@
+// What an operation is called when people see it: in traces and messages.
+#include <cassert>
+
+#include "core/plan/plan.h"
+
+namespace syncline {
+namespace {
+
+// "fc.bias" or "fc.bias .. conv1.weight"; nothing for an empty range.
+std::string range_text(int first, int last, const Workload& workload) {
+  if (last < first) return "";
+  if (last == first) return " " + tensor_name(workload, first);
+  return " " + tensor_name(workload, first) + " .. " + tensor_name(workload, last);
+}
+
+std::string compute_text(const Compute& compute, const Workload& workload) {
+  const bool all =
+      compute.first == 0 && compute.last == static_cast<int>(workload.tensors.size()) - 1;
+  switch (compute.phase) {
+    case Phase::kForward: return "forward";
+    case Phase::kBackward: return "backward" + range_text(compute.first, compute.last, workload);
+    // One update of everything needs no range; one a bucket does.
+    case Phase::kUpdate:
+      return all ? "update" : "update" + range_text(compute.first, compute.last, workload);
+    case Phase::kAverage: return "average";
+  }
+  return "compute";
+}
+
+std::string bucket_text(std::string_view verb, int bucket) {
+  return std::string(verb) + " bucket " + std::to_string(bucket);
+}
+
+}  // namespace
+
+std::string describe(const Op& op, const Plan&, const Workload& workload) {
+  if (const auto* compute = std::get_if<Compute>(&op.work)) return compute_text(*compute, workload);
+  if (const auto* collective = std::get_if<Collective>(&op.work)) {
+    return bucket_text(to_string(collective->kind), collective->bucket);
+  }
+  if (const auto* encode = std::get_if<Encode>(&op.work)) {
+    return bucket_text("encode", encode->bucket);
+  }
+  if (const auto* decode = std::get_if<Decode>(&op.work)) {
+    return bucket_text("decode", decode->bucket);
+  }
+  return "host sync";
+}
+
+const std::string& tensor_name(const Workload& workload, int index) {
+  const auto place = static_cast<std::size_t>(index);
+  const std::size_t tensors = workload.tensors.size();
+  assert(index >= 0 && place < tensors + workload.buffers.size() && "no such tensor or buffer");
+  return place < tensors ? workload.tensors[place].name : workload.buffers[place - tensors].name;
+}
+
+}  // namespace syncline

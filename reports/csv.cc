@@ -1,0 +1,87 @@
+#include "reports/csv.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "reports/axes.h"
+#include "reports/fields.h"
+
+namespace syncline {
+namespace {
+
+// Quotes double inside quotes; anything with a comma, quote or line break is quoted.
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char letter : text) {
+    if (letter == '"') cell += '"';
+    cell += letter;
+  }
+  return cell + "\"";
+}
+
+struct Column {
+  std::string heading;
+  std::function<std::string(const Row&)> cell;
+};
+
+std::vector<Column> figure_columns(std::span<const Field> fields, const std::string& prefix) {
+  std::vector<Column> columns;
+  for (const auto& field : fields) {
+    columns.push_back({prefix + std::string(field.name), [&field](const Row& row) {
+                         const auto value = field.of(row);
+                         return value ? exact(*value).dump() : std::string();
+                       }});
+  }
+  return columns;
+}
+
+// What somebody published, and how far off the prediction is.
+std::vector<Column> comparison_columns() {
+  const auto word = [](auto of) {
+    return [of](const Row& row) { return row.published ? std::string(of(*row.published)) : ""; };
+  };
+  std::vector<Column> columns = figure_columns(published_fields(), "published_");
+  columns.push_back({"published_use", word(use_of)});
+  columns.push_back({"published_source", word([](const Published& p) { return p.source; })});
+  columns.push_back({"published_note", word([](const Published& p) { return p.note; })});
+  for (auto& column : figure_columns(error_fields(), "")) columns.push_back(std::move(column));
+  return columns;
+}
+
+std::vector<Column> columns_of(const Report& report) {
+  std::vector<Column> columns{{"strategy", [](const Row& row) { return row.strategy; }},
+                              {"executor", [](const Row& row) { return row.executor; }}};
+  for (const auto& axis : axes_of(report.rows)) {
+    columns.push_back({axis.path, [axis](const Row& row) { return value_text(row, axis); }});
+  }
+  for (auto& column : figure_columns(predicted_fields(), "")) columns.push_back(std::move(column));
+  for (auto& column : comparison_columns()) {
+    const bool used = std::any_of(report.rows.begin(), report.rows.end(),
+                                  [&](const Row& row) { return !column.cell(row).empty(); });
+    if (used) columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::string csv_report(const Report& report) {
+  const std::vector<Column> columns = columns_of(report);
+  std::string text;
+  const auto add_line = [&](auto cell) {
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (c > 0) text += ',';
+      text += quoted(cell(columns[c]));
+    }
+    text += "\r\n";
+  };
+  add_line([](const Column& column) { return column.heading; });
+  for (const auto& row : report.rows) {
+    add_line([&](const Column& column) { return column.cell(row); });
+  }
+  return text;
+}
+
+}  // namespace syncline

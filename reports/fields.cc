@@ -1,0 +1,71 @@
+#include "reports/fields.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace syncline {
+namespace {
+
+using Figure = std::optional<double>;
+
+// JSON has no word for infinity and not-a-number: such a figure does not apply.
+Figure finite(double value) { return std::isfinite(value) ? Figure(value) : std::nullopt; }
+Figure finite(Figure value) { return value ? finite(*value) : value; }
+
+template <double Metrics::*member>
+Figure metric(const Row& row) {
+  return finite(row.metrics.*member);
+}
+
+template <Figure Published::*member>
+Figure published(const Row& row) {
+  return row.published ? finite((*row.published).*member) : std::nullopt;
+}
+
+Figure published_collectives(const Row& row) {
+  if (!row.published || !row.published->collectives) return std::nullopt;
+  return static_cast<double>(*row.published->collectives);
+}
+
+constexpr Field kPredicted[] = {
+    {"step_time_s", metric<&Metrics::step_time>},
+    {"throughput", metric<&Metrics::throughput>},
+    {"speedup", [](const Row& row) { return finite(row.speedup); }},
+    {"collectives", metric<&Metrics::collectives>},
+    {"bytes_on_wire_per_rank", metric<&Metrics::bytes_on_wire>},
+    {"compute_s", metric<&Metrics::compute>},
+    {"communication_s", metric<&Metrics::communication>},
+    {"exposed_communication_s", metric<&Metrics::exposed>},
+    {"lower_bound_s", metric<&Metrics::lower_bound>},
+};
+
+constexpr Field kPublished[] = {
+    {"step_time_s", published<&Published::step_time>},
+    {"throughput", published<&Published::throughput>},
+    {"speedup", published<&Published::speedup>},
+    {"collectives", published_collectives},
+    {"accuracy", published<&Published::accuracy>},
+};
+
+constexpr Field kErrors[] = {
+    {"error_percent", [](const Row& row) { return finite(row.error_percent); }},
+    {"left_out_error_percent", [](const Row& row) { return finite(row.left_out_error_percent); }},
+};
+
+}  // namespace
+
+std::span<const Field> predicted_fields() { return kPredicted; }
+std::span<const Field> published_fields() { return kPublished; }
+std::span<const Field> error_fields() { return kErrors; }
+
+std::string_view use_of(const Published& published) {
+  return published.calibrated ? "calibrated" : "predicted";
+}
+
+Json exact(double value) {
+  constexpr double kExactIntegers = 9007199254740992;  // 2^53
+  const bool whole = std::fabs(value) < kExactIntegers && value == std::floor(value);
+  return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
+}  // namespace syncline

@@ -1,0 +1,31 @@
+// The figures of a row under the names that machines read, once for JSON and CSV alike. All in SI
+// units; the meaning of each stands in core/measure/metrics.h.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/measure/report.h"
+
+namespace syncline {
+
+struct Field {
+  std::string_view name;
+  std::optional<double> (*of)(const Row&);  // nullopt where it does not apply
+};
+
+// step_time_s to lower_bound_s.
+std::span<const Field> predicted_fields();
+// step_time_s, throughput, speedup, collectives, accuracy, as somebody published them.
+std::span<const Field> published_fields();
+// error_percent, left_out_error_percent.
+std::span<const Field> error_fields();
+
+// "calibrated" or "predicted": what a published row was used for.
+std::string_view use_of(const Published& published);
+
+// The number itself, shortest text that reads back the same; whole numbers without a point.
+Json exact(double value);
+
+}  // namespace syncline

@@ -1,0 +1,155 @@
+#include "reports/format.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+namespace syncline {
+namespace {
+
+// Where a figure does not exist (a speedup over nothing), a dash says so.
+constexpr std::string_view kNoFigure = "-";
+
+std::string fixed(double value, int decimals) {
+  std::array<char, 400> text{};  // the largest double has 309 digits
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                 std::chars_format::fixed, decimals);
+  return {text.data(), end.ptr};
+}
+
+// The value that `digits` significant digits stand for, so that units are chosen after rounding:
+// 0.99996 s is "1.000 s", not "1000 ms".
+double rounded(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                 std::chars_format::scientific, digits - 1);
+  double result = 0;
+  std::from_chars(text.data(), end.ptr, result);
+  return result;
+}
+
+std::string significant(double value, int digits) {
+  const double near = rounded(value, digits);
+  if (near == 0) return "0";
+  const int whole = static_cast<int>(std::floor(std::log10(std::fabs(near)) + 1e-12)) + 1;
+  return fixed(near, std::max(0, digits - whole));
+}
+
+std::string without_trailing_zeros(std::string text) {
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string with_thousands(std::string text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::size_t begin = text.starts_with('-') ? 1 : 0;
+  for (std::size_t i = point; i > begin + 3; i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+struct Unit {
+  double size;
+  std::string_view name;
+};
+
+// The largest unit of which there is at least one, after rounding to four digits. The ratio of two
+// decimal units is not exact, hence the tolerance.
+const Unit& fitting_unit(double value, std::span<const Unit> units) {
+  std::size_t i = 0;
+  for (; i + 1 < units.size(); ++i) {
+    const double next = units[i + 1].size / units[i].size * (1 - 1e-9);
+    if (rounded(std::fabs(value) / units[i].size, 4) < next) break;
+  }
+  return units[i];
+}
+
+constexpr Unit kTimes[] = {{1e-9, " ns"}, {1e-6, " us"}, {1e-3, " ms"}, {1, " s"}};
+constexpr Unit kSizes[] = {{1, " B"},
+                           {static_cast<double>(kKiB), " KiB"},
+                           {static_cast<double>(kMiB), " MiB"},
+                           {static_cast<double>(kGiB), " GiB"}};
+
+}  // namespace
+
+std::string seconds_text(Seconds seconds) {
+  if (!std::isfinite(seconds)) return std::string(kNoFigure);
+  if (seconds == 0) return "0 s";
+  const Unit& unit = fitting_unit(seconds, kTimes);
+  return significant(seconds / unit.size, 4) + std::string(unit.name);
+}
+
+std::string bytes_text(double bytes) {
+  if (!std::isfinite(bytes)) return std::string(kNoFigure);
+  const Unit& unit = fitting_unit(bytes, kSizes);
+  if (unit.size == 1) return fixed(bytes, 0) + " B";
+  return significant(bytes / unit.size, 4) + std::string(unit.name);
+}
+
+std::string count_text(double count) {
+  if (!std::isfinite(count)) return std::string(kNoFigure);
+  const bool whole = count == std::floor(count);
+  return with_thousands(whole ? fixed(count, 0) : significant(count, 4));
+}
+
+std::string throughput_text(double samples_per_second) {
+  if (!std::isfinite(samples_per_second)) return std::string(kNoFigure);
+  if (samples_per_second < 10) return significant(samples_per_second, 4);
+  return with_thousands(fixed(samples_per_second, 1));
+}
+
+std::string speedup_text(double speedup) {
+  return std::isfinite(speedup) ? fixed(speedup, 3) + "x" : std::string(kNoFigure);
+}
+
+std::string short_speedup_text(double speedup) {
+  return std::isfinite(speedup) ? significant(speedup, 3) + "x" : std::string(kNoFigure);
+}
+
+std::string percent_text(double percent) {
+  if (!std::isfinite(percent)) return std::string(kNoFigure);
+  const std::string digits = fixed(std::fabs(percent), 1);
+  const bool zero = digits == "0.0";
+  return (zero ? "" : percent < 0 ? "-" : "+") + digits + " %";
+}
+
+std::string share_text(double percent) {
+  return std::isfinite(percent) ? fixed(percent, 1) + " %" : std::string(kNoFigure);
+}
+
+std::string plain_number(double value) {
+  return std::isfinite(value) ? without_trailing_zeros(significant(value, 3))
+                              : std::string(kNoFigure);
+}
+
+std::string copied_number(double value) {
+  return std::isfinite(value) ? without_trailing_zeros(significant(value, 6))
+                              : std::string(kNoFigure);
+}
+
+std::string join_and(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+std::string plural(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& letter : line) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code < 0x20 || code == 0x7f) letter = ' ';
+  }
+  return line;
+}
+
+}  // namespace syncline

@@ -1,0 +1,52 @@
+// Figures and lists as people read them. Everything else keeps SI units: only these functions
+// scale. The text depends on the value alone, never on the machine's locale.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/units.h"
+
+namespace syncline {
+
+// Four significant digits and the fitting unit: "2.450 s", "372.5 ms", "16.30 us"; "0 s".
+std::string seconds_text(Seconds seconds);
+
+// "97.49 MiB", "1.500 KiB", "512 B". A mean over steps need not be whole.
+std::string bytes_text(double bytes);
+
+// "54", "12,345"; a mean that is not whole has four significant digits: "13.50".
+std::string count_text(double count);
+
+// "1,234.5"; below ten four significant digits: "3.214".
+std::string throughput_text(double samples_per_second);
+
+// Three decimals: "1.467x".
+std::string speedup_text(double speedup);
+
+// Three significant digits, for sentences: "1.47x", "0.985x", "12.3x".
+std::string short_speedup_text(double speedup);
+
+// One decimal and a sign: "+1.3 %", "-0.4 %", "0.0 %".
+std::string percent_text(double percent);
+
+// Without a sign: "1.3 %".
+std::string share_text(double percent);
+
+// Three significant digits, or the whole part if that is longer; no trailing zeros: "0.25", "97.5".
+std::string plain_number(double value);
+
+// Six significant digits, no trailing zeros: a fitted value that a person may copy. "35.2341".
+std::string copied_number(double value);
+
+// "a", "a and b", "a, b and c".
+std::string join_and(const std::vector<std::string>& words);
+
+// "1 row", "2 rows".
+std::string plural(std::size_t count, std::string_view noun);
+
+// Names come from files: line breaks, tabs and other control characters become spaces.
+std::string one_line(std::string_view text);
+
+}  // namespace syncline

@@ -1,0 +1,106 @@
+#include "reports/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "reports/fields.h"
+#include "reports/provenance.h"
+
+namespace syncline {
+namespace {
+
+void put_figures(Json& object, std::span<const Field> fields, const Row& row) {
+  for (const auto& field : fields) {
+    if (const auto value = field.of(row)) object[std::string(field.name)] = exact(*value);
+  }
+}
+
+Json sweep_json(const SweepPoint& sweep) {
+  Json object = Json::object();
+  for (const auto& [path, value] : sweep) object[path] = value;
+  return object;
+}
+
+Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
+  Json list = Json::array();
+  for (const auto& [tensors, mebibytes] : buckets) {
+    list.push_back(Json::array({Json(tensors), exact(mebibytes)}));
+  }
+  return list;
+}
+
+Json published_json(const Row& row) {
+  Json object = Json::object();
+  put_figures(object, published_fields(), row);
+  if (!row.published->buckets.empty()) object["buckets"] = buckets_json(row.published->buckets);
+  object["use"] = use_of(*row.published);
+  if (!row.published->source.empty()) object["source"] = row.published->source;
+  if (!row.published->note.empty()) object["note"] = row.published->note;
+  return object;
+}
+
+Json row_json(const Row& row) {
+  Json object = Json::object();
+  object["strategy"] = row.strategy;
+  object["executor"] = row.executor;
+  object["sweep"] = sweep_json(row.sweep);
+  put_figures(object, predicted_fields(), row);
+  // Buckets can be many; they are told where there is something to compare them with.
+  if (row.published && !row.published->buckets.empty()) {
+    object["buckets"] = buckets_json(row.buckets);
+  }
+  if (row.published) object["published"] = published_json(row);
+  put_figures(object, error_fields(), row);
+  return object;
+}
+
+Json rows_json(const std::vector<Row>& rows) {
+  Json list = Json::array();
+  for (const auto& row : rows) list.push_back(row_json(row));
+  return list;
+}
+
+Json parameters_json(const std::vector<Fitted>& parameters) {
+  Json object = Json::object();
+  for (const auto& fitted : parameters) object[fitted.path] = exact(fitted.value);
+  return object;
+}
+
+Json splits_json(const std::vector<Split>& splits) {
+  Json list = Json::array();
+  for (const auto& split : splits) {
+    list.push_back(Json{{"left_out", split.left_out},
+                        {"parameters", parameters_json(split.parameters)},
+                        {"rows", rows_json(split.rows)}});
+  }
+  return list;
+}
+
+Json provenance_json(const Report& report) {
+  Json object = Json::object();
+  object["executor"] = report.executor;
+  object["baseline"] = report.baseline;
+  object["workload"] = report.workload;
+  object["cluster"] = report.cluster;
+  object["seed"] = report.seed;
+  object["sources"] = report.sources;
+  object["figures"] = figures_sentence(report);
+  return object;
+}
+
+}  // namespace
+
+std::string json_report(const Report& report) {
+  Json object = Json::object();
+  object["scenario"] = report.scenario;
+  object["version"] = report.version;
+  if (!report.complete) object["complete"] = false;
+  object["rows"] = rows_json(report.rows);
+  if (!report.fitted.empty()) {
+    object["calibration"] = Json{{"parameters", parameters_json(report.fitted)}};
+  }
+  if (!report.splits.empty()) object["splits"] = splits_json(report.splits);
+  object["provenance"] = provenance_json(report);
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace syncline

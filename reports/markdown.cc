@@ -1,0 +1,30 @@
+#include "reports/markdown.h"
+
+#include "reports/page.h"
+
+namespace syncline {
+namespace {
+
+std::string draw(const std::string& paragraph) { return markdown_text(paragraph) + "\n"; }
+
+std::string draw(const Items& items) {
+  std::string text = markdown_text(items.heading) + "\n\n";
+  for (const auto& item : items.items) text += "- " + markdown_text(item) + "\n";
+  return text;
+}
+
+std::string draw(const Grid& grid) { return markdown_grid(grid); }
+
+}  // namespace
+
+std::string markdown_report(const Report& report) {
+  const Page page = page_of(report);
+  std::string text = "# " + markdown_text(page.title) + "\n";
+  if (!page.about.empty()) text += "\n" + markdown_text(page.about) + "\n";
+  for (const auto& block : page.blocks) {
+    text += "\n" + std::visit([](const auto& b) { return draw(b); }, block);
+  }
+  return text;
+}
+
+}  // namespace syncline

@@ -1,0 +1,12 @@
+// A report as GitHub Markdown, for a README or an issue: the content of the terminal's table.
+#pragma once
+
+#include <string>
+
+#include "core/measure/report.h"
+
+namespace syncline {
+
+std::string markdown_report(const Report& report);
+
+}  // namespace syncline

@@ -1,0 +1,254 @@
+#include "reports/page.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "reports/axes.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/provenance.h"
+#include "reports/verdict.h"
+
+namespace syncline {
+namespace {
+
+// Buckets beyond these are counted, not listed.
+constexpr std::size_t kListedBuckets = 12;
+
+struct Column {
+  std::string heading;
+  bool right = true;
+  std::function<std::string(const Row&)> cell;
+};
+
+// Columns --------------------------------------------------------------------------------------
+
+bool any(const std::vector<Row>& rows, const std::function<bool(const Row&)>& holds) {
+  return std::any_of(rows.begin(), rows.end(), holds);
+}
+
+std::vector<Column> naming_columns(const std::vector<Row>& rows) {
+  std::vector<Column> columns;
+  for (const auto& axis : axes_of(rows)) {
+    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+      const Json* value = value_on(row, axis);
+      return value == nullptr || value->is_number();
+    });
+    columns.push_back(
+        {axis.name, numbers, [axis](const Row& row) { return value_text(row, axis); }});
+  }
+  columns.push_back({"strategy", false, [](const Row& row) { return row.strategy; }});
+  if (any(rows, [&](const Row& row) { return row.executor != rows.front().executor; })) {
+    columns.push_back({"executor", false, [](const Row& row) { return row.executor; }});
+  }
+  return columns;
+}
+
+template <Seconds Metrics::*member>
+std::string seconds_cell(const Row& row) {
+  return seconds_text(row.metrics.*member);
+}
+
+std::vector<Column> speed_columns(const std::string& baseline) {
+  return {{"step\ntime", true, seconds_cell<&Metrics::step_time>},
+          {"throughput,\nsamples/s", true,
+           [](const Row& row) { return throughput_text(row.metrics.throughput); }},
+          {"speedup over\n" + one_line(baseline), true,
+           [](const Row& row) { return speedup_text(row.speedup); }}};
+}
+
+std::vector<Column> cause_columns() {
+  return {{"collectives\nper step", true,
+           [](const Row& row) { return count_text(row.metrics.collectives); }},
+          {"sent\nper rank", true,
+           [](const Row& row) { return bytes_text(row.metrics.bytes_on_wire); }},
+          {"compute", true, seconds_cell<&Metrics::compute>},
+          {"exposed\ncomm.", true, seconds_cell<&Metrics::exposed>},
+          {"lower\nbound", true, seconds_cell<&Metrics::lower_bound>}};
+}
+
+// The published figure that the error is about.
+std::string published_figure(const Row& row) {
+  if (!row.published) return "";
+  if (row.published->step_time) return seconds_text(*row.published->step_time);
+  if (row.published->throughput) return throughput_text(*row.published->throughput) + " /s";
+  if (row.published->speedup) return speedup_text(*row.published->speedup);
+  return "";
+}
+
+std::string percent_cell(const std::optional<double>& percent) {
+  return percent ? percent_text(*percent) : "";
+}
+
+// Only those in which some row has something to say.
+std::vector<Column> comparison_columns(const std::vector<Row>& rows) {
+  std::vector<Column> columns{
+      {"published", true, published_figure},
+      {"collectives\n(published)", true,
+       [](const Row& row) {
+         if (!row.published || !row.published->collectives) return std::string();
+         return count_text(static_cast<double>(*row.published->collectives));
+       }},
+      {"use", false,
+       [](const Row& row) { return row.published ? std::string(use_of(*row.published)) : ""; }},
+      {"error", true, [](const Row& row) { return percent_cell(row.error_percent); }},
+      {"left-out\nerror", true,
+       [](const Row& row) { return percent_cell(row.left_out_error_percent); }},
+      {"accuracy\n(published)", true, [](const Row& row) {
+         if (!row.published || !row.published->accuracy) return std::string();
+         return exact(*row.published->accuracy).dump();
+       }}};
+  std::erase_if(columns, [&](const Column& column) {
+    return !any(rows, [&](const Row& row) { return !column.cell(row).empty(); });
+  });
+  return columns;
+}
+
+// Grids ----------------------------------------------------------------------------------------
+
+Grid grid_of(const std::vector<Row>& rows, const std::vector<Column>& columns) {
+  Grid grid;
+  for (const auto& column : columns) grid.columns.push_back({column.heading, column.right});
+  // Rules stand between sweep points, unless every row is a point of its own.
+  std::size_t changes = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Grid::Line line;
+    for (const auto& column : columns) line.cells.push_back(column.cell(rows[i]));
+    line.rule_before = i > 0 && !same_point(rows[i - 1], rows[i]);
+    if (line.rule_before) ++changes;
+    grid.lines.push_back(std::move(line));
+  }
+  if (changes + 1 >= rows.size()) {
+    for (auto& line : grid.lines) line.rule_before = false;
+  }
+  return grid;
+}
+
+void append(std::vector<Column>& columns, std::vector<Column> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(columns));
+}
+
+Grid main_grid(const Report& report) {
+  std::vector<Column> columns = naming_columns(report.rows);
+  append(columns, speed_columns(report.baseline));
+  append(columns, cause_columns());
+  append(columns, comparison_columns(report.rows));
+  return grid_of(report.rows, columns);
+}
+
+Grid split_grid(const Split& split, const std::string& baseline) {
+  std::vector<Column> columns = naming_columns(split.rows);
+  append(columns, speed_columns(baseline));
+  append(columns, comparison_columns(split.rows));
+  return grid_of(split.rows, columns);
+}
+
+// Text under the table -------------------------------------------------------------------------
+
+// "3 of 3.9 MiB, 160 of 25 MiB"
+std::string buckets_text(const std::vector<std::pair<std::int64_t, double>>& buckets) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(buckets.size(), kListedBuckets); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(buckets[i].first) + " of " + plain_number(buckets[i].second) + " MiB";
+  }
+  if (buckets.size() > kListedBuckets) {
+    text += " and " + std::to_string(buckets.size() - kListedBuckets) + " more";
+  }
+  return text;
+}
+
+bool has_published_buckets(const Row& row) {
+  return row.published && !row.published->buckets.empty();
+}
+
+Grid buckets_grid(const std::vector<Row>& rows) {
+  std::vector<Row> shown;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(shown), has_published_buckets);
+  std::vector<Column> columns = naming_columns(shown);
+  columns.push_back({"buckets in order, as tensors of MiB", false,
+                     [](const Row& row) { return buckets_text(row.buckets); }});
+  columns.push_back({"published", false,
+                     [](const Row& row) { return buckets_text(row.published->buckets); }});
+  return grid_of(shown, columns);
+}
+
+std::string parameters_text(const std::vector<Fitted>& parameters) {
+  std::vector<std::string> texts;
+  for (const auto& fitted : parameters) {
+    texts.push_back(fitted.path + " = " + copied_number(fitted.value));
+  }
+  return join_and(texts);
+}
+
+// Notes of published rows; the same note of several rows is told once.
+std::vector<std::string> notes_of(const std::vector<Row>& rows) {
+  std::vector<std::pair<std::string, std::vector<const Row*>>> notes;
+  for (const auto& row : rows) {
+    if (!row.published || row.published->note.empty()) continue;
+    const auto known = std::find_if(notes.begin(), notes.end(), [&](const auto& note) {
+      return note.first == row.published->note;
+    });
+    if (known != notes.end()) {
+      known->second.push_back(&row);
+    } else {
+      notes.push_back({row.published->note, {&row}});
+    }
+  }
+  const auto axes = axes_of(rows);
+  std::vector<std::string> texts;
+  for (const auto& [note, about] : notes) {
+    std::string who = about.size() == 1 ? about.front()->strategy : plural(about.size(), "row");
+    if (about.size() == 1 && !axes.empty()) who += " at " + point_text(*about.front(), axes);
+    texts.push_back(who + ": " + note);
+  }
+  return texts;
+}
+
+void add_paragraph(Page& page, std::string text) {
+  if (!text.empty()) page.blocks.emplace_back(one_line(text));
+}
+
+void add_items(Page& page, const std::string& heading, const std::vector<std::string>& items) {
+  if (!items.empty()) page.blocks.emplace_back(Items{heading, items});
+}
+
+std::string setting_text(const Report& report) {
+  std::string text;
+  if (!report.workload.empty()) text += "Workload " + report.workload;
+  if (!report.cluster.empty()) text += (text.empty() ? "Cluster " : ", cluster ") + report.cluster;
+  return text.empty() ? text : text + ".";
+}
+
+void add_splits(Page& page, const Report& report) {
+  for (const auto& split : report.splits) {
+    add_paragraph(page, "Left out of the calibration: " + split.left_out +
+                            ". Fitted to the rest: " + parameters_text(split.parameters) + ".");
+    if (!split.rows.empty()) page.blocks.emplace_back(split_grid(split, report.baseline));
+  }
+}
+
+}  // namespace
+
+Page page_of(const Report& report) {
+  Page page{one_line(report.scenario), one_line(report.about), {}};
+  add_paragraph(page, setting_text(report));
+  if (!report.complete) {
+    add_paragraph(page, "Interrupted: this report is incomplete, it has the rows computed so far.");
+  }
+  if (!report.rows.empty()) page.blocks.emplace_back(main_grid(report));
+  if (any(report.rows, has_published_buckets)) page.blocks.emplace_back(buckets_grid(report.rows));
+  if (!report.fitted.empty()) {
+    add_paragraph(page, "Calibrated: " + parameters_text(report.fitted) + ".");
+  }
+  add_splits(page, report);
+  add_paragraph(page, verdict(report));
+  add_paragraph(page, agreement_sentence(report));
+  add_paragraph(page, figures_sentence(report));
+  add_items(page, "Notes on published figures:", notes_of(report.rows));
+  add_items(page, "Sources:", report.sources);
+  return page;
+}
+
+}  // namespace syncline

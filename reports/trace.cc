@@ -1,0 +1,239 @@
+#include "reports/trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+namespace syncline {
+namespace {
+
+constexpr std::size_t kListedTensors = 8;
+constexpr std::int64_t kThreadsApart = 1000;  // thread ids of a process: its id * 1000 + stream
+// Kept back of a strategy's share for the event that says what was left out.
+constexpr std::size_t kNoticeBytes = 400;
+
+std::string text_of(const Json& event) {
+  return event.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// What an operation does, for the panel that opens on a click ---------------------------------
+
+void put_bucket(Json& args, const Plan& plan, int index, const Workload& workload) {
+  const Bucket& bucket = plan.buckets[static_cast<std::size_t>(index)];
+  args["bucket"] = index;
+  args["bucket_bytes"] = bucket.bytes;
+  if (bucket.codec != nullptr) {
+    args["codec"] = bucket.codec->name;
+    args["encoded_bytes"] = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
+  }
+  std::string names;
+  const std::size_t listed = std::min(bucket.tensors.size(), kListedTensors);
+  for (std::size_t i = 0; i < listed; ++i) {
+    names += (i == 0 ? "" : ", ") + tensor_name(workload, bucket.tensors[i]);
+  }
+  if (bucket.tensors.size() > listed) {
+    names += " and " + std::to_string(bucket.tensors.size() - listed) + " more";
+  }
+  args["tensors"] = names;
+}
+
+// "2 groups of 8 ranks, the first: 0, 1 .. 7"
+std::string groups_text(const Groups& groups) {
+  std::string text = std::to_string(groups.count) + (groups.count == 1 ? " group" : " groups") +
+                     " of " + std::to_string(groups.size) +
+                     (groups.size == 1 ? " rank" : " ranks") +
+                     (groups.count == 1 ? ": " : ", the first: ") + std::to_string(groups.base);
+  if (groups.size >= 2) text += ", " + std::to_string(groups.rank(0, 1));
+  if (groups.size >= 3) {
+    text += (groups.size == 3 ? ", " : " .. ") + std::to_string(groups.rank(0, groups.size - 1));
+  }
+  return text;
+}
+
+Json args_of(const Op& op, const Plan& plan, const Workload& workload) {
+  Json args = Json::object();
+  if (std::holds_alternative<Compute>(op.work)) {
+    args["kind"] = "compute";
+  } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
+    args["kind"] = to_string(collective->kind);
+    if (collective->algorithm != nullptr) args["algorithm"] = collective->algorithm->name;
+    args["groups"] = groups_text(collective->groups);
+    args["bytes"] = collective->bytes();
+    put_bucket(args, plan, collective->bucket, workload);
+  } else if (const auto* encode = std::get_if<Encode>(&op.work)) {
+    args["kind"] = "encode";
+    put_bucket(args, plan, encode->bucket, workload);
+  } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
+    args["kind"] = "decode";
+    put_bucket(args, plan, decode->bucket, workload);
+  } else {
+    args["kind"] = "host_sync";
+  }
+  return args;
+}
+
+// Events ---------------------------------------------------------------------------------------
+
+std::int64_t nanoseconds(Seconds time) { return std::llround(time * 1e9); }
+
+double microseconds(std::int64_t nanos) { return static_cast<double>(nanos) / 1e3; }
+
+Json metadata(std::string_view what, std::int64_t process, std::int64_t thread, Json value) {
+  const bool sort = what.ends_with("sort_index");
+  return Json{{"ph", "M"},
+              {"name", what},
+              {"pid", process},
+              {"tid", thread},
+              {"args", {{sort ? "sort_index" : "name", std::move(value)}}}};
+}
+
+std::string stream_name(StreamId stream) {
+  return stream == kComputeStream ? "compute" : "communication " + std::to_string(stream);
+}
+
+// The events of one strategy, up to a number of bytes.
+class Track {
+ public:
+  Track(const Traced& traced, const Workload& workload, std::int64_t first_process,
+        std::size_t limit)
+      : traced_(traced), workload_(workload), first_process_(first_process), limit_(limit) {}
+
+  // Goes through the spans in order of time, so what does not fit is the end on every rank alike.
+  void write() {
+    choose_ranks();
+    std::vector<const Span*> spans;
+    for (const auto& span : traced_.timeline.spans) {
+      if (processes_.contains(span.rank)) spans.push_back(&span);
+    }
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const Span* a, const Span* b) { return a->begin < b->begin; });
+    for (const Span* span : spans) {
+      std::string event = event_of(*span);
+      if (text.size() + event.size() + kNoticeBytes > limit_) {
+        left_out = spans.size() - events_;
+        add_notice(*span);
+        return;
+      }
+      text += event;
+      ++events_;
+    }
+  }
+
+  std::string text;  // events, each ended by ",\n"
+  std::size_t left_out = 0;
+
+ private:
+  void choose_ranks() {
+    std::set<int> ranks;
+    for (const auto& span : traced_.timeline.spans) ranks.insert(span.rank);
+    for (const int rank : ranks) {
+      if (processes_.size() == kTracedRanks) return;
+      const auto place = static_cast<std::int64_t>(processes_.size());
+      processes_[rank] = first_process_ + place;
+    }
+  }
+
+  // Processes and threads are named ahead of their first event: with thousands of strategies even
+  // names must fit.
+  std::string names_for(int rank, StreamId stream) {
+    const std::int64_t process = processes_[rank];
+    const std::int64_t thread = process * kThreadsApart + stream;
+    std::string names;
+    const auto put = [&](std::string_view what, Json value) {
+      names += text_of(metadata(what, process, thread, std::move(value))) + ",\n";
+    };
+    if (!named_.contains({rank, -1})) {
+      put("process_name", traced_.strategy + " / rank " + std::to_string(rank));
+      put("process_sort_index", process);
+    }
+    if (!named_.contains({rank, stream})) {
+      put("thread_name", stream_name(stream));
+      put("thread_sort_index", stream);
+    }
+    return names;
+  }
+
+  // Both ends are rounded to nanoseconds before they are subtracted: rounded by itself, a duration
+  // could reach into the next event, and viewers drop overlapping ones.
+  std::string event_of(const Span& span) {
+    const Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
+    const std::int64_t process = processes_[span.rank];
+    const std::int64_t begin = nanoseconds(span.begin);
+    const std::int64_t end = std::max(begin, nanoseconds(span.end));
+    Json args = args_of(op, traced_.plan, workload_);
+    args["step"] = static_cast<std::int64_t>(span.period) * traced_.plan.steps + op.step;
+    const Json event{{"ph", "X"},
+                     {"name", describe(op, traced_.plan, workload_)},
+                     {"cat", op.stream == kComputeStream ? "compute" : "communication"},
+                     {"pid", process},
+                     {"tid", process * kThreadsApart + op.stream},
+                     {"ts", microseconds(begin)},
+                     {"dur", microseconds(end - begin)},
+                     {"args", std::move(args)}};
+    std::string result = names_for(span.rank, op.stream) + text_of(event) + ",\n";
+    named_.insert({span.rank, -1});
+    named_.insert({span.rank, op.stream});
+    return result;
+  }
+
+  void add_notice(const Span& span) {
+    const std::int64_t process = first_process_;
+    const Json event{{"ph", "i"},
+                     {"name", std::to_string(left_out) + " events left out: the file is full"},
+                     {"s", "p"},
+                     {"pid", process},
+                     {"tid", process * kThreadsApart},
+                     {"ts", microseconds(nanoseconds(span.begin))},
+                     {"args", {{"left_out_events", left_out}}}};
+    std::string notice = text_of(event) + ",\n";
+    if (text.size() + notice.size() <= limit_) text += notice;
+  }
+
+  const Traced& traced_;
+  const Workload& workload_;
+  std::int64_t first_process_;
+  std::size_t limit_;
+  std::size_t events_ = 0;
+  std::map<int, std::int64_t> processes_;       // by rank
+  std::set<std::pair<int, StreamId>> named_;    // (rank, stream); stream -1: the process
+};
+
+// A strategy that needs less than its share leaves the rest to the others, so short timelines are
+// written first; in the file all stand in their own order.
+std::vector<std::size_t> shortest_first(const std::vector<Traced>& traced) {
+  std::vector<std::size_t> order(traced.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return traced[a].timeline.spans.size() < traced[b].timeline.spans.size();
+  });
+  return order;
+}
+
+}  // namespace
+
+std::string chrome_trace(const Report& report) {
+  std::vector<std::string> texts(report.traced.size());
+  std::size_t used = 0, left_out = 0, waiting = report.traced.size();
+  for (const std::size_t i : shortest_first(report.traced)) {
+    const auto first_process = static_cast<std::int64_t>(1 + i * kTracedRanks);
+    Track track(report.traced[i], report.traced_workload, first_process,
+                (kTraceBytes - used) / waiting--);
+    track.write();
+    used += track.text.size();
+    left_out += track.left_out;
+    texts[i] = std::move(track.text);
+  }
+  std::string events;
+  events.reserve(used);
+  for (const auto& text : texts) events += text;
+  if (!events.empty()) events.erase(events.size() - 2);  // the last ",\n"
+
+  const Json other{{"executor", report.executor}, {"left_out_events", left_out}};
+  return "{\"traceEvents\":[\n" + events + "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":" +
+         text_of(other) + "}\n";
+}
+
+}  // namespace syncline

@@ -1,0 +1,21 @@
+// Where the time of a step goes, operation by operation: a Chrome trace-event file, to be opened in
+// https://ui.perfetto.dev. Format: "Trace Event Format", Google, 2016. One process per strategy and
+// rank, one thread per stream, one complete event per operation.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/measure/report.h"
+
+namespace syncline {
+
+// However large the plan, viewers stay quick: at most this many ranks a strategy, and events up to
+// this many bytes in all, shared fairly among the strategies. What is left out is told in the file:
+// by an instant event where the strategy breaks off, and in all under "otherData".
+inline constexpr std::size_t kTracedRanks = 4;
+inline constexpr std::size_t kTraceBytes = 9'000'000;
+
+std::string chrome_trace(const Report& report);
+
+}  // namespace syncline

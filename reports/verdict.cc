@@ -1,0 +1,339 @@
+#include "reports/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/axes.h"
+#include "reports/format.h"
+
+namespace syncline {
+namespace {
+
+// A sentence names points one by one up to here, and counts them beyond.
+constexpr std::size_t kListedPoints = 4;
+constexpr std::size_t kListedLongPoints = 2;  // with several axes, where each name is long
+constexpr std::size_t kListedGroups = 4;
+
+using Names = std::vector<std::string>;
+using Places = std::vector<std::size_t>;  // indices of sweep points, rising
+
+struct Study {
+  std::vector<Axis> axes;
+  std::string baseline;
+  std::vector<std::vector<const Row*>> points;  // rows of each sweep point
+};
+
+// Points whose baseline is missing (an interrupted run) or infinite have nothing to compare with.
+bool comparable(const std::vector<const Row*>& point, const std::string& baseline) {
+  return std::any_of(point.begin(), point.end(), [&](const Row* row) {
+    return row->strategy == baseline && std::isfinite(row->speedup);
+  });
+}
+
+Study study_of(const Report& report) {
+  Study study{axes_of(report.rows), report.baseline, {}};
+  for (const auto& row : report.rows) {
+    if (row.executor != report.rows.front().executor) continue;
+    const auto known =
+        std::find_if(study.points.begin(), study.points.end(),
+                     [&](const auto& point) { return same_point(*point.front(), row); });
+    if (known == study.points.end()) {
+      study.points.push_back({&row});
+    } else {
+      known->push_back(&row);
+    }
+  }
+  std::erase_if(study.points,
+                [&](const auto& point) { return !comparable(point, report.baseline); });
+  return study;
+}
+
+// The other strategies of the study in order of appearance.
+Names challengers(const Study& study) {
+  Names names;
+  for (const auto& point : study.points) {
+    for (const Row* row : point) {
+      const bool known = std::find(names.begin(), names.end(), row->strategy) != names.end();
+      if (row->strategy != study.baseline && !known) names.push_back(row->strategy);
+    }
+  }
+  return names;
+}
+
+const Row* row_of(const std::vector<const Row*>& point, const std::string& strategy) {
+  const auto found = std::find_if(point.begin(), point.end(),
+                                  [&](const Row* row) { return row->strategy == strategy; });
+  return found == point.end() || !std::isfinite((*found)->speedup) ? nullptr : *found;
+}
+
+// Words for places ---------------------------------------------------------------------------
+
+std::string value_at(const Study& study, std::size_t place) {
+  return value_text(*study.points[place].front(), study.axes.front());
+}
+
+// With one numeric axis, points next to each other are told by their ends: "1 to 10". Empty where
+// a point in between is not among them.
+std::string span_text(const Study& study, const Places& places) {
+  const auto number = [&](std::size_t place) {
+    return value_on(*study.points[place].front(), study.axes.front());
+  };
+  Places order(study.points.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Json* value = number(i);
+    if (value == nullptr || !value->is_number()) return "";
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return number(a)->get<double>() < number(b)->get<double>();
+  });
+  const auto inside = [&](std::size_t place) {
+    return std::binary_search(places.begin(), places.end(), place);
+  };
+  const auto first = std::find_if(order.begin(), order.end(), inside);
+  const auto count = static_cast<std::ptrdiff_t>(places.size());
+  if (order.end() - first < count || !std::all_of(first, first + count, inside)) return "";
+  return value_at(study, *first) + " to " + value_at(study, *(first + count - 1));
+}
+
+struct Where {
+  std::string text;   // " at bandwidth_gbps 10 and 1"
+  bool each = false;  // every point is named, so each can have its figure
+};
+
+// `opening`: the first mention in its sentence names the axis. `every`: how all points are called.
+Where where(const Study& study, const Places& places, bool opening, std::string_view every) {
+  if (study.axes.empty()) return {"", true};
+  const std::size_t all = study.points.size();
+  if (places.size() == all && all > 1) return {" at " + std::string(every) + " sweep point", false};
+
+  if (study.axes.size() > 1) {
+    if (places.size() > kListedLongPoints) {
+      return {" at " + std::to_string(places.size()) + " of " + std::to_string(all) +
+                  " sweep points", false};
+    }
+    std::string text;
+    for (const std::size_t place : places) {
+      text += (text.empty() ? " at " : " and at ") +
+              point_text(*study.points[place].front(), study.axes);
+    }
+    return {text, true};
+  }
+
+  const std::string at = opening ? " at " + study.axes.front().name + " " : " at ";
+  if (places.size() <= kListedPoints) {
+    Names values;
+    for (const std::size_t place : places) values.push_back(value_at(study, place));
+    return {at + join_and(values), true};
+  }
+  const std::string span = span_text(study, places);
+  if (!span.empty()) return {at + span, false};
+  return {" at " + std::to_string(places.size()) + " of " + std::to_string(all) + " sweep points",
+          false};
+}
+
+// "1.47x and 6.55x" where each point is named, otherwise "1.47x to 6.55x"; once if all are equal.
+std::string times(const std::vector<double>& speedups, bool each) {
+  const auto [low, high] = std::minmax_element(speedups.begin(), speedups.end());
+  const std::string from = short_speedup_text(*low), to = short_speedup_text(*high);
+  if (from == to) return from;
+  if (!each) return from + " to " + to;
+  Names texts;
+  for (const double speedup : speedups) texts.push_back(short_speedup_text(speedup));
+  return join_and(texts);
+}
+
+// Clauses are joined to one sentence.
+std::string sentence(const Names& clauses) {
+  std::string text;
+  for (const auto& clause : clauses) text += (text.empty() ? "" : "; ") + clause;
+  return text.empty() ? text : text + ".";
+}
+
+// One strategy: nothing to compare -------------------------------------------------------------
+
+std::string alone(const Study& study) {
+  if (study.points.size() == 1) {
+    const Row& row = *study.points.front().front();
+    const std::string at = study.axes.empty() ? "" : " at " + point_text(row, study.axes);
+    return row.strategy + " takes " + seconds_text(row.metrics.step_time) + " a step" + at + ", " +
+           seconds_text(row.metrics.exposed) + " of it exposed communication.";
+  }
+  std::vector<double> step_times;
+  for (const auto& point : study.points) {
+    step_times.push_back(point.front()->metrics.step_time);
+  }
+  const auto [low, high] = std::minmax_element(step_times.begin(), step_times.end());
+  const auto at = [&](auto found) {
+    const auto place = static_cast<std::size_t>(found - step_times.begin());
+    return seconds_text(*found) + " a step at " +
+           point_text(*study.points[place].front(), study.axes);
+  };
+  const std::string name = study.points.front().front()->strategy;
+  if (seconds_text(*low) == seconds_text(*high)) {
+    return name + " takes " + seconds_text(*low) + " a step at every sweep point.";
+  }
+  return name + " takes from " + at(low) + " to " + at(high) + ".";
+}
+
+// Two strategies: does the other one pay? ------------------------------------------------------
+
+struct Outcome {
+  Places places;
+  std::vector<double> speedups;
+
+  void add(std::size_t place, double speedup) {
+    places.push_back(place);
+    speedups.push_back(speedup);
+  }
+};
+
+std::string duel(const Study& study, const std::string& name) {
+  Outcome pays, equal, loses;
+  for (std::size_t i = 0; i < study.points.size(); ++i) {
+    const Row* row = row_of(study.points[i], name);
+    if (row == nullptr) continue;
+    (row->speedup > kTie ? pays : row->speedup < kPays ? loses : equal).add(i, row->speedup);
+  }
+  Names clauses;
+  const auto tell = [&](const Outcome& outcome, std::string_view verb, std::string_view every) {
+    if (outcome.places.empty()) return;
+    const bool opening = clauses.empty();
+    const Where at = where(study, outcome.places, opening, every);
+    const std::string figures = times(outcome.speedups, at.each);
+    if (opening) {
+      clauses.push_back(name + " " + std::string(verb) + at.text + " (" + figures + " over " +
+                        study.baseline + ")");
+    } else {
+      clauses.push_back(at.text.substr(1) + " it " + std::string(verb) + " (" + figures + ")");
+    }
+  };
+  tell(pays, "is the fastest", "every");
+  tell(equal, "makes no difference of more than 0.5 %", "any");
+  tell(loses, "does not pay", "any");
+  return sentence(clauses);
+}
+
+// Several strategies: who leads where, and who does not pay -----------------------------------
+
+struct Lead {
+  Names names;  // within a tie of the best; empty: no strategy is faster than the baseline
+  Outcome outcome;
+};
+
+std::vector<Lead> leads_of(const Study& study) {
+  std::vector<Lead> leads;
+  for (std::size_t i = 0; i < study.points.size(); ++i) {
+    double best = 0;
+    for (const Row* row : study.points[i]) {
+      if (std::isfinite(row->speedup)) best = std::max(best, row->speedup);
+    }
+    Names names;
+    for (const Row* row : study.points[i]) {
+      if (best > kTie && row->speedup * kTie >= best) names.push_back(row->strategy);
+    }
+    auto lead = std::find_if(leads.begin(), leads.end(),
+                             [&](const Lead& other) { return other.names == names; });
+    if (lead == leads.end()) lead = leads.insert(leads.end(), {names, {}});
+    lead->outcome.add(i, best);
+  }
+  // What holds at most points comes first.
+  std::stable_sort(leads.begin(), leads.end(), [](const Lead& a, const Lead& b) {
+    return a.names.empty() != b.names.empty()
+               ? b.names.empty()
+               : a.outcome.places.size() > b.outcome.places.size();
+  });
+  return leads;
+}
+
+std::string lead_clause(const Study& study, const Lead& lead, bool opening) {
+  if (lead.names.empty()) {
+    const Where at = where(study, lead.outcome.places, opening, "any");
+    return "no strategy is more than 0.5 % faster than " + study.baseline + at.text;
+  }
+  const Where at = where(study, lead.outcome.places, opening, "every");
+  const std::string figures = times(lead.outcome.speedups, at.each);
+  if (lead.names.size() == 1) {
+    return lead.names.front() + " is the fastest" + at.text + " (" + figures + " over " +
+           study.baseline + ")";
+  }
+  return join_and(lead.names) + " are the fastest, within 0.5 % of each other" +
+         (at.text.empty() ? "" : "," + at.text) + " (" + figures + " over " + study.baseline + ")";
+}
+
+std::string leads_sentence(const Study& study) {
+  const std::vector<Lead> leads = leads_of(study);
+  const std::size_t told = leads.size() > kListedGroups ? kListedGroups : leads.size();
+  Names clauses;
+  for (std::size_t i = 0; i < told; ++i) {
+    clauses.push_back(lead_clause(study, leads[i], clauses.empty()));
+  }
+  std::size_t rest = 0;
+  for (std::size_t i = told; i < leads.size(); ++i) rest += leads[i].outcome.places.size();
+  if (rest > 0) {
+    clauses.push_back("see the table for the other " + plural(rest, "sweep point"));
+  }
+  return sentence(clauses);
+}
+
+// Strategies that do not pay at the same points are named together.
+std::string losers_sentence(const Study& study, const Names& names) {
+  struct Group {
+    Names names;
+    Outcome outcome;
+  };
+  std::vector<Group> groups;
+  for (const auto& name : names) {
+    Outcome outcome;
+    for (std::size_t i = 0; i < study.points.size(); ++i) {
+      const Row* row = row_of(study.points[i], name);
+      if (row != nullptr && row->speedup < kPays) outcome.add(i, row->speedup);
+    }
+    if (outcome.places.empty()) continue;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+      return other.outcome.places == outcome.places;
+    });
+    if (group == groups.end()) {
+      groups.push_back({{name}, outcome});
+    } else {
+      group->names.push_back(name);
+      auto& all = group->outcome.speedups;
+      all.insert(all.end(), outcome.speedups.begin(), outcome.speedups.end());
+    }
+  }
+  Names clauses;
+  for (const auto& group : groups) {
+    const Where at = where(study, group.outcome.places, clauses.empty(), "any");
+    // One figure a name, or one a point, can be told in order; otherwise their range.
+    const bool one_point = group.outcome.places.size() == 1 && group.names.size() <= 4;
+    const bool each = at.each && (group.names.size() == 1 || one_point);
+    clauses.push_back(join_and(group.names) +
+                      (group.names.size() == 1 ? " does not pay" : " do not pay") + at.text + " (" +
+                      times(group.outcome.speedups, each) + ")");
+  }
+  return sentence(clauses);
+}
+
+std::string upper_first(std::string text) {
+  // Only our own words: a strategy keeps the case that its author gave it.
+  for (const std::string_view own : {"no strategy ", "see the table "}) {
+    if (text.starts_with(own)) text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string verdict(const Report& report) {
+  const Study study = study_of(report);
+  if (study.points.empty()) return "There is no complete sweep point to compare yet.";
+  const Names names = challengers(study);
+  if (names.empty()) return one_line(alone(study));
+  if (names.size() == 1) return one_line(duel(study, names.front()));
+  const std::string losers = losers_sentence(study, names);
+  const std::string text = upper_first(leads_sentence(study));
+  return one_line(text + (losers.empty() ? "" : " " + losers));
+}
+
+}  // namespace syncline

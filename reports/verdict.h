@@ -1,0 +1,20 @@
+// What a report's table says, in a plain sentence or two, worked out from its rows.
+#pragma once
+
+#include <string>
+
+#include "core/measure/report.h"
+
+namespace syncline {
+
+// Speedups within this ratio are called equal.
+inline constexpr double kTie = 1.005;
+// Below this, a strategy does not pay.
+inline constexpr double kPays = 0.9995;
+
+// Which strategy is fastest at which sweep points, by how much over the baseline, and which do not
+// pay: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
+// does not pay (0.985x)." Speaks about the first row's executor where there are several.
+std::string verdict(const Report& report);
+
+}  // namespace syncline

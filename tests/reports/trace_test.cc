@@ -1,0 +1,166 @@
+#include "reports/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/reports/small_report.h"
+#include "tests/reports/traced_plan.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::size_t kLimit = 10'000'000;
+
+Report traced_report(const std::vector<std::string>& strategies, const std::vector<int>& ranks,
+                     int periods, int tensors = 3) {
+  Report report = test::report_of({});
+  report.traced_workload = test::named_workload(tensors);
+  for (const auto& strategy : strategies) {
+    const Plan plan = test::small_plan(tensors);
+    report.traced.push_back({strategy, plan, test::even_timeline(plan, ranks, periods)});
+  }
+  return report;
+}
+
+std::vector<Json> events(const Json& trace, const std::string& phase) {
+  std::vector<Json> found;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == phase) found.push_back(event);
+  }
+  return found;
+}
+
+std::multiset<std::string> named(const Json& trace, const std::string& what) {
+  std::multiset<std::string> names;
+  for (const auto& event : events(trace, "M")) {
+    if (event["name"] == what) names.insert(event["args"]["name"].get<std::string>());
+  }
+  return names;
+}
+
+// Viewers drop what goes back in time or overlaps on a thread.
+void expect_in_order(const Json& trace) {
+  std::map<std::int64_t, double> ends, begins;
+  for (const auto& event : events(trace, "X")) {
+    const auto thread = event["tid"].get<std::int64_t>();
+    const double begin = event["ts"].get<double>();
+    ASSERT_GE(begin, begins[thread]);
+    ASSERT_GE(begin, ends[thread] - 1e-6);
+    begins[thread] = begin;
+    ends[thread] = begin + event["dur"].get<double>();
+  }
+}
+
+TEST(Trace, AProcessPerStrategyAndRankAThreadPerStream) {
+  const Json trace = Json::parse(chrome_trace(traced_report({"momentum", "dgc"}, {0, 5}, 2)));
+  EXPECT_EQ(trace["displayTimeUnit"], "ms");
+  EXPECT_EQ(named(trace, "process_name"),
+            (std::multiset<std::string>{"momentum / rank 0", "momentum / rank 5", "dgc / rank 0",
+                                        "dgc / rank 5"}));
+  EXPECT_EQ(named(trace, "thread_name"),
+            (std::multiset<std::string>{"compute", "compute", "compute", "compute",
+                                        "communication 1", "communication 1", "communication 1",
+                                        "communication 1"}));
+  std::set<std::int64_t> processes, threads;
+  for (const auto& event : events(trace, "X")) {
+    processes.insert(event["pid"].get<std::int64_t>());
+    threads.insert(event["tid"].get<std::int64_t>());
+  }
+  EXPECT_EQ(processes.size(), 4U);
+  EXPECT_EQ(threads.size(), 8U);
+  EXPECT_EQ(events(trace, "X").size(), 2U * 2U * 2U * 7U);
+  EXPECT_EQ(trace["otherData"]["left_out_events"], 0);
+  expect_in_order(trace);
+}
+
+TEST(Trace, EventsSayWhatTheyAre) {
+  const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, {0}, 2, 12)));
+  const auto all = events(trace, "X");
+  EXPECT_EQ(all[0]["name"], "forward");
+  EXPECT_EQ(all[0]["ts"], 0);
+  EXPECT_EQ(all[0]["dur"], 1000);
+  EXPECT_EQ(all[0]["args"]["kind"], "compute");
+  EXPECT_EQ(all[2]["name"], "encode bucket 0");
+  EXPECT_EQ(all[2]["dur"], 0);
+  EXPECT_EQ(all[2]["args"]["encoded_bytes"], 80);
+  EXPECT_EQ(all[3]["name"], "all_gather bucket 0");
+  EXPECT_EQ(all[3]["cat"], "communication");
+  EXPECT_EQ(all[3]["args"].dump(),
+            R"({"kind":"all_gather","algorithm":"ring",)"
+            R"("groups":"1 group of 16 ranks: 0, 1 .. 15","bytes":1280,"bucket":0,)"
+            R"("bucket_bytes":48000,"codec":"dgc","encoded_bytes":80,)"
+            R"("tensors":"layer0.weight, layer1.weight, layer2.weight, layer3.weight, )"
+            R"(layer4.weight, layer5.weight, layer6.weight, layer7.weight and 4 more","step":0})");
+  EXPECT_EQ(all[5]["args"]["kind"], "host_sync");
+  EXPECT_EQ(all[7]["args"]["step"], 1);
+}
+
+TEST(Trace, TimesAreRoundedWithoutOverlap) {
+  Report report = traced_report({"dgc"}, {0}, 1);
+  auto& spans = report.traced[0].timeline.spans;
+  spans.clear();
+  double now = 0.0000004e-6;
+  for (int i = 0; i < 2000; ++i) {
+    const double end = now + 1.2345678901e-7 * (1 + i % 7);
+    spans.push_back({i, 0, 0, now, end});
+    now = end;
+  }
+  expect_in_order(Json::parse(chrome_trace(report)));
+}
+
+TEST(Trace, AtMostFourRanks) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < 64; ++rank) ranks.push_back(rank);
+  const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, ranks, 1)));
+  EXPECT_EQ(named(trace, "process_name"),
+            (std::multiset<std::string>{"dgc / rank 0", "dgc / rank 1", "dgc / rank 2",
+                                        "dgc / rank 3"}));
+}
+
+TEST(Trace, StaysSmallAndSaysWhatItLeftOut) {
+  const std::string text = chrome_trace(traced_report({"momentum", "dgc"}, {0, 1}, 20000));
+  EXPECT_LT(text.size(), kLimit);
+  EXPECT_GT(text.size(), kLimit * 8 / 10);
+  const Json trace = Json::parse(text);
+  const auto notices = events(trace, "i");
+  ASSERT_EQ(notices.size(), 2U);
+  const auto shown = events(trace, "X").size();
+  const auto left_out = trace["otherData"]["left_out_events"].get<std::size_t>();
+  EXPECT_EQ(shown + left_out, 2U * 2U * 7U * 20000U);
+  EXPECT_EQ(notices[0]["args"]["left_out_events"].get<std::size_t>() +
+                notices[1]["args"]["left_out_events"].get<std::size_t>(),
+            left_out);
+  expect_in_order(trace);
+  // Shared evenly between the two.
+  std::map<bool, std::size_t> count;
+  for (const auto& event : events(trace, "X")) ++count[event["pid"].get<int>() > 4];
+  EXPECT_NEAR(static_cast<double>(count[false]), static_cast<double>(count[true]), 10);
+}
+
+TEST(Trace, AShortStrategyLeavesItsShareToTheOthers) {
+  Report report = traced_report({"long", "short"}, {0}, 30000);
+  report.traced[1].timeline = test::even_timeline(report.traced[1].plan, {0}, 1);
+  const std::string text = chrome_trace(report);
+  EXPECT_GT(text.size(), kLimit * 8 / 10);
+  const Json trace = Json::parse(text);
+  EXPECT_EQ(events(trace, "i").size(), 1U);
+  EXPECT_EQ(named(trace, "process_name").count("short / rank 0"), 1U);
+}
+
+TEST(Trace, ThousandsOfStrategiesWithLongNamesFitToo) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 5000; ++i) names.push_back(std::string(3000, 'x') + std::to_string(i));
+  const std::string text = chrome_trace(traced_report(names, {0, 1, 2, 3}, 1));
+  EXPECT_LT(text.size(), kLimit);
+  EXPECT_GT(Json::parse(text)["otherData"]["left_out_events"].get<int>(), 0);
+}
+
+TEST(Trace, NothingToShowIsStillATrace) {
+  const Json trace = Json::parse(chrome_trace(test::report_of({})));
+  EXPECT_EQ(trace["traceEvents"].size(), 0U);
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,73 @@
+// A small plan with its workload and timeline, for the tests of trace and describe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/collective/algorithm.h"
+#include "core/compress/codec.h"
+#include "core/measure/report.h"
+
+namespace syncline::test {
+
+inline Workload named_workload(int tensors) {
+  Workload workload;
+  for (int i = 0; i < tensors; ++i) {
+    Tensor tensor;
+    tensor.name = "layer" + std::to_string(i) + ".weight";
+    tensor.elements = 1000;
+    workload.tensors.push_back(tensor);
+  }
+  Tensor buffer;
+  buffer.name = "bn.running_mean";
+  workload.buffers.push_back(buffer);
+  return workload;
+}
+
+inline Op op(StreamId stream, Work work) { return {stream, {}, std::move(work), 0}; }
+
+// Forward, backward, and a compressed exchange of all tensors on stream 1, then the update.
+inline Plan small_plan(int tensors) {
+  Plan plan;
+  plan.ranks = 16;
+  plan.streams = 2;
+  Bucket bucket;
+  for (int i = 0; i < tensors; ++i) bucket.tensors.push_back(i);
+  bucket.elements = 1000 * tensors;
+  bucket.bytes = 4 * bucket.elements;
+  bucket.codec = find_codec("dgc");
+  bucket.kept = 10;
+  plan.buckets = {bucket};
+  Collective collective;
+  collective.kind = CollectiveKind::kAllGather;
+  collective.algorithm = find_algorithm("ring");
+  collective.groups = world_group(16);
+  collective.elements = 160;
+  collective.unit = 8;
+  plan.ops = {op(0, Compute{Phase::kForward, 0.01, 0, -1}),
+              op(0, Compute{Phase::kBackward, 0.02, 0, tensors - 1}),
+              op(0, Encode{0, 0}),
+              op(1, collective),
+              op(1, Decode{0, 0.001}),
+              op(0, HostSync{0.0005}),
+              op(0, Compute{Phase::kUpdate, 0, 0, tensors - 1})};
+  return plan;
+}
+
+// Every operation one millisecond after the other, on the given ranks.
+inline Timeline even_timeline(const Plan& plan, const std::vector<int>& ranks, int periods) {
+  Timeline timeline;
+  double now = 0;
+  for (int period = 0; period < periods; ++period) {
+    for (OpId id = 0; id < static_cast<OpId>(plan.ops.size()); ++id) {
+      const double length = id == 2 ? 0 : 0.001;  // encoding takes no time here
+      for (const int rank : ranks) timeline.spans.push_back({period, id, rank, now, now + length});
+      now += length;
+    }
+    timeline.period_ends.push_back(now);
+  }
+  return timeline;
+}
+
+}  // namespace syncline::test

@@ -1,0 +1,157 @@
+#include "reports/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/reports/small_report.h"
+
+namespace syncline {
+namespace {
+
+using test::at_bandwidth;
+using test::report_of;
+using test::row;
+
+// Rows of momentum and the given strategies at each bandwidth.
+Report swept(const std::vector<std::string>& names,
+             const std::vector<std::pair<int, std::vector<double>>>& points) {
+  std::vector<Row> rows;
+  for (const auto& [gbps, speedups] : points) {
+    rows.push_back(row("momentum", 1, at_bandwidth(gbps)));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      rows.push_back(row(names[i], speedups[i], at_bandwidth(gbps)));
+    }
+  }
+  return report_of(rows);
+}
+
+TEST(Verdict, OneStrategy) {
+  EXPECT_EQ(verdict(report_of({row("momentum", 1)})),
+            "momentum takes 372.5 ms a step, 177.5 ms of it exposed communication.");
+  Report report = report_of({row("momentum", 1, at_bandwidth(10))});
+  EXPECT_EQ(verdict(report),
+            "momentum takes 372.5 ms a step at bandwidth_gbps 10, 177.5 ms of it exposed "
+            "communication.");
+  report.rows.push_back(row("momentum", 0.5, at_bandwidth(1)));
+  EXPECT_EQ(verdict(report),
+            "momentum takes from 372.5 ms a step at bandwidth_gbps 10 to 745.0 ms a step at "
+            "bandwidth_gbps 1.");
+  report.rows.pop_back();
+  report.rows.push_back(row("momentum", 1, at_bandwidth(1)));
+  EXPECT_EQ(verdict(report), "momentum takes 372.5 ms a step at every sweep point.");
+}
+
+TEST(Verdict, TwoStrategiesWithoutASweep) {
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.467)})),
+            "dgc is the fastest (1.47x over momentum).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.985)})),
+            "dgc does not pay (0.985x over momentum).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.004)})),
+            "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
+}
+
+TEST(Verdict, NotPayingBeginsBelowHalfAPermille) {
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9996)})),
+            "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9994)})),
+            "dgc does not pay (0.999x over momentum).");
+}
+
+TEST(Verdict, TwoStrategiesAlongASweep) {
+  EXPECT_EQ(verdict(test::dgc_report()),
+            "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at "
+            "100 it does not pay (0.985x).");
+  EXPECT_EQ(verdict(swept({"dgc"}, {{100, {1.002}}, {10, {1.4}}})),
+            "dgc is the fastest at bandwidth_gbps 10 (1.40x over momentum); at 100 it makes no "
+            "difference of more than 0.5 % (1.00x).");
+  EXPECT_EQ(verdict(swept({"dgc"}, {{100, {1.1}}, {10, {1.4}}})),
+            "dgc is the fastest at every sweep point (1.10x to 1.40x over momentum).");
+  EXPECT_EQ(verdict(swept({"dgc"}, {{100, {0.9}}, {10, {0.8}}})),
+            "dgc does not pay at any sweep point (0.800x to 0.900x over momentum).");
+}
+
+TEST(Verdict, ManyPointsAreSummarised) {
+  std::vector<std::pair<int, std::vector<double>>> points;
+  for (int gbps = 1; gbps <= 10; ++gbps) points.push_back({gbps, {gbps <= 6 ? 2.0 : 0.9}});
+  EXPECT_EQ(verdict(swept({"dgc"}, points)),
+            "dgc is the fastest at bandwidth_gbps 1 to 6 (2.00x over momentum); at 7, 8, 9 and 10 "
+            "it does not pay (0.900x).");
+  points[2].second = {0.5};  // no longer next to each other
+  EXPECT_EQ(verdict(swept({"dgc"}, points)),
+            "dgc is the fastest at 5 of 10 sweep points (2.00x over momentum); at 5 of 10 sweep "
+            "points it does not pay (0.500x to 0.900x).");
+}
+
+TEST(Verdict, SeveralAxesAreNamedTogether) {
+  std::vector<Row> rows;
+  for (const int streams : {1, 2}) {
+    SweepPoint point = at_bandwidth(10);
+    point.emplace_back("strategies.dgc.streams", Json(streams));
+    rows.push_back(row("momentum", 1, point));
+    rows.push_back(row("dgc", streams == 2 ? 1.5 : 0.9, point));
+  }
+  EXPECT_EQ(verdict(report_of(rows)),
+            "dgc is the fastest at bandwidth_gbps 10, dgc.streams 2 (1.50x over momentum); at "
+            "bandwidth_gbps 10, dgc.streams 1 it does not pay (0.900x).");
+}
+
+TEST(Verdict, SeveralStrategies) {
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.47), row("fp16", 1.2)})),
+            "dgc is the fastest (1.47x over momentum).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.47), row("fp16", 0.9)})),
+            "dgc is the fastest (1.47x over momentum). fp16 does not pay (0.900x).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.003), row("fp16", 0.9)})),
+            "No strategy is more than 0.5 % faster than momentum. fp16 does not pay (0.900x).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("a", 0.8), row("b", 0.9)})),
+            "No strategy is more than 0.5 % faster than momentum. a and b do not pay (0.800x and "
+            "0.900x).");
+}
+
+TEST(Verdict, TiesAreCalledTies) {
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.47), row("fp16", 1.468)})),
+            "dgc and fp16 are the fastest, within 0.5 % of each other (1.47x over momentum).");
+}
+
+TEST(Verdict, LeadersChangeAlongASweep) {
+  const Report report =
+      swept({"dgc", "fp16"}, {{100, {0.9, 1.2}}, {10, {1.5, 1.3}}, {1, {6.5, 0.99}}});
+  EXPECT_EQ(verdict(report),
+            "dgc is the fastest at bandwidth_gbps 10 and 1 (1.50x and 6.50x over momentum); fp16 "
+            "is the fastest at 100 (1.20x over momentum). dgc does not pay at bandwidth_gbps 100 "
+            "(0.900x); fp16 does not pay at 1 (0.990x).");
+}
+
+TEST(Verdict, LosersEverywhereAreNamedTogether) {
+  const Report report = swept({"dgc", "a", "b"}, {{10, {1.5, 0.9, 0.8}}, {1, {1.6, 0.7, 0.6}}});
+  EXPECT_EQ(verdict(report),
+            "dgc is the fastest at every sweep point (1.50x to 1.60x over momentum). a and b do "
+            "not pay at any sweep point (0.600x to 0.900x).");
+}
+
+TEST(Verdict, ManyLeadersAreCutShort) {
+  std::vector<std::pair<int, std::vector<double>>> points;
+  std::vector<std::string> names;
+  for (int i = 0; i < 6; ++i) {
+    names.push_back("s" + std::to_string(i));
+    points.push_back({i + 1, std::vector<double>(6, 1)});
+    points.back().second[static_cast<std::size_t>(i)] = 2;
+  }
+  const std::string text = verdict(swept(names, points));
+  EXPECT_NE(text.find("s3 is the fastest at 4 (2.00x"), std::string::npos) << text;
+  EXPECT_NE(text.find("see the table for the other 2 sweep points."), std::string::npos) << text;
+}
+
+TEST(Verdict, WhatCannotBeComparedIsLeftOut) {
+  EXPECT_EQ(verdict(report_of({})), "There is no complete sweep point to compare yet.");
+  Report interrupted = test::dgc_report();
+  interrupted.baseline = "dgc";
+  interrupted.rows.resize(1);
+  EXPECT_EQ(verdict(interrupted), "There is no complete sweep point to compare yet.");
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("a", none), row("b", 2)})),
+            "b is the fastest (2.00x over momentum).");
+}
+
+}  // namespace
+}  // namespace syncline
