@@ -126,8 +126,11 @@ std::string plain_number(double value) {
 }
 
 std::string copied_number(double value) {
-  return std::isfinite(value) ? without_trailing_zeros(significant(value, 6))
-                              : std::string(kNoFigure);
+  if (!std::isfinite(value)) return std::string(kNoFigure);
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                 std::chars_format::general, 6);
+  return {text.data(), end.ptr};
 }
 
 std::string join_and(const std::vector<std::string>& words) {

@@ -37,7 +37,7 @@ std::string share_text(double percent);
 // Three significant digits, or the whole part if that is longer; no trailing zeros: "0.25", "97.5".
 std::string plain_number(double value);
 
-// Six significant digits, no trailing zeros: a fitted value that a person may copy. "35.2341".
+// Six significant digits, as a person may copy a fitted value: "35.2341", "1.5e-12".
 std::string copied_number(double value);
 
 // "a", "a and b", "a, b and c".

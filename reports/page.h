@@ -25,8 +25,8 @@ struct Page {
 };
 
 // The rows; beside them, where somebody published figures, those and the error of the prediction
-// (of the step time, else the throughput, else the speedup: the first that was published). Then
-// what was fitted, what the table shows, and where the figures come from.
+// (of the step time, else the throughput, else the speedup, else the collectives: the first that
+// was published). Then what was fitted, what the table shows, and where the figures come from.
 Page page_of(const Report& report);
 
 }  // namespace syncline

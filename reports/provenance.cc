@@ -18,8 +18,8 @@ std::size_t calibrated_rows(const Report& report) {
 
 // A baseline is once as fast as itself: no prediction.
 bool trivial(const Row& row, const Report& report) {
-  return row.strategy == report.baseline && !row.published->step_time &&
-         !row.published->throughput;
+  return row.strategy == report.baseline && row.published->speedup &&
+         !row.published->step_time && !row.published->throughput;
 }
 
 // "2 rows used for calibration, 0.4 % off in the mean and 0.9 % at most"
@@ -32,8 +32,9 @@ void add_group(std::vector<std::string>& groups, const std::vector<double>& erro
     most = std::max(most, std::fabs(error));
   }
   std::string text = plural(errors.size(), "row") + " " + std::string(what) + ", ";
-  text += share_text(sum / static_cast<double>(errors.size())) + " off";
-  if (errors.size() > 1) text += " in the mean and " + share_text(most) + " at most";
+  const std::string mean = share_text(sum / static_cast<double>(errors.size()));
+  text += mean + " off";
+  if (share_text(most) != mean) text += " in the mean and " + share_text(most) + " at most";
   groups.push_back(text);
 }
 

@@ -37,7 +37,8 @@ std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& 
                                                bool fold);
 
 // Every message of every round. A rank begins its next round when all that it sent in the last one
-// has left it and all that it awaited has arrived; receivers have room for what comes early.
+// has left it and all that it awaited has arrived; a receiver takes messages in the order of its
+// rounds, the next as soon as the last is off the wire.
 std::unique_ptr<CollectiveRun> make_step_run(const Plan& plan, const Cluster& cluster);
 
 }  // namespace syncline

@@ -112,13 +112,26 @@ FlowSet folded(const FlowSet& set) {
   for (const auto& plan : set.plans) {
     FlowPlan& merged = out.plans.emplace_back();
     for (const auto& stage : plan) {
-      std::map<int, double> shares;
+      // Several flows along one route claim several shares of its links, folded or not.
+      struct Sum {
+        double fraction = 0;
+        std::size_t flows = 0;
+      };
+      std::map<int, Sum> sums;
       for (const auto& flow : stage.flows) {
-        shares[route_kind[static_cast<std::size_t>(flow.route)]] += flow.fraction;
+        Sum& sum = sums[route_kind[static_cast<std::size_t>(flow.route)]];
+        sum.fraction += flow.fraction;
+        ++sum.flows;
       }
       FlowStage& folded_stage = merged.emplace_back();
       folded_stage.latency = stage.latency;
-      for (const auto& [route, fraction] : shares) folded_stage.flows.push_back({route, fraction});
+      for (const auto& [route, sum] : sums) {
+        const std::size_t along_each = sum.flows / members[static_cast<std::size_t>(route)];
+        const std::size_t flows = std::max<std::size_t>(1, along_each);
+        for (std::size_t i = 0; i < flows; ++i) {
+          folded_stage.flows.push_back({route, sum.fraction / static_cast<double>(flows)});
+        }
+      }
     }
   }
   return out;

@@ -6,8 +6,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <type_traits>
 
@@ -94,6 +96,9 @@ class SimExecutor final : public Executor {
     if (::pipe(ends) != 0) {
       throw MachineError(std::string("simulation: pipe: ") + std::strerror(errno));
     }
+    // What is still buffered would be written twice, by the child too.
+    std::fflush(nullptr);
+    std::cout.flush();
     const pid_t child = ::fork();
     if (child < 0) {
       const int error = errno;

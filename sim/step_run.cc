@@ -23,6 +23,7 @@ struct Program {
   std::vector<Message> messages;
   std::vector<int> first_round;
   std::vector<int> events;      // by round: messages that leave or reach the rank in it
+  std::vector<int> receives;    // by round: messages that reach it
   std::vector<int> send_begin;  // by round: range in `sends`
   std::vector<int> sends;       // message ids
 };
@@ -31,6 +32,11 @@ struct Progress {
   const Program* program = nullptr;
   std::vector<int> round;    // by rank: where it stands
   std::vector<int> missing;  // by round: events that have not happened yet
+  // Receivers take messages in the order of rounds: by rank, the first round whose messages are not
+  // all off the wire, and by round, how many of them are missing and which senders wait for it.
+  std::vector<int> receiving;
+  std::vector<int> on_wire;
+  std::vector<std::vector<int>> waiting;
   std::size_t left = 0;      // messages that have not arrived
 };
 
@@ -61,6 +67,10 @@ class StepRun final : public CollectiveRun {
     progress.left = program->messages.size();
     progress.missing = program->events;
     progress.round.assign(program->first_round.begin(), program->first_round.end() - 1);
+    progress.receiving = progress.round;
+    progress.on_wire = program->receives;
+    progress.waiting.resize(program->events.size());
+    for (int rank = 0; rank < ranks_; ++rank) skip_received(progress, rank);
     if (overhead_ > 0) {
       fluid.start_timer(overhead_, {kWoke, instance, -1});
       return false;
@@ -86,6 +96,7 @@ class StepRun final : public CollectiveRun {
     const auto& message = progress.program->messages[static_cast<std::size_t>(token.b)];
     // The sender is free once the message has left it; a slow tier holds up the receiver alone.
     if (token.kind == kFlowDone) {
+      take_off_wire(fluid, token.a, progress, message.to, message.to_round);
       happen(fluid, token.a, progress, message.from, message.from_round);
       if (message.extra_latency > 0) {
         fluid.start_timer(message.extra_latency, {kWoke, token.a, token.b});
@@ -133,6 +144,7 @@ class StepRun final : public CollectiveRun {
       for (const auto& [round, id, leaves] : list) {
         if (round != open) {
           program->events.push_back(0);
+          program->receives.push_back(0);
           program->send_begin.push_back(static_cast<int>(program->sends.size()));
         }
         open = round;
@@ -141,6 +153,7 @@ class StepRun final : public CollectiveRun {
         const int number = static_cast<int>(program->events.size()) - 1;
         (leaves ? message.from_round : message.to_round) = number;
         if (leaves) program->sends.push_back(id);
+        if (!leaves) ++program->receives.back();
       }
     }
     program->first_round.push_back(static_cast<int>(program->events.size()));
@@ -157,12 +170,12 @@ class StepRun final : public CollectiveRun {
     return it->second;
   }
 
-  void begin(Fluid& fluid, int instance, const Progress& progress) {
+  void begin(Fluid& fluid, int instance, Progress& progress) {
     for (int rank = 0; rank < ranks_; ++rank) send(fluid, instance, progress, rank);
   }
 
   // Sends what the rank's round asks for, if there is one left.
-  void send(Fluid& fluid, int instance, const Progress& progress, int rank) {
+  void send(Fluid& fluid, int instance, Progress& progress, int rank) {
     const Program& program = *progress.program;
     const int round = progress.round[static_cast<std::size_t>(rank)];
     if (round == program.first_round[static_cast<std::size_t>(rank) + 1]) return;
@@ -170,7 +183,34 @@ class StepRun final : public CollectiveRun {
     for (int s = program.send_begin[static_cast<std::size_t>(round)]; s < last; ++s) {
       const int id = program.sends[static_cast<std::size_t>(s)];
       const auto& message = program.messages[static_cast<std::size_t>(id)];
+      if (progress.receiving[static_cast<std::size_t>(message.to)] < message.to_round) {
+        progress.waiting[static_cast<std::size_t>(message.to_round)].push_back(id);
+        continue;
+      }
       fluid.start_flow(message.route, message.bytes, {kFlowDone, instance, id});
+    }
+  }
+
+  // Moves the rank's receiving end past rounds that have nothing on the wire.
+  static void skip_received(Progress& progress, int rank) {
+    int& at = progress.receiving[static_cast<std::size_t>(rank)];
+    const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
+    while (at < end && progress.on_wire[static_cast<std::size_t>(at)] == 0) ++at;
+  }
+
+  // A message to `rank` has left the wire: whoever waited for the rank to get so far may send.
+  void take_off_wire(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
+    --progress.on_wire[static_cast<std::size_t>(round)];
+    const int before = progress.receiving[static_cast<std::size_t>(rank)];
+    skip_received(progress, rank);
+    const int now = progress.receiving[static_cast<std::size_t>(rank)];
+    const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
+    for (int r = before + 1; r <= std::min(now, end - 1); ++r) {
+      for (const int id : progress.waiting[static_cast<std::size_t>(r)]) {
+        const auto& message = progress.program->messages[static_cast<std::size_t>(id)];
+        fluid.start_flow(message.route, message.bytes, {kFlowDone, instance, id});
+      }
+      progress.waiting[static_cast<std::size_t>(r)].clear();
     }
   }
 

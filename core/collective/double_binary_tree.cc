@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <tuple>
 
 namespace syncline {
 namespace {
@@ -119,24 +118,14 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 // The edges that start in rounds `first` to `last`, each with `fraction`. Two members may be
-// joined in both trees; what goes the same way between them becomes one edge.
+// joined in both trees: their messages stay two, and share a link as two.
 std::vector<Edge> busy_edges(const TwoTrees& trees, std::int64_t first, std::int64_t last,
                              double fraction) {
   std::vector<Edge> edges;
   for (const TreeEdge& edge : trees.edges) {
     if (first <= edge.start && edge.start <= last) edges.push_back({edge.from, edge.to, fraction});
   }
-  std::ranges::sort(edges, {}, [](const Edge& e) { return std::tuple(e.from, e.to); });
-
-  std::vector<Edge> merged;
-  for (const Edge& edge : edges) {
-    if (!merged.empty() && merged.back().from == edge.from && merged.back().to == edge.to) {
-      merged.back().fraction += edge.fraction;
-    } else {
-      merged.push_back(edge);
-    }
-  }
-  return merged;
+  return edges;
 }
 
 // Fill, steady state and drain: in round r the edges are busy that started in the last `count`

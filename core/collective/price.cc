@@ -128,16 +128,21 @@ std::vector<Seconds> stage_latencies(const Network& network, const Groups& group
   // Mixed tiers: follow when each rank is free, round by round.
   const Seconds both = network.fastest();
   std::vector<Seconds> free(static_cast<std::size_t>(network.ranks()), 0.0);
-  std::vector<Seconds> next;
+  std::vector<Seconds> received = free;  // when its last awaited message was off the wire
+  std::vector<Seconds> next, off_wire;
   Seconds last = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     for (std::int64_t r = 0; r < stages[s].repeat; ++r) {
       next = free;
+      off_wire = received;
       for (const auto& m : messages[s]) {
-        next[m.from] = std::max(next[m.from], free[m.from] + both);
-        next[m.to] = std::max(next[m.to], free[m.from] + m.latency);
+        const Seconds begin = std::max(free[m.from], received[m.to]);
+        next[m.from] = std::max(next[m.from], begin + both);
+        next[m.to] = std::max(next[m.to], begin + m.latency);
+        off_wire[m.to] = std::max(off_wire[m.to], begin + both);
       }
       free.swap(next);
+      received.swap(off_wire);
     }
     const Seconds now = *std::max_element(free.begin(), free.end());
     shares.push_back(now - last);

@@ -58,6 +58,7 @@ TEST(Format, SpeedupsAndPercent) {
   EXPECT_EQ(plain_number(1024), "1020");
   EXPECT_EQ(copied_number(35.2341234), "35.2341");
   EXPECT_EQ(copied_number(36), "36");
+  EXPECT_EQ(copied_number(1.5e-12), "1.5e-12");
 }
 
 TEST(Format, WhatIsNotANumberIsADash) {

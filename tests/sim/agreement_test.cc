@@ -1,0 +1,104 @@
+// One table: what the closed form, the merged simulation and the step-by-step simulation say of the
+// same collectives, and how far they are apart.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "reports/format.h"
+#include "sim/sim_executor.h"
+#include "tests/support/plans.h"
+
+namespace syncline {
+namespace {
+
+ExecutorSettings settings_of(const Cluster& cluster, Simulation::Grain grain, bool fold) {
+  ExecutorSettings settings;
+  settings.cluster = cluster;
+  settings.simulation.grain = grain;
+  settings.simulation.fold = fold;
+  return settings;
+}
+
+struct Times {
+  Seconds model = 0;
+  Seconds merged = 0;
+  Seconds unfolded = 0;
+  Seconds step = 0;
+};
+
+Times times_of(const Cluster& cluster, const Plan& plan) {
+  using Grain = Simulation::Grain;
+  Times times;
+  times.model = time_of(*make_model_executor({cluster, {}, 1}), plan);
+  times.merged = time_of(*make_sim_executor(settings_of(cluster, Grain::kMerged, true)), plan);
+  times.unfolded = time_of(*make_sim_executor(settings_of(cluster, Grain::kMerged, false)), plan);
+  times.step = time_of(*make_sim_executor(settings_of(cluster, Grain::kStep, false)), plan);
+  return times;
+}
+
+double apart(Seconds a, Seconds b) { return 100 * std::fabs(a / b - 1); }
+
+// The worst disagreement of a family of cases, for the printed table.
+struct Worst {
+  double model_step = 0;
+  double model_merged = 0;
+  double merged_step = 0;
+  double fold = 0;
+  int cases = 0;
+
+  void add(const Times& t) {
+    model_step = std::max(model_step, apart(t.model, t.step));
+    model_merged = std::max(model_merged, apart(t.model, t.merged));
+    merged_step = std::max(merged_step, apart(t.merged, t.step));
+    fold = std::max(fold, apart(t.merged, t.unfolded));
+    ++cases;
+  }
+};
+
+void print_head() {
+  std::printf("%-46s %6s %16s %14s %15s %14s\n", "largest difference, %", "cases", "model-merged",
+              "model-step", "merged-step", "fold-unfold");
+}
+
+void print_row(const std::string& name, const Worst& worst) {
+  std::printf("%-46s %6d %16.3f %14.3f %15.3f %14.3f\n", name.c_str(), worst.cases,
+              worst.model_merged, worst.model_step, worst.merged_step, worst.fold);
+}
+
+const std::vector<int> kRanks{2, 3, 4, 8, 16, 31, 64};
+// 1 KB to 1 GB, in fp32 elements.
+const std::vector<std::int64_t> kElements{256, 8000, 250000, 8000000, 250000000};
+
+TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
+  print_head();
+  for (const auto& algorithm : algorithms()) {
+    for (const auto kind : kAllCollectiveKinds) {
+      Worst worst;
+      for (const int ranks : kRanks) {
+        if (!algorithm.fits(kind, ranks)) continue;
+        for (const auto elements : kElements) {
+          const Plan plan = plan_of(
+              ranks, {{1, {kind, &algorithm, world_group(ranks), elements, 4, 0}}});
+          const Times times = times_of(flat_cluster(ranks), plan);
+          SCOPED_TRACE(testing::Message() << algorithm.name << " " << to_string(kind) << " on "
+                                          << ranks << " ranks, " << elements << " elements");
+          EXPECT_LT(apart(times.model, times.merged), 1.0);
+          EXPECT_LT(apart(times.model, times.step), 1.0);
+          EXPECT_LT(apart(times.merged, times.step), 2.0);
+          EXPECT_LT(apart(times.merged, times.unfolded), 0.1);
+          worst.add(times);
+        }
+      }
+      if (worst.cases > 0) {
+        print_row(std::string(algorithm.name) + ", " + std::string(to_string(kind)) +
+                      ", one tier", worst);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline
