@@ -5,7 +5,8 @@
 
 namespace syncline {
 
-// Writes beside `path`, then renames. Throws MachineError naming the path; an old file is kept then.
+// Writes beside `path`, then renames. Throws MachineError naming the path; an old file is kept
+// then.
 void write_file(const std::string& path, const std::string& content);
 
 // Makes the folder and its parents. Throws MachineError.

@@ -21,9 +21,9 @@ std::string kinds_of(const Algorithm& algorithm) {
 int run() {
   Grid collectives{{{"algorithm", false}, {"collectives", false}, {"what it does", false}}, {}};
   for (const auto& algorithm : algorithms()) {
-    collectives.lines.push_back({{std::string(algorithm.name), kinds_of(algorithm),
-                                  std::string(algorithm.summary)},
-                                 false});
+    collectives.lines.push_back(
+        {{std::string(algorithm.name), kinds_of(algorithm), std::string(algorithm.summary)},
+         false});
   }
   Grid codec_grid{{{"codec", false}, {"what it does", false}}, {}};
   for (const auto& codec : codecs()) {

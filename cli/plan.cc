@@ -49,20 +49,21 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
   const auto phases = training_phases(strategy, scenario.training);
   for (const auto& phase : phases) {
     const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
-    std::cout << "\n" << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
+    std::cout << "\n"
+              << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
               << (plan.ranks == 1 ? " rank, " : " ranks, ") << plan.streams
-              << (plan.streams == 1 ? " stream, " : " streams, ")
-              << plan.ops.size() << " operations, " << plan.buckets.size() << " buckets";
+              << (plan.streams == 1 ? " stream, " : " streams, ") << plan.ops.size()
+              << " operations, " << plan.buckets.size() << " buckets";
     if (plan.steps > 1) std::cout << ", one period of " << plan.steps << " steps";
     if (phases.size() > 1) std::cout << "; " << phase.steps << " steps of the run are like this";
     std::cout << "\n\n";
     Grid grid{{{"op"}, {"stream", false}, {"what", false}, {"amount"}, {"after", false}}, {}};
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const Op& op = plan.ops[i];
-      grid.lines.push_back({{std::to_string(i), stream_name(op.stream),
-                             describe(op, plan, scenario.workload), amount(op, plan),
-                             waits_for(op)},
-                            false});
+      grid.lines.push_back(
+          {{std::to_string(i), stream_name(op.stream), describe(op, plan, scenario.workload),
+            amount(op, plan), waits_for(op)},
+           false});
     }
     std::cout << plain_grid(grid);
   }
@@ -90,8 +91,10 @@ int run(const PlanOptions& options) {
 
 VerbAction add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
-  auto* verb = app.add_subcommand("plan", "Print the operations of a strategy without running them");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")->required();
+  auto* verb =
+      app.add_subcommand("plan", "Print the operations of a strategy without running them");
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
+      ->required();
   verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
   return [options] { return run(*options); };
 }

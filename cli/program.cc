@@ -23,7 +23,8 @@ int say(const std::string& message, int code) {
 std::string version() { return SYNCLINE_VERSION; }
 
 int run_program(int argc, const char* const* argv) {
-  CLI::App app{"Finds, predicts and validates how to synchronise gradients in data-parallel training."};
+  CLI::App app{
+      "Finds, predicts and validates how to synchronise gradients in data-parallel training."};
   app.name("syncline");
   app.set_version_flag("--version", "syncline " + version());
   app.require_subcommand(1);

@@ -128,8 +128,8 @@ std::string plain_number(double value) {
 std::string copied_number(double value) {
   if (!std::isfinite(value)) return std::string(kNoFigure);
   std::array<char, 64> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                 std::chars_format::general, 6);
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 6);
   return {text.data(), end.ptr};
 }
 

@@ -169,8 +169,8 @@ Grid buckets_grid(const std::vector<Row>& rows) {
   std::vector<Column> columns = naming_columns(shown);
   columns.push_back({"buckets in order, as tensors of MiB", false,
                      [](const Row& row) { return buckets_text(row.buckets); }});
-  columns.push_back({"published", false,
-                     [](const Row& row) { return buckets_text(row.published->buckets); }});
+  columns.push_back(
+      {"published", false, [](const Row& row) { return buckets_text(row.published->buckets); }});
   return grid_of(shown, columns);
 }
 

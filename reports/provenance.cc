@@ -11,15 +11,14 @@ namespace {
 
 std::size_t calibrated_rows(const Report& report) {
   return static_cast<std::size_t>(
-      std::count_if(report.rows.begin(), report.rows.end(), [](const Row& row) {
-        return row.published && row.published->calibrated;
-      }));
+      std::count_if(report.rows.begin(), report.rows.end(),
+                    [](const Row& row) { return row.published && row.published->calibrated; }));
 }
 
 // A baseline is once as fast as itself: no prediction.
 bool trivial(const Row& row, const Report& report) {
-  return row.strategy == report.baseline && row.published->speedup &&
-         !row.published->step_time && !row.published->throughput;
+  return row.strategy == report.baseline && row.published->speedup && !row.published->step_time &&
+         !row.published->throughput;
 }
 
 // "2 rows used for calibration, 0.4 % off in the mean and 0.9 % at most"
@@ -53,9 +52,9 @@ std::string figures_sentence(const Report& report) {
   const std::size_t rows = calibrated_rows(report);
   if (rows == 0 && report.fitted.empty()) return text + ".";
   // A scenario may also carry parameters that were fitted before it was written.
-  const std::string what =
-      report.fitted.empty() ? "the scenario is" : plural(report.fitted.size(), "parameter") +
-                                                      (report.fitted.size() == 1 ? " is" : " are");
+  const std::string what = report.fitted.empty() ? "the scenario is"
+                                                 : plural(report.fitted.size(), "parameter") +
+                                                       (report.fitted.size() == 1 ? " is" : " are");
   // The fit itself runs on the model, whichever executor prices the rows (core/measure/study.h).
   const std::string by = report.fitted.empty() ? "" : " with the model executor";
   return text + "; " + what + " calibrated" + by + " on the " + plural(rows, "published row") +

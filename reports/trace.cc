@@ -197,8 +197,8 @@ class Track {
   std::int64_t first_process_;
   std::size_t limit_;
   std::size_t events_ = 0;
-  std::map<int, std::int64_t> processes_;       // by rank
-  std::set<std::pair<int, StreamId>> named_;    // (rank, stream); stream -1: the process
+  std::map<int, std::int64_t> processes_;     // by rank
+  std::set<std::pair<int, StreamId>> named_;  // (rank, stream); stream -1: the process
 };
 
 // A strategy that needs less than its share leaves the rest to the others, so short timelines are
@@ -232,8 +232,8 @@ std::string chrome_trace(const Report& report) {
   if (!events.empty()) events.erase(events.size() - 2);  // the last ",\n"
 
   const Json other{{"executor", report.executor}, {"left_out_events", left_out}};
-  return "{\"traceEvents\":[\n" + events + "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":" +
-         text_of(other) + "}\n";
+  return "{\"traceEvents\":[\n" + events +
+         "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":" + text_of(other) + "}\n";
 }
 
 }  // namespace syncline

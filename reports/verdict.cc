@@ -110,8 +110,9 @@ Where where(const Study& study, const Places& places, bool opening, std::string_
 
   if (study.axes.size() > 1) {
     if (places.size() > kListedLongPoints) {
-      return {" at " + std::to_string(places.size()) + " of " + std::to_string(all) +
-                  " sweep points", false};
+      return {
+          " at " + std::to_string(places.size()) + " of " + std::to_string(all) + " sweep points",
+          false};
     }
     std::string text;
     for (const std::size_t place : places) {
@@ -240,9 +241,8 @@ std::vector<Lead> leads_of(const Study& study) {
   }
   // What holds at most points comes first.
   std::stable_sort(leads.begin(), leads.end(), [](const Lead& a, const Lead& b) {
-    return a.names.empty() != b.names.empty()
-               ? b.names.empty()
-               : a.outcome.places.size() > b.outcome.places.size();
+    return a.names.empty() != b.names.empty() ? b.names.empty()
+                                              : a.outcome.places.size() > b.outcome.places.size();
   });
   return leads;
 }

@@ -33,8 +33,7 @@ class CollectiveRun {
 };
 
 // Rounds that load the links alike as one flow an edge, after the latencies they stand for.
-std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster,
-                                               bool fold);
+std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster, bool fold);
 
 // Every message of every round. A rank begins its next round when all that it sent in the last one
 // has left it and all that it awaited has arrived; a receiver takes messages in the order of its

@@ -69,7 +69,8 @@ FlowSet folded(const FlowSet& set) {
     for (std::size_t l = 0; l < links.size(); ++l) links[l] = mix(links[l], crossed[l]);
     for (std::size_t r = 0; r < set.routes.size(); ++r) {
       Colour colour = routes[r];
-      for (const int link : set.routes[r]) colour = mix(colour, links[static_cast<std::size_t>(link)]);
+      for (const int link : set.routes[r])
+        colour = mix(colour, links[static_cast<std::size_t>(link)]);
       routes[r] = colour;
     }
     int route_kinds = 0;

@@ -37,7 +37,7 @@ struct Progress {
   std::vector<int> receiving;
   std::vector<int> on_wire;
   std::vector<std::vector<int>> waiting;
-  std::size_t left = 0;      // messages that have not arrived
+  std::size_t left = 0;  // messages that have not arrived
 };
 
 class StepRun final : public CollectiveRun {

@@ -13,18 +13,19 @@ Network::Network(const Cluster& cluster) : ranks_(cluster.ranks()) {
     const Tier& tier = cluster.tiers[t];
     const int id = static_cast<int>(t);
     Level level{tier.latency, unit, tier.span, link_count(), -1, -1};
-    const int ports = 2 * (ranks / unit);
-    links_.insert(links_.end(), static_cast<std::size_t>(ports), {tier.bandwidth, false, id, false});
+    for (int port = 0; port < ranks / unit; ++port) {
+      links_.push_back({tier.bandwidth, false, id, Link::Part::kUp});
+      links_.push_back({tier.bandwidth, false, id, Link::Part::kDown});
+    }
     if (tier.oversubscription > 1) {
       level.first_backbone = link_count();
-      const double capacity =
-          tier.bandwidth * (tier.span / unit) / tier.oversubscription;
+      const double capacity = tier.bandwidth * (tier.span / unit) / tier.oversubscription;
       links_.insert(links_.end(), static_cast<std::size_t>(ranks / tier.span),
-                    {capacity, false, id, true});
+                    {capacity, false, id, Link::Part::kBackbone});
     }
     if (std::isfinite(tier.flow_cap)) {
       level.cap = link_count();
-      links_.push_back({tier.flow_cap, true, id, false});
+      links_.push_back({tier.flow_cap, true, id, Link::Part::kUp});
     }
     tiers_.push_back(level);
     unit = tier.span;

@@ -14,7 +14,7 @@ struct Link {
   BytesPerSecond capacity = 0;
   bool per_flow = false;  // a cap on each flow by itself, shared by nobody
   int tier = 0;
-  bool backbone = false;  // the inside of an oversubscribed switch
+  enum class Part { kUp, kDown, kBackbone } part = Part::kUp;  // backbone: inside a switch
 };
 
 class Network {
@@ -39,9 +39,9 @@ class Network {
  private:
   struct Level {
     Seconds latency = 0;
-    int unit = 1;         // ranks below one port
-    int span = 1;         // ranks below one switch
-    int first_port = 0;   // link ids: up of unit u is first_port + 2u, down is the next one
+    int unit = 1;        // ranks below one port
+    int span = 1;        // ranks below one switch
+    int first_port = 0;  // link ids: up of unit u is first_port + 2u, down is the next one
     int first_backbone = -1;
     int cap = -1;
   };

@@ -18,7 +18,7 @@ struct PriceBook::Entry {
 
 namespace {
 
-int resource_of(const Link& link) { return 2 * link.tier + (link.backbone ? 1 : 0); }
+int resource_of(const Link& link) { return 3 * link.tier + static_cast<int>(link.part); }
 
 // One round's demand on each link, and the flows' own caps.
 class Load {
@@ -51,6 +51,7 @@ class Load {
       slowest = std::max(slowest, seconds);
       double& usage = stage.usage[static_cast<std::size_t>(resource_of(link))];
       usage = std::max(usage, seconds * repeat);
+      stage.links.emplace_back(id, seconds * repeat);
       share = 0;
     }
     stage.seconds_per_byte = slowest * repeat;
@@ -155,8 +156,8 @@ PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), network_(clust
 PriceBook::~PriceBook() = default;
 
 const CollectivePrice& PriceBook::price(const Collective& collective) {
-  const std::int64_t chunks = collective.algorithm->chunks(collective.kind, collective.groups.size,
-                                                           collective.elements);
+  const std::int64_t chunks =
+      collective.algorithm->chunks(collective.kind, collective.groups.size, collective.elements);
   // Plans use a handful of different collectives, mostly the same one again.
   if (last_ != nullptr && *last_ == collective && last_->chunks == chunks) return last_->price;
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
@@ -166,9 +167,9 @@ const CollectivePrice& PriceBook::price(const Collective& collective) {
     last_ = known->get();
     return last_->price;
   }
-  entries_.push_back(std::make_unique<Entry>(
-      Entry{collective.kind, collective.algorithm, collective.groups, chunks,
-            work_out(network_, collective, cluster_.ranks())}));
+  entries_.push_back(
+      std::make_unique<Entry>(Entry{collective.kind, collective.algorithm, collective.groups,
+                                    chunks, work_out(network_, collective, cluster_.ranks())}));
   last_ = entries_.back().get();
   return last_->price;
 }

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/collective/network.h"
@@ -20,23 +21,24 @@
 
 namespace syncline {
 
-// Ports and backbones of each tier are the things that concurrent collectives compete for.
-inline constexpr int kMostTiers = 6;
-inline constexpr int kMostResources = 2 * kMostTiers;
+// What concurrent collectives compete for: of each tier the ports up, the ports down, the switches.
+inline constexpr int kMostResources = 3 * kMostTiers;
 
 struct StagePrice {
-  Seconds latency = 0;           // all rounds of the stage
-  double seconds_per_byte = 0;   // likewise, a byte of payload
+  Seconds latency = 0;          // all rounds of the stage
+  double seconds_per_byte = 0;  // likewise, a byte of payload
   // Seconds per payload byte for which the busiest link of each resource works.
   std::array<double, kMostResources> usage{};
+  // The same for every link that carries something, by link id.
+  std::vector<std::pair<int, double>> links;
 };
 
 struct CollectivePrice {
   std::vector<StagePrice> stages;
-  Seconds latency = 0;          // sum over the stages
-  double seconds_per_byte = 0;  // likewise
+  Seconds latency = 0;                         // sum over the stages
+  double seconds_per_byte = 0;                 // likewise
   std::array<double, kMostResources> usage{};  // likewise
-  std::vector<double> sent;     // payload multiples that each world rank sends
+  std::vector<double> sent;                    // payload multiples that each world rank sends
 };
 
 // The share of the chain's latency that falls to each stage.

@@ -30,7 +30,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Part `index` of `parts` nearly equal parts: [index * elements / parts, (index+1) * elements / parts).
+// Part `index` of `parts` nearly equal parts: [index * elements / parts, (index+1) * elements /
+// parts).
 Range part_of(std::int64_t elements, std::int64_t parts, std::int64_t index);
 
 struct Transfer {

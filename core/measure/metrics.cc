@@ -67,8 +67,7 @@ Metrics measure(const Plan& plan, const Workload& workload, const Timeline& time
   // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
   metrics.lower_bound = lower_bound(plan, workload, book);
-  metrics.throughput =
-      static_cast<double>(workload.batch) * plan.ranks / metrics.step_time;
+  metrics.throughput = static_cast<double>(workload.batch) * plan.ranks / metrics.step_time;
   if (plan.ranks > 1) {
     metrics.collectives = static_cast<double>(plan.buckets.size()) / plan.steps;
     metrics.bytes_on_wire = busiest_sender(plan, book) / plan.steps;

@@ -14,10 +14,10 @@ struct Metrics {
   // Per step: the compute stream of rank 0 does no model work. What overlap could still hide:
   // waiting for collectives and slower ranks, encoding, host synchronisation.
   Seconds exposed = 0;
-  Seconds lower_bound = 0;    // no fusion and no number of streams goes below this
-  double throughput = 0;      // samples per second over all ranks
-  double collectives = 0;     // buckets exchanged per step
-  double bytes_on_wire = 0;   // per step, sent by the rank that sends most
+  Seconds lower_bound = 0;   // no fusion and no number of streams goes below this
+  double throughput = 0;     // samples per second over all ranks
+  double collectives = 0;    // buckets exchanged per step
+  double bytes_on_wire = 0;  // per step, sent by the rank that sends most
 };
 
 // Steady state: the first `warmup` periods of the timeline are dropped. Requires fewer than the

@@ -60,11 +60,11 @@ struct Report {
   std::uint64_t seed = 1;
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
-  std::vector<Fitted> fitted;        // empty without calibration
+  std::vector<Fitted> fitted;  // empty without calibration
   std::vector<Split> splits;
-  Workload traced_workload;          // of `traced`
+  Workload traced_workload;  // of `traced`
   std::vector<Traced> traced;
-  bool complete = true;              // false: interrupted, the rows so far
+  bool complete = true;  // false: interrupted, the rows so far
 };
 
 }  // namespace syncline

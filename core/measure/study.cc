@@ -154,9 +154,8 @@ class Fit {
                        std::to_string(keys.size()) + " rows are left to fit " +
                        std::to_string(parameters.size()) + " parameters");
     }
-    const auto values = fit_parameters(parameters, [&](const std::vector<double>& trial) {
-      return errors(named(trial), keys);
-    });
+    const auto values = fit_parameters(
+        parameters, [&](const std::vector<double>& trial) { return errors(named(trial), keys); });
     return named(values);
   }
 
@@ -281,9 +280,8 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
     Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
     const Periods periods = periods_for(scenario, plan, executor.name());
     Outcome outcome = executor.run(plan, {}, periods.all);
-    phases.push_back(
-        {measure(plan, scenario.workload, outcome.timeline, periods.warmup, book),
-         static_cast<double>(phase.steps)});
+    phases.push_back({measure(plan, scenario.workload, outcome.timeline, periods.warmup, book),
+                      static_cast<double>(phase.steps)});
     if (phases.size() > 1) continue;
     priced.buckets = plan.buckets;
     priced.plan = std::move(plan);

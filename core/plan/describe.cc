@@ -17,12 +17,15 @@ std::string compute_text(const Compute& compute, const Workload& workload) {
   const bool all =
       compute.first == 0 && compute.last == static_cast<int>(workload.tensors.size()) - 1;
   switch (compute.phase) {
-    case Phase::kForward: return "forward";
-    case Phase::kBackward: return "backward" + range_text(compute.first, compute.last, workload);
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward" + range_text(compute.first, compute.last, workload);
     // One update of everything needs no range; one a bucket does.
     case Phase::kUpdate:
       return all ? "update" : "update" + range_text(compute.first, compute.last, workload);
-    case Phase::kAverage: return "average";
+    case Phase::kAverage:
+      return "average";
   }
   return "compute";
 }

@@ -24,7 +24,7 @@ Parts singles(const std::vector<int>& candidates) {
 
 // Layers in first-seen order; their tensors need not be neighbours.
 Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
-              Fusion::LayerKey key) {
+             Fusion::LayerKey key) {
   Parts groups;
   std::unordered_map<std::string_view, std::size_t> seen;
   for (const int index : candidates) {

@@ -17,8 +17,8 @@ double learning_rate_at(const Training& training, std::int64_t step) {
 double loss_at(const Training& training, std::int64_t step) {
   const auto& loss = training.loss;
   const auto at = static_cast<double>(step);
-  const auto after = std::find_if(loss.begin(), loss.end(),
-                                  [&](const auto& point) { return point.first >= at; });
+  const auto after =
+      std::find_if(loss.begin(), loss.end(), [&](const auto& point) { return point.first >= at; });
   if (after == loss.end()) return loss.back().second;
   if (after == loss.begin()) return loss.front().second;
   const auto before = after - 1;
@@ -30,8 +30,8 @@ std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double fi
                              double rate, double loss) {
   const auto most = static_cast<double>(local.max_period);
   if (rate <= 0) return local.max_period;
-  const double root = std::sqrt(first_rate * loss / (rate * first_loss) *
-                                static_cast<double>(local.init_period));
+  const double root =
+      std::sqrt(first_rate * loss / (rate * first_loss) * static_cast<double>(local.init_period));
   return static_cast<std::int64_t>(std::clamp(std::ceil(root), 1.0, most));
 }
 
@@ -49,9 +49,8 @@ std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& tr
     const double first_rate = learning_rate_at(training, 1);
     const double first_loss = loss_at(training, 1);
     while (step <= last) {
-      const std::int64_t period =
-          adaptive_period(local, first_rate, first_loss, learning_rate_at(training, step),
-                          loss_at(training, step));
+      const std::int64_t period = adaptive_period(
+          local, first_rate, first_loss, learning_rate_at(training, step), loss_at(training, step));
       const std::int64_t taken = std::min(period, last - step + 1);
       shares[period] += taken;
       step += taken;

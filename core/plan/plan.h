@@ -78,7 +78,8 @@ using Work = std::variant<Compute, Collective, Encode, Decode, HostSync>;
 
 struct Op {
   StreamId stream = kComputeStream;
-  std::vector<OpId> after;  // besides the previous operation on its stream; all smaller than its own id
+  std::vector<OpId>
+      after;  // besides the previous operation on its stream; all smaller than its own id
   Work work;
   int step = 0;  // which of the period's steps it belongs to
 };

@@ -86,8 +86,8 @@ class Builder {
   Seconds encode_time(const Bucket& bucket) const {
     const auto launches = static_cast<double>(strategy_.compression.encode_launches);
     return launches * cluster_.device.launch +
-           memory_time(bucket.codec->encode_traffic(bucket.elements, bucket.kept,
-                                                    size_of(bucket.dtype)));
+           memory_time(
+               bucket.codec->encode_traffic(bucket.elements, bucket.kept, size_of(bucket.dtype)));
   }
 
   Seconds decode_time(const Bucket& bucket) const {

@@ -17,8 +17,8 @@ using Gradients = std::vector<std::vector<std::vector<float>>>;
 
 struct Outcome {
   Timeline timeline;
-  Gradients gradients;           // after the exchange, where the executor moves data
-  std::vector<Bytes> bytes_sent; // by rank, where the executor moves data
+  Gradients gradients;            // after the exchange, where the executor moves data
+  std::vector<Bytes> bytes_sent;  // by rank, where the executor moves data
 };
 
 class Executor {

@@ -41,8 +41,7 @@ void move(const Collective& collective, Payloads<Unit>& payloads, Offset offset,
       const auto& source = payloads[static_cast<std::size_t>(transfer.from)];
       const auto base = source.begin() + offset(group_of(transfer.from));
       messages.emplace_back(base + transfer.elements.begin, base + transfer.elements.end);
-      sent[static_cast<std::size_t>(transfer.from)] +=
-          transfer.elements.size() * collective.unit;
+      sent[static_cast<std::size_t>(transfer.from)] += transfer.elements.size() * collective.unit;
     }
     for (std::size_t i = 0; i < round.size(); ++i) {
       const Transfer& transfer = round[i];
@@ -147,8 +146,7 @@ class HostExecutor final : public Executor {
       // Shards: group g of an all-reduce among equals owns part g of the whole payload.
       const bool shards = collective.groups.group_step == 1 && collective.elements < longest;
       move(
-          collective, payloads,
-          [&](int group) { return shards ? group * collective.elements : 0; },
+          collective, payloads, [&](int group) { return shards ? group * collective.elements : 0; },
           [](float& sum, const float& value) { sum += value; }, outcome.bytes_sent);
     }
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(plan.ranks); ++rank) {

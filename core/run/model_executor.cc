@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <map>
+#include <optional>
 #include <queue>
 
 #include "core/collective/price.h"
@@ -18,10 +20,64 @@ namespace {
 
 constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
+// What the collectives of one plan compete for. Links that carry the same shares of the same stages
+// are one resource, so a ring over thousands of ranks knows two.
+class Sharing {
+ public:
+  // A stage's claim on each resource, as the share that it takes at full speed.
+  struct Claim {
+    std::vector<std::pair<int, double>> shares;
+    double most = 0;  // of its busiest resource; below 1 where flows are capped
+  };
+
+  // Prices must outlive this. The same prices in the same order give the same claims.
+  explicit Sharing(std::vector<const CollectivePrice*> prices) : prices_(std::move(prices)) {
+    // A link's profile: its share of every stage that it serves.
+    std::map<int, std::vector<std::pair<int, double>>> profiles;
+    int stage_id = 0;
+    for (const auto* price : prices_) {
+      first_.push_back(stage_id);
+      for (const auto& stage : price->stages) {
+        for (const auto& [link, seconds] : stage.links) {
+          profiles[link].emplace_back(stage_id, seconds / stage.seconds_per_byte);
+        }
+        ++stage_id;
+      }
+    }
+    claims_.resize(static_cast<std::size_t>(stage_id));
+    std::map<std::vector<std::pair<int, double>>, int> kinds;
+    for (const auto& [link, profile] : profiles) {
+      const auto [it, fresh] = kinds.try_emplace(profile, static_cast<int>(kinds.size()));
+      if (!fresh) continue;
+      for (const auto& [stage, share] : profile) {
+        Claim& claim = claims_[static_cast<std::size_t>(stage)];
+        claim.shares.emplace_back(it->second, share);
+        claim.most = std::max(claim.most, share);
+      }
+    }
+    resources_ = kinds.size();
+  }
+
+  const std::vector<const CollectivePrice*>& prices() const { return prices_; }
+  std::size_t resources() const { return resources_; }
+  const Claim& claim(const CollectivePrice* price, std::size_t stage) const {
+    const auto it = std::find(prices_.begin(), prices_.end(), price);
+    const auto first = first_[static_cast<std::size_t>(it - prices_.begin())];
+    return claims_[static_cast<std::size_t>(first) + stage];
+  }
+
+ private:
+  std::vector<const CollectivePrice*> prices_;
+  std::vector<int> first_;  // by price: number of its first stage
+  std::vector<Claim> claims_;
+  std::size_t resources_ = 0;
+};
+
 // A collective on its way.
 struct Transfer {
   int instance = 0;
   const CollectivePrice* price = nullptr;
+  const Sharing::Claim* claim = nullptr;  // of the stage at hand
   double bytes = 0;
   std::size_t stage = 0;
   bool in_latency = true;
@@ -34,64 +90,50 @@ struct Transfer {
 
 // Max-min fair sharing (Bertsekas and Gallager): the occupancy of every transfer's busiest link
 // rises evenly until a link is full or the transfer runs at full speed.
-void share_links(std::vector<Transfer>& transfers) {
-  struct Claim {
-    Transfer* transfer;
-    double most;  // occupancy of its busiest link at full speed
-    bool settled = false;
-  };
-  std::vector<Claim> claims;
+void share_links(std::vector<Transfer>& transfers, std::size_t resources) {
+  std::vector<Transfer*> open;
   for (auto& transfer : transfers) {
-    if (transfer.in_latency || transfer.remaining <= 0) continue;
-    const StagePrice& stage = transfer.now();
-    const double most = *std::max_element(stage.usage.begin(), stage.usage.end());
-    claims.push_back({&transfer, most / stage.seconds_per_byte});
+    if (transfer.in_latency) continue;
     transfer.speed = 1;
+    open.push_back(&transfer);
   }
-  if (claims.size() < 2) return;
+  if (open.size() < 2) return;
 
-  std::array<double, kMostResources> taken{};
-  std::size_t open = claims.size();
+  std::vector<double> taken(resources, 0.0);
+  std::vector<double> slope(resources, 0.0);
   double level = 0;
-  while (open > 0) {
+  while (!open.empty()) {
     // How far the common level can rise before something stops it.
+    std::fill(slope.begin(), slope.end(), 0.0);
     double stop = kNever;
-    for (const auto& claim : claims) {
-      if (!claim.settled) stop = std::min(stop, claim.most);
+    for (const auto* transfer : open) {
+      stop = std::min(stop, transfer->claim->most);
+      for (const auto& [resource, share] : transfer->claim->shares) {
+        slope[static_cast<std::size_t>(resource)] += share / transfer->claim->most;
+      }
     }
     int full = -1;
-    for (int r = 0; r < kMostResources; ++r) {
-      double slope = 0;
-      for (const auto& claim : claims) {
-        if (claim.settled) continue;
-        const StagePrice& stage = claim.transfer->now();
-        slope += stage.usage[static_cast<std::size_t>(r)] / stage.seconds_per_byte / claim.most;
-      }
-      if (slope <= 0) continue;
-      const double reach = (1 - taken[static_cast<std::size_t>(r)]) / slope;
-      if (reach < stop) {
-        stop = reach;
-        full = r;
-      }
+    for (std::size_t r = 0; r < resources; ++r) {
+      if (slope[r] <= 0 || (1 - taken[r]) / slope[r] >= stop) continue;
+      stop = (1 - taken[r]) / slope[r];
+      full = static_cast<int>(r);
     }
     level = std::max(level, stop);
-    bool any = false;
-    for (auto& claim : claims) {
-      if (claim.settled) continue;
-      const StagePrice& stage = claim.transfer->now();
-      const bool capped = claim.most <= level;
-      const bool blocked = full >= 0 && stage.usage[static_cast<std::size_t>(full)] > 0;
-      if (!capped && !blocked) continue;
-      claim.transfer->speed = std::min(1.0, level / claim.most);
-      for (std::size_t r = 0; r < taken.size(); ++r) {
-        taken[r] += claim.transfer->speed * stage.usage[r] / stage.seconds_per_byte;
+    const std::size_t before = open.size();
+    std::erase_if(open, [&](Transfer* transfer) {
+      const auto& claim = *transfer->claim;
+      const bool blocked =
+          std::any_of(claim.shares.begin(), claim.shares.end(),
+                      [&](const auto& share) { return share.first == full; });
+      if (claim.most > level && !blocked) return false;
+      transfer->speed = std::min(1.0, level / claim.most);
+      for (const auto& [resource, share] : claim.shares) {
+        taken[static_cast<std::size_t>(resource)] += transfer->speed * share;
       }
-      claim.settled = true;
-      any = true;
-      --open;
-    }
-    assert(any && "each round settles a transfer");
-    if (!any) break;
+      return true;
+    });
+    assert(open.size() < before && "each round settles a transfer");
+    if (open.size() == before) return;
   }
 }
 
@@ -165,7 +207,21 @@ class ModelExecutor final : public Executor {
     }
   }
 
+  // The prices of a plan's collectives, each once, in order of appearance.
+  std::vector<const CollectivePrice*> prices_of(const Plan& plan) {
+    std::vector<const CollectivePrice*> prices;
+    for (const auto& op : plan.ops) {
+      const auto* collective = std::get_if<Collective>(&op.work);
+      if (collective == nullptr) continue;
+      const auto* price = &book_.price(*collective);
+      if (std::find(prices.begin(), prices.end(), price) == prices.end()) prices.push_back(price);
+    }
+    return prices;
+  }
+
   void run_shared(const Plan& plan, int periods, Timeline& timeline) {
+    auto prices = prices_of(plan);
+    if (!sharing_ || sharing_->prices() != prices) sharing_.emplace(std::move(prices));
     Walk walk(plan, periods);
     std::vector<int> ready = walk.first();
     std::vector<Seconds> begins(static_cast<std::size_t>(walk.instances()), 0);
@@ -177,8 +233,8 @@ class ModelExecutor final : public Executor {
 
     const auto finish = [&](int instance) {
       const int period = walk.period(instance);
-      timeline.spans.push_back({period, walk.op(instance), 0,
-                                begins[static_cast<std::size_t>(instance)], now});
+      timeline.spans.push_back(
+          {period, walk.op(instance), 0, begins[static_cast<std::size_t>(instance)], now});
       auto& end = timeline.period_ends[static_cast<std::size_t>(period)];
       end = std::max(end, now);
       walk.pass_stream(instance, ready);
@@ -195,6 +251,7 @@ class ModelExecutor final : public Executor {
       Transfer transfer;
       transfer.instance = instance;
       transfer.price = &book_.price(*collective);
+      transfer.claim = &sharing_->claim(transfer.price, 0);
       transfer.bytes = static_cast<double>(collective->bytes());
       transfer.wakes = now + cluster_.collective_overhead + transfer.now().latency;
       transfers.push_back(transfer);
@@ -208,7 +265,7 @@ class ModelExecutor final : public Executor {
         start(instance);
         changed = true;
       }
-      if (changed) share_links(transfers);
+      if (changed) share_links(transfers, sharing_->resources());
 
       Seconds next = timed.empty() ? kNever : timed.top().first;
       for (const auto& t : transfers) {
@@ -239,6 +296,7 @@ class ModelExecutor final : public Executor {
           }
         }
         if (++t.stage < t.price->stages.size()) {
+          t.claim = &sharing_->claim(t.price, t.stage);
           t.in_latency = true;
           t.wakes = now + t.now().latency;
           ++i;
@@ -249,7 +307,7 @@ class ModelExecutor final : public Executor {
         transfers.pop_back();
         finish(instance);
       }
-      if (moved) share_links(transfers);
+      if (moved) share_links(transfers, sharing_->resources());
       while (!timed.empty() && timed.top().first <= now) {
         const int instance = timed.top().second;
         timed.pop();
@@ -262,6 +320,7 @@ class ModelExecutor final : public Executor {
 
   Cluster cluster_;
   PriceBook book_;
+  std::optional<Sharing> sharing_;  // of the last plan that needed one
   double stretch_ = 1;
   double known_stretch_ = 1;
   int stretch_steps_ = -1;

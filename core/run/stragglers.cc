@@ -15,9 +15,7 @@ std::uint64_t mix(std::uint64_t x) {
 }
 
 // In (0, 1), never an end point.
-double uniform(std::uint64_t bits) {
-  return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53;
-}
+double uniform(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53; }
 
 // E[max of n draws] = low + integral of (1 - F(x)^n) dx from low, where F is 0 below `low`.
 // Simpson's rule; the integrand falls smoothly from 1 to 0.
@@ -56,10 +54,10 @@ double expected_slowest(const Jitter& jitter, int ranks, int steps) {
   }
   const double mean = steps;
   const double high = mean + 12 * std::sqrt(mean) + 12 + 3 * std::log(static_cast<double>(ranks));
-  const double sum =
-      ranks == 1 ? mean
-                 : expected_maximum([&](double x) { return erlang_distribution(x, steps); }, ranks,
-                                    0.0, high);
+  const double sum = ranks == 1
+                         ? mean
+                         : expected_maximum([&](double x) { return erlang_distribution(x, steps); },
+                                            ranks, 0.0, high);
   return 1.0 + jitter.relative * sum / mean;
 }
 

@@ -61,8 +61,8 @@ std::vector<int> Walk::first() const {
 
 void Walk::pass_stream(int instance, std::vector<int>& ready) {
   const auto id = static_cast<std::size_t>(op(instance));
-  const int next = (period(instance) + (wraps_[id] != 0 ? 1 : 0)) * operations_ +
-                   next_on_stream_[id];
+  const int next =
+      (period(instance) + (wraps_[id] != 0 ? 1 : 0)) * operations_ + next_on_stream_[id];
   if (next < instances()) release(next, ready);
 }
 

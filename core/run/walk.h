@@ -32,10 +32,10 @@ class Walk {
   }
 
   int operations_;
-  std::vector<int> waiting_;           // by instance: what it still waits for
-  std::vector<OpId> next_on_stream_;   // by op; wraps to the stream's first operation
-  std::vector<char> wraps_;            // by op: the next one is in the next period
-  std::vector<int> successor_begin_;   // by op: range in successors_
+  std::vector<int> waiting_;          // by instance: what it still waits for
+  std::vector<OpId> next_on_stream_;  // by op; wraps to the stream's first operation
+  std::vector<char> wraps_;           // by op: the next one is in the next period
+  std::vector<int> successor_begin_;  // by op: range in successors_
   std::vector<OpId> successors_;
 };
 

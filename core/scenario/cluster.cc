@@ -75,6 +75,11 @@ Cluster read_cluster(Reader reader) {
   }
 
   std::vector<Reader> upper = reader.objects("upper");
+  constexpr std::size_t kMostUpper = kMostTiers - 2;
+  if (upper.size() > kMostUpper) {
+    reader.fail("upper", "found " + std::to_string(upper.size()) + " levels, expected at most " +
+                             std::to_string(kMostUpper));
+  }
   std::vector<int> units;  // nodes below one switch of `inter` and of each further level
   int below = 1;
   for (auto& level : upper) {

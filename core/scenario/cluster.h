@@ -11,14 +11,17 @@
 
 namespace syncline {
 
+// Levels of a network, at most: inside the node, between nodes, and a few above.
+inline constexpr int kMostTiers = 6;
+
 // One level of the network. A *unit* of the innermost tier is a rank, of the next one a node, and
 // so on; each unit has one full-duplex port into its tier's switch. A message costs
 // latency + bytes / bandwidth on the outermost tier that it crosses.
 struct Tier {
   std::string name;
-  int span = 1;                 // ranks below one switch of this tier
-  Seconds latency = 0;          // a message's start-up time
-  BytesPerSecond bandwidth = 0; // of one unit's port, each direction
+  int span = 1;                  // ranks below one switch of this tier
+  Seconds latency = 0;           // a message's start-up time
+  BytesPerSecond bandwidth = 0;  // of one unit's port, each direction
   // What a single flow (one communicator's connection) can reach, e.g. one TCP stream on a fast
   // link; more streams fill the port.
   BytesPerSecond flow_cap = std::numeric_limits<double>::infinity();
@@ -28,10 +31,10 @@ struct Tier {
 
 // The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
 struct Device {
-  double flops = 0;               // reached rate, floating-point operations per second; 0: unknown
-  BytesPerSecond memory = 0;      // reached rate; 0: such work is free
-  Seconds launch = 0;             // one kernel launch
-  Seconds host_sync = 0;          // the host waits for a stream
+  double flops = 0;           // reached rate, floating-point operations per second; 0: unknown
+  BytesPerSecond memory = 0;  // reached rate; 0: such work is free
+  Seconds launch = 0;         // one kernel launch
+  Seconds host_sync = 0;      // the host waits for a stream
 };
 
 // How much a rank's computation varies from step to step. `relative` is the spread as a share of

@@ -15,7 +15,8 @@ struct Document {
   std::string cluster_file;
 };
 
-// Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the end.
+// Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the
+// end.
 Json read_json_file(const std::string& path);
 Json parse_json_text(const std::string& name, const std::string& text);
 

@@ -127,9 +127,8 @@ Calibration read_calibration(Reader reader, const Scenario& scenario) {
   const auto used = std::count_if(scenario.published.begin(), scenario.published.end(),
                                   [](const Published& row) { return row.calibrated; });
   if (used < static_cast<std::ptrdiff_t>(calibration.parameters.size())) {
-    reader.fail("parameters", std::to_string(calibration.parameters.size()) +
-                                  " parameters for " + std::to_string(used) +
-                                  " published rows with use 'calibrated'");
+    reader.fail("parameters", std::to_string(calibration.parameters.size()) + " parameters for " +
+                                  std::to_string(used) + " published rows with use 'calibrated'");
   }
   reader.finish();
   return calibration;
@@ -147,7 +146,8 @@ Simulation read_simulation(Reader reader) {
   if (reader.has("warmup")) {
     simulation.warmup = static_cast<int>(reader.integer("warmup", 0, 99999));
   }
-  if (simulation.warmup.value_or(0) >= simulation.periods.value_or(simulation.warmup.value_or(0) + 1)) {
+  if (simulation.warmup.value_or(0) >=
+      simulation.periods.value_or(simulation.warmup.value_or(0) + 1)) {
     reader.fail("warmup", "drops all periods");
   }
   reader.finish();
@@ -197,8 +197,7 @@ Scenario parse_scenario(const Document& document) {
                "reads");
     }
   }
-  scenario.seed = static_cast<std::uint64_t>(
-      top.integer_or("seed", 1, 0, (std::int64_t{1} << 53)));
+  scenario.seed = static_cast<std::uint64_t>(top.integer_or("seed", 1, 0, (std::int64_t{1} << 53)));
   for (auto& reader : top.objects("published")) {
     scenario.published.push_back(read_published(reader, scenario));
   }

@@ -25,8 +25,8 @@ using Json = nlohmann::ordered_json;
 
 // Which step of a training is priced, and what the adaptive rules need to know about the training.
 struct Training {
-  std::optional<std::int64_t> step;   // one step; neither step nor steps: long after all ramps
-  std::int64_t from = 0;              // a run of `steps` steps, beginning here
+  std::optional<std::int64_t> step;  // one step; neither step nor steps: long after all ramps
+  std::int64_t from = 0;             // a run of `steps` steps, beginning here
   std::optional<std::int64_t> steps;
   struct LearningRate {
     double initial = 0.1;
@@ -43,14 +43,14 @@ using SweepPoint = std::vector<std::pair<std::string, Json>>;
 // A figure somebody published for one row.
 struct Published {
   std::string strategy;
-  SweepPoint sweep;  // the part of the sweep that names the row
+  SweepPoint sweep;                  // the part of the sweep that names the row
   std::optional<double> step_time;   // seconds
   std::optional<double> throughput;  // samples per second
   std::optional<double> speedup;
   std::optional<std::int64_t> collectives;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order
-  std::optional<double> accuracy;  // printed beside the row, never predicted
-  bool calibrated = false;         // the row was used to fit; otherwise it is predicted
+  std::optional<double> accuracy;                        // printed beside the row, never predicted
+  bool calibrated = false;  // the row was used to fit; otherwise it is predicted
   std::string source;
   std::string note;
 };
@@ -68,9 +68,9 @@ struct Calibration {
 // How the simulation is run.
 struct Simulation {
   enum class Grain { kMerged, kStep } grain = Grain::kMerged;
-  bool fold = true;             // simulate one of many interchangeable links
-  std::optional<int> periods;   // plan periods unrolled; default: enough for the spread at hand
-  std::optional<int> warmup;    // of these, dropped
+  bool fold = true;            // simulate one of many interchangeable links
+  std::optional<int> periods;  // plan periods unrolled; default: enough for the spread at hand
+  std::optional<int> warmup;   // of these, dropped
 };
 
 struct Scenario {

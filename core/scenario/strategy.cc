@@ -70,9 +70,10 @@ Fusion read_fusion(Reader reader) {
                      ? Fusion::Close::kBefore
                      : Fusion::Close::kAfter;
   fusion.by_layer = reader.boolean_or("by_layer", false);
-  fusion.layer_key = reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
-                         ? Fusion::LayerKey::kFirstDot
-                         : Fusion::LayerKey::kLastDot;
+  fusion.layer_key =
+      reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
+          ? Fusion::LayerKey::kFirstDot
+          : Fusion::LayerKey::kLastDot;
   fusion.align = reader.integer_or("align_bytes", 1, 1, 1 << 20);
   reader.finish();
   return fusion;
@@ -181,7 +182,8 @@ void judge_together(Reader& reader, const Strategy& strategy, const Cluster& clu
     }
   }
   if (strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
-    reader.fail("compression", "cannot be combined with local_sgd: parameters are averaged in full");
+    reader.fail("compression",
+                "cannot be combined with local_sgd: parameters are averaged in full");
   }
 }
 
@@ -206,9 +208,10 @@ Strategy read_strategy(Reader reader, const Cluster& cluster) {
     strategy.compression = read_compression(reader.object("compression"));
   }
   if (reader.has("local_sgd")) strategy.local_sgd = read_local_sgd(reader.object("local_sgd"));
-  strategy.update = reader.word_or("update", "after_all", {"after_all", "per_bucket"}) == "per_bucket"
-                        ? Strategy::Update::kPerBucket
-                        : Strategy::Update::kAfterAll;
+  strategy.update =
+      reader.word_or("update", "after_all", {"after_all", "per_bucket"}) == "per_bucket"
+          ? Strategy::Update::kPerBucket
+          : Strategy::Update::kAfterAll;
   judge_together(reader, strategy, cluster);
   reader.finish();
   return strategy;

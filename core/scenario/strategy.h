@@ -1,5 +1,5 @@
-// Every knob of gradient synchronisation, as a user sets it. core/plan turns a strategy into a plan;
-// nothing else interprets these fields.
+// Every knob of gradient synchronisation, as a user sets it. core/plan turns a strategy into a
+// plan; nothing else interprets these fields.
 #pragma once
 
 #include <cstdint>

@@ -34,12 +34,13 @@ struct Tensor {
 
 struct Workload {
   std::string name;
-  std::string source;         // where shapes and times come from
-  std::int64_t batch = 1;     // samples a rank and step
-  Seconds forward = 0;        // one forward pass
-  Seconds update = 0;         // the optimiser over all parameters
+  std::string source;           // where shapes and times come from
+  std::int64_t batch = 1;       // samples a rank and step
+  Seconds forward = 0;          // one forward pass
+  Seconds update = 0;           // the optimiser over all parameters
   std::vector<Tensor> tensors;  // gradients, in backward (ready) order
-  std::vector<Tensor> buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
+  std::vector<Tensor>
+      buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
 };
 
 // Sum of the gradients' waits: the length of one backward pass.

@@ -24,8 +24,8 @@ TEST(JsonReport, HasExactlyTheDocumentedKeys) {
             (Names{"strategy", "executor", "sweep", "step_time_s", "throughput", "speedup",
                    "collectives", "bytes_on_wire_per_rank", "compute_s", "communication_s",
                    "exposed_communication_s", "lower_bound_s"}));
-  EXPECT_EQ(keys(json["provenance"]), (Names{"executor", "baseline", "workload", "cluster", "seed",
-                                             "sources", "figures"}));
+  EXPECT_EQ(keys(json["provenance"]),
+            (Names{"executor", "baseline", "workload", "cluster", "seed", "sources", "figures"}));
   EXPECT_EQ(json["rows"].size(), 6U);
   EXPECT_EQ(json["rows"][3]["sweep"], (Json{{test::kBandwidth, 10}}));
   EXPECT_EQ(json["rows"][3]["speedup"], 1.467);
@@ -47,8 +47,7 @@ TEST(JsonReport, PublishedAndCalibrated) {
   const Json json = Json::parse(json_report(report));
   EXPECT_EQ(keys(json),
             (Names{"scenario", "version", "rows", "calibration", "splits", "provenance"}));
-  EXPECT_EQ(json["calibration"].dump(),
-            R"({"parameters":{"cluster.inter.latency_us":35.25}})");
+  EXPECT_EQ(json["calibration"].dump(), R"({"parameters":{"cluster.inter.latency_us":35.25}})");
   EXPECT_EQ(json["rows"][0]["published"].dump(),
             R"({"step_time_s":0.37,"use":"calibrated","source":"a table"})");
   EXPECT_EQ(json["rows"][0]["left_out_error_percent"], 2.25);

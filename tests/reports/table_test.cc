@@ -66,7 +66,8 @@ TEST(Table, PublishedFiguresStandBesideThePredictions) {
                   "Against published figures: 1 row used for calibration, 0.7 % off; 2 rows not "
                   "used for calibration, 1.4 % off in the mean and 2.2 % at most; 1 row left out "
                   "of the calibration in turn, 2.2 % off.\n"));
-  EXPECT_TRUE(has(text, "1 parameter is calibrated with the model executor on the 1 "
+  EXPECT_TRUE(has(text,
+                  "1 parameter is calibrated with the model executor on the 1 "
                   "published row marked calibrated.\n"));
   EXPECT_TRUE(has(text, "- dgc at bandwidth_gbps 100: batch not given\n"));
 }

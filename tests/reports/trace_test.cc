@@ -59,10 +59,10 @@ TEST(Trace, AProcessPerStrategyAndRankAThreadPerStream) {
   EXPECT_EQ(named(trace, "process_name"),
             (std::multiset<std::string>{"momentum / rank 0", "momentum / rank 5", "dgc / rank 0",
                                         "dgc / rank 5"}));
-  EXPECT_EQ(named(trace, "thread_name"),
-            (std::multiset<std::string>{"compute", "compute", "compute", "compute",
-                                        "communication 1", "communication 1", "communication 1",
-                                        "communication 1"}));
+  EXPECT_EQ(
+      named(trace, "thread_name"),
+      (std::multiset<std::string>{"compute", "compute", "compute", "compute", "communication 1",
+                                  "communication 1", "communication 1", "communication 1"}));
   std::set<std::int64_t> processes, threads;
   for (const auto& event : events(trace, "X")) {
     processes.insert(event["pid"].get<std::int64_t>());
@@ -114,9 +114,9 @@ TEST(Trace, AtMostFourRanks) {
   std::vector<int> ranks;
   for (int rank = 0; rank < 64; ++rank) ranks.push_back(rank);
   const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, ranks, 1)));
-  EXPECT_EQ(named(trace, "process_name"),
-            (std::multiset<std::string>{"dgc / rank 0", "dgc / rank 1", "dgc / rank 2",
-                                        "dgc / rank 3"}));
+  EXPECT_EQ(
+      named(trace, "process_name"),
+      (std::multiset<std::string>{"dgc / rank 0", "dgc / rank 1", "dgc / rank 2", "dgc / rank 3"}));
 }
 
 TEST(Trace, StaysSmallAndSaysWhatItLeftOut) {

@@ -80,8 +80,8 @@ TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
       for (const int ranks : kRanks) {
         if (!algorithm.fits(kind, ranks)) continue;
         for (const auto elements : kElements) {
-          const Plan plan = plan_of(
-              ranks, {{1, {kind, &algorithm, world_group(ranks), elements, 4, 0}}});
+          const Plan plan =
+              plan_of(ranks, {{1, {kind, &algorithm, world_group(ranks), elements, 4, 0}}});
           const Times times = times_of(flat_cluster(ranks), plan);
           SCOPED_TRACE(testing::Message() << algorithm.name << " " << to_string(kind) << " on "
                                           << ranks << " ranks, " << elements << " elements");
@@ -93,9 +93,71 @@ TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
         }
       }
       if (worst.cases > 0) {
-        print_row(std::string(algorithm.name) + ", " + std::string(to_string(kind)) +
-                      ", one tier", worst);
+        print_row(std::string(algorithm.name) + ", " + std::string(to_string(kind)) + ", one tier",
+                  worst);
       }
+    }
+  }
+}
+
+// Nodes of several GPUs: neighbours in a node talk faster than across nodes, and several messages
+// may leave a node through one port.
+TEST(Agreement, OnTwoTiers) {
+  struct Shape {
+    int nodes;
+    int gpus;
+  };
+  print_head();
+  for (const auto& algorithm : algorithms()) {
+    Worst worst;
+    for (const Shape shape : {Shape{2, 2}, Shape{4, 4}, Shape{2, 8}, Shape{8, 8}}) {
+      const int ranks = shape.nodes * shape.gpus;
+      for (const auto elements : kElements) {
+        const Plan plan = plan_of(
+            ranks,
+            {{1, {CollectiveKind::kAllReduce, &algorithm, world_group(ranks), elements, 4, 0}}});
+        const Times times = times_of(two_tier_cluster(shape.nodes, shape.gpus), plan);
+        SCOPED_TRACE(testing::Message() << algorithm.name << " on " << shape.nodes << " x "
+                                        << shape.gpus << ", " << elements << " elements");
+        EXPECT_LT(apart(times.model, times.merged), 1.0);
+        EXPECT_LT(apart(times.model, times.step), 5.0);
+        worst.add(times);
+      }
+    }
+    print_row(std::string(algorithm.name) + ", all_reduce, two tiers", worst);
+  }
+}
+
+TEST(Agreement, ConcurrentStreamsShareTheLinks) {
+  print_head();
+  for (const auto& algorithm : algorithms()) {
+    for (const bool tiers : {false, true}) {
+      Worst worst;
+      for (const int streams : {2, 3, 4}) {
+        for (const std::int64_t elements : {std::int64_t{8000}, std::int64_t{2500000}}) {
+          for (const double uneven : {1.0, 0.4}) {
+            const Cluster cluster = tiers ? two_tier_cluster(4, 4) : flat_cluster(8);
+            const int ranks = cluster.ranks();
+            std::vector<std::pair<StreamId, Collective>> collectives;
+            for (int s = 1; s <= streams; ++s) {
+              const double share = s == 1 ? 1.0 : uneven;
+              collectives.push_back(
+                  {s,
+                   {CollectiveKind::kAllReduce, &algorithm, world_group(ranks),
+                    static_cast<std::int64_t>(static_cast<double>(elements) * share), 4, 0}});
+            }
+            const Times times = times_of(cluster, plan_of(ranks, collectives));
+            SCOPED_TRACE(testing::Message() << algorithm.name << ", " << streams << " streams, "
+                                            << elements << " elements, second " << uneven
+                                            << (tiers ? ", two tiers" : ", one tier"));
+            EXPECT_LT(apart(times.model, times.merged), 5.0);
+            worst.add(times);
+          }
+        }
+      }
+      print_row(
+          std::string(algorithm.name) + ", 2-4 streams, " + (tiers ? "two tiers" : "one tier"),
+          worst);
     }
   }
 }

@@ -1,0 +1,81 @@
+# Everything a fresh Debian 12 needs, in one command each:
+#   make run      install what is missing, build, show the documents' cases
+#   make test     install what is missing, build, run every test
+#   make bench    the benchmarks behind every claim of speed
+#   make check    formatting, static analysis, and the tests under sanitizers (what CI adds)
+
+PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
+            libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev
+CHECK_PACKAGES := clang-format clang-tidy
+
+BUILD ?= build
+JOBS ?= $(shell nproc)
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+
+TOUR := scenarios/published/paddle_fusion_counts.json \
+        scenarios/published/allreduce_topologies.json \
+        scenarios/published/dgc_fasterrcnn.json \
+        scenarios/published/localsgd_resnet50.json \
+        scenarios/overlap_streams.json
+
+.PHONY: run test bench check build setup setup-check tour format lint sanitize clean help
+
+run: build
+	@$(MAKE) --no-print-directory tour
+
+tour:
+	@for scenario in $(TOUR); do \
+	  echo; $(BUILD)/syncline run $$scenario || exit $$?; \
+	done
+
+test: build
+	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
+
+build: setup
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release >$(BUILD).log 2>&1 \
+	  || { cat $(BUILD).log; exit 1; }
+	@grep -h 'CUDA' $(BUILD).log || true
+	@rm -f $(BUILD).log
+	cmake --build $(BUILD) -j $(JOBS)
+
+bench: setup
+	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSYNCLINE_BENCH=ON
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_bench
+	$(BUILD)/syncline_bench
+
+check: format lint sanitize
+
+format: setup-check
+	clang-format --dry-run --Werror $$(git ls-files '*.cc' '*.h')
+
+lint: setup-check build
+	@git ls-files '*.cc' | grep -v -e '^tests/' | xargs -P $(JOBS) -n 1 clang-tidy -p $(BUILD) --quiet
+
+sanitize: setup
+	cmake -S . -B $(BUILD)-sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSYNCLINE_SANITIZE=ON
+	cmake --build $(BUILD)-sanitize -j $(JOBS)
+	ctest --test-dir $(BUILD)-sanitize --output-on-failure --no-tests=error -j $(JOBS)
+
+# Asks the package manager only for what is not there.
+define install
+	@missing=$$(for p in $(1); do \
+	  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -n "$$missing" ]; then \
+	  echo "installing:" $$missing; \
+	  $(SUDO) apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $$missing \
+	    >/dev/null; \
+	fi
+endef
+
+setup:
+	$(call install,$(PACKAGES))
+
+setup-check:
+	$(call install,$(CHECK_PACKAGES))
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-sanitize
+
+help:
+	@sed -n '2,6p' Makefile | cut -c3-
