@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/collective/price.h"
-
 namespace syncline {
 namespace {
 
@@ -39,21 +37,19 @@ class RouteTable {
   std::unordered_map<std::uint64_t, int> known_;
 };
 
-FlowPlan flows_of(const Collective& collective, const Network& network, RouteTable& routes) {
+FlowPlan flows_of(const Collective& collective, RouteTable& routes) {
   FlowPlan plan;
   const Groups& groups = collective.groups;
   const auto stages =
       collective.algorithm->stages(collective.kind, groups.size, collective.elements);
-  const auto latencies = stage_latencies(network, groups, stages);
   for (const auto& stage : stages) {
     FlowStage& out = plan.emplace_back();
-    out.latency = latencies[plan.size() - 1];
     const auto repeat = static_cast<double>(stage.repeat);
     for (int g = 0; g < groups.count; ++g) {
       for (const auto& edge : stage.edges) {
         const int from = groups.rank(g, edge.from);
         const int to = groups.rank(g, edge.to);
-        out.flows.push_back({routes.find(from, to), edge.fraction * repeat});
+        out.push_back({routes.find(from, to), edge.fraction * repeat});
       }
     }
   }
@@ -82,7 +78,7 @@ FlowSet merged_flows(const Plan& plan, const Network& network) {
     set.plan_of_op.push_back(static_cast<int>(it - keys.begin()));
     if (it != keys.end()) continue;
     keys.push_back(key);
-    set.plans.push_back(flows_of(*collective, network, routes));
+    set.plans.push_back(flows_of(*collective, routes));
   }
   return set;
 }

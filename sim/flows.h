@@ -18,11 +18,8 @@ struct Flow {
   double fraction = 0;  // share of the collective's payload
 };
 
-// Messages that set out together, after `latency`.
-struct FlowStage {
-  Seconds latency = 0;
-  std::vector<Flow> flows;
-};
+// Messages that set out together.
+using FlowStage = std::vector<Flow>;
 
 // One kind of collective, for all its groups at once.
 using FlowPlan = std::vector<FlowStage>;

@@ -43,7 +43,7 @@ FlowSet folded(const FlowSet& set) {
   for (const auto& plan : set.plans) {
     for (const auto& stage : plan) {
       ++stage_id;
-      for (const auto& flow : stage.flows) {
+      for (const auto& flow : stage) {
         auto& colour = routes[static_cast<std::size_t>(flow.route)];
         colour += mix(stage_id, bits(flow.fraction));  // a sum: the order does not matter
       }
@@ -119,18 +119,17 @@ FlowSet folded(const FlowSet& set) {
         std::size_t flows = 0;
       };
       std::map<int, Sum> sums;
-      for (const auto& flow : stage.flows) {
+      for (const auto& flow : stage) {
         Sum& sum = sums[route_kind[static_cast<std::size_t>(flow.route)]];
         sum.fraction += flow.fraction;
         ++sum.flows;
       }
       FlowStage& folded_stage = merged.emplace_back();
-      folded_stage.latency = stage.latency;
       for (const auto& [route, sum] : sums) {
         const std::size_t along_each = sum.flows / members[static_cast<std::size_t>(route)];
         const std::size_t flows = std::max<std::size_t>(1, along_each);
         for (std::size_t i = 0; i < flows; ++i) {
-          folded_stage.flows.push_back({route, sum.fraction / static_cast<double>(flows)});
+          folded_stage.push_back({route, sum.fraction / static_cast<double>(flows)});
         }
       }
     }

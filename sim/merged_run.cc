@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "core/collective/price.h"
 #include "sim/collective_run.h"
 #include "sim/flows.h"
 #include "sim/fold.h"
@@ -14,6 +15,12 @@ class MergedRun final : public CollectiveRun {
     const Network network(cluster);
     flows_ = merged_flows(plan, network);
     if (fold) flows_ = folded(flows_);
+    PriceBook book(cluster);
+    for (const auto& op : plan.ops) {
+      const auto* collective = std::get_if<Collective>(&op.work);
+      latencies_.push_back(collective == nullptr ? std::vector<Seconds>{}
+                                                 : book.latencies(*collective));
+    }
   }
 
   // Latencies are timers here: one a stage, not one a flow.
@@ -23,7 +30,7 @@ class MergedRun final : public CollectiveRun {
     const auto& stages = stages_of(op);
     if (stages.empty()) return true;
     running_[instance] = {op, 0, 0};
-    fluid.start_timer(overhead_ + stages.front().latency, {kWoke, instance, 0});
+    fluid.start_timer(overhead_ + latency_of(op, 0), {kWoke, instance, 0});
     return false;
   }
 
@@ -34,7 +41,7 @@ class MergedRun final : public CollectiveRun {
     if (token.kind == kWoke && set_out(fluid, token.a, progress)) return -1;
     // The stage is over (or had nothing to carry): on to the next one.
     if (++progress.stage < stages.size()) {
-      fluid.start_timer(stages[progress.stage].latency, {kWoke, token.a, 0});
+      fluid.start_timer(latency_of(progress.op, progress.stage), {kWoke, token.a, 0});
       return -1;
     }
     running_.erase(token.a);
@@ -53,11 +60,15 @@ class MergedRun final : public CollectiveRun {
     return flows_.plans[static_cast<std::size_t>(plan)];
   }
 
+  Seconds latency_of(OpId op, std::size_t stage) const {
+    return latencies_[static_cast<std::size_t>(op)][stage];
+  }
+
   // Starts the stage's flows; false when there is nothing to carry.
   bool set_out(Fluid& fluid, int instance, Progress& progress) {
     const auto& work = plan_.ops[static_cast<std::size_t>(progress.op)].work;
     const auto bytes = static_cast<double>(std::get<Collective>(work).bytes());
-    const auto& flows = stages_of(progress.op)[progress.stage].flows;
+    const auto& flows = stages_of(progress.op)[progress.stage];
     progress.outstanding = bytes > 0 ? static_cast<int>(flows.size()) : 0;
     if (progress.outstanding == 0) return false;
     for (const auto& flow : flows) {
@@ -69,6 +80,7 @@ class MergedRun final : public CollectiveRun {
   const Plan& plan_;
   Seconds overhead_;
   FlowSet flows_;
+  std::vector<std::vector<Seconds>> latencies_;  // by operation and stage
   std::unordered_map<int, Progress> running_;
 };
 

@@ -1,6 +1,8 @@
 #include "core/collective/price.h"
 
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
 
 namespace syncline {
 
@@ -10,6 +12,9 @@ struct PriceBook::Entry {
   Groups groups;
   std::int64_t chunks;
   CollectivePrice price;
+  CriticalPath path;
+  // By payload bytes; where all messages pay alike, one list under 0.
+  std::unordered_map<Bytes, std::vector<Seconds>> latencies;
 
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
@@ -67,14 +72,10 @@ class Load {
   double slowest_flow_ = 0;
 };
 
-CollectivePrice work_out(const Network& network, const Collective& collective, int ranks) {
+CollectivePrice work_out(const Network& network, const Groups& groups, const Stages& stages) {
   CollectivePrice price;
-  price.sent.assign(static_cast<std::size_t>(ranks), 0.0);
+  price.sent.assign(static_cast<std::size_t>(network.ranks()), 0.0);
   Load load(network);
-  const Groups& groups = collective.groups;
-  const auto stages =
-      collective.algorithm->stages(collective.kind, groups.size, collective.elements);
-  const auto latencies = stage_latencies(network, groups, stages);
   for (const auto& stage : stages) {
     const auto repeat = static_cast<double>(stage.repeat);
     for (int g = 0; g < groups.count; ++g) {
@@ -86,8 +87,6 @@ CollectivePrice work_out(const Network& network, const Collective& collective, i
     }
     StagePrice& priced = price.stages.emplace_back();
     load.settle(priced, repeat);
-    priced.latency = latencies[price.stages.size() - 1];
-    price.latency += priced.latency;
     price.seconds_per_byte += priced.seconds_per_byte;
     for (std::size_t r = 0; r < price.usage.size(); ++r) price.usage[r] += priced.usage[r];
   }
@@ -96,87 +95,56 @@ CollectivePrice work_out(const Network& network, const Collective& collective, i
 
 }  // namespace
 
-std::vector<Seconds> stage_latencies(const Network& network, const Groups& groups,
-                                     const Stages& stages) {
-  struct Message {
-    std::size_t from;
-    std::size_t to;
-    Seconds latency;
-  };
-  std::vector<std::vector<Message>> messages;
-  Seconds least = 0;
-  Seconds most = 0;
-  bool first = true;
-  for (const auto& stage : stages) {
-    auto& list = messages.emplace_back();
-    for (int g = 0; g < groups.count; ++g) {
-      for (const auto& edge : stage.edges) {
-        const int from = groups.rank(g, edge.from);
-        const int to = groups.rank(g, edge.to);
-        const Seconds latency = network.latency(network.crossing(from, to));
-        list.push_back({static_cast<std::size_t>(from), static_cast<std::size_t>(to), latency});
-        least = first ? latency : std::min(least, latency);
-        most = std::max(most, latency);
-        first = false;
-      }
-    }
-  }
-  std::vector<Seconds> shares;
-  if (least == most) {
-    for (const auto& stage : stages) shares.push_back(static_cast<double>(stage.repeat) * most);
-    return shares;
-  }
-  // Mixed tiers: follow when each rank is free, round by round.
-  const Seconds both = network.fastest();
-  std::vector<Seconds> free(static_cast<std::size_t>(network.ranks()), 0.0);
-  std::vector<Seconds> received = free;  // when its last awaited message was off the wire
-  std::vector<Seconds> next, off_wire;
-  Seconds last = 0;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    for (std::int64_t r = 0; r < stages[s].repeat; ++r) {
-      next = free;
-      off_wire = received;
-      for (const auto& m : messages[s]) {
-        const Seconds begin = std::max(free[m.from], received[m.to]);
-        next[m.from] = std::max(next[m.from], begin + both);
-        next[m.to] = std::max(next[m.to], begin + m.latency);
-        off_wire[m.to] = std::max(off_wire[m.to], begin + both);
-      }
-      free.swap(next);
-      received.swap(off_wire);
-    }
-    const Seconds now = *std::max_element(free.begin(), free.end());
-    shares.push_back(now - last);
-    last = now;
-  }
-  return shares;
-}
-
 PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), network_(cluster) {}
 PriceBook::~PriceBook() = default;
 
-const CollectivePrice& PriceBook::price(const Collective& collective) {
+PriceBook::Entry& PriceBook::entry(const Collective& collective) {
+  const Groups& groups = collective.groups;
   const std::int64_t chunks =
-      collective.algorithm->chunks(collective.kind, collective.groups.size, collective.elements);
+      collective.algorithm->chunks(collective.kind, groups.size, collective.elements);
   // Plans use a handful of different collectives, mostly the same one again.
-  if (last_ != nullptr && *last_ == collective && last_->chunks == chunks) return last_->price;
+  if (last_ != nullptr && *last_ == collective && last_->chunks == chunks) return *last_;
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
     return *entry == collective && entry->chunks == chunks;
   });
   if (known != entries_.end()) {
     last_ = known->get();
-    return last_->price;
+    return *last_;
   }
-  entries_.push_back(
-      std::make_unique<Entry>(Entry{collective.kind, collective.algorithm, collective.groups,
-                                    chunks, work_out(network_, collective, cluster_.ranks())}));
+  const Stages stages =
+      collective.algorithm->stages(collective.kind, groups.size, collective.elements);
+  entries_.push_back(std::make_unique<Entry>(Entry{collective.kind,
+                                                   collective.algorithm,
+                                                   groups,
+                                                   chunks,
+                                                   work_out(network_, groups, stages),
+                                                   CriticalPath(network_, groups, stages),
+                                                   {}}));
   last_ = entries_.back().get();
-  return last_->price;
+  return *last_;
+}
+
+const CollectivePrice& PriceBook::price(const Collective& collective) {
+  return entry(collective).price;
+}
+
+const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {
+  Entry& known = entry(collective);
+  const Bytes bytes = known.path.uniform() ? 0 : collective.bytes();
+  const auto [it, fresh] = known.latencies.try_emplace(bytes);
+  if (fresh) it->second = known.path.latencies(static_cast<double>(bytes));
+  return it->second;
+}
+
+Seconds PriceBook::latency(const Collective& collective, double bytes) {
+  const auto list = entry(collective).path.latencies(bytes);
+  return std::accumulate(list.begin(), list.end(), Seconds{0});
 }
 
 Seconds PriceBook::time(const Collective& collective) {
   const CollectivePrice& known = price(collective);
-  return cluster_.collective_overhead + known.latency +
+  const auto& list = latencies(collective);
+  return std::accumulate(list.begin(), list.end(), cluster_.collective_overhead) +
          known.seconds_per_byte * static_cast<double>(collective.bytes());
 }
 

@@ -1,13 +1,9 @@
 // What a collective costs on a cluster when it has the network to itself, and which links it keeps
-// busy meanwhile. Closed form: time = latency + payload * rate, where
-//   latency  is that of the longest chain of messages that wait for each other: a rank's next round
-//            begins when all that it sent in the last one has left and all that it awaited has
-//            arrived. A message occupies its sender for the fastest tier's latency; what a slower
-//            tier adds delays the receiver alone.
-//   rate     adds up, over the rounds, the busiest link's share of the payload / its capacity.
-// On one tier this is exactly rounds * latency + bytes / bandwidth; across tiers it is exact for
-// small and for large payloads and a little pessimistic between. Groups that work side by side
-// share the links.
+// busy meanwhile. Closed form: time = overhead + latency + payload * rate, where
+//   rate     adds up, over the rounds, the busiest link's share of the payload / its capacity;
+//   latency  is what the rounds take beyond that: rounds * latency on one tier, the longest chain
+//            of messages where tiers mix (critical_path.h).
+// Groups that work side by side share the links.
 #pragma once
 
 #include <array>
@@ -15,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/collective/critical_path.h"
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
 #include "core/plan/plan.h"
@@ -24,9 +21,9 @@ namespace syncline {
 // What concurrent collectives compete for: of each tier the ports up, the ports down, the switches.
 inline constexpr int kMostResources = 3 * kMostTiers;
 
+// All rounds of one stage.
 struct StagePrice {
-  Seconds latency = 0;          // all rounds of the stage
-  double seconds_per_byte = 0;  // likewise, a byte of payload
+  double seconds_per_byte = 0;  // of payload
   // Seconds per payload byte for which the busiest link of each resource works.
   std::array<double, kMostResources> usage{};
   // The same for every link that carries something, by link id.
@@ -35,15 +32,10 @@ struct StagePrice {
 
 struct CollectivePrice {
   std::vector<StagePrice> stages;
-  Seconds latency = 0;                         // sum over the stages
-  double seconds_per_byte = 0;                 // likewise
+  double seconds_per_byte = 0;                 // sum over the stages
   std::array<double, kMostResources> usage{};  // likewise
   std::vector<double> sent;                    // payload multiples that each world rank sends
 };
-
-// The share of the chain's latency that falls to each stage.
-std::vector<Seconds> stage_latencies(const Network& network, const Groups& groups,
-                                     const Stages& stages);
 
 // Prices by collective, worked out once each. One book serves one cluster.
 class PriceBook {
@@ -53,14 +45,19 @@ class PriceBook {
   PriceBook(const PriceBook&) = delete;
   PriceBook& operator=(const PriceBook&) = delete;
 
-  // The reference stays valid as long as the book.
+  // References stay valid as long as the book.
   const CollectivePrice& price(const Collective& collective);
-  // latency + bytes * rate, plus the cluster's fixed cost of a collective.
+  // The latency of each stage for this payload.
+  const std::vector<Seconds>& latencies(const Collective& collective);
+  // Their sum, were the payload `bytes` long.
+  Seconds latency(const Collective& collective, double bytes);
+  // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }
 
  private:
   struct Entry;
+  Entry& entry(const Collective& collective);
   Cluster cluster_;
   Network network_;
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -92,6 +92,7 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
   if (plan.ranks == 1 || plan.buckets.empty()) return compute / plan.steps;
 
   // What each bucket asks of latency and of the busiest resource.
+  const Bytes largest = gradient_bytes(workload);
   std::vector<Seconds> latency(plan.buckets.size(), 0);
   std::vector<std::array<double, kMostResources>> busy(plan.buckets.size());
   for (const auto& op : plan.ops) {
@@ -99,7 +100,9 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
     if (collective == nullptr) continue;
     const CollectivePrice& price = book.price(*collective);
     const auto bucket = static_cast<std::size_t>(collective->bucket);
-    latency[bucket] += price.latency + book.cluster().collective_overhead;
+    // Where tiers mix, a larger payload hides more of the latency: count what the largest leaves.
+    latency[bucket] += book.latency(*collective, static_cast<double>(largest)) +
+                       book.cluster().collective_overhead;
     for (std::size_t r = 0; r < price.usage.size(); ++r) {
       busy[bucket][r] += price.usage[r] * static_cast<double>(collective->bytes());
     }

@@ -77,6 +77,7 @@ class Sharing {
 struct Transfer {
   int instance = 0;
   const CollectivePrice* price = nullptr;
+  const std::vector<Seconds>* latencies = nullptr;
   const Sharing::Claim* claim = nullptr;  // of the stage at hand
   double bytes = 0;
   std::size_t stage = 0;
@@ -251,9 +252,10 @@ class ModelExecutor final : public Executor {
       Transfer transfer;
       transfer.instance = instance;
       transfer.price = &book_.price(*collective);
+      transfer.latencies = &book_.latencies(*collective);
       transfer.claim = &sharing_->claim(transfer.price, 0);
       transfer.bytes = static_cast<double>(collective->bytes());
-      transfer.wakes = now + cluster_.collective_overhead + transfer.now().latency;
+      transfer.wakes = now + cluster_.collective_overhead + transfer.latencies->front();
       transfers.push_back(transfer);
     };
 
@@ -298,7 +300,7 @@ class ModelExecutor final : public Executor {
         if (++t.stage < t.price->stages.size()) {
           t.claim = &sharing_->claim(t.price, t.stage);
           t.in_latency = true;
-          t.wakes = now + t.now().latency;
+          t.wakes = now + (*t.latencies)[t.stage];
           ++i;
           continue;
         }

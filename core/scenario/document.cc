@@ -78,9 +78,14 @@ std::string put_in_place(Json& root, const std::string& key, const std::string& 
   return file;
 }
 
+void resolve_part(Document& document, const std::string& key) {
+  auto& file = key == "cluster" ? document.cluster_file : document.workload_file;
+  file = put_in_place(document.root, key, document.file);
+}
+
 void resolve(Document& document) {
-  document.workload_file = put_in_place(document.root, "workload", document.file);
-  document.cluster_file = put_in_place(document.root, "cluster", document.file);
+  resolve_part(document, "workload");
+  resolve_part(document, "cluster");
 }
 
 // One step along a path: a key of an object, an index of a list, or the name of one of its members.
@@ -202,6 +207,8 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   }
   if (node->is_object()) {
     (*node)[keys.back()] = value;
+    // A whole cluster or workload may be given by name here too.
+    if (path == "workload" || path == "cluster") resolve_part(document, path);
     return;
   }
   Json* last = step_into(*node, keys.back());

@@ -226,7 +226,12 @@ std::vector<SweepPoint> sweep_points(const Scenario& scenario) {
 }
 
 std::string plain_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  if (value.is_string()) return value.get<std::string>();
+  // A whole cluster or workload goes by its name.
+  if (value.is_object() && value.contains("name") && value["name"].is_string()) {
+    return value["name"].get<std::string>();
+  }
+  return value.dump();
 }
 
 }  // namespace syncline

@@ -120,7 +120,7 @@ TEST(Agreement, OnTwoTiers) {
         SCOPED_TRACE(testing::Message() << algorithm.name << " on " << shape.nodes << " x "
                                         << shape.gpus << ", " << elements << " elements");
         EXPECT_LT(apart(times.model, times.merged), 1.0);
-        EXPECT_LT(apart(times.model, times.step), 5.0);
+        EXPECT_LT(apart(times.model, times.step), 3.0);
         worst.add(times);
       }
     }
@@ -128,36 +128,40 @@ TEST(Agreement, OnTwoTiers) {
   }
 }
 
+// Several streams at once, all alike or the first longer than the others. Payloads that are mostly
+// latency slip between each other's latencies step by step; the merged grain and the model put a
+// collective's latency first, which the printed rows show.
 TEST(Agreement, ConcurrentStreamsShareTheLinks) {
   print_head();
   for (const auto& algorithm : algorithms()) {
     for (const bool tiers : {false, true}) {
-      Worst worst;
-      for (const int streams : {2, 3, 4}) {
-        for (const std::int64_t elements : {std::int64_t{8000}, std::int64_t{2500000}}) {
+      const Cluster cluster = tiers ? two_tier_cluster(4, 4) : flat_cluster(8);
+      const int ranks = cluster.ranks();
+      for (const std::int64_t elements : {std::int64_t{8000}, std::int64_t{2500000}}) {
+        const bool large = elements > 100000;
+        Worst worst;
+        for (const int streams : {2, 3, 4}) {
           for (const double uneven : {1.0, 0.4}) {
-            const Cluster cluster = tiers ? two_tier_cluster(4, 4) : flat_cluster(8);
-            const int ranks = cluster.ranks();
             std::vector<std::pair<StreamId, Collective>> collectives;
             for (int s = 1; s <= streams; ++s) {
               const double share = s == 1 ? 1.0 : uneven;
+              const auto count = static_cast<std::int64_t>(static_cast<double>(elements) * share);
               collectives.push_back(
-                  {s,
-                   {CollectiveKind::kAllReduce, &algorithm, world_group(ranks),
-                    static_cast<std::int64_t>(static_cast<double>(elements) * share), 4, 0}});
+                  {s, {CollectiveKind::kAllReduce, &algorithm, world_group(ranks), count, 4, 0}});
             }
             const Times times = times_of(cluster, plan_of(ranks, collectives));
             SCOPED_TRACE(testing::Message() << algorithm.name << ", " << streams << " streams, "
-                                            << elements << " elements, second " << uneven
+                                            << elements << " elements, others " << uneven
                                             << (tiers ? ", two tiers" : ", one tier"));
             EXPECT_LT(apart(times.model, times.merged), 5.0);
+            if (large) EXPECT_LT(apart(times.merged, times.step), 3.0);
             worst.add(times);
           }
         }
+        print_row(std::string(algorithm.name) + ", 2-4 streams of " + (large ? "10 MB" : "32 KB") +
+                      (tiers ? ", two tiers" : ", one tier"),
+                  worst);
       }
-      print_row(
-          std::string(algorithm.name) + ", 2-4 streams, " + (tiers ? "two tiers" : "one tier"),
-          worst);
     }
   }
 }

@@ -1,0 +1,155 @@
+#include "core/collective/critical_path.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <unordered_map>
+
+namespace syncline {
+namespace {
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  a ^= b + 0x9e3779b97f4a7c15ULL + (a << 6U) + (a >> 2U);
+  a *= 0xff51afd7ed558ccdULL;
+  return a ^ (a >> 33U);
+}
+
+std::uint64_t bits(double value) {
+  std::uint64_t out = 0;
+  std::memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+}  // namespace
+
+bool CriticalPath::Message::operator<(const Message& other) const {
+  return std::tie(from, to, latency, seconds_per_byte) <
+         std::tie(other.from, other.to, other.latency, other.seconds_per_byte);
+}
+
+CriticalPath::CriticalPath(const Network& network, const Groups& groups, const Stages& stages)
+    : fastest_(network.fastest()) {
+  std::vector<double> load(static_cast<std::size_t>(network.link_count()), 0.0);
+  std::vector<int> route;
+  bool first = true;
+  Seconds least = 0;
+  Seconds most = 0;
+  for (const auto& stage : stages) {
+    // First what the round puts on each link, then how long each message takes beside the others.
+    std::vector<int> touched;
+    for (int g = 0; g < groups.count; ++g) {
+      for (const auto& edge : stage.edges) {
+        route.clear();
+        network.route(groups.rank(g, edge.from), groups.rank(g, edge.to), route);
+        for (const int id : route) {
+          if (network.link(id).per_flow) continue;
+          load[static_cast<std::size_t>(id)] += edge.fraction;
+          touched.push_back(id);
+        }
+      }
+    }
+    auto& messages = stages_.emplace_back();
+    double slowest = 0;
+    for (int g = 0; g < groups.count; ++g) {
+      for (const auto& edge : stage.edges) {
+        const int from = groups.rank(g, edge.from);
+        const int to = groups.rank(g, edge.to);
+        route.clear();
+        network.route(from, to, route);
+        double seconds = 0;
+        for (const int id : route) {
+          const Link& link = network.link(id);
+          const double bytes = link.per_flow ? edge.fraction : load[static_cast<std::size_t>(id)];
+          seconds = std::max(seconds, bytes / link.capacity);
+        }
+        slowest = std::max(slowest, seconds);
+        const Seconds latency = network.latency(network.crossing(from, to));
+        messages.push_back(
+            {static_cast<std::size_t>(from), static_cast<std::size_t>(to), latency, seconds});
+        least = first ? latency : std::min(least, latency);
+        most = std::max(most, latency);
+        first = false;
+      }
+    }
+    for (const int id : touched) load[static_cast<std::size_t>(id)] = 0;
+    repeats_.push_back(static_cast<double>(stage.repeat));
+    nominal_.push_back(slowest * static_cast<double>(stage.repeat));
+  }
+  uniform_ = least == most;
+  if (uniform_) {
+    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].resize(1);
+    fastest_ = most;
+    return;
+  }
+  merge_alike(network.ranks());
+}
+
+void CriticalPath::merge_alike(int ranks) {
+  // Colour refinement: a rank is told apart by the messages that it sends and awaits in each stage,
+  // and by the colours of the ranks at their other ends.
+  std::vector<std::uint64_t> colours(static_cast<std::size_t>(ranks), 1);
+  std::vector<std::uint64_t> next;
+  std::unordered_map<std::uint64_t, std::size_t> number;
+  while (true) {
+    next = colours;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      for (const auto& m : stages_[s]) {
+        const std::uint64_t what = mix(mix(s, bits(m.latency)), bits(m.seconds_per_byte));
+        next[m.from] += mix(mix(what, 1), colours[m.to]);
+        next[m.to] += mix(mix(what, 2), colours[m.from]);
+      }
+    }
+    for (auto& colour : next) colour = mix(colour, 3);
+    colours.swap(next);
+    number.clear();
+    for (const auto colour : colours) number.try_emplace(colour, number.size());
+    if (number.size() == classes_) break;
+    classes_ = number.size();
+  }
+  for (auto& messages : stages_) {
+    for (auto& m : messages) {
+      m.from = number.at(colours[m.from]);
+      m.to = number.at(colours[m.to]);
+    }
+    std::sort(messages.begin(), messages.end());
+    messages.erase(std::unique(messages.begin(), messages.end()), messages.end());
+  }
+}
+
+std::vector<Seconds> CriticalPath::latencies(double bytes) const {
+  std::vector<Seconds> added;
+  added.reserve(stages_.size());
+  if (uniform_) {
+    for (const double repeat : repeats_) added.push_back(repeat * fastest_);
+    return added;
+  }
+  // When each rank begins its next round, and when its last awaited message was off the wire.
+  std::vector<Seconds> free(classes_, 0.0);
+  std::vector<Seconds> received(classes_, 0.0);
+  std::vector<Seconds> next_free, next_received;
+  Seconds last = 0;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (double round = 0; round < repeats_[s]; ++round) {
+      next_free = free;
+      next_received = received;
+      for (const auto& m : stages_[s]) {
+        const Seconds begin = std::max(free[m.from], received[m.to]);
+        const Seconds left = begin + fastest_ + m.seconds_per_byte * bytes;
+        const Seconds arrived = begin + m.latency + m.seconds_per_byte * bytes;
+        next_free[m.from] = std::max(next_free[m.from], left);
+        next_free[m.to] = std::max(next_free[m.to], arrived);
+        next_received[m.to] = std::max(next_received[m.to], left);
+      }
+      free.swap(next_free);
+      received.swap(next_received);
+    }
+    const Seconds now = *std::max_element(free.begin(), free.end());
+    added.push_back(std::max(0.0, now - last - nominal_[s] * bytes));
+    last = now;
+  }
+  return added;
+}
+
+}  // namespace syncline

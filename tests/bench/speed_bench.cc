@@ -1,0 +1,133 @@
+// The claims of speed, each as one benchmark that anyone can rerun (make bench). The figure to read
+// is stated beside each. Simulations run in a child process each; its start is part of the time.
+
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include "core/measure/metrics.h"
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+#include "sim/sim_executor.h"
+
+namespace syncline {
+namespace {
+
+Scenario scenario_of(int nodes, int gpus, const std::string& strategy) {
+  const std::string text = R"({"name": "bench", "workload": ")" SYNCLINE_SOURCE_DIR
+                           R"(/scenarios/workloads/resnet50_v100.json", "cluster": {
+      "name": "bench", "nodes": )" +
+                           std::to_string(nodes) + R"(, "gpus_per_node": )" + std::to_string(gpus) +
+                           R"(, "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+      "inter": {"latency_us": 8, "bandwidth_gbps": 100}, "collective_overhead_us": 10},
+      "strategies": [)" + strategy +
+                           "]}";
+  return parse_scenario(document_from_text("bench", text));
+}
+
+const char* const kUnfused = R"({"name": "s"})";
+const char* const kFiveBuckets = R"({"name": "s", "fusion": {"rule": "size", "size_mb": 25,
+                                     "first_size_mb": 1}})";
+
+// Goal: at least 10,000 plans a second on one core. One iteration makes the plan of ResNet-50's 161
+// gradients, each its own bucket, and evaluates three steps of it.
+void model_plan_and_evaluate(benchmark::State& state) {
+  const Scenario s = scenario_of(static_cast<int>(state.range(0)), 8, kUnfused);
+  const auto executor = make_model_executor({s.cluster, {}, 1});
+  for (auto _ : state) {
+    const Plan plan = make_plan(s.workload, s.cluster, s.strategies.front());
+    benchmark::DoNotOptimize(executor->run(plan, {}, 3));
+  }
+  state.counters["plans_per_s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(model_plan_and_evaluate)->Arg(1)->Arg(4)->Arg(128)->Unit(benchmark::kMicrosecond);
+
+void model_two_streams(benchmark::State& state) {
+  const Scenario s = scenario_of(4, 8, R"({"name": "s", "streams": 2})");
+  const auto executor = make_model_executor({s.cluster, {}, 1});
+  for (auto _ : state) {
+    const Plan plan = make_plan(s.workload, s.cluster, s.strategies.front());
+    benchmark::DoNotOptimize(executor->run(plan, {}, 3));
+  }
+  state.counters["plans_per_s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(model_two_streams)->Unit(benchmark::kMicrosecond);
+
+double children_peak_mb() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void simulate(benchmark::State& state, const Scenario& s, const Simulation& simulation) {
+  const Plan plan = make_plan(s.workload, s.cluster, s.strategies.front());
+  for (auto _ : state) {
+    const auto executor = make_sim_executor({s.cluster, simulation, 1});
+    benchmark::DoNotOptimize(executor->run(plan, {}, 3));
+  }
+  state.counters["buckets"] = static_cast<double>(plan.buckets.size());
+  // The largest child so far: benchmarks are listed from small to large.
+  state.counters["child_peak_MB"] = children_peak_mb();
+}
+
+// Goals: 161 separate all-reduces on 256 ranks under 0.5 s; 5 buckets on 1,024 ranks under 0.2 s
+// and on 4,096 ranks under 0.6 s and 200 MB. Three steps each. Arguments: nodes, GPUs a node,
+// folded.
+void sim_unfused(benchmark::State& state) {
+  Simulation simulation;
+  simulation.fold = state.range(2) != 0;
+  simulate(
+      state,
+      scenario_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), kUnfused),
+      simulation);
+}
+BENCHMARK(sim_unfused)
+    ->Args({256, 1, 1})
+    ->Args({32, 8, 1})
+    ->Args({256, 1, 0})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+void sim_five_buckets(benchmark::State& state) {
+  Simulation simulation;
+  simulation.fold = state.range(2) != 0;
+  simulate(
+      state,
+      scenario_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), kFiveBuckets),
+      simulation);
+}
+BENCHMARK(sim_five_buckets)
+    ->Args({1024, 1, 1})
+    ->Args({128, 8, 1})
+    ->Args({4096, 1, 1})
+    ->Args({512, 8, 1})
+    ->Args({4096, 1, 0})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+// Goal: one 100 MiB ring all-reduce on 256 ranks, every message of every step, under 0.5 s.
+void sim_step_by_step_ring(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const Scenario s = scenario_of(ranks, 1, kUnfused);
+  Plan plan;
+  plan.ranks = ranks;
+  plan.streams = 2;
+  const std::int64_t elements = 100 * kMiB / 4;
+  plan.ops.push_back({1,
+                      {},
+                      Collective{CollectiveKind::kAllReduce, find_algorithm("ring"),
+                                 world_group(ranks), elements, 4, 0},
+                      0});
+  Simulation simulation;
+  simulation.grain = Simulation::Grain::kStep;
+  for (auto _ : state) {
+    const auto executor = make_sim_executor({s.cluster, simulation, 1});
+    benchmark::DoNotOptimize(executor->run(plan, {}, 1));
+  }
+  state.counters["child_peak_MB"] = children_peak_mb();
+}
+BENCHMARK(sim_step_by_step_ring)->Arg(64)->Arg(256)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,146 @@
+// The tables of others that ship as scenarios: how near the predictions come. The limits are those
+// that the documentation claims; whoever changes a cost formula sees here what it does to them.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "core/measure/study.h"
+
+namespace syncline {
+namespace {
+
+Report report_of(const std::string& name) {
+  const std::string folder = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/published/";
+  StudyOptions options;
+  options.make_executor = make_model_executor;
+  return run_study(read_document(folder + name), options);
+}
+
+const Row& row_of(const std::vector<Row>& rows, const std::string& strategy) {
+  for (const auto& row : rows) {
+    if (row.strategy == strategy) return row;
+  }
+  throw std::runtime_error("no row of " + strategy);
+}
+
+std::string name_of(const Row& row) {
+  std::string name = row.strategy;
+  for (const auto& [path, value] : row.sweep) name += ", " + path + " = " + plain_text(value);
+  return name;
+}
+
+double percent(double predicted, double published) { return 100 * (predicted / published - 1); }
+
+// The counts are what Paddle's log prints; the groups follow from its source.
+TEST(Published, PaddleFusesIntoSixAndFiveBuckets) {
+  const Report report = report_of("paddle_fusion_counts.json");
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(row_of(report.rows, "unfused").metrics.collectives, 161);
+  EXPECT_EQ(row_of(report.rows, "16 MiB").metrics.collectives, 6);
+  EXPECT_EQ(row_of(report.rows, "32 MiB").metrics.collectives, 5);
+  for (const char* strategy : {"16 MiB", "32 MiB"}) {
+    const Row& row = row_of(report.rows, strategy);
+    SCOPED_TRACE(strategy);
+    ASSERT_TRUE(row.published);
+    const auto& published = row.published->buckets;
+    ASSERT_EQ(row.buckets.size(), published.size());
+    std::int64_t tensors = 0;
+    for (std::size_t b = 0; b < published.size(); ++b) {
+      EXPECT_EQ(row.buckets[b].first, published[b].first) << "bucket " << b;
+      EXPECT_NEAR(row.buckets[b].second, published[b].second, 5e-4) << "bucket " << b;
+      tensors += row.buckets[b].first;
+    }
+    EXPECT_EQ(tensors, 161);
+    EXPECT_NEAR(row.error_percent.value_or(100), 0, 1e-9);
+  }
+}
+
+class DgcFasterRcnn : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { report_ = report_of("dgc_fasterrcnn.json"); }
+  static inline Report report_;
+};
+
+TEST_F(DgcFasterRcnn, StepTimesAreWithinSixPercentFittedAndLeftOut) {
+  ASSERT_EQ(report_.rows.size(), 6u);
+  ASSERT_EQ(report_.splits.size(), 3u);
+  for (const auto& row : report_.rows) {
+    ASSERT_TRUE(row.error_percent && row.left_out_error_percent) << name_of(row);
+    EXPECT_NEAR(*row.error_percent, percent(row.metrics.step_time, *row.published->step_time), 1e-9);
+    EXPECT_LT(std::fabs(*row.error_percent), 6) << name_of(row);
+    EXPECT_LT(std::fabs(*row.left_out_error_percent), 6) << name_of(row) << ", left out";
+    EXPECT_TRUE(row.published->calibrated) << name_of(row);
+  }
+  for (const auto& split : report_.splits) {
+    EXPECT_EQ(split.rows.size(), 2u) << split.left_out;
+    for (const auto& row : split.rows) {
+      EXPECT_FALSE(row.published->calibrated) << name_of(row) << " was left out of the fit";
+      EXPECT_LT(std::fabs(percent(row.metrics.step_time, *row.published->step_time)), 6)
+          << name_of(row);
+    }
+  }
+}
+
+TEST_F(DgcFasterRcnn, SpeedupsAreWithinEightPercentFittedAndLeftOut) {
+  int compared = 0;
+  for (const auto& row : report_.rows) {
+    if (!row.published->speedup) continue;
+    EXPECT_LT(std::fabs(percent(row.speedup, *row.published->speedup)), 8) << name_of(row);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+  std::printf("%-40s %9s %9s\n", "left out", "predicted", "published");
+  for (const auto& split : report_.splits) {
+    const Row& dgc = row_of(split.rows, "dgc");
+    const double speedup =
+        row_of(split.rows, "momentum").metrics.step_time / dgc.metrics.step_time;
+    std::printf("%-40s %8.3fx %8.3fx\n", split.left_out.c_str(), speedup, *dgc.published->speedup);
+    EXPECT_LT(std::fabs(percent(speedup, *dgc.published->speedup)), 8) << split.left_out;
+    EXPECT_NEAR(dgc.speedup, speedup, 1e-12) << split.left_out;
+  }
+}
+
+TEST_F(DgcFasterRcnn, DoesNotPayOnAFastNetworkAndPaysMoreTheSlowerItIs) {
+  double before = 0;
+  for (const auto& row : report_.rows) {  // at 100, 10 and 1 Gbit/s
+    if (row.strategy != "dgc") continue;
+    if (before == 0) EXPECT_LT(row.speedup, 1) << name_of(row);
+    EXPECT_GT(row.speedup, before) << name_of(row);
+    before = row.speedup;
+  }
+  EXPECT_GT(before, 5);
+  // Nor when that bandwidth was left out of the fit.
+  const auto& split = report_.splits.front();
+  ASSERT_EQ(split.left_out, "cluster.inter.bandwidth_gbps = 100");
+  EXPECT_LT(row_of(split.rows, "dgc").speedup, 1);
+}
+
+TEST(Published, LocalSgdOnResNet50) {
+  const Report report = report_of("localsgd_resnet50.json");
+  double most = 0;
+  int fitted = 0;
+  std::printf("%-8s %12s %12s %9s %9s\n", "", "predicted", "published", "fitted", "left out");
+  for (const auto& row : report.rows) {
+    if (!row.published || !row.published->throughput) continue;
+    ASSERT_TRUE(row.published->calibrated) << name_of(row);
+    ASSERT_TRUE(row.error_percent && row.left_out_error_percent) << name_of(row);
+    std::printf("%-8s %10.1f/s %10.1f/s %+8.2f%% %+8.2f%%\n", row.strategy.c_str(),
+                row.metrics.throughput, *row.published->throughput, *row.error_percent,
+                *row.left_out_error_percent);
+    EXPECT_LT(std::fabs(*row.error_percent), 3) << name_of(row);
+    most = std::max(most, std::fabs(*row.left_out_error_percent));
+    ++fitted;
+  }
+  EXPECT_EQ(fitted, 5) << "k = 1, 2, 4, 8, 16";
+  EXPECT_LT(most, 5) << "left out";
+  // A longer period never costs throughput.
+  for (std::size_t i = 1; i < report.rows.size(); ++i) {
+    EXPECT_GT(report.rows[i].metrics.throughput, report.rows[i - 1].metrics.throughput);
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,480 @@
+// A strategy as operations: order, streams, dependencies, and what travels.
+#include "core/plan/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::shipped_workload;
+using test::sparse_tensor_of;
+using test::tensor_of;
+
+// Five gradients of 100 elements, 1 ms of backward each.
+Workload five() {
+  Workload workload;
+  workload.forward = 0.010;
+  workload.update = 0.002;
+  for (int i = 0; i < 5; ++i) {
+    workload.tensors.push_back(tensor_of("layer" + std::to_string(i) + ".weight", {100}));
+    workload.tensors.back().backward = 0.001;
+  }
+  workload.buffers = {tensor_of("mean", {10}), tensor_of("variance", {10})};
+  return workload;
+}
+
+template <typename Kind>
+std::vector<const Op*> ops_of(const Plan& plan) {
+  std::vector<const Op*> list;
+  for (const auto& op : plan.ops) {
+    if (std::holds_alternative<Kind>(op.work)) list.push_back(&op);
+  }
+  return list;
+}
+
+std::vector<Collective> collectives_of(const Plan& plan, int bucket) {
+  std::vector<Collective> list;
+  for (const auto* op : ops_of<Collective>(plan)) {
+    const auto& collective = std::get<Collective>(op->work);
+    if (collective.bucket == bucket) list.push_back(collective);
+  }
+  return list;
+}
+
+const Compute& compute_of(const Op& op) { return std::get<Compute>(op.work); }
+
+Strategy strategy_with(Fusion::Rule rule) {
+  Strategy strategy;
+  strategy.name = "test";
+  strategy.fusion.rule = rule;
+  return strategy;
+}
+
+Strategy dgc_strategy(std::int64_t min_elements) {
+  Strategy strategy;
+  strategy.compression.codec = "dgc";
+  strategy.compression.min_elements = min_elements;
+  return strategy;
+}
+
+Strategy local_strategy(std::int64_t period, std::int64_t begin_step = 1) {
+  Strategy strategy;
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = period;
+  strategy.local_sgd.begin_step = begin_step;
+  return strategy;
+}
+
+TEST(Planner, AStepIsForwardBackwardExchangeUpdate) {
+  const Plan plan = make_plan(five(), cluster_of(4, 1), {});
+  EXPECT_EQ(plan.ranks, 4);
+  EXPECT_EQ(plan.streams, 2);
+  EXPECT_EQ(plan.steps, 1);
+  ASSERT_EQ(plan.buckets.size(), 5u);
+  ASSERT_EQ(plan.ops.size(), 12u);
+  EXPECT_EQ(compute_of(plan.ops.front()).phase, Phase::kForward);
+  EXPECT_EQ(compute_of(plan.ops.front()).seconds, 0.010);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const Op& backward = plan.ops[1 + 2 * i];
+    const Op& exchange = plan.ops[2 + 2 * i];
+    EXPECT_EQ(compute_of(backward).first, static_cast<int>(i));
+    EXPECT_EQ(compute_of(backward).last, static_cast<int>(i));
+    EXPECT_EQ(compute_of(backward).seconds, 0.001);
+    EXPECT_EQ(std::get<Collective>(exchange.work).bytes(), 400);
+    EXPECT_EQ(exchange.after, (std::vector<OpId>{static_cast<OpId>(1 + 2 * i)}));
+  }
+  EXPECT_EQ(compute_of(plan.ops.back()).phase, Phase::kUpdate);
+  EXPECT_EQ(plan.ops.back().after, (std::vector<OpId>{2, 4, 6, 8, 10}));
+}
+
+TEST(Planner, ABucketWaitsForItsLastGradient) {
+  Strategy strategy = strategy_with(Fusion::Rule::kCount);
+  strategy.fusion.count = 3;
+  const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
+  ASSERT_EQ(plan.buckets.size(), 2u);
+  EXPECT_EQ(plan.buckets[0].tensors, (std::vector<int>{0, 1, 2}));
+  EXPECT_DOUBLE_EQ(compute_of(plan.ops[1]).seconds, 0.003);
+  EXPECT_EQ(compute_of(plan.ops[1]).last, 2);
+  EXPECT_EQ(std::get<Collective>(plan.ops[2].work).bytes(), 1200);
+}
+
+// Layers whose tensors lie apart: ordered by when they are complete, not by when they begin.
+TEST(Planner, BucketsAreExchangedInTheOrderInWhichTheyAreComplete) {
+  Workload workload = five();
+  workload.tensors[0].name = workload.tensors[4].name = "far.x";
+  const Plan plan = make_plan(workload, cluster_of(2, 1), strategy_with(Fusion::Rule::kLayer));
+  ASSERT_EQ(plan.buckets.size(), 4u);
+  EXPECT_EQ(plan.buckets.back().tensors, (std::vector<int>{0, 4}));
+  Seconds backward = 0;
+  for (const auto* op : ops_of<Compute>(plan)) {
+    if (compute_of(*op).phase == Phase::kBackward) backward += compute_of(*op).seconds;
+  }
+  EXPECT_DOUBLE_EQ(backward, 0.005);
+}
+
+TEST(Planner, BucketsGoRoundTheStreams) {
+  Strategy strategy;
+  strategy.streams = 3;
+  const Plan plan = make_plan(five(), cluster_of(4, 1), strategy);
+  EXPECT_EQ(plan.streams, 4);
+  std::vector<StreamId> streams;
+  for (const auto* op : ops_of<Collective>(plan)) streams.push_back(op->stream);
+  EXPECT_EQ(streams, (std::vector<StreamId>{1, 2, 3, 1, 2}));
+}
+
+TEST(Planner, WithoutOverlapEverythingIsOnOneStream) {
+  Strategy strategy = dgc_strategy(10);
+  strategy.overlap = false;
+  const Plan plan = make_plan(five(), cluster_of(4, 1), strategy);
+  EXPECT_EQ(plan.streams, 1);
+  for (const auto& op : plan.ops) EXPECT_EQ(op.stream, kComputeStream);
+}
+
+TEST(Planner, OneRankExchangesNothing) {
+  for (Strategy strategy : {Strategy{}, dgc_strategy(10), local_strategy(4)}) {
+    const Plan plan = make_plan(five(), cluster_of(1, 1), strategy);
+    EXPECT_TRUE(ops_of<Collective>(plan).empty());
+    EXPECT_TRUE(ops_of<Encode>(plan).empty());
+    EXPECT_TRUE(ops_of<Decode>(plan).empty());
+    EXPECT_TRUE(ops_of<HostSync>(plan).empty());
+  }
+}
+
+TEST(Planner, LeadersReduceAllReduceAndBroadcast) {
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
+  strategy.hierarchy.form = Hierarchy::Form::kLeaders;
+  strategy.hierarchy.group_size = 8;
+  strategy.hierarchy.inside = "to_one";
+  const Plan plan = make_plan(five(), cluster_of(4, 8), strategy);
+  auto phases = collectives_of(plan, 0);
+  ASSERT_EQ(phases.size(), 3u);
+  EXPECT_EQ(phases[0].kind, CollectiveKind::kReduce);
+  EXPECT_EQ(phases[1].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(phases[2].kind, CollectiveKind::kBroadcast);
+  EXPECT_EQ(phases[0].groups, (Groups{0, 4, 8, 8, 1}));
+  EXPECT_EQ(phases[1].groups, (Groups{0, 1, 0, 4, 8}));
+  EXPECT_EQ(phases[2].groups, phases[0].groups);
+  EXPECT_EQ(phases[0].algorithm->name, "to_one");
+  EXPECT_EQ(phases[1].algorithm->name, "ring");
+  for (const auto& phase : phases) EXPECT_EQ(phase.bytes(), 2000);
+
+  strategy.hierarchy.first_all_reduce = true;
+  phases = collectives_of(make_plan(five(), cluster_of(4, 8), strategy), 0);
+  EXPECT_EQ(phases[0].kind, CollectiveKind::kAllReduce);
+}
+
+TEST(Planner, ShardsReduceScatterAllReduceAndGather) {
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
+  strategy.hierarchy.form = Hierarchy::Form::kSharded;
+  strategy.hierarchy.group_size = 8;
+  const Plan plan = make_plan(five(), cluster_of(4, 8), strategy);
+  const auto phases = collectives_of(plan, 0);
+  ASSERT_EQ(phases.size(), 3u);
+  EXPECT_EQ(phases[0].kind, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(phases[1].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(phases[2].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(phases[0].groups, (Groups{0, 4, 8, 8, 1}));
+  EXPECT_EQ(phases[1].groups, (Groups{0, 8, 1, 4, 8}));
+  // 500 elements do not divide by 8: 63 each, none lost.
+  EXPECT_EQ(phases[0].elements, 504);
+  EXPECT_EQ(phases[1].elements, 63);
+  EXPECT_EQ(phases[2].elements, 504);
+}
+
+TEST(Planner, GroupsOfOneHaveNothingToDo) {
+  for (const auto form : {Hierarchy::Form::kLeaders, Hierarchy::Form::kSharded}) {
+    for (const int size : {1, 4}) {
+      Strategy strategy = strategy_with(Fusion::Rule::kOne);
+      strategy.hierarchy.form = form;
+      strategy.hierarchy.group_size = size;
+      for (const auto& phase : collectives_of(make_plan(five(), cluster_of(4, 1), strategy), 0)) {
+        EXPECT_GT(phase.groups.size, 1);
+      }
+    }
+  }
+}
+
+TEST(Planner, PaddingTravels) {
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
+  strategy.fusion.align = 256;
+  const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
+  EXPECT_EQ(plan.buckets[0].bytes, 2000);
+  EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 5 * 512);
+}
+
+TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
+  Workload workload = five();
+  workload.tensors[1] = tensor_of("large1", {20000});
+  workload.tensors[3] = tensor_of("large3", {30000});
+  Strategy strategy = dgc_strategy(16384);
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+  ASSERT_EQ(plan.buckets.size(), 3u);
+  EXPECT_EQ(plan.buckets[0].tensors, (std::vector<int>{1}));
+  EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{3}));
+  EXPECT_EQ(plan.buckets[2].tensors, (std::vector<int>{0, 2, 4}));
+  EXPECT_EQ(plan.buckets[2].codec, nullptr);
+  EXPECT_EQ(plan.buckets[0].codec, find_codec("dgc"));
+  EXPECT_EQ(plan.buckets[0].kept, 19);  // int(float(20000) * (1 - 0.999f))
+  EXPECT_EQ(ops_of<Encode>(plan).size(), 2u);
+  EXPECT_EQ(ops_of<Decode>(plan).size(), 2u);
+  const auto gather = collectives_of(plan, 0);
+  ASSERT_EQ(gather.size(), 1u);
+  EXPECT_EQ(gather[0].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(gather[0].bytes(), 4 * 19 * 8);
+}
+
+// Encoding runs where gradients are made, decoding where they arrive.
+TEST(Planner, EncodeComputesAndDecodeFollowsTheExchange) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.launch = 1e-5;
+  Strategy strategy = dgc_strategy(10);
+  strategy.compression.encode_launches = 14;
+  strategy.compression.decode_launches = 3;
+  const Plan plan = make_plan(five(), cluster, strategy);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    if (const auto* encode = std::get_if<Encode>(&op.work)) {
+      EXPECT_EQ(op.stream, kComputeStream);
+      EXPECT_DOUBLE_EQ(encode->seconds, 14e-5);
+      EXPECT_EQ(plan.ops[i + 1].after, (std::vector<OpId>{static_cast<OpId>(i)}));
+    }
+    if (const auto* decode = std::get_if<Decode>(&op.work)) {
+      EXPECT_EQ(op.stream, 1);
+      EXPECT_DOUBLE_EQ(decode->seconds, 3e-5);
+    }
+  }
+}
+
+TEST(Planner, DgcIsDenseBeforeItsRamp) {
+  Strategy strategy = dgc_strategy(10);
+  strategy.compression.rampup_begin_step = 100;
+  strategy.compression.rampup_step = 100;
+  strategy.compression.sparsity = {0.5, 0.9};
+  const auto kept = [&](std::int64_t step) {
+    return make_plan(five(), cluster_of(4, 1), strategy, {step, 0}).buckets[0].kept;
+  };
+  EXPECT_TRUE(ops_of<Encode>(make_plan(five(), cluster_of(4, 1), strategy, {99, 0})).empty());
+  EXPECT_EQ(kept(100), 50);
+  EXPECT_EQ(kept(149), 50);
+  EXPECT_EQ(kept(150), 10);
+  EXPECT_EQ(make_plan(five(), cluster_of(4, 1), strategy).buckets[0].kept, 10);
+}
+
+TEST(Planner, HalfPrecisionHalvesWhatTravels) {
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
+  strategy.compression.codec = "fp16";
+  const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
+  EXPECT_EQ(collectives_of(plan, 0)[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 1000);
+}
+
+TEST(Planner, SparseGradientsAreGatheredAndNeverFused) {
+  Workload workload = five();
+  workload.tensors[2] = sparse_tensor_of("embedding", {1000, 16}, 32);
+  for (const auto rule : {Fusion::Rule::kOne, Fusion::Rule::kLayer, Fusion::Rule::kSize,
+                          Fusion::Rule::kCount, Fusion::Rule::kIndex}) {
+    Strategy strategy = strategy_with(rule);
+    strategy.fusion.size = kMiB;
+    strategy.fusion.count = 100;
+    strategy.fusion.ends = {4};
+    const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+    int sparse = 0;
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      if (!plan.buckets[b].sparse) continue;
+      ++sparse;
+      EXPECT_EQ(plan.buckets[b].tensors, (std::vector<int>{2}));
+      const auto gather = collectives_of(plan, static_cast<int>(b));
+      ASSERT_EQ(gather.size(), 1u);
+      EXPECT_EQ(gather[0].kind, CollectiveKind::kAllGather);
+      EXPECT_EQ(gather[0].bytes(), 4 * 32 * (16 * 4 + 8));  // rows of floats with an int64 index
+    }
+    EXPECT_EQ(sparse, 1);
+  }
+}
+
+// Sparse exchanges ignore the hierarchy, and go by ring where the algorithm does not gather.
+TEST(Planner, GathersAreFlat) {
+  Strategy strategy = dgc_strategy(10);
+  strategy.algorithm = "double_binary_tree";
+  strategy.hierarchy.form = Hierarchy::Form::kLeaders;
+  strategy.hierarchy.group_size = 4;
+  const auto gather = collectives_of(make_plan(five(), cluster_of(2, 4), strategy), 0);
+  ASSERT_EQ(gather.size(), 1u);
+  EXPECT_EQ(gather[0].groups, world_group(8));
+  EXPECT_EQ(gather[0].algorithm->name, "ring");
+}
+
+TEST(Planner, UpdatesBucketByBucket) {
+  Strategy strategy = strategy_with(Fusion::Rule::kCount);
+  strategy.fusion.count = 2;
+  strategy.update = Strategy::Update::kPerBucket;
+  const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
+  Seconds seconds = 0;
+  int updates = 0;
+  for (const auto* op : ops_of<Compute>(plan)) {
+    if (compute_of(*op).phase != Phase::kUpdate) continue;
+    ASSERT_EQ(op->after.size(), 1u);
+    const Op& before = plan.ops[static_cast<std::size_t>(op->after[0])];
+    EXPECT_EQ(std::get<Collective>(before.work).bucket, updates);
+    seconds += compute_of(*op).seconds;
+    ++updates;
+  }
+  EXPECT_EQ(updates, 3);
+  EXPECT_DOUBLE_EQ(seconds, 0.002);
+}
+
+// SEMANTICS 5: 161 parameters and 106 statistics, each averaged by itself.
+TEST(Planner, LocalSgdAveragesEveryParameterOfResNet50) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const Plan plan = make_plan(workload, cluster_of(4, 8), local_strategy(7));
+  EXPECT_EQ(plan.steps, 7);
+  EXPECT_EQ(plan.buckets.size(), 267u);
+  EXPECT_EQ(ops_of<Collective>(plan).size(), 267u);
+  EXPECT_EQ(plan.buckets.front().tensors, (std::vector<int>{160}));  // first layer first
+  EXPECT_EQ(plan.buckets.back().tensors, (std::vector<int>{266}));
+  Seconds backward = 0;
+  for (const auto* op : ops_of<Compute>(plan)) {
+    if (compute_of(*op).phase == Phase::kBackward) backward += compute_of(*op).seconds;
+  }
+  EXPECT_NEAR(backward, 7 * backward_time(workload), 1e-9);
+}
+
+TEST(Planner, LocalSgdSyncsTheHostAroundTheAveraging) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.host_sync = 2e-5;
+  cluster.device.memory = 1e9;
+  const Plan plan = make_plan(five(), cluster, local_strategy(2));
+  EXPECT_EQ(ops_of<HostSync>(plan).size(), 2u);
+  const Op& average = plan.ops.back();
+  EXPECT_EQ(compute_of(average).phase, Phase::kAverage);
+  // Two reads and a write of 5 * 100 + 2 * 10 floats.
+  EXPECT_DOUBLE_EQ(compute_of(average).seconds, 3 * 520 * 4 / 1e9);
+}
+
+TEST(Planner, LocalSgdPeriodAtAPoint) {
+  const Strategy strategy = local_strategy(8, 30);
+  const auto steps = [&](const TrainingPoint& point) {
+    return make_plan(five(), cluster_of(2, 1), strategy, point).steps;
+  };
+  EXPECT_EQ(steps({}), 8);
+  EXPECT_EQ(steps({29, 0}), 1);  // the 30th step, counted from 0
+  EXPECT_EQ(steps({30, 0}), 8);
+  EXPECT_EQ(steps({0, 5}), 5);
+}
+
+TEST(TrainingPhases, OneStepIsOnePhase) {
+  const auto phases = training_phases(dgc_strategy(10), {});
+  ASSERT_EQ(phases.size(), 1u);
+  EXPECT_GT(phases[0].point.step, std::int64_t{1} << 50);
+  Training training;
+  training.step = 17;
+  EXPECT_EQ(training_phases(dgc_strategy(10), training)[0].point.step, 17);
+}
+
+TEST(TrainingPhases, FollowTheRampOfDgc) {
+  Strategy strategy = dgc_strategy(10);
+  strategy.compression.sparsity = {0.984375, 0.996, 0.999};
+  strategy.compression.rampup_begin_step = 2504;
+  strategy.compression.rampup_step = 3756;
+  Training training;
+  training.from = 1000;
+  training.steps = 9000;
+  std::vector<std::pair<std::int64_t, std::int64_t>> found;
+  for (const auto& phase : training_phases(strategy, training)) {
+    found.emplace_back(phase.point.step, phase.steps);
+  }
+  EXPECT_EQ(found, (std::vector<std::pair<std::int64_t, std::int64_t>>{
+                       {1000, 1504}, {2504, 1252}, {3756, 1252}, {5008, 4992}}));
+  training.from = 4000;
+  training.steps = 10;
+  EXPECT_EQ(training_phases(strategy, training).size(), 1u);
+  EXPECT_EQ(training_phases({}, training).size(), 1u);
+}
+
+TEST(TrainingPhases, FollowThePeriodsOfLocalSgd) {
+  Training training;
+  training.steps = 100;
+  const auto phases = training_phases(local_strategy(8, 30), training);
+  ASSERT_EQ(phases.size(), 2u);
+  EXPECT_EQ(phases[0].point.period, 1);
+  EXPECT_EQ(phases[0].steps, 30);
+  EXPECT_EQ(phases[1].point.period, 8);
+  EXPECT_EQ(phases[1].steps, 70);
+}
+
+// Whatever the knobs: operations wait for earlier ones alone, every gradient is in one bucket, all
+// computation is there, and each bucket is exchanged on one stream.
+TEST(EveryPlan, IsInOrderAndComplete) {
+  std::mt19937 random(11);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const char* algorithms[] = {"ring", "to_one", "double_binary_tree", "halving_doubling"};
+  for (int trial = 0; trial < 500; ++trial) {
+    Workload workload;
+    const int count = 1 + pick(12);
+    for (int i = 0; i < count; ++i) {
+      const std::string name = std::to_string(pick(4)) + "." + std::to_string(i);
+      workload.tensors.push_back(
+          pick(5) == 0 ? sparse_tensor_of(name, {10, 4}, pick(5))
+                       : tensor_of(name, {1 + pick(60)}, pick(3) == 0 ? DType::kFp16 : DType::kFp32));
+      workload.tensors.back().backward = 0.001 * pick(3);
+    }
+    workload.buffers = {tensor_of("mean", {3})};
+    Strategy strategy;
+    strategy.streams = 1 + pick(3);
+    strategy.overlap = pick(4) != 0;
+    strategy.algorithm = algorithms[pick(4)];
+    strategy.fusion.rule = static_cast<Fusion::Rule>(pick(6));
+    strategy.fusion.size = 1 + pick(300);
+    strategy.fusion.count = 1 + pick(4);
+    strategy.fusion.ends = {pick(5), 5 + pick(5)};
+    strategy.update = pick(2) == 0 ? Strategy::Update::kAfterAll : Strategy::Update::kPerBucket;
+    if (pick(3) == 0) {
+      strategy.compression.codec = pick(2) == 0 ? "dgc" : "fp16";
+      strategy.compression.min_elements = 20;
+    } else if (pick(3) == 0) {
+      strategy.local_sgd.enabled = true;
+      strategy.local_sgd.period = 1 + pick(3);
+    }
+    const Plan plan = make_plan(workload, cluster_of(1 + pick(4), 1), strategy);
+    SCOPED_TRACE("trial " + std::to_string(trial));
+
+    Seconds backward = 0;
+    std::set<std::pair<int, StreamId>> exchanged;
+    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+      const Op& op = plan.ops[i];
+      ASSERT_GE(op.stream, 0);
+      ASSERT_LT(op.stream, plan.streams);
+      for (const OpId before : op.after) ASSERT_LT(before, static_cast<OpId>(i));
+      if (const auto* compute = std::get_if<Compute>(&op.work)) {
+        if (compute->phase == Phase::kBackward) backward += compute->seconds;
+      }
+      if (const auto* collective = std::get_if<Collective>(&op.work)) {
+        exchanged.emplace(collective->bucket, op.stream);
+        EXPECT_TRUE(collective->algorithm->fits(collective->kind, collective->groups.size));
+      }
+    }
+    EXPECT_NEAR(backward, backward_time(workload) * plan.steps, 1e-12);
+    EXPECT_EQ(exchanged.size(), plan.ranks > 1 ? plan.buckets.size() : 0u);
+    if (plan.ranks == 1 && strategy.local_sgd.enabled) continue;
+    std::set<int> seen;
+    std::size_t members = 0;
+    for (const auto& bucket : plan.buckets) {
+      members += bucket.tensors.size();
+      seen.insert(bucket.tensors.begin(), bucket.tensors.end());
+    }
+    const std::size_t all = workload.tensors.size() + (strategy.local_sgd.enabled ? 1 : 0);
+    EXPECT_EQ(seen.size(), all);
+    EXPECT_EQ(members, all);
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,378 @@
+// The host executor is the truth for values and bytes: every strategy ends with the same sum on
+// every rank, and sends what the metrics say.
+#include "core/run/host_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "core/compress/sparsity.h"
+#include "core/measure/metrics.h"
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::sparse_tensor_of;
+using test::tensor_of;
+using Values = std::vector<float>;
+
+const int kWorlds[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
+
+// A few tensors of awkward sizes, in two dtypes, some in layers that lie apart.
+Workload awkward() {
+  Workload workload;
+  workload.tensors = {tensor_of("a.w", {7}),
+                      tensor_of("b.w", {1}),
+                      tensor_of("a.b", {13, 3}),
+                      tensor_of("c.w", {64}, DType::kFp16),
+                      tensor_of("c.b", {5}),
+                      tensor_of("d", {101}, DType::kFp64)};
+  return workload;
+}
+
+const Tensor& tensor_at(const Workload& workload, std::size_t index) {
+  const std::size_t gradients = workload.tensors.size();
+  return index < gradients ? workload.tensors[index] : workload.buffers[index - gradients];
+}
+
+// Small integers: their sums are exact in any order. A sparse gradient has non-zero rows, at most
+// as many as it announces.
+Gradients random_gradients(const Workload& workload, int ranks, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto small = [&] { return static_cast<float>(static_cast<int>(random() % 19) - 9); };
+  Gradients gradients(static_cast<std::size_t>(ranks));
+  for (auto& rank : gradients) {
+    for (std::size_t t = 0; t < workload.tensors.size() + workload.buffers.size(); ++t) {
+      const Tensor& tensor = tensor_at(workload, t);
+      Values values(static_cast<std::size_t>(tensor.elements), 0.0F);
+      if (!tensor.sparse) {
+        for (auto& value : values) value = small();
+      } else {
+        const auto width = static_cast<std::size_t>(tensor.elements / tensor.shape[0]);
+        for (std::int64_t r = 0; r < tensor.sparse_rows; ++r) {
+          const std::size_t row = random() % static_cast<std::size_t>(tensor.shape[0]);
+          for (std::size_t i = 0; i < width; ++i) values[row * width + i] = small();
+        }
+      }
+      rank.push_back(std::move(values));
+    }
+  }
+  return gradients;
+}
+
+std::vector<Values> sum_of(const Gradients& gradients) {
+  std::vector<Values> sum = gradients[0];
+  for (std::size_t rank = 1; rank < gradients.size(); ++rank) {
+    for (std::size_t t = 0; t < sum.size(); ++t) {
+      for (std::size_t i = 0; i < sum[t].size(); ++i) sum[t][i] += gradients[rank][t][i];
+    }
+  }
+  return sum;
+}
+
+void expect_everywhere(const Gradients& found, const std::vector<Values>& expected,
+                       const std::string& what) {
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    ASSERT_EQ(found[rank], expected) << what << ", rank " << rank;
+  }
+}
+
+Outcome run(const Workload& workload, const Plan& plan, const Gradients& input) {
+  return make_host_executor(workload)->run(plan, input, 1);
+}
+
+std::vector<Fusion> all_fusions() {
+  std::vector<Fusion> fusions(8);
+  fusions[1].rule = Fusion::Rule::kLayer;
+  fusions[2].rule = Fusion::Rule::kSize;
+  fusions[2].size = 60;
+  fusions[3] = fusions[2];
+  fusions[3].close = Fusion::Close::kBefore;
+  fusions[3].align = 32;
+  fusions[4].rule = Fusion::Rule::kCount;
+  fusions[4].count = 2;
+  fusions[4].by_layer = true;
+  fusions[5].rule = Fusion::Rule::kIndex;
+  fusions[5].ends = {1, 4};
+  fusions[6].rule = Fusion::Rule::kOne;
+  fusions[7].rule = Fusion::Rule::kOne;
+  fusions[7].align = 256;
+  return fusions;
+}
+
+// All ways over `ranks`: flat, and each form with each divisor as the size of a group.
+std::vector<Hierarchy> all_hierarchies(int ranks) {
+  std::vector<Hierarchy> list(1);
+  for (int size = 1; size <= ranks; ++size) {
+    if (ranks % size != 0) continue;
+    Hierarchy hierarchy;
+    hierarchy.group_size = size;
+    hierarchy.form = Hierarchy::Form::kSharded;
+    list.push_back(hierarchy);
+    hierarchy.form = Hierarchy::Form::kLeaders;
+    list.push_back(hierarchy);
+    hierarchy.first_all_reduce = true;
+    list.push_back(hierarchy);
+  }
+  return list;
+}
+
+// What the scenario's reader refuses is not planned.
+bool fits(const Strategy& strategy, int ranks) {
+  const auto& hierarchy = strategy.hierarchy;
+  const Algorithm* row = find_algorithm(strategy.algorithm);
+  if (hierarchy.form == Hierarchy::Form::kFlat) return row->fits(CollectiveKind::kAllReduce, ranks);
+  const auto inside = [&](CollectiveKind kind) { return row->fits(kind, hierarchy.group_size); };
+  if (!row->fits(CollectiveKind::kAllReduce, ranks / hierarchy.group_size)) return false;
+  if (hierarchy.form == Hierarchy::Form::kSharded) {
+    return inside(CollectiveKind::kReduceScatter) && inside(CollectiveKind::kAllGather);
+  }
+  return inside(hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce) &&
+         inside(CollectiveKind::kBroadcast);
+}
+
+template <typename Visit>
+void for_all_ways(int ranks, Visit visit) {
+  for (const auto& algorithm : algorithms()) {
+    for (const auto& hierarchy : all_hierarchies(ranks)) {
+      Strategy strategy;
+      strategy.algorithm = std::string(algorithm.name);
+      strategy.hierarchy = hierarchy;
+      if (!fits(strategy, ranks)) continue;
+      visit(strategy, strategy.algorithm + ", form " +
+                          std::to_string(static_cast<int>(hierarchy.form)) + " of " +
+                          std::to_string(hierarchy.group_size) + " in " + std::to_string(ranks));
+    }
+  }
+}
+
+TEST(HostExecutor, EveryStrategyEndsWithTheSum) {
+  const Workload workload = awkward();
+  int combinations = 0;
+  for (const int ranks : kWorlds) {
+    const Gradients input = random_gradients(workload, ranks, 1);
+    const auto expected = sum_of(input);
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      int number = 0;
+      for (const auto& fusion : all_fusions()) {
+        strategy.fusion = fusion;
+        const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+        expect_everywhere(run(workload, plan, input).gradients, expected,
+                          what + ", fusion " + std::to_string(number++));
+        ++combinations;
+      }
+    });
+  }
+  EXPECT_GT(combinations, 1000);
+}
+
+TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
+  const Workload workload = awkward();
+  const Gradients input = random_gradients(workload, 12, 2);
+  for (const char* inside : {"ring", "to_one", "double_binary_tree"}) {
+    for (const auto& across : algorithms()) {
+      Strategy strategy;
+      strategy.fusion.rule = Fusion::Rule::kOne;
+      strategy.hierarchy.form = Hierarchy::Form::kLeaders;
+      strategy.hierarchy.group_size = 4;
+      strategy.hierarchy.inside = inside;
+      strategy.hierarchy.across = std::string(across.name);
+      const Plan plan = make_plan(workload, cluster_of(3, 4), strategy);
+      expect_everywhere(run(workload, plan, input).gradients, sum_of(input), inside);
+    }
+  }
+}
+
+// Large enough for pipelined algorithms to cut the payload into chunks.
+TEST(HostExecutor, PipelinedPayloads) {
+  Workload workload;
+  workload.tensors = {tensor_of("large", {3 * kChunkElements + 17})};
+  const Gradients input = random_gradients(workload, 5, 3);
+  for_all_ways(5, [&](const Strategy& strategy, const std::string& what) {
+    const Plan plan = make_plan(workload, cluster_of(5, 1), strategy);
+    expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
+  });
+}
+
+TEST(HostExecutor, SparseRowsAreSummed) {
+  Workload workload = awkward();
+  workload.tensors.insert(workload.tensors.begin() + 2, sparse_tensor_of("embedding", {50, 3}, 8));
+  workload.tensors.push_back(sparse_tensor_of("vector", {40}, 5));
+  workload.tensors.push_back(sparse_tensor_of("untouched", {40, 2}, 0));
+  for (const int ranks : kWorlds) {
+    const Gradients input = random_gradients(workload, ranks, 4);
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      strategy.fusion.rule = Fusion::Rule::kOne;
+      const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+      expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
+    });
+  }
+}
+
+Strategy dgc(double sparsity, std::int64_t min_elements) {
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.compression.codec = "dgc";
+  strategy.compression.sparsity = {sparsity};
+  strategy.compression.min_elements = min_elements;
+  return strategy;
+}
+
+TEST(HostExecutor, DgcThatKeepsEverythingIsTheDenseSum) {
+  const Workload workload = awkward();
+  for (const int ranks : kWorlds) {
+    const Gradients input = random_gradients(workload, ranks, 5);
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      strategy.compression = dgc(0, 1).compression;
+      const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+      expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
+    });
+  }
+}
+
+// Keeps the `kept` largest magnitudes by sorting, the lower index first among equals.
+Values only_largest(const Values& values, std::size_t kept) {
+  std::vector<std::size_t> order(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::fabs(values[a]) > std::fabs(values[b]);
+  });
+  Values rest(values.size(), 0.0F);
+  for (std::size_t i = 0; i < kept; ++i) rest[order[i]] = values[order[i]];
+  return rest;
+}
+
+TEST(HostExecutor, DgcSumsEachRanksLargest) {
+  Workload workload = awkward();
+  workload.tensors.push_back(tensor_of("large", {2000}));
+  for (const int ranks : {2, 3, 4, 8, 12}) {
+    for (const double sparsity : {0.75, 0.9375, 0.999}) {
+      const Gradients input = random_gradients(workload, ranks, 6);
+      Gradients selected = input;
+      for (auto& rank : selected) {
+        for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+          const Tensor& tensor = workload.tensors[t];
+          if (tensor.elements < 30 || tensor.dtype != DType::kFp32) continue;
+          const auto kept = kept_elements(tensor.elements, sparsity);
+          rank[t] = only_largest(rank[t], static_cast<std::size_t>(kept));
+        }
+      }
+      const Plan plan = make_plan(workload, cluster_of(ranks, 1), dgc(sparsity, 30));
+      expect_everywhere(run(workload, plan, input).gradients, sum_of(selected), "dgc");
+    }
+  }
+}
+
+// Small integers are exact in half precision, so nothing is lost.
+TEST(HostExecutor, HalfPrecisionKeepsSmallIntegers) {
+  const Workload workload = awkward();
+  for (const int ranks : kWorlds) {
+    const Gradients input = random_gradients(workload, ranks, 7);
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      strategy.compression.codec = "fp16";
+      for (const auto& fusion : all_fusions()) {
+        strategy.fusion = fusion;
+        const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+        expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
+      }
+    });
+  }
+}
+
+TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
+  Workload workload = awkward();
+  workload.tensors.push_back(sparse_tensor_of("embedding", {50, 3}, 8));
+  workload.buffers = {tensor_of("mean", {9}), tensor_of("variance", {9})};
+  for (const int ranks : kWorlds) {
+    // An embedding's parameters are dense, whatever its gradient is.
+    const Gradients input = random_gradients(workload, ranks, 8);
+    auto expected = sum_of(input);
+    for (auto& values : expected) {
+      for (auto& value : values) value /= static_cast<float>(ranks);
+    }
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      strategy.local_sgd.enabled = true;
+      strategy.local_sgd.period = 3;
+      strategy.fusion.rule = Fusion::Rule::kLayer;
+      const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+      expect_everywhere(run(workload, plan, input).gradients, expected, what);
+    });
+  }
+}
+
+// Sizes that every group divides: the model's figure is the count of what really moved.
+TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
+  Workload workload;
+  workload.tensors = {tensor_of("a.w", {960}), tensor_of("a.b", {1920}),
+                      tensor_of("b.w", {960}, DType::kFp16),
+                      sparse_tensor_of("embedding", {480, 2}, 96)};
+  for (const auto& tensor : workload.tensors) ASSERT_EQ(tensor.elements % 240, 0);
+  for (const int ranks : kWorlds) {
+    const Cluster cluster = cluster_of(ranks, 1);
+    const Gradients input = random_gradients(workload, ranks, 9);
+    PriceBook book(cluster);
+    const auto model = make_model_executor({cluster, {}, 1});
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      for (const char* codec : {"", "dgc", "fp16"}) {
+        strategy.compression.codec = codec;
+        strategy.compression.sparsity = {0.5};
+        strategy.compression.min_elements = 960;
+        const Plan plan = make_plan(workload, cluster, strategy);
+        const auto sent = run(workload, plan, input).bytes_sent;
+        const Timeline timeline = model->run(plan, {}, 1).timeline;
+        const Metrics metrics = measure(plan, workload, timeline, 0, book);
+        EXPECT_NEAR(static_cast<double>(*std::ranges::max_element(sent)), metrics.bytes_on_wire,
+                    1e-6 * metrics.bytes_on_wire + 1e-9)
+            << what << ", codec '" << codec << "'";
+      }
+    });
+  }
+}
+
+// The textbook's least: 2 (n-1)/n of the payload from every rank.
+TEST(HostExecutor, ARingSendsTheLeast) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {240}), tensor_of("b", {480})};
+  for (const int ranks : {2, 3, 4, 8, 16}) {
+    Strategy strategy;
+    strategy.fusion.rule = Fusion::Rule::kOne;
+    const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+    for (const Bytes sent : run(workload, plan, random_gradients(workload, ranks, 10)).bytes_sent) {
+      EXPECT_EQ(sent, 2 * (ranks - 1) * 720 * 4 / ranks);
+    }
+  }
+}
+
+// Padding counts as payload on the wire, and compressed pairs count 8 bytes each.
+TEST(HostExecutor, CountsPaddingAndPairs) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {10}), tensor_of("b", {10})};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.fusion.align = 256;
+  const Gradients input = random_gradients(workload, 2, 11);
+  EXPECT_EQ(run(workload, make_plan(workload, cluster_of(2, 1), strategy), input).bytes_sent,
+            (std::vector<Bytes>{512, 512}));
+  const Plan compressed = make_plan(workload, cluster_of(2, 1), dgc(0.5, 1));
+  EXPECT_EQ(run(workload, compressed, input).bytes_sent,
+            (std::vector<Bytes>{2 * 5 * 8, 2 * 5 * 8}));
+}
+
+TEST(HostExecutor, ASecondPeriodSumsTheSums) {
+  const Workload workload = awkward();
+  const Gradients input = random_gradients(workload, 4, 12);
+  const Plan plan = make_plan(workload, cluster_of(4, 1), {});
+  auto expected = sum_of(input);
+  for (auto& values : expected) {
+    for (auto& value : values) value *= 4;
+  }
+  expect_everywhere(make_host_executor(workload)->run(plan, input, 2).gradients, expected, "twice");
+}
+
+}  // namespace
+}  // namespace syncline

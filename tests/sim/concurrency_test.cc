@@ -1,0 +1,276 @@
+// What happens when collectives, ranks and switches get in each other's way: two streams on one
+// link, flows that cannot fill it, a switch that carries less than its ports, ranks that compute at
+// uneven speed. Model, merged simulation and step-by-step simulation must tell the same story.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/plan/planner.h"
+#include "core/run/stragglers.h"
+#include "sim/sim_executor.h"
+#include "tests/support/plans.h"
+
+namespace syncline {
+namespace {
+
+enum class Way { kModel, kMerged, kStep };
+
+std::unique_ptr<Executor> executor_of(Way way, const Cluster& cluster) {
+  ExecutorSettings settings{cluster, {}, 1};
+  if (way == Way::kModel) return make_model_executor(settings);
+  settings.simulation.grain =
+      way == Way::kStep ? Simulation::Grain::kStep : Simulation::Grain::kMerged;
+  return make_sim_executor(settings);
+}
+
+constexpr std::int64_t kTenMiB = 10 * kMiB / 4;  // fp32 elements
+
+// One all-reduce of 10 MiB over all ranks on each of `streams` streams, all ready at once.
+Seconds all_reduces(Way way, const Cluster& cluster, const std::string& algorithm, int streams) {
+  const int ranks = cluster.ranks();
+  std::vector<std::pair<StreamId, Collective>> collectives;
+  for (int s = 1; s <= streams; ++s) {
+    collectives.push_back({s, collective_of(CollectiveKind::kAllReduce, algorithm,
+                                            world_group(ranks), kTenMiB)});
+  }
+  return time_of(*executor_of(way, cluster), plan_of(ranks, collectives));
+}
+
+struct Case {
+  Way way;
+  std::string algorithm;
+  int ranks;
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  return c.algorithm + "_" + std::to_string(c.ranks) + "_ranks_" +
+         (c.way == Way::kModel    ? "model"
+          : c.way == Way::kMerged ? "merged"
+                                  : "step");
+}
+
+std::vector<Case> cases(const std::vector<std::string>& algorithms, const std::vector<int>& ranks) {
+  std::vector<Case> list;
+  for (const Way way : {Way::kModel, Way::kMerged, Way::kStep}) {
+    for (const auto& algorithm : algorithms) {
+      for (const int n : ranks) list.push_back({way, algorithm, n});
+    }
+  }
+  return list;
+}
+
+// The closed form on one tier: what of it is latency, what is transfer.
+struct Closed {
+  Seconds latency;
+  Seconds transfer;
+};
+
+Closed closed_form(const std::string& algorithm, const Cluster& cluster) {
+  const Cost cost =
+      find_algorithm(algorithm)->cost(CollectiveKind::kAllReduce, cluster.ranks(), kTenMiB);
+  const Tier& tier = cluster.tiers.front();
+  return {cost.steps * tier.latency,
+          cost.volume * static_cast<double>(kTenMiB * 4) / tier.bandwidth};
+}
+
+// Messages of one round may drift apart step by step; elsewhere the arithmetic is exact.
+double tolerance(Way way) { return way == Way::kModel ? 1e-9 : way == Way::kMerged ? 1e-5 : 0.02; }
+
+class Concurrency : public testing::TestWithParam<Case> {};
+
+TEST_P(Concurrency, TwoStreamsShareTheLink) {
+  const auto& [way, algorithm, ranks] = GetParam();
+  const Cluster cluster = flat_cluster(ranks);
+  const Seconds one = all_reduces(way, cluster, algorithm, 1);
+  const Seconds two = all_reduces(way, cluster, algorithm, 2);
+  EXPECT_GT(two, 1.5 * one) << "the second was free";
+  EXPECT_LT(two, 2 * one) << "one after the other";
+  EXPECT_LT(two, 2 * one + cluster.tiers[0].latency);
+}
+
+TEST_P(Concurrency, OnlyTheLatencyOfTheSecondIsHidden) {
+  const auto& [way, algorithm, ranks] = GetParam();
+  if (algorithm == "double_binary_tree" && way == Way::kStep) {
+    GTEST_SKIP() << "the messages of two pipelined trees interleave: no closed form";
+  }
+  const Cluster cluster = flat_cluster(ranks);
+  const Closed closed = closed_form(algorithm, cluster);
+  for (const int streams : {1, 2, 3}) {
+    const Seconds expected = closed.latency + streams * closed.transfer;
+    EXPECT_NEAR(all_reduces(way, cluster, algorithm, streams), expected, tolerance(way) * expected)
+        << streams << " streams";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(TenMiB, Concurrency,
+                         testing::ValuesIn(cases({"ring", "double_binary_tree",
+                                                  "halving_doubling"},
+                                                 {2, 8})),
+                         name_of);
+
+// One TCP stream does not fill a fast link; several do.
+class FlowCap : public testing::TestWithParam<Case> {};
+
+TEST_P(FlowCap, TwoHalfLinkFlowsAreFreeAndAThirdIsNot) {
+  const auto& [way, algorithm, ranks] = GetParam();
+  Cluster cluster = flat_cluster(ranks);
+  const Closed whole = closed_form(algorithm, cluster);
+  cluster.tiers[0].flow_cap = cluster.tiers[0].bandwidth / 2;
+  const Seconds one = whole.latency + 2 * whole.transfer;
+  const Seconds three = whole.latency + 3 * whole.transfer;
+  EXPECT_NEAR(all_reduces(way, cluster, algorithm, 1), one, tolerance(way) * one);
+  EXPECT_NEAR(all_reduces(way, cluster, algorithm, 2), one, tolerance(way) * one);
+  EXPECT_NEAR(all_reduces(way, cluster, algorithm, 3), three, tolerance(way) * three);
+}
+
+INSTANTIATE_TEST_SUITE_P(TenMiB, FlowCap,
+                         testing::ValuesIn(cases({"ring", "halving_doubling"}, {2, 8})), name_of);
+
+// A switch that carries a quarter of what its ports could send it.
+class Oversubscribed : public testing::TestWithParam<Way> {};
+
+TEST_P(Oversubscribed, EveryEdgeOfAFlatRingCrossesTheSwitch) {
+  for (const int ranks : {2, 3, 8}) {
+    Cluster cluster = flat_cluster(ranks);
+    const Closed closed = closed_form("ring", cluster);
+    cluster.tiers[0].oversubscription = 4;
+    const Seconds expected = closed.latency + 4 * closed.transfer;
+    EXPECT_NEAR(all_reduces(GetParam(), cluster, "ring", 1), expected,
+                tolerance(GetParam()) * expected)
+        << ranks << " ranks";
+  }
+}
+
+TEST_P(Oversubscribed, ARingCrossesTheSwitchOnceANode) {
+  // 4 nodes x 4 GPUs: each round, every node's port carries one shard out and one in, so the switch
+  // with a quarter of the ports' capacity takes four times as long over them.
+  Cluster cluster = two_tier_cluster(4, 4);
+  const Tier inter = cluster.tiers[1];
+  const Seconds narrow_before = all_reduces(GetParam(), cluster, "ring", 1);
+  cluster.tiers[1].oversubscription = 4;
+  const Seconds narrow = all_reduces(GetParam(), cluster, "ring", 1);
+  const double shard = static_cast<double>(kTenMiB * 4) / 16;
+  const Seconds transfer = 2 * 15 * shard / inter.bandwidth;
+  EXPECT_NEAR(narrow - narrow_before, 3 * transfer, 0.02 * 3 * transfer);
+}
+
+TEST_P(Oversubscribed, HalvingDoublingPaysMoreThanARing) {
+  // Its first exchanges, of half the payload, go to the far half of the cluster from all GPUs.
+  Cluster cluster = two_tier_cluster(4, 4);
+  const Seconds wide_ring = all_reduces(GetParam(), cluster, "ring", 1);
+  const Seconds wide = all_reduces(GetParam(), cluster, "halving_doubling", 1);
+  cluster.tiers[1].oversubscription = 4;
+  const Seconds ring = all_reduces(GetParam(), cluster, "ring", 1);
+  const Seconds narrow = all_reduces(GetParam(), cluster, "halving_doubling", 1);
+  EXPECT_GT(narrow, 1.5 * wide);
+  EXPECT_GT(narrow - wide, ring - wide_ring);
+}
+
+TEST_P(Oversubscribed, TrafficThatStaysInTheNodeDoesNotNotice) {
+  Cluster cluster = two_tier_cluster(4, 4);
+  const auto inside = [&] {
+    const auto collective =
+        collective_of(CollectiveKind::kAllReduce, "ring", block_groups(16, 4), kTenMiB);
+    return time_of(*executor_of(GetParam(), cluster), plan_of(16, {{1, collective}}));
+  };
+  const Seconds wide = inside();
+  cluster.tiers[1].oversubscription = 16;
+  EXPECT_NEAR(inside(), wide, 1e-9 * wide);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Oversubscribed,
+                         testing::Values(Way::kModel, Way::kMerged, Way::kStep), [](const auto& i) {
+                           return i.param == Way::kModel    ? "model"
+                                  : i.param == Way::kMerged ? "merged"
+                                                            : "step";
+                         });
+
+// Ranks that draw their speed anew at each step: the simulation plays it out, the model knows the
+// expectation.
+struct Uneven {
+  Jitter::Kind kind;
+  double relative;
+  int ranks;
+  int period;
+};
+
+class Stragglers : public testing::TestWithParam<Uneven> {};
+
+TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
+  const auto& [kind, relative, ranks, period] = GetParam();
+  Workload workload;
+  workload.name = "one";
+  workload.forward = 10e-3;
+  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, 20e-3});
+  Cluster cluster = flat_cluster(ranks);
+  cluster.jitter = {kind, relative};
+  Strategy strategy;
+  strategy.name = "local";
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = period;
+  const Plan plan = make_plan(workload, cluster, strategy, {});
+
+  constexpr int kPeriods = 1500;
+  const auto mean_step = [&](Way way) {
+    const auto ends =
+        executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
+    return (ends.back() - ends.front()) / (kPeriods - 1) / period;
+  };
+  const Seconds expected = mean_step(Way::kModel);
+  const Seconds seen = mean_step(Way::kMerged);
+  EXPECT_NEAR(seen, expected, 0.03 * expected);
+
+  // The exchange of 4 KB is next to nothing, so what is left over the mean is the waiting.
+  const double waits = expected_slowest(cluster.jitter, ranks, period) - 1;
+  EXPECT_GT(expected, 30e-3 * (1 + waits));
+  EXPECT_GT(waits, 0.4 * relative);
+  EXPECT_NEAR(seen - expected, 0, 0.1 * waits * 30e-3);
+}
+
+TEST_P(Stragglers, SynchronousStepsWaitAsLocalStepsOfPeriodOneDo) {
+  const auto& [kind, relative, ranks, period] = GetParam();
+  if (period != 1) GTEST_SKIP() << "synchronous training meets at every step";
+  Workload workload;
+  workload.name = "three";
+  workload.forward = 10e-3;
+  for (const char* name : {"a", "b", "c"}) {
+    workload.tensors.push_back({name, {1000}, 1000, DType::kFp32, false, 0, 5e-3});
+  }
+  Cluster cluster = flat_cluster(ranks);
+  cluster.jitter = {kind, relative};
+  Strategy strategy;
+  strategy.name = "plain";
+  const Plan plan = make_plan(workload, cluster, strategy, {});
+  constexpr int kPeriods = 1500;
+  const auto mean_step = [&](Way way) {
+    const auto ends =
+        executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
+    return (ends.back() - ends.front()) / (kPeriods - 1);
+  };
+  const Seconds expected = mean_step(Way::kModel);
+  EXPECT_NEAR(mean_step(Way::kMerged), expected, 0.03 * expected);
+}
+
+std::vector<Uneven> unevens() {
+  std::vector<Uneven> list;
+  for (const int ranks : {4, 16}) {
+    for (const int period : {1, 4}) {
+      list.push_back({Jitter::Kind::kNormal, 0.3, ranks, period});
+      list.push_back({Jitter::Kind::kExponential, 1.0, ranks, period});
+    }
+  }
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Jitter, Stragglers, testing::ValuesIn(unevens()), [](const auto& info) {
+      return std::string(info.param.kind == Jitter::Kind::kNormal ? "normal_" : "exponential_") +
+             std::to_string(info.param.ranks) + "_ranks_period_" +
+             std::to_string(info.param.period);
+    });
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,132 @@
+// A valid scenario with every optional key. Tests of the reader make one mistake at a time in it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/scenario/document.h"
+
+namespace syncline::test {
+
+inline constexpr std::string_view kFullScenarioText = R"json({
+  "$schema": "schema.json",
+  "name": "full",
+  "about": "Every key once.",
+  "workload": {
+    "$schema": "../schema.json",
+    "name": "three_tensors",
+    "source": "made up",
+    "about": "A head, a scale and an embedding.",
+    "batch": 32,
+    "dtype": "fp32",
+    "forward_ms": 1.5,
+    "backward_ms": 3,
+    "update_ms": 0.1,
+    "tensors": [
+      {"name": "fc.weight", "shape": [10, 64], "dtype": "bf16", "backward_us": 20,
+       "backward_flops": 81920, "forward_flops": 40960},
+      {"name": "scale", "shape": [], "backward_us": 10},
+      {"name": "embedding.weight", "shape": [1000, 64], "sparse_rows": 32, "backward_us": 30}
+    ],
+    "buffers": [{"name": "bn.running_mean", "shape": [64], "dtype": "fp64"}]
+  },
+  "cluster": {
+    "$schema": "../schema.json",
+    "name": "pods",
+    "source": "made up",
+    "about": "Four pods of eight nodes.",
+    "nodes": 32,
+    "gpus_per_node": 8,
+    "intra": {"latency_us": 3, "bandwidth_gbps": 1200},
+    "inter": {"latency_us": 12.5, "bandwidth_gbps": 100, "flow_cap_gbps": 30, "nics": 2,
+              "efficiency": 0.9, "oversubscription": 1.5},
+    "upper": [{"name": "pods", "nodes_per_group": 8, "latency_us": 20, "bandwidth_gbps": 400,
+               "flow_cap_gbps": 30, "nics": 1, "efficiency": 1, "oversubscription": 2.5}],
+    "collective_overhead_us": 5,
+    "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
+               "launch_us": 5, "host_sync_us": 10},
+    "jitter": {"distribution": "normal", "relative": 0.05}
+  },
+  "strategies": [
+    {"name": "plain"},
+    {"name": "fused", "about": "Buckets by size.", "overlap": true, "streams": 2,
+     "algorithm": "double_binary_tree",
+     "fusion": {"rule": "size", "size_mb": 25, "first_size_mb": 1, "count": 40, "close": "before",
+                "by_layer": true, "layer_key": "first_dot", "align_bytes": 256},
+     "hierarchy": {"form": "leaders", "group_size": 8, "first": "all_reduce", "inside": "to_one",
+                   "across": "ring"},
+     "update": "per_bucket"},
+    {"name": "compressed", "fusion": {"rule": "index", "ends": [0, 2]},
+     "compression": {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_begin_step": 100,
+                     "rampup_step": 10, "min_elements": 16384, "encode_launches": 14,
+                     "decode_launches": 3}},
+    {"name": "local", "local_sgd": {"begin_step": 2, "adaptive": true, "init_period": 1,
+                                    "max_period": 16}},
+    {"name": "every_4", "local_sgd": {"period": 4}}
+  ],
+  "baseline": "plain",
+  "sweep": {
+    "cluster.nodes": [8, 16],
+    "strategies.fused.fusion.size_mb": [1, 25]
+  },
+  "training": {
+    "from": 0,
+    "steps": 1000,
+    "learning_rate": {"initial": 0.1, "decay": "polynomial", "power": 1, "final": 0},
+    "loss": [[0, 6.9], [1000, 1.5]]
+  },
+  "seed": 7,
+  "published": [
+    {"strategy": "fused", "sweep": {"cluster.nodes": 16}, "step_time_s": 0.1, "throughput": 900,
+     "speedup": 3.5, "collectives": 2, "buckets": [[2, 0.25], [1, 1]], "use": "calibrated",
+     "source": "made up", "note": "none", "accuracy": 76.5}
+  ],
+  "calibration": {
+    "parameters": {"cluster.inter.efficiency": {"start": 0.8, "min": 0.1, "max": 1}},
+    "leave_out": "cluster.nodes"
+  },
+  "simulation": {"grain": "step", "fold": false, "periods": 5, "warmup": 1}
+})json";
+
+inline Json full_scenario() { return Json::parse(kFullScenarioText); }
+
+// A small valid scenario: one gradient on two nodes.
+inline Json small_scenario() {
+  return Json::parse(R"json({
+    "name": "small",
+    "workload": {"name": "w", "tensors": [{"name": "fc.weight", "shape": [10]}]},
+    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
+                "inter": {"latency_us": 10, "bandwidth_gbps": 8}},
+    "strategies": [{"name": "plain"}]
+  })json");
+}
+
+inline Scenario parsed(const Json& scenario) {
+  return parse_scenario(document_from_text("x.json", scenario.dump()));
+}
+
+// The message of the InputError, or nothing where the text is a valid scenario. Any other
+// exception is let through: it fails the test.
+inline std::string error_of_text(const std::string& text) {
+  try {
+    parse_scenario(document_from_text("x.json", text));
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+inline std::string error_of(const Json& scenario) { return error_of_text(scenario.dump()); }
+
+template <typename Body>
+std::string input_error(Body body) {
+  try {
+    body();
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace syncline::test
