@@ -58,9 +58,9 @@ int run(const std::string& file) {
             << seconds_text(workload.forward) << ", backward "
             << seconds_text(backward_time(workload)) << "\n"
             << "  cluster   " << scenario.cluster.name << ": " << scenario.cluster.nodes
-            << " nodes x " << scenario.cluster.gpus_per_node << " GPUs\n"
-            << "  rows      " << scenario.strategies.size() << " strategies x " << points.size()
-            << " sweep points\n";
+            << " nodes x " << scenario.cluster.gpus_per_node
+            << (scenario.cluster.gpus_per_node == 1 ? " GPU\n" : " GPUs\n") << "  rows      "
+            << scenario.strategies.size() << " strategies x " << points.size() << " sweep points\n";
   for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
   return 0;
 }

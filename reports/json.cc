@@ -84,6 +84,7 @@ Json provenance_json(const Report& report) {
   object["seed"] = report.seed;
   object["sources"] = report.sources;
   object["figures"] = figures_sentence(report);
+  if (!report.inexact.empty()) object["accuracy"] = accuracy_sentence(report);
   return object;
 }
 

@@ -246,6 +246,7 @@ Page page_of(const Report& report) {
   add_paragraph(page, verdict(report));
   add_paragraph(page, agreement_sentence(report));
   add_paragraph(page, figures_sentence(report));
+  if (!report.inexact.empty()) add_paragraph(page, accuracy_sentence(report));
   add_items(page, "Notes on published figures:", notes_of(report.rows));
   add_items(page, "Sources:", report.sources);
   return page;

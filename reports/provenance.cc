@@ -61,6 +61,14 @@ std::string figures_sentence(const Report& report) {
          " marked calibrated.";
 }
 
+std::string accuracy_sentence(const Report& report) {
+  if (report.inexact.empty()) return {};
+  const bool one = report.inexact.size() == 1;
+  return join_and(report.inexact) + (one ? " changes" : " change") +
+         " the training itself (sparser, coarser or rarer exchange): what that does to accuracy is "
+         "not predicted.";
+}
+
 std::string agreement_sentence(const Report& report) {
   std::vector<double> fitted, predicted, left_out;
   for (const auto& row : report.rows) {

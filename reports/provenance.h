@@ -11,6 +11,9 @@ namespace syncline {
 // Which executor predicted the figures, and what they were fitted to.
 std::string figures_sentence(const Report& report);
 
+// Which strategies change the training itself, about whose accuracy nothing is said. Empty if none.
+std::string accuracy_sentence(const Report& report);
+
 // How far predictions are from published figures: those used for the fit, those not used, and each
 // left out in turn. Empty where nothing was published to compare with.
 std::string agreement_sentence(const Report& report);

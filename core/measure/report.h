@@ -58,6 +58,8 @@ struct Report {
   std::string executor;
   std::string baseline;
   std::uint64_t seed = 1;
+  // Strategies that train differently, not only faster: sparse gradients, rarer averaging.
+  std::vector<std::string> inexact;
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration

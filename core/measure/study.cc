@@ -305,6 +305,11 @@ Report run_study(const Document& original, const StudyOptions& options) {
   report.baseline = scenario.baseline;
   report.seed = scenario.seed;
   report.sources = sources_of(scenario);
+  for (const auto& strategy : scenario.strategies) {
+    if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) {
+      report.inexact.push_back(strategy.name);
+    }
+  }
   report.traced_workload = scenario.workload;
 
   if (!scenario.calibration.parameters.empty()) calibrate(document, scenario, options, report);

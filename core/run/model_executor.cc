@@ -123,9 +123,8 @@ void share_links(std::vector<Transfer>& transfers, std::size_t resources) {
     const std::size_t before = open.size();
     std::erase_if(open, [&](Transfer* transfer) {
       const auto& claim = *transfer->claim;
-      const bool blocked =
-          std::any_of(claim.shares.begin(), claim.shares.end(),
-                      [&](const auto& share) { return share.first == full; });
+      const bool blocked = std::any_of(claim.shares.begin(), claim.shares.end(),
+                                       [&](const auto& share) { return share.first == full; });
       if (claim.most > level && !blocked) return false;
       transfer->speed = std::min(1.0, level / claim.most);
       for (const auto& [resource, share] : claim.shares) {

@@ -107,7 +107,9 @@ TEST_F(DgcFasterRcnn, DoesNotPayOnAFastNetworkAndPaysMoreTheSlowerItIs) {
   double before = 0;
   for (const auto& row : report_.rows) {  // at 100, 10 and 1 Gbit/s
     if (row.strategy != "dgc") continue;
-    if (before == 0) EXPECT_LT(row.speedup, 1) << name_of(row);
+    if (before == 0) {
+      EXPECT_LT(row.speedup, 1) << name_of(row);
+    }
     EXPECT_GT(row.speedup, before) << name_of(row);
     before = row.speedup;
   }
@@ -124,8 +126,8 @@ TEST(Published, LocalSgdOnResNet50) {
   int fitted = 0;
   std::printf("%-8s %12s %12s %9s %9s\n", "", "predicted", "published", "fitted", "left out");
   for (const auto& row : report.rows) {
-    if (!row.published || !row.published->throughput) continue;
-    ASSERT_TRUE(row.published->calibrated) << name_of(row);
+    // Constant periods were fitted; the adaptive row is predicted, and has no limit here.
+    if (!row.published || !row.published->calibrated) continue;
     ASSERT_TRUE(row.error_percent && row.left_out_error_percent) << name_of(row);
     std::printf("%-8s %10.1f/s %10.1f/s %+8.2f%% %+8.2f%%\n", row.strategy.c_str(),
                 row.metrics.throughput, *row.published->throughput, *row.error_percent,
@@ -137,8 +139,11 @@ TEST(Published, LocalSgdOnResNet50) {
   EXPECT_EQ(fitted, 5) << "k = 1, 2, 4, 8, 16";
   EXPECT_LT(most, 5) << "left out";
   // A longer period never costs throughput.
-  for (std::size_t i = 1; i < report.rows.size(); ++i) {
-    EXPECT_GT(report.rows[i].metrics.throughput, report.rows[i - 1].metrics.throughput);
+  double before = 0;
+  for (const char* strategy : {"k=1", "k=2", "k=4", "k=8", "k=16"}) {
+    const double throughput = row_of(report.rows, strategy).metrics.throughput;
+    EXPECT_GT(throughput, before) << strategy;
+    before = throughput;
   }
 }
 

@@ -17,6 +17,8 @@
 #include <valijson/validator.hpp>
 #include <vector>
 
+#include "tests/support/full_scenario.h"
+
 namespace syncline {
 namespace {
 
@@ -72,13 +74,14 @@ constexpr std::string_view kFullScenario = R"json({
     {"name": "fused", "about": "Buckets by size.", "overlap": false, "streams": 2,
      "algorithm": "double_binary_tree",
      "fusion": {"rule": "size", "size_mb": 25, "first_size_mb": 1, "count": 40,
-                "close": "before", "by_layer": true, "align_bytes": 256},
+                "close": "before", "by_layer": true, "layer_key": "first_dot", "align_bytes": 256},
      "hierarchy": {"form": "leaders", "group_size": 8, "first": "all_reduce", "inside": "to_one",
                    "across": "ring"},
      "update": "per_bucket"},
     {"name": "compressed", "fusion": {"rule": "index", "ends": [0, 2]},
      "compression": {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_begin_step": 100,
-                     "rampup_step": 10, "min_elements": 16384}},
+                     "rampup_step": 10, "min_elements": 16384, "encode_launches": 14,
+                     "decode_launches": 3}},
     {"name": "local", "local_sgd": {"period": 4, "begin_step": 2, "adaptive": true,
                                     "init_period": 1, "max_period": 16}}
   ],
@@ -109,7 +112,7 @@ constexpr std::string_view kFullScenario = R"json({
 
 constexpr std::string_view kSmallScenario = R"json({
   "name": "small",
-  "workload": "workloads/resnet50_v100.json",
+  "workload": {"file": "workloads/resnet50_v100.json", "batch": 64},
   "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1},
   "strategies": [{"name": "plain"}],
   "training": {"step": 10}
@@ -504,6 +507,8 @@ constexpr Mistake kMistakes[] = {
     {"buckets of no tensor", R"([{"op":"replace","path":"/strategies/1/fusion/count","value":0}])"},
     {"the same end twice", R"([{"op":"replace","path":"/strategies/2/fusion/ends/0","value":2}])"},
     {"unknown close", R"([{"op":"replace","path":"/strategies/1/fusion/close","value":"at"}])"},
+    {"unknown layer key",
+     R"([{"op":"replace","path":"/strategies/1/fusion/layer_key","value":"dot"}])"},
     {"no alignment", R"([{"op":"replace","path":"/strategies/1/fusion/align_bytes","value":0}])"},
     {"hierarchy without form", R"([{"op":"remove","path":"/strategies/1/hierarchy/form"}])"},
     {"unknown form", R"([{"op":"replace","path":"/strategies/1/hierarchy/form","value":"2d"}])"},
@@ -525,6 +530,10 @@ constexpr Mistake kMistakes[] = {
     {"no sparsity", R"([{"op":"replace","path":"/strategies/2/compression/sparsity","value":[]}])"},
     {"ramp of no step",
      R"([{"op":"replace","path":"/strategies/2/compression/rampup_step","value":0}])"},
+    {"half a launch",
+     R"([{"op":"replace","path":"/strategies/2/compression/encode_launches","value":0.5}])"},
+    {"absurdly many launches",
+     R"([{"op":"replace","path":"/strategies/2/compression/decode_launches","value":1e9}])"},
     {"period of zero", R"([{"op":"replace","path":"/strategies/3/local_sgd/period","value":0}])"},
     {"begin at step zero",
      R"([{"op":"replace","path":"/strategies/3/local_sgd/begin_step","value":0}])"},
@@ -555,6 +564,57 @@ TEST(Schema, RejectsMistakesInFilesOfTheirOwn) {
   json cluster = full_scenario().at("cluster");
   cluster["inter"]["latency_us"] = -1;
   EXPECT_FALSE(cluster_checker().accepts(cluster));
+}
+
+// A file with changes needs no more than its name; what is changed is judged like any other key.
+TEST(Schema, FilesMayBeChangedInPlace) {
+  json scenario = json::parse(kSmallScenario);
+  scenario["workload"] = {{"file", "workloads/w.json"}};
+  EXPECT_EQ(scenario_checker().errors(scenario), "");
+  scenario["workload"]["batch"] = 64;
+  scenario["cluster"] = {{"file", "clusters/c.json"}, {"nodes", 8}};
+  scenario["cluster"]["inter"] = {{"latency_us", 5}, {"bandwidth_gbps", 100}};
+  EXPECT_EQ(scenario_checker().errors(scenario), "");
+
+  const auto refuses = [&](const char* path, const json& value) {
+    json broken = scenario;
+    broken[Pointer(path)] = value;
+    EXPECT_FALSE(scenario_checker().accepts(broken)) << path << " = " << value;
+  };
+  refuses("/workload/file", "");
+  refuses("/workload/file", 3);
+  refuses("/workload/batch", 0);
+  refuses("/workload/bacth", 64);
+  refuses("/workload/nodes", 8);
+  refuses("/cluster/file", nullptr);
+  refuses("/cluster/nodes", 0);
+  refuses("/cluster/node", 8);
+  refuses("/cluster/inter/latency_us", -1);
+  // Such an object stands in a scenario alone: a file of its own is complete.
+  EXPECT_FALSE(workload_checker().accepts(scenario["workload"]));
+  EXPECT_FALSE(cluster_checker().accepts(scenario["cluster"]));
+}
+
+// The reader's tests make their mistakes in a scenario of their own; the schema knows its keys too.
+TEST(Schema, AcceptsTheScenarioOfTheReadersTests) {
+  EXPECT_EQ(scenario_checker().errors(json::parse(test::kFullScenarioText)), "");
+}
+
+// Editors offer the stated default: writing it down must mean what leaving the key out means.
+TEST(Schema, StatedDefaultsAreTheReadersDefaults) {
+  const json& definitions = schema_json().at("definitions");
+  const auto stated = [&](const char* part, const char* key) {
+    return definitions.at(part).at("properties").at(key).at("default");
+  };
+  Json scenario = test::small_scenario();
+  scenario["cluster"]["jitter"] = {{"relative", 0.1}};
+  scenario["strategies"][0]["fusion"] = {{"size_mb", 1}};
+  const Scenario left_out = test::parsed(scenario);
+  scenario["cluster"]["jitter"]["distribution"] = stated("jitter", "distribution");
+  scenario["strategies"][0]["fusion"]["rule"] = stated("fusion", "rule");
+  const Scenario written = test::parsed(scenario);
+  EXPECT_EQ(left_out.cluster.jitter.kind, written.cluster.jitter.kind);
+  EXPECT_EQ(left_out.strategies[0].fusion.rule, written.strategies[0].fusion.rule);
 }
 
 // A network that no message crosses need not be given.

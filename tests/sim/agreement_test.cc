@@ -154,7 +154,9 @@ TEST(Agreement, ConcurrentStreamsShareTheLinks) {
                                             << elements << " elements, others " << uneven
                                             << (tiers ? ", two tiers" : ", one tier"));
             EXPECT_LT(apart(times.model, times.merged), 5.0);
-            if (large) EXPECT_LT(apart(times.merged, times.step), 3.0);
+            if (large) {
+              EXPECT_LT(apart(times.merged, times.step), 3.0);
+            }
             worst.add(times);
           }
         }

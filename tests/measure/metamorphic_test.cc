@@ -1,0 +1,578 @@
+// Laws that every scenario obeys, whatever its figures: a faster network is never slower, units do
+// not matter, names do not matter. Random scenarios with a seed are held against each law, in the
+// closed-form model and in the merged simulation. A scenario that breaks one is cut down to the
+// smallest that still does before it is printed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/measure/study.h"
+#include "core/scenario/document.h"
+#include "reports/json.h"
+#include "sim/sim_executor.h"
+
+namespace syncline {
+namespace {
+
+// Random scenarios ------------------------------------------------------------------------------
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+
+  // Both ends included. The standard's distributions differ from library to library.
+  int between(int low, int high) {
+    return low + static_cast<int>(engine_() % static_cast<std::uint64_t>(high - low + 1));
+  }
+  bool chance(int percent) { return between(1, 100) <= percent; }
+  template <typename Item>
+  Item pick(const std::vector<Item>& items) {
+    return items[static_cast<std::size_t>(between(0, static_cast<int>(items.size()) - 1))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct Kind {
+  int most_streams = 3;
+  bool jitter = true;
+};
+
+Json random_workload(Dice& dice) {
+  Json tensors = Json::array();
+  const int count = dice.between(3, 40);
+  // Embeddings beside biases: sizes over four decades.
+  const bool small = dice.chance(30);
+  for (int t = 0; t < count; ++t) {
+    const std::string layer = "block" + std::to_string(t / 3) + ".layer" + std::to_string(t / 2);
+    Json tensor{{"name", layer + ".p" + std::to_string(t)}};
+    const int rows = dice.pick<int>({1, 7, 64, 512, small ? 100 : 2048});
+    tensor["shape"] = Json::array({rows, dice.pick<int>({1, 3, 64, 1000})});
+    if (dice.chance(10)) tensor["dtype"] = dice.pick<std::string>({"fp16", "bf16", "fp64"});
+    if (dice.chance(7)) tensor["sparse_rows"] = dice.between(0, rows);
+    tensor["backward_us"] = dice.chance(15) ? 0 : dice.between(1, 3000);
+    tensors.push_back(tensor);
+  }
+  Json workload{{"name", "random"},
+                {"batch", dice.between(1, 64)},
+                {"forward_ms", dice.between(0, 30)},
+                {"update_ms", dice.chance(50) ? 0 : dice.between(1, 3)},
+                {"tensors", tensors}};
+  if (dice.chance(30)) {
+    workload["buffers"] = Json::array({Json{{"name", "mean"}, {"shape", Json::array({dice.between(1, 512)})}}});
+  }
+  return workload;
+}
+
+Json random_tier(Dice& dice, int most_gbps) {
+  Json tier{{"latency_us", dice.pick<int>({0, 1, 5, 20, 50})},
+            {"bandwidth_gbps", dice.between(1, most_gbps)}};
+  if (dice.chance(20)) tier["flow_cap_gbps"] = dice.between(1, most_gbps);
+  if (dice.chance(20)) tier["oversubscription"] = dice.between(2, 4);
+  if (dice.chance(20)) tier["nics"] = 2;
+  if (dice.chance(20)) tier["efficiency"] = 0.75;
+  return tier;
+}
+
+Json random_cluster(Dice& dice, const Kind& kind) {
+  struct Shape {
+    int nodes;
+    int gpus;
+  };
+  const auto [nodes, gpus] = dice.pick<Shape>(
+      {{2, 1}, {3, 1}, {4, 1}, {8, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 4}, {4, 2}, {4, 4}});
+  Json cluster{{"name", "random"}, {"nodes", nodes}, {"gpus_per_node", gpus}};
+  if (gpus > 1) cluster["intra"] = random_tier(dice, 400);
+  if (nodes > 1) cluster["inter"] = random_tier(dice, 50);
+  if (nodes % 4 == 0 && dice.chance(30)) {
+    Json level = random_tier(dice, 100);
+    level["name"] = "pods";
+    level["nodes_per_group"] = 2;
+    cluster["upper"] = Json::array({level});
+  }
+  if (dice.chance(50)) cluster["collective_overhead_us"] = dice.between(0, 30);
+  if (dice.chance(60)) {
+    cluster["device"] = {{"memory_gbytes_per_s", dice.between(0, 900)},
+                         {"launch_us", dice.between(0, 10)},
+                         {"host_sync_us", dice.between(0, 50)}};
+  }
+  if (kind.jitter && dice.chance(20)) {
+    cluster["jitter"] = {{"distribution", dice.pick<std::string>({"normal", "exponential"})},
+                         {"relative", 0.1}};
+  }
+  return cluster;
+}
+
+Json random_fusion(Dice& dice) {
+  const auto rule = dice.pick<std::string>({"none", "layer", "size", "size", "count", "index", "one"});
+  Json fusion{{"rule", rule}};
+  if (rule == "size") {
+    fusion["size_mb"] = dice.between(1, 60) / 16.0;
+    if (dice.chance(30)) fusion["first_size_mb"] = 0.125;
+  }
+  if (rule == "count") fusion["count"] = dice.between(1, 9);
+  if (rule == "index") fusion["ends"] = Json::array({dice.between(0, 2), dice.between(3, 9)});
+  if (rule == "size" || rule == "count") {
+    if (dice.chance(30)) fusion["close"] = "before";
+    if (dice.chance(30)) fusion["by_layer"] = true;
+  }
+  if (dice.chance(20)) fusion["align_bytes"] = 256;
+  return fusion;
+}
+
+Json random_strategy(Dice& dice, const Kind& kind, const std::string& name, int ranks) {
+  const std::vector<std::string> algorithms{"ring", "to_one", "double_binary_tree",
+                                            "halving_doubling"};
+  Json strategy{{"name", name}};
+  if (dice.chance(15)) {
+    strategy["overlap"] = false;
+  } else if (kind.most_streams > 1) {
+    strategy["streams"] = dice.between(1, kind.most_streams);
+  }
+  if (dice.chance(70)) strategy["algorithm"] = dice.pick(algorithms);
+  if (dice.chance(85)) strategy["fusion"] = random_fusion(dice);
+  if (dice.chance(35)) {
+    std::vector<int> sizes;
+    for (int size = 1; size <= ranks; ++size) {
+      if (ranks % size == 0) sizes.push_back(size);
+    }
+    Json hierarchy{{"form", dice.pick<std::string>({"leaders", "sharded"})},
+                   {"group_size", dice.pick(sizes)}};
+    if (dice.chance(50)) hierarchy["inside"] = dice.pick(algorithms);
+    if (dice.chance(50)) hierarchy["across"] = dice.pick(algorithms);
+    if (hierarchy["form"] == "leaders" && dice.chance(30)) hierarchy["first"] = "all_reduce";
+    strategy["hierarchy"] = hierarchy;
+  }
+  if (dice.chance(25)) {
+    strategy["local_sgd"] = {{"period", dice.pick<int>({1, 2, 4})}};
+  } else if (dice.chance(35)) {
+    strategy["compression"] = {{"codec", "fp16"}};
+    if (dice.chance(60)) {
+      strategy["compression"] = {{"codec", "dgc"}, {"sparsity", Json::array({0.99})}, {"min_elements", 2000}};
+    }
+  }
+  if (dice.chance(30)) strategy["update"] = "per_bucket";
+  return strategy;
+}
+
+Document document_of(const Json& root) { return document_from_text("random.json", root.dump()); }
+
+// One to three strategies; those whose algorithm does not fit their groups are drawn again.
+Json random_scenario(std::uint64_t seed, const Kind& kind) {
+  Dice dice(seed);
+  Json root{{"name", "random"},
+            {"workload", random_workload(dice)},
+            {"cluster", random_cluster(dice, kind)},
+            {"strategies", Json::array()},
+            // The third period is like the second; random ranks get a few more, and no mean.
+            {"simulation", {{"periods", 3}, {"warmup", 1}}}};
+  if (root["cluster"].contains("jitter")) root["simulation"]["periods"] = 9;
+  const int ranks = root["cluster"]["nodes"].get<int>() * root["cluster"]["gpus_per_node"].get<int>();
+  const int wanted = dice.between(1, 3);
+  while (static_cast<int>(root["strategies"].size()) < wanted) {
+    const std::string name = "s" + std::to_string(root["strategies"].size());
+    Json longer = root;
+    longer["strategies"].push_back(random_strategy(dice, kind, name, ranks));
+    try {
+      parse_scenario(document_of(longer));
+      root = longer;
+    } catch (const InputError& error) {
+      if (std::string(error.what()).find(" does no ") == std::string::npos) throw;
+    }
+  }
+  root["baseline"] = "s0";
+  return root;
+}
+
+// Laws ------------------------------------------------------------------------------------------
+
+enum class Way { kModel, kSim };
+
+Report priced(const Json& root, Way way) {
+  StudyOptions options;
+  options.executor = way == Way::kModel ? "model" : "sim";
+  options.make_executor = way == Way::kModel ? make_model_executor : make_sim_executor;
+  return run_study(document_of(root), options);
+}
+
+// What is wrong with this scenario; nothing if it obeys.
+using Broken = std::optional<std::string>;
+using Law = std::function<Broken(const Json&, Way)>;
+
+std::string seconds(Seconds value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.12g s", value);
+  return text;
+}
+
+// SimGrid's precision is absolute, and its clock adds up thousands of events.
+double rounding(Way way) { return way == Way::kModel ? 1e-9 : 1e-7; }
+
+using Differs = std::function<bool(Seconds before, Seconds after)>;
+
+// The step times of both, row by row; `wrong` says which pairs break the law.
+Broken compare(const Json& before, const Json& after, Way way, const std::string& what,
+               const Differs& wrong) {
+  const auto old_rows = priced(before, way).rows;
+  const auto new_rows = priced(after, way).rows;
+  for (std::size_t i = 0; i < old_rows.size(); ++i) {
+    const Seconds a = old_rows[i].metrics.step_time;
+    const Seconds b = new_rows[i].metrics.step_time;
+    if (wrong(a, b)) {
+      return what + ": " + old_rows[i].strategy + " from " + seconds(a) + " to " + seconds(b);
+    }
+  }
+  return std::nullopt;
+}
+
+Differs slower(double tolerance) {
+  return [tolerance](Seconds a, Seconds b) { return b > a * (1 + tolerance); };
+}
+Differs faster(double tolerance) {
+  return [tolerance](Seconds a, Seconds b) { return b < a * (1 - tolerance); };
+}
+Differs unlike(double tolerance) {
+  return [tolerance](Seconds a, Seconds b) { return std::abs(b - a) > a * tolerance; };
+}
+
+// Every tier of the cluster in turn.
+Broken each_tier(const Json& root, const std::function<Broken(Json&, Json&, std::string)>& visit) {
+  for (const char* key : {"intra", "inter"}) {
+    if (!root["cluster"].contains(key)) continue;
+    Json changed = root;
+    if (auto broken = visit(changed, changed["cluster"][key], key)) return broken;
+  }
+  if (root["cluster"].contains("upper")) {
+    Json changed = root;
+    return visit(changed, changed["cluster"]["upper"][0], "upper");
+  }
+  return std::nullopt;
+}
+
+Law more_bandwidth_is_not_slower(double several_streams) {
+  return [several_streams](const Json& root, Way way) {
+    return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
+      tier["bandwidth_gbps"] = tier["bandwidth_gbps"].get<double>() * 1.5;
+      return compare(root, changed, way, name + " bandwidth x 1.5",
+                     slower(std::max(several_streams, rounding(way))));
+    });
+  };
+}
+
+Law more_latency_is_not_faster(double several_streams) {
+  return [several_streams](const Json& root, Way way) {
+    return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
+      tier["latency_us"] = tier["latency_us"].get<double>() * 1.5 + 3;
+      return compare(root, changed, way, name + " latency up",
+                     faster(std::max(several_streams, rounding(way))));
+    });
+  };
+}
+
+Broken overlap_is_not_slower(const Json& root, Way way) {
+  Json serial = root;
+  Json overlapped = root;
+  for (auto& strategy : serial["strategies"]) strategy["overlap"] = false;
+  for (auto& strategy : overlapped["strategies"]) strategy["overlap"] = true;
+  return compare(serial, overlapped, way, "overlap", slower(rounding(way)));
+}
+
+// Layers keep their members, so rules that read layers see the same ones.
+Broken names_do_not_matter(const Json& root, Way way) {
+  Json renamed = root;
+  for (auto& tensor : renamed["workload"]["tensors"]) {
+    const auto name = tensor["name"].get<std::string>();
+    const auto dot = name.rfind('.');
+    tensor["name"] = "zz" + name.substr(0, dot) + "_.x" + name.substr(dot + 1);
+  }
+  return compare(root, renamed, way, "renamed", unlike(0));
+}
+
+Broken idle_levels_do_not_matter(const Json& root, Way way) {
+  const Json& cluster = root["cluster"];
+  const Json idle{{"latency_us", 777}, {"bandwidth_gbps", 0.001}, {"flow_cap_gbps", 0.0001}};
+  Json joined = root;
+  Json single = idle;
+  single["name"] = "one group";
+  single["nodes_per_group"] = cluster["nodes"];
+  joined["cluster"]["upper"].push_back(single);
+  if (cluster["nodes"] == 1) joined["cluster"]["inter"] = idle;
+  if (auto broken = compare(root, joined, way, "a level over one group", unlike(0))) return broken;
+
+  if (cluster["gpus_per_node"] == 1) {
+    Json unused = root;
+    unused["cluster"]["intra"] = idle;
+    if (auto broken = compare(root, unused, way, "an unused intra tier", unlike(0))) return broken;
+  }
+  if (cluster["nodes"] == 1 || cluster.contains("upper")) return std::nullopt;
+  // Groups of one node: the tier between nodes joins nothing, the one above does its work.
+  Json moved = root;
+  Json above = cluster["inter"];
+  above["name"] = "above";
+  above["nodes_per_group"] = 1;
+  moved["cluster"]["inter"] = idle;
+  moved["cluster"]["upper"] = Json::array({above});
+  return compare(root, moved, way, "inter written as an upper level", unlike(0));
+}
+
+Broken batch_changes_only_throughput(const Json& root, Way way) {
+  Json bigger = root;
+  bigger["workload"]["batch"] = 8 * root["workload"]["batch"].get<int>();
+  const auto before = priced(root, way).rows;
+  const auto after = priced(bigger, way).rows;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i].metrics.step_time != after[i].metrics.step_time) return "step time moved";
+    if (8 * before[i].metrics.throughput != after[i].metrics.throughput) return "throughput";
+  }
+  return std::nullopt;
+}
+
+void scale_key(Json& object, const char* key, double factor) {
+  if (object.contains(key)) object[key] = object[key].get<double>() * factor;
+}
+
+Json slowed_down(Json root, double factor) {
+  Json& workload = root["workload"];
+  for (const char* key : {"forward_ms", "update_ms"}) scale_key(workload, key, factor);
+  for (auto& tensor : workload["tensors"]) scale_key(tensor, "backward_us", factor);
+  Json& cluster = root["cluster"];
+  const auto slow_tier = [&](Json& tier) {
+    scale_key(tier, "latency_us", factor);
+    scale_key(tier, "bandwidth_gbps", 1 / factor);
+    scale_key(tier, "flow_cap_gbps", 1 / factor);
+  };
+  for (const char* key : {"intra", "inter"}) {
+    if (cluster.contains(key)) slow_tier(cluster[key]);
+  }
+  if (cluster.contains("upper")) {
+    for (auto& tier : cluster["upper"]) slow_tier(tier);
+  }
+  scale_key(cluster, "collective_overhead_us", factor);
+  if (cluster.contains("device")) {
+    scale_key(cluster["device"], "memory_gbytes_per_s", 1 / factor);
+    scale_key(cluster["device"], "launch_us", factor);
+    scale_key(cluster["device"], "host_sync_us", factor);
+  }
+  return root;
+}
+
+Broken time_has_no_unit(const Json& root, Way way) {
+  constexpr double kFactor = 3;
+  const auto before = priced(root, way).rows;
+  const auto after = priced(slowed_down(root, kFactor), way).rows;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const auto& [a, b] = std::pair(before[i].metrics, after[i].metrics);
+    const double tolerance = kFactor * a.step_time * std::max(1e-9, rounding(way));
+    for (const auto figure : {&Metrics::step_time, &Metrics::compute, &Metrics::communication,
+                              &Metrics::exposed, &Metrics::lower_bound}) {
+      if (std::abs(b.*figure - kFactor * (a.*figure)) > tolerance) {
+        return before[i].strategy + ": " + seconds(a.*figure) + " became " + seconds(b.*figure);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Broken steps_respect_the_lower_bound(const Json& root, Way way) {
+  for (const auto& row : priced(root, way).rows) {
+    const Metrics& m = row.metrics;
+    if (m.step_time < m.lower_bound * (1 - rounding(way))) {
+      return row.strategy + ": step " + seconds(m.step_time) + ", lower bound " +
+             seconds(m.lower_bound);
+    }
+  }
+  return std::nullopt;
+}
+
+Broken steps_last_as_long_as_the_computation(const Json& root, Way way) {
+  for (const auto& row : priced(root, way).rows) {
+    const Metrics& m = row.metrics;
+    if (m.step_time < m.compute * (1 - rounding(way))) {
+      return row.strategy + ": step " + seconds(m.step_time) + ", compute " + seconds(m.compute);
+    }
+    if (std::abs(m.compute + m.exposed - m.step_time) > m.step_time * rounding(way)) {
+      return row.strategy + ": compute and exposed do not add up to the step";
+    }
+  }
+  return std::nullopt;
+}
+
+Broken rows_do_not_know_each_other(const Json& root, Way way) {
+  Json longer = root;
+  longer["strategies"].insert(longer["strategies"].begin(),
+                              Json{{"name", "other"}, {"streams", 2}, {"fusion", {{"rule", "one"}}}});
+  Json reversed = root;
+  std::reverse(reversed["strategies"].begin(), reversed["strategies"].end());
+  const auto rows = priced(root, way).rows;
+  const auto with_other = priced(longer, way).rows;
+  const auto backwards = priced(reversed, way).rows;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const Row* other : {&with_other[i + 1], &backwards[rows.size() - 1 - i]}) {
+      if (rows[i].strategy != other->strategy) return "rows in another order";
+      if (rows[i].metrics.step_time != other->metrics.step_time ||
+          rows[i].metrics.communication != other->metrics.communication ||
+          rows[i].speedup != other->speedup) {
+        return rows[i].strategy + " from " + seconds(rows[i].metrics.step_time) + " to " +
+               seconds(other->metrics.step_time);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Broken the_same_again(const Json& root, Way way) {
+  if (json_report(priced(root, way)) != json_report(priced(root, way))) return "other bytes";
+  return std::nullopt;
+}
+
+// Cutting down ----------------------------------------------------------------------------------
+
+// What `law` says of a scenario; nothing of one that is not valid any more.
+Broken judged(const Law& law, const Json& root, Way way) {
+  try {
+    return law(root, way);
+  } catch (const InputError&) {
+    return std::nullopt;
+  } catch (const Json::exception&) {  // the law wanted to change what is not there any more
+    return std::nullopt;
+  }
+}
+
+// Every scenario that is one part shorter.
+std::vector<Json> shorter(const Json& root) {
+  std::vector<Json> list;
+  const auto without = [&](const Json::json_pointer& place, const auto& key) {
+    Json copy = root;
+    copy[place].erase(key);
+    list.push_back(std::move(copy));
+  };
+  for (std::size_t s = 0; root["strategies"].size() > 1 && s < root["strategies"].size(); ++s) {
+    without(Json::json_pointer("/strategies"), s);
+    list.back()["baseline"] = list.back()["strategies"][0]["name"];
+  }
+  for (std::size_t t = 0; root["workload"]["tensors"].size() > 1 &&
+                          t < root["workload"]["tensors"].size(); ++t) {
+    without(Json::json_pointer("/workload/tensors"), t);
+  }
+  const auto without_keys = [&](const std::string& place) {
+    for (const auto& [key, value] : root[Json::json_pointer(place)].items()) {
+      if (key != "name") without(Json::json_pointer(place), key);
+    }
+  };
+  for (std::size_t s = 0; s < root["strategies"].size(); ++s) {
+    without_keys("/strategies/" + std::to_string(s));
+  }
+  without_keys("/workload");
+  without_keys("/cluster");
+  for (const char* key : {"intra", "inter", "device"}) {
+    if (root["cluster"].contains(key)) without_keys(std::string("/cluster/") + key);
+  }
+  return list;
+}
+
+Json cut_down(Json root, const Law& law, Way way) {
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (auto& candidate : shorter(root)) {
+      if (!judged(law, candidate, way)) continue;
+      root = std::move(candidate);
+      moved = true;
+      break;
+    }
+  }
+  return root;
+}
+
+void obey(const Law& law, Way way, int scenarios, const Kind& kind = {}) {
+  for (int seed = 1; seed <= scenarios; ++seed) {
+    const Json root = random_scenario(static_cast<std::uint64_t>(seed), kind);
+    if (!law(root, way)) continue;
+    const Json small = cut_down(root, law, way);
+    ADD_FAILURE() << "seed " << seed << ": " << *law(root, way) << "\nsmallest: "
+                  << *law(small, way) << "\n" << small.dump();
+    return;
+  }
+}
+
+// Tests -----------------------------------------------------------------------------------------
+
+constexpr int kOnModel = 400;
+constexpr int kOnSim = 20;
+constexpr Kind kOneStream{1, true};
+
+// Random speeds of ranks are drawn, not expected, in the simulation: their mean is another test's.
+constexpr Kind kEven{3, false};
+
+class Laws : public testing::TestWithParam<Way> {
+ protected:
+  Way way() const { return GetParam(); }
+  int scenarios() const { return way() == Way::kModel ? kOnModel : kOnSim; }
+};
+
+TEST_P(Laws, MoreBandwidthIsNotSlower) {
+  obey(more_bandwidth_is_not_slower(0), way(), scenarios(), kOneStream);
+}
+
+TEST_P(Laws, MoreLatencyIsNotFaster) {
+  obey(more_latency_is_not_faster(0), way(), scenarios(), kOneStream);
+}
+
+TEST_P(Laws, MoreBandwidthIsNotSlowerWithSeveralStreams) {
+  obey(more_bandwidth_is_not_slower(0), way(), scenarios());
+}
+
+TEST_P(Laws, MoreLatencyIsNotFasterWithSeveralStreams) {
+  obey(more_latency_is_not_faster(0), way(), scenarios());
+}
+
+TEST_P(Laws, OverlapIsNotSlowerThanOneAfterTheOther) {
+  obey(overlap_is_not_slower, way(), scenarios(), kOneStream);
+}
+
+TEST_P(Laws, NamesDoNotMatter) { obey(names_do_not_matter, way(), scenarios()); }
+
+TEST_P(Laws, IdleLevelsDoNotMatter) { obey(idle_levels_do_not_matter, way(), scenarios()); }
+
+TEST_P(Laws, BatchChangesOnlyThroughput) {
+  obey(batch_changes_only_throughput, way(), scenarios());
+}
+
+TEST_P(Laws, TimeHasNoUnit) { obey(time_has_no_unit, way(), scenarios()); }
+
+TEST_P(Laws, StepsRespectTheLowerBoundWithOneStream) {
+  obey(steps_respect_the_lower_bound, way(), scenarios(), {1, false});
+}
+
+TEST_P(Laws, StepsRespectTheLowerBoundWithSeveralStreams) {
+  obey(steps_respect_the_lower_bound, way(), scenarios(), kEven);
+}
+
+TEST_P(Laws, StepsLastAsLongAsTheComputation) {
+  obey(steps_last_as_long_as_the_computation, way(), scenarios(),
+       way() == Way::kModel ? Kind{} : kEven);
+}
+
+TEST_P(Laws, RowsDoNotKnowEachOther) { obey(rows_do_not_know_each_other, way(), scenarios()); }
+
+TEST_P(Laws, TheSameAgainGivesTheSameBytes) { obey(the_same_again, way(), scenarios()); }
+
+INSTANTIATE_TEST_SUITE_P(Ways, Laws, testing::Values(Way::kModel, Way::kSim), [](const auto& i) {
+  return i.param == Way::kModel ? "model" : "sim";
+});
+
+}  // namespace
+}  // namespace syncline
