@@ -21,7 +21,9 @@ volatile std::sig_atomic_t interrupts = 0;
 // The first Ctrl-C ends the work after the row at hand; the second ends the program.
 void on_interrupt(int) {
   interrupts = interrupts + 1;
-  if (interrupts > 1) std::signal(SIGINT, SIG_DFL);
+  if (interrupts < 2) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
 }
 
 struct RunOptions {

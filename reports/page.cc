@@ -200,13 +200,16 @@ std::vector<std::string> notes_of(const std::vector<Row>& rows) {
   std::vector<std::string> texts;
   for (const auto& [note, about] : notes) {
     std::string who = about.size() == 1 ? about.front()->strategy : plural(about.size(), "row");
-    if (about.size() == 1 && !axes.empty()) who += " at " + point_text(*about.front(), axes);
+    if (about.size() == 1 && !axes.empty()) {
+      who += " at ";
+      who += point_text(*about.front(), axes);
+    }
     texts.push_back(who + ": " + note);
   }
   return texts;
 }
 
-void add_paragraph(Page& page, std::string text) {
+void add_paragraph(Page& page, const std::string& text) {
   if (!text.empty()) page.blocks.emplace_back(one_line(text));
 }
 

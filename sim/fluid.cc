@@ -18,7 +18,7 @@ constexpr double kUnits = 1024;
 
 }  // namespace
 
-struct Fluid::State {
+struct Fluid::Parts {
   // SimGrid reads its command line and writes its configuration to stderr unless told not to.
   int argc = 5;
   char name[9] = "syncline";
@@ -59,8 +59,8 @@ struct Fluid::State {
 };
 
 Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes, Seconds latency)
-    : state_(std::make_unique<State>()) {
-  State& s = *state_;
+    : parts_(std::make_unique<Parts>()) {
+  Parts& s = *parts_;
   s.engine = std::make_unique<sg::Engine>(&s.argc, s.argv);
   // Exactly latency + bytes / bandwidth, without the wide-area factors of the default model.
   sg::Engine::set_config("network/model:CM02");
@@ -103,22 +103,22 @@ Fluid::~Fluid() = default;
 Seconds Fluid::now() const { return sg::Engine::get_clock(); }
 
 void Fluid::start_timer(Seconds seconds, Token token) {
-  sg::ExecPtr exec = sg::Exec::init()->set_host(state_->sink)->set_flops_amount(seconds);
-  state_->keep(exec, token);
+  sg::ExecPtr exec = sg::Exec::init()->set_host(parts_->sink)->set_flops_amount(seconds);
+  parts_->keep(exec, token);
   exec->vetoable_start();
 }
 
 void Fluid::start_flow(int route, double bytes, Token token) {
-  auto* source = state_->sources[static_cast<std::size_t>(route)];
-  sg::CommPtr comm = sg::Comm::sendto_init(source, state_->sink);
+  auto* source = parts_->sources[static_cast<std::size_t>(route)];
+  sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
-  state_->keep(comm, token);
+  parts_->keep(comm, token);
   comm->vetoable_start();
 }
 
 void Fluid::run(const Handler& handler) {
-  state_->handler = &handler;
-  state_->engine->run();
+  parts_->handler = &handler;
+  parts_->engine->run();
 }
 
 }  // namespace syncline

@@ -35,8 +35,8 @@ class Fluid {
   void run(const Handler& handler);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace syncline

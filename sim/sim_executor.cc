@@ -67,10 +67,16 @@ std::string read_all(int fd) {
   }
 }
 
-[[noreturn]] void answer(int fd, const Plan& plan, const ExecutorSettings& settings, int periods) {
-  // Ctrl-C is the parent's to handle; and when the parent goes, so does the child.
-  std::signal(SIGINT, SIG_IGN);
+[[noreturn]] void answer(int fd, pid_t parent, const Plan& plan, const ExecutorSettings& settings,
+                         int periods) {
+  // Ctrl-C is the parent's to handle (SimGrid would install a handler that ends the process, so the
+  // signal is blocked, not ignored); and when the parent goes, so does the child.
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);  // it went before the line above
   std::string bytes;
   try {
     const Timeline timeline = simulate(plan, settings, periods);
@@ -99,6 +105,7 @@ class SimExecutor final : public Executor {
     // What is still buffered would be written twice, by the child too.
     std::fflush(nullptr);
     std::cout.flush();
+    const pid_t parent = ::getpid();
     const pid_t child = ::fork();
     if (child < 0) {
       const int error = errno;
@@ -108,7 +115,7 @@ class SimExecutor final : public Executor {
     }
     if (child == 0) {
       ::close(ends[0]);
-      answer(ends[1], plan, settings_, periods);
+      answer(ends[1], parent, plan, settings_, periods);
     }
     ::close(ends[1]);
     const std::string bytes = read_all(ends[0]);

@@ -77,10 +77,9 @@ CriticalPath::CriticalPath(const Network& network, const Groups& groups, const S
     repeats_.push_back(static_cast<double>(stage.repeat));
     nominal_.push_back(slowest * static_cast<double>(stage.repeat));
   }
-  uniform_ = least == most;
+  uniform_ = least == most && most == fastest_;
   if (uniform_) {
-    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].resize(1);
-    fastest_ = most;
+    stages_.clear();
     return;
   }
   merge_alike(network.ranks());
@@ -120,7 +119,7 @@ void CriticalPath::merge_alike(int ranks) {
 
 std::vector<Seconds> CriticalPath::latencies(double bytes) const {
   std::vector<Seconds> added;
-  added.reserve(stages_.size());
+  added.reserve(repeats_.size());
   if (uniform_) {
     for (const double repeat : repeats_) added.push_back(repeat * fastest_);
     return added;

@@ -20,7 +20,8 @@ class CriticalPath {
   // All groups work side by side and share the links.
   CriticalPath(const Network& network, const Groups& groups, const Stages& stages);
 
-  // Whether every message pays the same latency; then a round takes latency + its busiest link.
+  // Whether every message pays the fastest tier's latency; then a round takes that and its busiest
+  // link's time.
   bool uniform() const { return uniform_; }
 
   // For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed

@@ -19,7 +19,8 @@ Network::Network(const Cluster& cluster) : ranks_(cluster.ranks()) {
     }
     if (tier.oversubscription > 1) {
       level.first_backbone = link_count();
-      const double capacity = tier.bandwidth * (tier.span / unit) / tier.oversubscription;
+      const int ports = tier.span / unit;
+      const double capacity = tier.bandwidth * ports / tier.oversubscription;
       links_.insert(links_.end(), static_cast<std::size_t>(ranks / tier.span),
                     {capacity, false, id, Link::Part::kBackbone});
     }

@@ -23,8 +23,6 @@ struct PriceBook::Entry {
 
 namespace {
 
-int resource_of(const Link& link) { return 3 * link.tier + static_cast<int>(link.part); }
-
 // One round's demand on each link, and the flows' own caps.
 class Load {
  public:
@@ -54,8 +52,6 @@ class Load {
       double& share = share_[static_cast<std::size_t>(id)];
       const double seconds = share / link.capacity;
       slowest = std::max(slowest, seconds);
-      double& usage = stage.usage[static_cast<std::size_t>(resource_of(link))];
-      usage = std::max(usage, seconds * repeat);
       stage.links.emplace_back(id, seconds * repeat);
       share = 0;
     }
@@ -88,7 +84,6 @@ CollectivePrice work_out(const Network& network, const Groups& groups, const Sta
     StagePrice& priced = price.stages.emplace_back();
     load.settle(priced, repeat);
     price.seconds_per_byte += priced.seconds_per_byte;
-    for (std::size_t r = 0; r < price.usage.size(); ++r) price.usage[r] += priced.usage[r];
   }
   return price;
 }

@@ -6,7 +6,6 @@
 // Groups that work side by side share the links.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,23 +17,17 @@
 
 namespace syncline {
 
-// What concurrent collectives compete for: of each tier the ports up, the ports down, the switches.
-inline constexpr int kMostResources = 3 * kMostTiers;
-
 // All rounds of one stage.
 struct StagePrice {
   double seconds_per_byte = 0;  // of payload
-  // Seconds per payload byte for which the busiest link of each resource works.
-  std::array<double, kMostResources> usage{};
-  // The same for every link that carries something, by link id.
+  // Seconds per payload byte for which each link works that carries something, by link id.
   std::vector<std::pair<int, double>> links;
 };
 
 struct CollectivePrice {
   std::vector<StagePrice> stages;
-  double seconds_per_byte = 0;                 // sum over the stages
-  std::array<double, kMostResources> usage{};  // likewise
-  std::vector<double> sent;                    // payload multiples that each world rank sends
+  double seconds_per_byte = 0;  // sum over the stages
+  std::vector<double> sent;     // payload multiples that each world rank sends
 };
 
 // Prices by collective, worked out once each. One book serves one cluster.

@@ -113,7 +113,7 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
   if (is_chain(kind)) return chain_stages(kind, ranks, elements);
 
   Stage lap;
-  lap.repeat = laps(kind) * (ranks - 1);
+  lap.repeat = std::int64_t{laps(kind)} * (ranks - 1);
   for (int from = 0; from < ranks; ++from) {
     lap.edges.push_back({from, (from + 1) % ranks, 1.0 / ranks});
   }

@@ -16,7 +16,8 @@ int sparsity_index(const Compression& compression, std::int64_t step) {
 std::int64_t kept_elements(std::int64_t elements, double sparsity) {
   const float ratio = 1.0F - static_cast<float>(sparsity);
   const auto kept = static_cast<std::int64_t>(static_cast<float>(elements) * ratio);
-  return std::max<std::int64_t>(kept, 1);
+  // Above 2^24 elements the rounding of fp32 may go past them.
+  return std::clamp<std::int64_t>(kept, 1, elements);
 }
 
 std::vector<std::int64_t> sparsity_changes(const Compression& compression) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
+#include <numeric>
+#include <set>
 
 namespace syncline {
 namespace {
@@ -19,6 +22,23 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
     until = end;
   }
   return sum;
+}
+
+// How long each link works for a byte of each price's payload; links that work alike are told once.
+std::vector<std::vector<double>> link_profiles(const std::vector<const CollectivePrice*>& prices) {
+  std::map<int, std::vector<double>> by_link;
+  for (std::size_t p = 0; p < prices.size(); ++p) {
+    for (const auto& stage : prices[p]->stages) {
+      for (const auto& [link, seconds] : stage.links) {
+        auto& profile = by_link[link];
+        profile.resize(prices.size(), 0.0);
+        profile[p] += seconds;
+      }
+    }
+  }
+  std::set<std::vector<double>> distinct;
+  for (const auto& [link, profile] : by_link) distinct.insert(profile);
+  return {distinct.begin(), distinct.end()};
 }
 
 // Bytes that each rank sends in one period; the greatest of them.
@@ -91,22 +111,30 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
   if (updates > 1) tail = 0;
   if (plan.ranks == 1 || plan.buckets.empty()) return compute / plan.steps;
 
-  // What each bucket asks of latency and of the busiest resource.
-  const Bytes largest = gradient_bytes(workload);
+  // What each bucket asks of latency and, by price, of the links.
+  Bytes largest = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective != nullptr) largest += collective->bytes();
+  }
+  std::vector<const CollectivePrice*> prices;
   std::vector<Seconds> latency(plan.buckets.size(), 0);
-  std::vector<std::array<double, kMostResources>> busy(plan.buckets.size());
+  std::vector<std::vector<std::pair<std::size_t, double>>> payloads(plan.buckets.size());
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<Collective>(&op.work);
     if (collective == nullptr) continue;
-    const CollectivePrice& price = book.price(*collective);
+    const CollectivePrice* price = &book.price(*collective);
+    const auto known = std::find(prices.begin(), prices.end(), price);
+    const auto index = static_cast<std::size_t>(known - prices.begin());
+    if (known == prices.end()) prices.push_back(price);
     const auto bucket = static_cast<std::size_t>(collective->bucket);
+    payloads[bucket].emplace_back(index, static_cast<double>(collective->bytes()));
     // Where tiers mix, a larger payload hides more of the latency: count what the largest leaves.
     latency[bucket] += book.latency(*collective, static_cast<double>(largest)) +
                        book.cluster().collective_overhead;
-    for (std::size_t r = 0; r < price.usage.size(); ++r) {
-      busy[bucket][r] += price.usage[r] * static_cast<double>(collective->bytes());
-    }
   }
+  const auto links = link_profiles(prices);
+
   // LocalSGD averages parameters after the steps: nothing of it can hide behind them.
   const bool averaging = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
     const auto* work = std::get_if<Compute>(&op.work);
@@ -144,11 +172,16 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
   std::stable_sort(pieces.begin(), pieces.end(),
                    [](const Piece& a, const Piece& b) { return a.ready > b.ready; });
   Seconds bound = averaging ? compute : forward + backward;
-  std::array<double, kMostResources> later{};
+  std::vector<double> later(prices.size(),
+                            0.0);  // payload by price, of this gradient and later ones
   for (const auto& piece : pieces) {
-    for (std::size_t r = 0; r < later.size(); ++r) later[r] += busy[piece.bucket][r] * piece.share;
-    const double links = *std::max_element(later.begin(), later.end());
-    bound = std::max(bound, piece.ready + piece.latency + links);
+    for (const auto& [price, bytes] : payloads[piece.bucket]) later[price] += bytes * piece.share;
+    Seconds busiest = 0;
+    for (const auto& profile : links) {
+      busiest =
+          std::max(busiest, std::inner_product(later.begin(), later.end(), profile.begin(), 0.0));
+    }
+    bound = std::max(bound, piece.ready + piece.latency + busiest);
   }
   return std::max(compute, averaging ? bound : bound + tail) / plan.steps;
 }

@@ -27,6 +27,8 @@ struct Problem {
   using InputType = Eigen::VectorXd;
   using ValueType = Eigen::VectorXd;
   using JacobianType = Eigen::MatrixXd;
+  // Names that Eigen asks for.
+  // NOLINTNEXTLINE(readability-identifier-naming)
   enum { InputsAtCompileTime = Eigen::Dynamic, ValuesAtCompileTime = Eigen::Dynamic };
 
   const std::vector<Calibration::Parameter>& parameters;

@@ -49,8 +49,10 @@ std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& tr
     const double first_rate = learning_rate_at(training, 1);
     const double first_loss = loss_at(training, 1);
     while (step <= last) {
-      const std::int64_t period = adaptive_period(
-          local, first_rate, first_loss, learning_rate_at(training, step), loss_at(training, step));
+      // The last averaging, in step - 1, has set the period.
+      const std::int64_t period =
+          adaptive_period(local, first_rate, first_loss, learning_rate_at(training, step - 1),
+                          loss_at(training, step - 1));
       const std::int64_t taken = std::min(period, last - step + 1);
       shares[period] += taken;
       step += taken;

@@ -23,8 +23,8 @@ class Builder {
     plan.streams = strategy.overlap ? 1 + strategy.streams : 1;
   }
 
-  OpId add(StreamId stream, Work work, std::vector<OpId> after = {}) {
-    plan.ops.push_back({stream, std::move(after), std::move(work), step});
+  OpId add(StreamId stream, const Work& work, std::vector<OpId> after = {}) {
+    plan.ops.push_back({stream, std::move(after), work, step});
     return static_cast<OpId>(plan.ops.size() - 1);
   }
 

@@ -51,7 +51,9 @@ std::string read_text(const std::string& path) {
 // Puts a workload or cluster file in place of its name: "cluster": "x.json", or
 // "cluster": {"file": "x.json", "nodes": 8}, where the other keys replace the file's own.
 // Gives the file's path.
-std::string put_in_place(Json& root, const std::string& key, const std::string& scenario_file) {
+std::string put_in_place(Document& document, const std::string& key) {
+  Json& root = document.root;
+  const std::string& scenario_file = document.file;
   if (!root.is_object() || !root.contains(key)) return {};
   Json overrides = Json::object();
   Json name = root[key];
@@ -74,13 +76,16 @@ std::string put_in_place(Json& root, const std::string& key, const std::string& 
     throw InputError(scenario_file + ": " + key + ": " + error.what());
   }
   if (!root[key].is_object()) throw InputError(file + ": expected a JSON object");
-  for (const auto& [changed, value] : overrides.items()) root[key][changed] = value;
+  for (const auto& [changed, value] : overrides.items()) {
+    root[key][changed] = value;
+    document.changed.push_back(key + "." + changed);
+  }
   return file;
 }
 
 void resolve_part(Document& document, const std::string& key) {
   auto& file = key == "cluster" ? document.cluster_file : document.workload_file;
-  file = put_in_place(document.root, key, document.file);
+  file = put_in_place(document, key);
 }
 
 void resolve(Document& document) {
@@ -170,13 +175,13 @@ Json parse_json_text(const std::string& name, const std::string& text) {
 Json read_json_file(const std::string& path) { return parse_json_text(path, read_text(path)); }
 
 Document read_document(const std::string& path) {
-  Document document{read_json_file(path), path, {}, {}};
+  Document document{read_json_file(path), path, {}, {}, {}};
   resolve(document);
   return document;
 }
 
 Document document_from_text(const std::string& name, const std::string& text) {
-  Document document{parse_json_text(name, text), name, {}, {}};
+  Document document{parse_json_text(name, text), name, {}, {}, {}};
   resolve(document);
   return document;
 }
@@ -187,7 +192,10 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   std::string part, walked;
   std::vector<std::string> keys;
   while (std::getline(parts, part, '.')) keys.push_back(part);
-  if (keys.empty()) throw InputError(document.file + ": empty path");
+  if (keys.empty() || path.back() == '.') {
+    throw InputError(document.file + ": path '" + path + "' does not end in a key");
+  }
+  document.changed.push_back(path);
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
     Json* next = step_into(*node, keys[i]);
     if (next == nullptr) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/scenario/scenario.h"
 
@@ -13,6 +14,8 @@ struct Document {
   std::string file;
   std::string workload_file;  // empty when the workload stands in the scenario itself
   std::string cluster_file;
+  // Dotted paths of keys inside those files' objects that the scenario gave itself.
+  std::vector<std::string> changed;
 };
 
 // Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the

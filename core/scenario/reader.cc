@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 
@@ -115,7 +116,7 @@ void Reader::fail(std::string_view key, const std::string& what) const {
 }
 
 const Json* Reader::find(std::string_view key) {
-  asked_.emplace_back(key);
+  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.emplace_back(key);
   const auto it = object_.find(key);
   return it == object_.end() ? nullptr : &*it;
 }
@@ -142,7 +143,7 @@ std::string Reader::text(std::string_view key) {
 }
 
 std::string Reader::text_or(std::string_view key, std::string fallback) {
-  return has(key) ? text(key) : fallback;
+  return has(key) ? text(key) : std::move(fallback);
 }
 
 bool Reader::boolean_or(std::string_view key, bool fallback) {

@@ -69,11 +69,14 @@ Published read_published(Reader& reader, const Scenario& scenario) {
   for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
   if (std::find(names.begin(), names.end(), row.strategy) == names.end()) {
     const auto near = nearest_word(row.strategy, names);
-    reader.fail("strategy", "found '" + row.strategy + "', which is no strategy of this scenario" +
+    std::string known;
+    for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
+    reader.fail("strategy", "found '" + row.strategy + "', expected one of " + known +
                                 (near ? " (did you mean '" + *near + "'?)" : ""));
   }
   if (reader.has("sweep")) {
-    for (const auto& [path, value] : reader.require("sweep").items()) {
+    Reader sweep = reader.object("sweep");
+    for (const auto& [path, value] : sweep.json().items()) {
       const auto axis = std::find_if(scenario.sweep.begin(), scenario.sweep.end(),
                                      [&path = path](const auto& a) { return a.first == path; });
       if (axis == scenario.sweep.end()) reader.fail("sweep", "'" + path + "' is not swept");
@@ -154,6 +157,27 @@ Simulation read_simulation(Reader reader) {
   return simulation;
 }
 
+// A part that came from a file of its own is named by that file in messages, unless the scenario
+// gave the key itself: then the mistake stands in the scenario.
+template <typename Read>
+auto read_part(const Document& document, const std::string& key, const std::string& file,
+               Reader& top, Read read) {
+  if (file.empty()) return read(top.object(key));
+  try {
+    return read(Reader(top.require(key), file, ""));
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    const std::string inside = message.substr(std::min(message.size(), file.size() + 2));
+    for (const auto& path : document.changed) {
+      if (path.rfind(key + ".", 0) != 0) continue;
+      const std::string changed = path.substr(key.size() + 1);
+      if (inside.rfind(changed + ":", 0) != 0 && inside.rfind(changed + ".", 0) != 0) continue;
+      throw InputError(document.file + ": " + key + "." + inside);
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 Scenario parse_scenario(const Document& document) {
@@ -163,14 +187,12 @@ Scenario parse_scenario(const Document& document) {
   scenario.name = top.text("name");
   scenario.about = top.text_or("about", "");
 
-  // A part that came from a file of its own is named by that file in messages.
-  const auto part = [&](const char* key, const std::string& file) {
-    return file.empty() ? top.object(key) : Reader(top.require(key), file, "");
-  };
   top.require("workload");
-  scenario.cluster = read_cluster(part("cluster", document.cluster_file));
-  scenario.workload =
-      read_workload(part("workload", document.workload_file), scenario.cluster.device);
+  scenario.cluster = read_part(document, "cluster", document.cluster_file, top,
+                               [](Reader reader) { return read_cluster(std::move(reader)); });
+  scenario.workload = read_part(
+      document, "workload", document.workload_file, top,
+      [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
 
   top.require("strategies");
   for (auto& reader : top.objects("strategies")) {

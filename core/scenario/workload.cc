@@ -65,9 +65,9 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
     reader.fail("tensors", "backward_us is given for " + std::to_string(waits) + " of " +
                                std::to_string(work.size()) + " tensors; give all or none");
   }
-  if (waits != 0) {
-    const double sum = backward_time(workload);
-    if (has_total && sum > 0) {
+  const double sum = backward_time(workload);
+  if (waits != 0 && (!has_total || sum > 0)) {
+    if (has_total) {
       for (auto& tensor : workload.tensors) tensor.backward *= total / sum;
     }
     return;

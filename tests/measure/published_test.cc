@@ -69,7 +69,8 @@ TEST_F(DgcFasterRcnn, StepTimesAreWithinSixPercentFittedAndLeftOut) {
   ASSERT_EQ(report_.splits.size(), 3u);
   for (const auto& row : report_.rows) {
     ASSERT_TRUE(row.error_percent && row.left_out_error_percent) << name_of(row);
-    EXPECT_NEAR(*row.error_percent, percent(row.metrics.step_time, *row.published->step_time), 1e-9);
+    EXPECT_NEAR(*row.error_percent, percent(row.metrics.step_time, *row.published->step_time),
+                1e-9);
     EXPECT_LT(std::fabs(*row.error_percent), 6) << name_of(row);
     EXPECT_LT(std::fabs(*row.left_out_error_percent), 6) << name_of(row) << ", left out";
     EXPECT_TRUE(row.published->calibrated) << name_of(row);
@@ -95,8 +96,7 @@ TEST_F(DgcFasterRcnn, SpeedupsAreWithinEightPercentFittedAndLeftOut) {
   std::printf("%-40s %9s %9s\n", "left out", "predicted", "published");
   for (const auto& split : report_.splits) {
     const Row& dgc = row_of(split.rows, "dgc");
-    const double speedup =
-        row_of(split.rows, "momentum").metrics.step_time / dgc.metrics.step_time;
+    const double speedup = row_of(split.rows, "momentum").metrics.step_time / dgc.metrics.step_time;
     std::printf("%-40s %8.3fx %8.3fx\n", split.left_out.c_str(), speedup, *dgc.published->speedup);
     EXPECT_LT(std::fabs(percent(speedup, *dgc.published->speedup)), 8) << split.left_out;
     EXPECT_NEAR(dgc.speedup, speedup, 1e-12) << split.left_out;

@@ -421,9 +421,9 @@ TEST(EveryPlan, IsInOrderAndComplete) {
     const int count = 1 + pick(12);
     for (int i = 0; i < count; ++i) {
       const std::string name = std::to_string(pick(4)) + "." + std::to_string(i);
-      workload.tensors.push_back(
-          pick(5) == 0 ? sparse_tensor_of(name, {10, 4}, pick(5))
-                       : tensor_of(name, {1 + pick(60)}, pick(3) == 0 ? DType::kFp16 : DType::kFp32));
+      const DType dtype = pick(3) == 0 ? DType::kFp16 : DType::kFp32;
+      workload.tensors.push_back(pick(5) == 0 ? sparse_tensor_of(name, {10, 4}, pick(5))
+                                              : tensor_of(name, {1 + pick(60)}, dtype));
       workload.tensors.back().backward = 0.001 * pick(3);
     }
     workload.buffers = {tensor_of("mean", {3})};

@@ -132,7 +132,8 @@ bool fits(const Strategy& strategy, int ranks) {
   if (hierarchy.form == Hierarchy::Form::kSharded) {
     return inside(CollectiveKind::kReduceScatter) && inside(CollectiveKind::kAllGather);
   }
-  return inside(hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce) &&
+  const bool all_reduce = hierarchy.first_all_reduce;
+  return inside(all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce) &&
          inside(CollectiveKind::kBroadcast);
 }
 
@@ -312,7 +313,7 @@ TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
                       tensor_of("b.w", {960}, DType::kFp16),
                       sparse_tensor_of("embedding", {480, 2}, 96)};
   for (const auto& tensor : workload.tensors) ASSERT_EQ(tensor.elements % 240, 0);
-  for (const int ranks : kWorlds) {
+  for (const int ranks : {1, 2, 3, 5, 8, 12}) {
     const Cluster cluster = cluster_of(ranks, 1);
     const Gradients input = random_gradients(workload, ranks, 9);
     PriceBook book(cluster);

@@ -316,7 +316,8 @@ TEST(Strategies, GroupsMustDivideTheRanks) {
   for (const char* form : {"leaders", "sharded"}) {
     scenario["strategies"][0]["hierarchy"] = {{"form", form}, {"group_size", 4}};
     const std::string message = error_of(scenario);
-    EXPECT_TRUE(contains(message, "x.json: strategies[0].hierarchy.group_size: found 4")) << message;
+    EXPECT_TRUE(contains(message, "x.json: strategies[0].hierarchy.group_size: found 4"))
+        << message;
     EXPECT_TRUE(contains(message, "divisor of the 6 ranks")) << message;
     scenario["strategies"][0]["hierarchy"]["group_size"] = 3;
     EXPECT_EQ(error_of(scenario), "");

@@ -1,0 +1,664 @@
+// The real program in a process of its own: exit codes, what goes to stdout and what to stderr,
+// files that are there whole or not at all, and what is left behind when it is interrupted.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Running the program -----------------------------------------------------------------------------
+
+struct Ran {
+  int code = -1;   // exit code, or -1 when a signal ended it
+  int signal = 0;  // that signal
+  std::string out;
+  std::string err;
+};
+
+// A program under way, in a process group of its own.
+class Running {
+ public:
+  // `stdout_file` takes the answer instead of a pipe.
+  explicit Running(const std::vector<std::string>& args, const std::string& stdout_file = "") {
+    int out[2];
+    int err[2];
+    if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+      throw std::runtime_error("pipe");
+    std::vector<std::string> words{SYNCLINE_BINARY};
+    words.insert(words.end(), args.begin(), args.end());
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::setpgid(0, 0);
+      const int to = stdout_file.empty() ? out[1] : ::open(stdout_file.c_str(), O_WRONLY);
+      ::dup2(to, STDOUT_FILENO);
+      ::dup2(err[1], STDERR_FILENO);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ::setpgid(pid_, pid_);  // whoever is first
+    ::close(out[1]);
+    ::close(err[1]);
+    out_ = out[0];
+    err_ = err[0];
+  }
+  ~Running() {
+    ::kill(-pid_, SIGKILL);  // and whoever it left behind
+    if (!waited_) ::waitpid(pid_, nullptr, 0);
+    ::close(out_);
+    ::close(err_);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+  // Reads both streams to their ends, then takes the exit code.
+  Ran wait() {
+    Ran ran;
+    std::array<pollfd, 2> ends{{{out_, POLLIN, 0}, {err_, POLLIN, 0}}};
+    std::array<std::string*, 2> texts{&ran.out, &ran.err};
+    while (ends[0].fd >= 0 || ends[1].fd >= 0) {
+      if (::poll(ends.data(), ends.size(), -1) < 0) continue;
+      for (std::size_t i = 0; i < ends.size(); ++i) {
+        if (ends[i].fd < 0 || ends[i].revents == 0) continue;
+        char block[1 << 16];
+        const ssize_t got = ::read(ends[i].fd, block, sizeof block);
+        if (got > 0) texts[i]->append(block, static_cast<std::size_t>(got));
+        if (got == 0) ends[i].fd = -1;
+      }
+    }
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    waited_ = true;
+    if (WIFEXITED(status)) ran.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) ran.signal = WTERMSIG(status);
+    return ran;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  bool waited_ = false;
+};
+
+Ran run(const std::vector<std::string>& args) { return Running(args).wait(); }
+
+// Process ids in a process group that are alive; zombies, which only wait to be collected, are not.
+std::set<pid_t> living(pid_t group) {
+  std::set<pid_t> members;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(in, line)) continue;  // gone meanwhile
+    // "pid (name) state parent group ...": the name may hold anything.
+    std::istringstream rest(line.substr(line.rfind(')') + 1));
+    char state = ' ';
+    pid_t parent = 0;
+    pid_t of_group = 0;
+    rest >> state >> parent >> of_group;
+    if (of_group == group && state != 'Z' && state != 'X') members.insert(std::stoi(name));
+  }
+  return members;
+}
+
+// Looks again and again until `there` holds; false when it does not for a very long time.
+bool comes_true(const std::function<bool()>& there) {
+  for (int i = 0; i < 6000; ++i) {
+    if (there()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// Scenarios ---------------------------------------------------------------------------------------
+
+Json small_scenario() {
+  return Json::parse(R"({
+    "name": "small",
+    "workload": {"name": "two layers", "batch": 32, "forward_ms": 2, "tensors": [
+      {"name": "b.w", "shape": [1000, 1000], "backward_us": 3000},
+      {"name": "a.w", "shape": [500, 1000], "backward_us": 2000}]},
+    "cluster": {"name": "four", "nodes": 4, "gpus_per_node": 1,
+                "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
+    "strategies": [{"name": "plain"},
+                   {"name": "fused", "streams": 2, "fusion": {"rule": "one"}}],
+    "sweep": {"cluster.inter.bandwidth_gbps": [10, 100]}
+  })");
+}
+
+// Rows that each take the simulation a good while.
+Json long_scenario(int points, int ranks) {
+  Json root = small_scenario();
+  Json tensors = Json::array();
+  for (int t = 0; t < 30; ++t) {
+    tensors.push_back(Json{
+        {"name", "t" + std::to_string(t)}, {"shape", Json::array({100000})}, {"backward_us", 100}});
+  }
+  root["workload"]["tensors"] = tensors;
+  root["cluster"]["nodes"] = ranks;
+  Json values = Json::array();
+  for (int i = 0; i < points; ++i) values.push_back(10 + i);
+  root["sweep"] = Json{{"cluster.inter.bandwidth_gbps", values}};
+  root["simulation"] = Json{{"grain", "step"}};
+  return root;
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "syncline_cli_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string written(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name)) << text;
+    return file(name);
+  }
+  std::string written(const Json& root) const { return written("scenario.json", root.dump(2)); }
+
+  fs::path folder_;
+};
+
+std::string content_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// A wrong input is told in one line on stderr that begins with the program's name.
+void expect_wrong_input(const Ran& ran, const std::string& part) {
+  EXPECT_EQ(ran.code, 2) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
+  EXPECT_EQ(ran.err.rfind("syncline: ", 0), 0u) << ran.err;
+  EXPECT_NE(ran.err.find(part), std::string::npos) << ran.err << "should say: " << part;
+}
+
+const std::vector<std::string> kVerbs{"run", "plan", "check", "list"};
+
+// Help and mistakes on the command line -----------------------------------------------------------
+
+TEST_F(Cli, HelpNamesEveryVerb) {
+  const Ran ran = run({"--help"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "");
+  for (const auto& verb : kVerbs) EXPECT_NE(ran.out.find(verb), std::string::npos) << verb;
+  EXPECT_NE(ran.out.find("Exit codes"), std::string::npos);
+}
+
+TEST_F(Cli, EveryVerbHasHelp) {
+  for (const auto& verb : kVerbs) {
+    const Ran ran = run({verb, "--help"});
+    EXPECT_EQ(ran.code, 0) << verb;
+    EXPECT_EQ(ran.err, "") << verb;
+    EXPECT_NE(ran.out.find(verb), std::string::npos) << ran.out;
+  }
+  const Ran ran = run({"run", "--help"});
+  for (const char* option : {"--executor", "--format", "--grain", "--out", "--trace"}) {
+    EXPECT_NE(ran.out.find(option), std::string::npos) << option;
+  }
+}
+
+TEST_F(Cli, VersionIsOneLine) {
+  const Ran ran = run({"--version"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out.rfind("syncline ", 0), 0u) << ran.out;
+  EXPECT_EQ(lines_of(ran.out), 1u);
+  EXPECT_NE(ran.out.find('.'), std::string::npos) << ran.out;
+}
+
+TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
+  const std::string scenario = written(small_scenario());
+  const std::vector<std::vector<std::string>> mistakes{
+      {},
+      {"frobnicate"},
+      {"run"},
+      {"run", scenario, "--frobnicate"},
+      {"run", scenario, "--format", "yaml"},
+      {"run", scenario, "--format"},
+      {"run", scenario, "--executor", "abacus"},
+      {"run", scenario, "--grain", "coarse"},
+      {"run", scenario, scenario},
+      {"plan"},
+      {"check"},
+      {"check", scenario, "--out", "x"},
+      {"list", "extra"},
+  };
+  for (const auto& args : mistakes) {
+    const Ran ran = run(args);
+    std::string line;
+    for (const auto& arg : args) line += arg + " ";
+    EXPECT_EQ(ran.code, 2) << line;
+    EXPECT_EQ(ran.out, "") << line;
+    EXPECT_NE(ran.err, "") << line;
+  }
+}
+
+TEST_F(Cli, AMissingFileIsNamed) {
+  for (const char* verb : {"run", "plan", "check"}) {
+    SCOPED_TRACE(verb);
+    expect_wrong_input(run({verb, file("absent.json")}), file("absent.json") + ": no such file");
+  }
+}
+
+TEST_F(Cli, WrongScenariosAreToldInOneLine) {
+  expect_wrong_input(run({"run", folder_.string()}), "is a folder");
+  expect_wrong_input(run({"run", written("empty.json", "")}), "empty file");
+  expect_wrong_input(run({"check", written("cut.json", R"({"name": )")}),
+                     "cut.json: not valid JSON");
+  Json typo = small_scenario();
+  typo["cluster"]["inter"]["latency_ms"] = 1;
+  for (const char* verb : {"run", "plan", "check"}) {
+    expect_wrong_input(run({verb, written(typo)}), "cluster.inter.latency_ms");
+  }
+  Json missing = small_scenario();
+  missing["workload"] = "no_such_workload.json";
+  expect_wrong_input(run({"run", written(missing)}), "no_such_workload.json");
+}
+
+TEST_F(Cli, TheLastSweepPointIsJudgedBeforeTheFirstIsPriced) {
+  Json root = small_scenario();
+  root["sweep"]["cluster.inter.bandwidth_gbps"] = {10, -1};
+  for (const char* verb : {"run", "check"}) {
+    expect_wrong_input(run({verb, written(root)}), "bandwidth_gbps");
+  }
+  EXPECT_FALSE(fs::exists(file("out")));
+  expect_wrong_input(run({"run", written(root), "--out", file("out")}), "bandwidth_gbps");
+  EXPECT_FALSE(fs::exists(file("out"))) << "a wrong scenario leaves nothing behind";
+}
+
+// run ---------------------------------------------------------------------------------------------
+
+TEST_F(Cli, RunsInEveryFormat) {
+  const std::string scenario = written(small_scenario());
+  for (const char* executor : {"model", "sim"}) {
+    std::map<std::string, std::string> answers;
+    for (const char* format : {"table", "markdown", "csv", "json"}) {
+      const Ran ran = run({"run", scenario, "--executor", executor, "--format", format});
+      EXPECT_EQ(ran.code, 0) << format << ": " << ran.err;
+      EXPECT_EQ(ran.err, "") << format;
+      answers[format] = ran.out;
+      for (const char* strategy : {"plain", "fused"}) {
+        EXPECT_NE(ran.out.find(strategy), std::string::npos) << format << "\n" << ran.out;
+      }
+      ASSERT_FALSE(ran.out.empty());
+      EXPECT_EQ(ran.out.back(), '\n') << format;
+    }
+    EXPECT_EQ(run({"run", scenario, "--executor", executor}).out, answers["table"]) << "default";
+    EXPECT_EQ(lines_of(answers["csv"]), 5u) << "a head and 2 x 2 rows\n" << answers["csv"];
+    EXPECT_NE(answers["markdown"].find("| "), std::string::npos);
+  }
+}
+
+TEST_F(Cli, JsonHasTheDocumentedKeys) {
+  const Ran ran = run({"run", written(small_scenario()), "--format", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json report = Json::parse(ran.out);
+  EXPECT_EQ(report.at("scenario"), "small");
+  EXPECT_EQ("syncline " + report.at("version").get<std::string>() + "\n", run({"--version"}).out);
+  ASSERT_TRUE(report.at("provenance").is_object());
+  EXPECT_EQ(report["provenance"].at("executor"), "model");
+  ASSERT_EQ(report.at("rows").size(), 4u);
+  for (const auto& row : report["rows"]) {
+    EXPECT_TRUE(row.at("strategy").is_string());
+    EXPECT_EQ(row.at("executor"), "model");
+    EXPECT_TRUE(row.at("sweep").at("cluster.inter.bandwidth_gbps").is_number());
+    for (const char* key :
+         {"step_time_s", "throughput", "speedup", "collectives", "bytes_on_wire_per_rank",
+          "compute_s", "communication_s", "exposed_communication_s", "lower_bound_s"}) {
+      ASSERT_TRUE(row.contains(key)) << key;
+      EXPECT_TRUE(row.at(key).is_number()) << key;
+    }
+    const double step = row["step_time_s"];
+    EXPECT_GT(step, 0);
+    EXPECT_NEAR(row["throughput"].get<double>() * step, 4 * 32, 1e-6);
+  }
+  // Rows come sweep point by sweep point, strategies in the order of the file.
+  EXPECT_EQ(report["rows"][0]["strategy"], "plain");
+  EXPECT_EQ(report["rows"][1]["strategy"], "fused");
+  EXPECT_EQ(report["rows"][2]["sweep"]["cluster.inter.bandwidth_gbps"], 100);
+  EXPECT_EQ(report["rows"][0]["speedup"], 1);
+}
+
+TEST_F(Cli, TheSameScenarioGivesTheSameBytes) {
+  const std::string scenario = written(small_scenario());
+  for (const char* executor : {"model", "sim"}) {
+    const auto once = run({"run", scenario, "--executor", executor, "--format", "json"}).out;
+    EXPECT_EQ(run({"run", scenario, "--executor", executor, "--format", "json"}).out, once);
+  }
+}
+
+TEST_F(Cli, GrainIsChosenOnTheCommandLine) {
+  // 4 ranks and a tree: the two grains differ by something, the simulation and the model agree.
+  Json root = small_scenario();
+  root["strategies"][0]["algorithm"] = "double_binary_tree";
+  const std::string scenario = written(root);
+  const auto step_times = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> args{"run", scenario, "--format", "json"};
+    args.insert(args.end(), options.begin(), options.end());
+    const Ran ran = run(args);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return Json::parse(ran.out)["rows"][0]["step_time_s"].get<double>();
+  };
+  const double model = step_times({});
+  EXPECT_NEAR(step_times({"--executor", "sim"}), model, 0.01 * model);
+  EXPECT_NEAR(step_times({"--executor", "sim", "--grain", "step"}), model, 0.1 * model);
+}
+
+// Files -------------------------------------------------------------------------------------------
+
+TEST_F(Cli, OutWritesTheWholeFolder) {
+  const std::string scenario = written(small_scenario());
+  const std::string out = file("deep/er/out");
+  const Ran ran = run({"run", scenario, "--out", out});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(out)) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"report.txt", "report.md", "rows.csv", "report.json",
+                                          "trace.json"}));
+  EXPECT_EQ(content_of(out + "/report.txt"), ran.out);
+  for (const auto& [format, name] : std::map<std::string, std::string>{
+           {"markdown", "report.md"}, {"csv", "rows.csv"}, {"json", "report.json"}}) {
+    EXPECT_EQ(content_of(out + "/" + name), run({"run", scenario, "--format", format}).out);
+  }
+  EXPECT_TRUE(Json::parse(content_of(out + "/trace.json")).contains("traceEvents"));
+}
+
+TEST_F(Cli, OutThatCannotBeMadeLeavesNothing) {
+  const std::string scenario = written(small_scenario());
+  written("in_the_way", "a file");
+  const Ran ran = run({"run", scenario, "--out", file("in_the_way/out")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.out, "") << "an answer would promise files that are not there";
+  EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
+  EXPECT_NE(ran.err.find("in_the_way/out"), std::string::npos) << ran.err;
+  EXPECT_EQ(content_of(file("in_the_way")), "a file");
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"scenario.json", "in_the_way"}));
+}
+
+TEST_F(Cli, AReportThatCannotBeWrittenKeepsTheOldOne) {
+  const std::string scenario = written(small_scenario());
+  const std::string out = file("out");
+  // A folder stands where a file should: renaming onto it fails, whoever runs the test.
+  fs::create_directories(out + "/report.md/keep");
+  const Ran ran = run({"run", scenario, "--out", out});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_NE(ran.err.find("report.md"), std::string::npos) << ran.err;
+  EXPECT_TRUE(fs::exists(out + "/report.md/keep"));
+  for (const auto& entry : fs::directory_iterator(out)) {
+    EXPECT_EQ(entry.path().string().find("partial"), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(Cli, TraceHasOneTrackAStreamAndRank) {
+  Json root = small_scenario();
+  root["cluster"]["jitter"] = {{"distribution", "normal"}, {"relative", 0.05}};
+  root["simulation"] = {{"periods", 3}};
+  const std::string scenario = written(root);
+  for (const char* executor : {"model", "sim"}) {
+    const std::string path = file(std::string(executor) + ".json");
+    ASSERT_EQ(run({"run", scenario, "--executor", executor, "--trace", path}).code, 0);
+    const Json trace = Json::parse(content_of(path));
+    using Track = std::pair<std::int64_t, std::int64_t>;
+    std::set<Track> named;
+    std::map<std::int64_t, std::string> processes;
+    std::map<std::int64_t, std::set<std::string>> streams;
+    std::map<Track, double> until;
+    for (const auto& event : trace.at("traceEvents")) {
+      const Track track{event.at("pid"), event.value("tid", std::int64_t{-1})};
+      if (event.at("ph") == "M" && event.at("name") == "process_name") {
+        processes[track.first] = event.at("args").at("name");
+      }
+      if (event.at("ph") == "M" && event.at("name") == "thread_name") {
+        EXPECT_TRUE(named.insert(track).second) << "a track is named twice";
+        const bool fresh = streams[track.first].insert(event.at("args").at("name")).second;
+        EXPECT_TRUE(fresh) << event.dump();
+      }
+      if (event.at("ph") != "X") continue;
+      EXPECT_TRUE(named.contains(track)) << event.dump();
+      // One stream does one thing at a time.
+      EXPECT_GE(event.at("ts").get<double>(), until[track] - 2e-3) << event.dump();
+      EXPECT_GE(event.at("dur").get<double>(), 0);
+      until[track] = event.at("ts").get<double>() + event.at("dur").get<double>();
+    }
+    // `plain` has one communication stream; `fused` has two, and one bucket for them.
+    const std::size_t ranks = std::string(executor) == "sim" ? 4 : 1;
+    EXPECT_EQ(processes.size(), 2 * ranks) << executor;
+    for (const auto& [process, names] : streams) {
+      EXPECT_EQ(names, (std::set<std::string>{"compute", "communication 1"})) << processes[process];
+    }
+  }
+}
+
+TEST_F(Cli, TraceOfAThousandRanksStaysSmall) {
+  Json root = small_scenario();
+  root["workload"] = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/workloads/resnet101_v100.json";
+  root["cluster"] = Json::parse(R"({"name": "many", "nodes": 128, "gpus_per_node": 8,
+    "intra": {"latency_us": 3, "bandwidth_gbps": 1000},
+    "inter": {"latency_us": 10, "bandwidth_gbps": 100},
+    "jitter": {"distribution": "exponential", "relative": 0.02}})");
+  root["simulation"] = {{"periods", 5}};
+  root.erase("sweep");
+  for (int s = 2; s <= 4; ++s) {
+    root["strategies"].push_back({{"name", std::to_string(s) + " streams"}, {"streams", s}});
+  }
+  const std::string trace = file("trace.json");
+  for (const char* executor : {"model", "sim"}) {
+    const Ran ran = run({"run", written(root), "--executor", executor, "--trace", trace});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_LT(fs::file_size(trace), 10'000'000u) << executor;
+    EXPECT_GT(fs::file_size(trace), 10'000u) << executor;
+    const Json parsed = Json::parse(content_of(trace), nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << executor;
+  }
+}
+
+TEST_F(Cli, AFullDiskIsAFailingMachine) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const std::string scenario = written(small_scenario());
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"run", scenario},
+                                               {"run", scenario, "--format", "json"},
+                                               {"run", scenario, "--executor", "sim"},
+                                               {"plan", scenario},
+                                               {"check", scenario},
+                                               {"list"}}) {
+    const Ran ran = Running(args, "/dev/full").wait();
+    EXPECT_EQ(ran.code, 3) << args.front();
+    EXPECT_NE(ran.err.find("standard output"), std::string::npos) << ran.err;
+    EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
+  }
+  const Ran ran = run({"run", scenario, "--trace", "/dev/full/trace.json"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.out, "");
+}
+
+// plan, check, list -------------------------------------------------------------------------------
+
+TEST_F(Cli, PlanListsTheOperationsOfAStrategy) {
+  const std::string scenario = written(small_scenario());
+  const Ran first = run({"plan", scenario});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.err, "");
+  EXPECT_NE(first.out.find("plain on four: 4 ranks, 2 streams, 6 operations, 2 buckets"),
+            std::string::npos)
+      << first.out;
+  EXPECT_EQ(run({"plan", scenario, "--strategy", "plain"}).out, first.out);
+  const Ran fused = run({"plan", scenario, "--strategy", "fused"});
+  EXPECT_NE(fused.out.find("fused on four: 4 ranks, 3 streams, 4 operations, 1 buckets"),
+            std::string::npos)
+      << fused.out;
+  for (const char* word : {"forward", "backward", "all_reduce", "update", "5.722 MiB"}) {
+    EXPECT_NE(fused.out.find(word), std::string::npos) << word << "\n" << fused.out;
+  }
+}
+
+TEST_F(Cli, PlanSuggestsTheNearestStrategy) {
+  const Ran ran = run({"plan", written(small_scenario()), "--strategy", "fussed"});
+  expect_wrong_input(ran, "did you mean 'fused'?");
+  EXPECT_NE(ran.err.find("it has plain, fused"), std::string::npos) << ran.err;
+}
+
+TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
+  const std::string scenario = written(small_scenario());
+  const Ran ran = run({"check", scenario});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out.rfind(scenario + ": correct\n", 0), 0u) << ran.out;
+  for (const char* part :
+       {"2 gradients, 5.722 MiB", "4 nodes x 1 GPU\n", "2 strategies x 2 sweep points"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  }
+  EXPECT_EQ(ran.out.find("note:"), std::string::npos) << ran.out;
+
+  Json odd = small_scenario();
+  odd["workload"].erase("forward_ms");
+  for (auto& tensor : odd["workload"]["tensors"]) tensor.erase("backward_us");
+  odd["strategies"][0]["local_sgd"] = {{"period", 1}};
+  odd["strategies"][1]["compression"] = {{"codec", "dgc"}};
+  const Ran notes = run({"check", written(odd)});
+  EXPECT_EQ(notes.code, 0) << notes.err;
+  for (const char* part : {"no compute times", "period 1", "memory_gbytes_per_s"}) {
+    EXPECT_NE(notes.out.find(part), std::string::npos) << part << "\n" << notes.out;
+  }
+}
+
+TEST_F(Cli, ListNamesAlgorithmsCodecsAndExecutors) {
+  const Ran ran = run({"list"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "");
+  for (const char* word : {"ring", "to_one", "double_binary_tree", "halving_doubling", "dgc",
+                           "fp16", "model", "sim", "all_reduce"}) {
+    EXPECT_NE(ran.out.find(word), std::string::npos) << word << "\n" << ran.out;
+  }
+}
+
+// Signals -----------------------------------------------------------------------------------------
+
+// A single row of so many ranks, step by step, takes minutes: whoever is gone before was ended.
+constexpr int kHugeRanks = 512;
+
+// Waits until the program has simulated a few rows: each has a process of its own.
+bool rows_under_way(const Running& running, std::size_t rows) {
+  std::set<pid_t> children;
+  return comes_true([&] {
+    for (const pid_t pid : living(running.pid())) {
+      if (pid != running.pid()) children.insert(pid);
+    }
+    return children.size() > rows;
+  });
+}
+
+TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
+  constexpr int kPoints = 2000;
+  const std::string scenario = written(long_scenario(kPoints, 16));
+  Running running({"run", scenario, "--executor", "sim", "--format", "csv"});
+  ASSERT_TRUE(rows_under_way(running, 3));
+  ::kill(-running.pid(), SIGINT);  // a terminal tells the whole group
+  const Ran ran = running.wait();
+  EXPECT_EQ(ran.code, 130) << "signal " << ran.signal << "\n" << ran.err;
+  EXPECT_GT(lines_of(ran.out), 1u) << "at least one row";
+  EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
+  EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
+  EXPECT_TRUE(living(running.pid()).empty());
+}
+
+TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {
+  const std::string scenario = written(long_scenario(2000, 16));
+  Running running({"run", scenario, "--executor", "sim", "--format", "json", "--out", file("out")});
+  ASSERT_TRUE(rows_under_way(running, 3));
+  ::kill(-running.pid(), SIGINT);
+  const Ran ran = running.wait();
+  EXPECT_EQ(ran.code, 130) << ran.err;
+  const Json report = Json::parse(ran.out, nullptr, false);
+  ASSERT_FALSE(report.is_discarded()) << ran.out;
+  EXPECT_EQ(report.value("complete", true), false);
+  EXPECT_GE(report.at("rows").size(), 1u);
+  EXPECT_EQ(content_of(file("out/report.json")), ran.out);
+}
+
+TEST_F(Cli, TheSecondCtrlCEndsAtOnce) {
+  const std::string scenario = written(long_scenario(1, kHugeRanks));
+  Running running({"run", scenario, "--executor", "sim"});
+  ASSERT_TRUE(rows_under_way(running, 0));
+  ::kill(-running.pid(), SIGINT);
+  // Signals of a kind do not queue: the second must come after the first was taken.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ::kill(-running.pid(), SIGINT);
+  const Ran ran = running.wait();
+  EXPECT_EQ(ran.signal, SIGINT) << "code " << ran.code;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+}
+
+TEST_F(Cli, AKilledParentTakesItsSimulationWithIt) {
+  const std::string scenario = written(long_scenario(1, kHugeRanks));
+  Running running({"run", scenario, "--executor", "sim"});
+  ASSERT_TRUE(rows_under_way(running, 0));
+  ::kill(running.pid(), SIGKILL);  // the parent alone
+  const Ran ran = running.wait();
+  EXPECT_EQ(ran.signal, SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+}
+
+TEST_F(Cli, AKilledSimulationIsAFailingMachine) {
+  const std::string scenario = written(long_scenario(1, kHugeRanks));
+  Running running({"run", scenario, "--executor", "sim"});
+  pid_t child = 0;
+  ASSERT_TRUE(comes_true([&] {
+    for (const pid_t pid : living(running.pid())) {
+      if (pid != running.pid()) child = pid;
+    }
+    return child != 0;
+  }));
+  ::kill(child, SIGKILL);
+  const Ran ran = running.wait();
+  EXPECT_EQ(ran.code, 3) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
+  EXPECT_NE(ran.err.find("ended by signal 9"), std::string::npos) << ran.err;
+}
+
+}  // namespace
+}  // namespace syncline
