@@ -131,9 +131,8 @@ const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {
   return it->second;
 }
 
-Seconds PriceBook::latency(const Collective& collective, double bytes) {
-  const auto list = entry(collective).path.latencies(bytes);
-  return std::accumulate(list.begin(), list.end(), Seconds{0});
+std::vector<Seconds> PriceBook::latencies_for(const Collective& collective, double bytes) {
+  return entry(collective).path.latencies(bytes);
 }
 
 Seconds PriceBook::time(const Collective& collective) {

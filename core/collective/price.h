@@ -42,8 +42,8 @@ class PriceBook {
   const CollectivePrice& price(const Collective& collective);
   // The latency of each stage for this payload.
   const std::vector<Seconds>& latencies(const Collective& collective);
-  // Their sum, were the payload `bytes` long.
-  Seconds latency(const Collective& collective, double bytes);
+  // The same, were the payload `bytes` long.
+  std::vector<Seconds> latencies_for(const Collective& collective, double bytes);
   // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
-#include <numeric>
-#include <set>
+
+#include "core/measure/lower_bound.h"
 
 namespace syncline {
 namespace {
@@ -22,23 +21,6 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
     until = end;
   }
   return sum;
-}
-
-// How long each link works for a byte of each price's payload; links that work alike are told once.
-std::vector<std::vector<double>> link_profiles(const std::vector<const CollectivePrice*>& prices) {
-  std::map<int, std::vector<double>> by_link;
-  for (std::size_t p = 0; p < prices.size(); ++p) {
-    for (const auto& stage : prices[p]->stages) {
-      for (const auto& [link, seconds] : stage.links) {
-        auto& profile = by_link[link];
-        profile.resize(prices.size(), 0.0);
-        profile[p] += seconds;
-      }
-    }
-  }
-  std::set<std::vector<double>> distinct;
-  for (const auto& [link, profile] : by_link) distinct.insert(profile);
-  return {distinct.begin(), distinct.end()};
 }
 
 // Bytes that each rank sends in one period; the greatest of them.
@@ -93,97 +75,6 @@ Metrics measure(const Plan& plan, const Workload& workload, const Timeline& time
     metrics.bytes_on_wire = busiest_sender(plan, book) / plan.steps;
   }
   return metrics;
-}
-
-Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book) {
-  Seconds forward = 0, backward = 0, tail = 0, compute = 0;
-  int updates = 0;
-  for (const auto& op : plan.ops) {
-    const auto* work = std::get_if<Compute>(&op.work);
-    if (work == nullptr) continue;
-    compute += work->seconds;
-    if (work->phase == Phase::kForward) forward += work->seconds;
-    if (work->phase == Phase::kBackward) backward += work->seconds;
-    if (work->phase == Phase::kUpdate) tail += work->seconds;
-    updates += work->phase == Phase::kUpdate;
-  }
-  // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
-  if (updates > 1) tail = 0;
-  if (plan.ranks == 1 || plan.buckets.empty()) return compute / plan.steps;
-
-  // What each bucket asks of latency and, by price, of the links.
-  Bytes largest = 0;
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
-    if (collective != nullptr) largest += collective->bytes();
-  }
-  std::vector<const CollectivePrice*> prices;
-  std::vector<Seconds> latency(plan.buckets.size(), 0);
-  std::vector<std::vector<std::pair<std::size_t, double>>> payloads(plan.buckets.size());
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
-    if (collective == nullptr) continue;
-    const CollectivePrice* price = &book.price(*collective);
-    const auto known = std::find(prices.begin(), prices.end(), price);
-    const auto index = static_cast<std::size_t>(known - prices.begin());
-    if (known == prices.end()) prices.push_back(price);
-    const auto bucket = static_cast<std::size_t>(collective->bucket);
-    payloads[bucket].emplace_back(index, static_cast<double>(collective->bytes()));
-    // Where tiers mix, a larger payload hides more of the latency: count what the largest leaves.
-    latency[bucket] += book.latency(*collective, static_cast<double>(largest)) +
-                       book.cluster().collective_overhead;
-  }
-  const auto links = link_profiles(prices);
-
-  // LocalSGD averages parameters after the steps: nothing of it can hide behind them.
-  const bool averaging = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-    const auto* work = std::get_if<Compute>(&op.work);
-    return work != nullptr && work->phase == Phase::kAverage;
-  });
-
-  // By tensor, latest first: a bucket's link time is shared among its tensors by their bytes, since
-  // another fusion might part them.
-  struct Piece {
-    Seconds ready;
-    Seconds latency;
-    double share;
-    std::size_t bucket;
-  };
-  std::vector<Seconds> ready(workload.tensors.size(), 0);
-  Seconds clock = forward;
-  for (std::size_t t = 0; t < ready.size(); ++t) {
-    clock += workload.tensors[t].backward;
-    ready[t] = clock;
-  }
-  std::vector<Piece> pieces;
-  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Bucket& bucket = plan.buckets[b];
-    for (const int index : bucket.tensors) {
-      const auto t = static_cast<std::size_t>(index);
-      const bool buffer = t >= workload.tensors.size();
-      const Tensor& tensor =
-          buffer ? workload.buffers[t - workload.tensors.size()] : workload.tensors[t];
-      const double share =
-          bucket.bytes > 0 ? static_cast<double>(tensor.bytes()) / static_cast<double>(bucket.bytes)
-                           : 0;
-      pieces.push_back({averaging ? compute : ready[t], latency[b], share, b});
-    }
-  }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.ready > b.ready; });
-  Seconds bound = averaging ? compute : forward + backward;
-  std::vector<double> later(prices.size(),
-                            0.0);  // payload by price, of this gradient and later ones
-  for (const auto& piece : pieces) {
-    for (const auto& [price, bytes] : payloads[piece.bucket]) later[price] += bytes * piece.share;
-    Seconds busiest = 0;
-    for (const auto& profile : links) {
-      busiest =
-          std::max(busiest, std::inner_product(later.begin(), later.end(), profile.begin(), 0.0));
-    }
-    bound = std::max(bound, piece.ready + piece.latency + busiest);
-  }
-  return std::max(compute, averaging ? bound : bound + tail) / plan.steps;
 }
 
 Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples_per_step) {

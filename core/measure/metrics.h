@@ -25,13 +25,6 @@ struct Metrics {
 Metrics measure(const Plan& plan, const Workload& workload, const Timeline& timeline, int warmup,
                 PriceBook& book);
 
-// The step time that the links alone enforce: every gradient must be exchanged after it is ready,
-//   max over i of (ready_i + latency of its collective + link time of all gradients from i on)
-// plus forward and update; at least the computation. Valid for any number of streams, and for any
-// fusion whose collectives have these latencies and rates (same algorithm, hierarchy and codec;
-// pipelined algorithms change them a little with the size of a bucket).
-Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book);
-
 // Weighted mean of the metrics of a run's phases, by steps.
 struct WeightedMetrics {
   Metrics metrics;

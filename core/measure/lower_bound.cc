@@ -1,0 +1,156 @@
+#include "core/measure/lower_bound.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace syncline {
+namespace {
+
+// The model's own work in one period.
+struct ModelWork {
+  Seconds all = 0;
+  Seconds forward = 0;
+  Seconds backward = 0;
+  Seconds tail = 0;       // what can only follow the last exchange
+  bool averages = false;  // LocalSGD: parameters are exchanged after all of it
+};
+
+ModelWork model_work(const Plan& plan) {
+  ModelWork work;
+  int updates = 0;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr) continue;
+    work.all += compute->seconds;
+    if (compute->phase == Phase::kForward) work.forward += compute->seconds;
+    if (compute->phase == Phase::kBackward) work.backward += compute->seconds;
+    if (compute->phase == Phase::kUpdate) work.tail += compute->seconds;
+    updates += compute->phase == Phase::kUpdate;
+    work.averages |= compute->phase == Phase::kAverage;
+  }
+  // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
+  if (updates > 1) work.tail = 0;
+  return work;
+}
+
+// What one bucket asks of the network.
+struct Demand {
+  Seconds first_latency = 0;                             // before its first byte
+  Seconds latency = 0;                                   // of all its collectives
+  std::vector<std::pair<std::size_t, double>> payloads;  // (price, bytes)
+  Seconds transfer = 0;                                  // on its busiest links, alone
+};
+
+struct Demands {
+  std::vector<const CollectivePrice*> prices;
+  std::vector<Demand> buckets;
+};
+
+Demands demands_of(const Plan& plan, PriceBook& book) {
+  // Where tiers mix, a larger payload hides more of the latency: count what the largest leaves.
+  double largest = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective != nullptr) largest += static_cast<double>(collective->bytes());
+  }
+  Demands demands;
+  demands.buckets.resize(plan.buckets.size());
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr) continue;
+    const CollectivePrice* price = &book.price(*collective);
+    const auto known = std::find(demands.prices.begin(), demands.prices.end(), price);
+    const auto index = static_cast<std::size_t>(known - demands.prices.begin());
+    if (known == demands.prices.end()) demands.prices.push_back(price);
+
+    Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
+    const Seconds overhead = book.cluster().collective_overhead;
+    const auto latencies = book.latencies_for(*collective, largest);
+    if (demand.payloads.empty()) demand.first_latency = overhead + latencies.front();
+    demand.latency += std::accumulate(latencies.begin(), latencies.end(), overhead);
+    const auto bytes = static_cast<double>(collective->bytes());
+    demand.payloads.emplace_back(index, bytes);
+    demand.transfer += bytes * price->seconds_per_byte;
+  }
+  return demands;
+}
+
+// How long each link works for a byte of each price's payload; links that work alike are told once.
+std::vector<std::vector<double>> link_profiles(const std::vector<const CollectivePrice*>& prices) {
+  std::map<int, std::vector<double>> by_link;
+  for (std::size_t p = 0; p < prices.size(); ++p) {
+    for (const auto& stage : prices[p]->stages) {
+      for (const auto& [link, seconds] : stage.links) {
+        auto& profile = by_link[link];
+        profile.resize(prices.size(), 0.0);
+        profile[p] += seconds;
+      }
+    }
+  }
+  std::set<std::vector<double>> distinct;
+  for (const auto& [link, profile] : by_link) distinct.insert(profile);
+  return {distinct.begin(), distinct.end()};
+}
+
+// One gradient's part of its bucket: another fusion might part them, so link time is shared out by
+// bytes.
+struct Piece {
+  Seconds ready = 0;
+  std::size_t bucket = 0;
+  double share = 0;
+};
+
+std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const ModelWork& work) {
+  std::vector<Seconds> ready;
+  Seconds clock = work.forward;
+  for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward);
+  std::vector<Piece> pieces;
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    for (const int index : plan.buckets[b].tensors) {
+      const auto t = static_cast<std::size_t>(index);
+      const bool buffer = t >= workload.tensors.size();
+      const Tensor& tensor =
+          buffer ? workload.buffers[t - workload.tensors.size()] : workload.tensors[t];
+      const auto all = static_cast<double>(plan.buckets[b].bytes);
+      const double share = all > 0 ? static_cast<double>(tensor.bytes()) / all : 0;
+      pieces.push_back({work.averages ? work.all : ready[t], b, share});
+    }
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.ready > b.ready; });
+  return pieces;
+}
+
+}  // namespace
+
+Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book) {
+  const ModelWork work = model_work(plan);
+  if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
+
+  const Demands demands = demands_of(plan, book);
+  const auto links = link_profiles(demands.prices);
+  Seconds bound = work.averages ? work.all : work.forward + work.backward;
+  // From the latest gradient back: what the links still have to carry from its readiness on.
+  std::vector<double> later(demands.prices.size(), 0.0);
+  Seconds first_latency = 0;
+  bool first = true;
+  for (const auto& piece : pieces_of(plan, workload, work)) {
+    const Demand& demand = demands.buckets[piece.bucket];
+    if (demand.payloads.empty()) continue;
+    first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);
+    first = false;
+    for (const auto& [price, bytes] : demand.payloads) later[price] += bytes * piece.share;
+    Seconds busiest = 0;
+    for (const auto& profile : links) {
+      busiest =
+          std::max(busiest, std::inner_product(later.begin(), later.end(), profile.begin(), 0.0));
+    }
+    bound = std::max({bound, piece.ready + demand.latency + demand.transfer * piece.share,
+                      piece.ready + first_latency + busiest});
+  }
+  return std::max(work.all, work.averages ? bound : bound + work.tail) / plan.steps;
+}
+
+}  // namespace syncline

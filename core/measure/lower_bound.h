@@ -1,0 +1,25 @@
+// What no fusion and no number of streams can beat: the step time that latency, links and
+// computation enforce on gradients that cannot be sent before they are ready.
+#pragma once
+
+#include "core/collective/price.h"
+#include "core/plan/plan.h"
+#include "core/scenario/workload.h"
+
+namespace syncline {
+
+// The greatest of
+//   the computation of a step,
+//   ready_i + latency of its exchange + its own transfer, and
+//   ready_i + first latency + link time of all gradients that are ready from then on,
+// over the gradients i, plus the update that must follow. Where an exchange has one stage (a ring),
+// its first latency is all of its latency, and this is the bound of the fusion literature: max over
+// i of (ready_i + latency + sum of later transfers).
+//
+// Valid for this plan at any number of streams, and for other fusions of it whose collectives have
+// the same latencies and rates: same algorithm, hierarchy and codec (pipelined algorithms change
+// them a little with the size of a bucket). Messages are those of the merged grain, which puts a
+// stage's latency before its transfer.
+Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book);
+
+}  // namespace syncline
