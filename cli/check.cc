@@ -62,6 +62,12 @@ int run(const std::string& file) {
             << (scenario.cluster.gpus_per_node == 1 ? " GPU\n" : " GPUs\n") << "  rows      "
             << scenario.strategies.size() << " strategies x " << points.size() << " sweep points\n";
   for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
+  for (const auto& strategy : scenario.strategies) {
+    for (const auto& note : strategy.notes) {
+      std::cout << "  note: strategy '" << strategy.name << "' (" << strategy.dialect
+                << "): " << note << "\n";
+    }
+  }
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/verbs.h"
 #include "core/collective/algorithm.h"
 #include "core/compress/codec.h"
+#include "core/dialect/dialect.h"
 #include "reports/grid.h"
 
 namespace syncline {
@@ -34,10 +35,15 @@ int run() {
       {{{"model", "closed form: streams as queues, links shared fairly"}, false},
        {{"sim", "SimGrid: every link and rank, merged or step by step"}, false},
        {{"host", "moves real floats in memory: the truth for values and bytes, in tests"}, false}}};
+  Grid dialect_grid{{{"dialect", false}, {"what it reads", false}}, {}};
+  for (const auto& dialect : dialects()) {
+    dialect_grid.lines.push_back(
+        {{std::string(dialect.name), std::string(dialect.summary)}, false});
+  }
   std::cout << plain_grid(collectives) << "\n"
             << plain_grid(codec_grid) << "\n"
             << plain_grid(executors) << "\n"
-            << "dialects: none in this version; strategies are written with Syncline's own keys\n";
+            << plain_grid(dialect_grid);
   return 0;
 }
 

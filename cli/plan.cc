@@ -1,12 +1,10 @@
-#include <algorithm>
 #include <iostream>
 #include <memory>
 
+#include "cli/strategy_option.h"
 #include "cli/verbs.h"
-#include "core/error.h"
 #include "core/plan/planner.h"
 #include "core/scenario/document.h"
-#include "core/scenario/reader.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 
@@ -72,18 +70,7 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
 int run(const PlanOptions& options) {
   const Document document = read_document(options.file);
   const Scenario scenario = parse_scenario(document);
-  std::vector<std::string> names;
-  for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
-  const std::string wanted = options.strategy.empty() ? names.front() : options.strategy;
-  const auto it = std::find(names.begin(), names.end(), wanted);
-  if (it == names.end()) {
-    std::string known;
-    for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
-    const auto near = nearest_word(wanted, names);
-    throw InputError("--strategy: '" + wanted + "' is no strategy of " + options.file +
-                     (near ? " (did you mean '" + *near + "'?)" : "") + "; it has " + known);
-  }
-  print_plan(scenario, scenario.strategies[static_cast<std::size_t>(it - names.begin())]);
+  print_plan(scenario, chosen_strategy(scenario, options.strategy, options.file));
   return 0;
 }
 

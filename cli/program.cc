@@ -33,14 +33,16 @@ int run_program(int argc, const char* const* argv) {
       "one. Exit codes: 0 done, 2 wrong input, 3 failing machine.");
 
   std::map<const CLI::App*, VerbAction> actions;
-  for (auto* add : {add_run, add_plan, add_check, add_list}) {
+  for (auto* add : {add_run, add_plan, add_buckets, add_check, add_list}) {
     const VerbAction action = add(app);
     actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    app.exit(success);
+    std::cout.flush();
+    return std::cout ? 0 : say("standard output: cannot be written", kFailingMachine);
   } catch (const CLI::ParseError& error) {
     app.exit(error, std::cerr, std::cerr);
     return kWrongInput;

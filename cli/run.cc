@@ -55,6 +55,11 @@ int run(const RunOptions& options) {
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = [] { return interrupts > 0; };
+  // A folder that cannot be made is known before the work, not after it.
+  if (!options.out.empty()) {
+    parse_scenario(document);
+    make_folder(options.out);
+  }
   std::signal(SIGINT, on_interrupt);
   Report report = run_study(document, study);
   report.version = version();
@@ -62,7 +67,6 @@ int run(const RunOptions& options) {
   // Files first: a reader who sees the answer may count on them.
   if (!options.trace.empty()) write_file(options.trace, chrome_trace(report));
   if (!options.out.empty()) {
-    make_folder(options.out);
     write_file(options.out + "/report.txt", text_table(report));
     write_file(options.out + "/report.md", markdown_report(report));
     write_file(options.out + "/rows.csv", csv_report(report));

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace syncline {
 namespace {
@@ -84,6 +85,23 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
   return groups;
 }
 
+// Groups as they are listed; who is in none goes alone, who is no candidate is left out.
+Parts as_listed(const std::vector<int>& candidates, const Parts& listed) {
+  Parts groups;
+  std::unordered_set<int> left(candidates.begin(), candidates.end());
+  for (const auto& list : listed) {
+    std::vector<int> group;
+    for (const int index : list) {
+      if (left.erase(index) > 0) group.push_back(index);
+    }
+    if (!group.empty()) groups.push_back(std::move(group));
+  }
+  for (const int index : candidates) {
+    if (left.contains(index)) groups.push_back({index});
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::string layer_of(const std::string& name, Fusion::LayerKey key) {
@@ -101,6 +119,8 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
       return candidates.empty() ? Parts{} : Parts{candidates};
     case Fusion::Rule::kIndex:
       return split_at(candidates, fusion.ends);
+    case Fusion::Rule::kGroups:
+      return as_listed(candidates, fusion.groups);
     case Fusion::Rule::kSize:
     case Fusion::Rule::kCount:
       break;

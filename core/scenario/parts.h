@@ -9,6 +9,7 @@ namespace syncline {
 Cluster read_cluster(Reader reader);
 // FLOPs without a measured time are priced by the device.
 Workload read_workload(Reader reader, const Device& device);
-Strategy read_strategy(Reader reader, const Cluster& cluster);
+// Syncline's own keys, or a dialect's configuration as it comes out on this workload and cluster.
+Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster);
 
 }  // namespace syncline

@@ -196,7 +196,7 @@ Scenario parse_scenario(const Document& document) {
 
   top.require("strategies");
   for (auto& reader : top.objects("strategies")) {
-    Strategy strategy = read_strategy(reader, scenario.cluster);
+    Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
     for (const auto& other : scenario.strategies) {
       if (other.name == strategy.name) {
         reader.fail("name", "'" + strategy.name + "' names two strategies");

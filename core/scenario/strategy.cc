@@ -2,6 +2,7 @@
 
 #include "core/collective/algorithm.h"
 #include "core/compress/codec.h"
+#include "core/dialect/dialect.h"
 #include "core/scenario/parts.h"
 
 namespace syncline {
@@ -189,11 +190,26 @@ void judge_together(Reader& reader, const Strategy& strategy, const Cluster& clu
 
 }  // namespace
 
-Strategy read_strategy(Reader reader, const Cluster& cluster) {
+Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster) {
   Strategy strategy;
-  strategy.name = reader.text("name");
-  if (strategy.name.empty()) reader.fail("name", "empty");
-  strategy.about = reader.text_or("about", "");
+  const std::string name = reader.text("name");
+  if (name.empty()) reader.fail("name", "empty");
+  const std::string about = reader.text_or("about", "");
+  if (reader.has("dialect")) {
+    const Dialect* dialect = find_dialect(reader.word_or("dialect", "", dialect_names()));
+    const bool as_documents =
+        reader.word_or("read_as", "code", {"code", "documents"}) == "documents";
+    Reading reading = dialect->read(reader.object("config"), workload, cluster, as_documents);
+    reader.finish();
+    strategy = std::move(reading.strategy);
+    strategy.name = name;
+    strategy.about = about;
+    strategy.dialect = dialect->name;
+    strategy.notes = std::move(reading.notes);
+    return strategy;
+  }
+  strategy.name = name;
+  strategy.about = about;
   strategy.overlap = reader.boolean_or("overlap", true);
   strategy.streams = static_cast<int>(reader.integer_or("streams", 1, 1, 64));
   if (!strategy.overlap && strategy.streams > 1) {

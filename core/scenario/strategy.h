@@ -13,18 +13,22 @@ namespace syncline {
 // Which gradients travel together. Buckets are runs of gradients in backward order.
 struct Fusion {
   enum class Rule {
-    kNone,   // each gradient alone
-    kLayer,  // the gradients of one layer together
-    kSize,   // until `size` bytes (and, if set, `count` tensors)
-    kCount,  // until `count` tensors
-    kIndex,  // explicit inclusive end indices
-    kOne,    // all gradients in one bucket
+    kNone,    // each gradient alone
+    kLayer,   // the gradients of one layer together
+    kSize,    // until `size` bytes (and, if set, `count` tensors)
+    kCount,   // until `count` tensors
+    kIndex,   // explicit inclusive end indices
+    kOne,     // all gradients in one bucket
+    kGroups,  // explicit lists: what a dialect's own rule came to on this workload
   };
   Rule rule = Rule::kNone;
   Bytes size = 0;
   Bytes first_size = 0;  // limit of the first bucket, 0: like the others; a small one starts early
   std::int64_t count = 0;  // 0: no limit by count
   std::vector<std::int64_t> ends;
+  // By tensor index, in the order in which the groups are exchanged once ready. Gradients that are
+  // in no group travel alone.
+  std::vector<std::vector<int>> groups;
   // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP).
   // kBefore: it closes before the next tensor would exceed the limit (Horovod).
   enum class Close { kAfter, kBefore } close = Close::kAfter;
@@ -72,8 +76,10 @@ struct LocalSgd {
 struct Strategy {
   std::string name;
   std::string about;
-  bool overlap = true;  // false: computation and communication share one stream
-  int streams = 1;      // communication streams, each with a communicator of its own
+  std::string dialect;             // in which it was written; empty: Syncline's own keys
+  std::vector<std::string> notes;  // what that framework silently does otherwise than it says
+  bool overlap = true;             // false: computation and communication share one stream
+  int streams = 1;                 // communication streams, each with a communicator of its own
   std::string algorithm = "ring";
   Fusion fusion;
   Hierarchy hierarchy;

@@ -1,0 +1,100 @@
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/strategy_option.h"
+#include "cli/verbs.h"
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+#include "reports/format.h"
+#include "reports/grid.h"
+
+namespace syncline {
+namespace {
+
+struct BucketsOptions {
+  std::string file;
+  std::string strategy;
+  std::string format = "table";
+};
+
+// The stream of each bucket's first collective; the compute stream where there is none.
+std::vector<StreamId> streams_of(const Plan& plan) {
+  std::vector<StreamId> streams(plan.buckets.size(), kComputeStream);
+  for (auto op = plan.ops.rbegin(); op != plan.ops.rend(); ++op) {
+    const auto* collective = std::get_if<Collective>(&op->work);
+    if (collective != nullptr) streams[static_cast<std::size_t>(collective->bucket)] = op->stream;
+  }
+  return streams;
+}
+
+std::string as_json(const Plan& plan, const Workload& workload) {
+  const auto streams = streams_of(plan);
+  Json list = Json::array();
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const Bucket& bucket = plan.buckets[b];
+    Json names = Json::array();
+    for (const int index : bucket.tensors) names.push_back(tensor_name(workload, index));
+    list.push_back({{"tensors", names},
+                    {"bytes", bucket.bytes},
+                    {"padded_bytes", bucket.padded_bytes},
+                    {"dtype", to_string(bucket.dtype)},
+                    {"stream", streams[b]}});
+    if (bucket.codec != nullptr) {
+      list.back()["codec"] = std::string(bucket.codec->name);
+      list.back()["encoded_bytes"] = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
+    }
+  }
+  return Json{{"buckets", list}}.dump(2) + "\n";
+}
+
+std::string as_table(const Plan& plan, const Workload& workload) {
+  const auto streams = streams_of(plan);
+  Grid grid{{{"bucket"},
+             {"tensors"},
+             {"bytes"},
+             {"padded"},
+             {"dtype", false},
+             {"stream"},
+             {"from", false},
+             {"to", false}},
+            {}};
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const Bucket& bucket = plan.buckets[b];
+    grid.lines.push_back(
+        {{std::to_string(b), std::to_string(bucket.tensors.size()),
+          bytes_text(static_cast<double>(bucket.bytes)),
+          bytes_text(static_cast<double>(bucket.padded_bytes)), to_string(bucket.dtype),
+          std::to_string(streams[b]), tensor_name(workload, bucket.tensors.front()),
+          tensor_name(workload, bucket.tensors.back())},
+         false});
+  }
+  return plain_grid(grid);
+}
+
+int run(const BucketsOptions& options) {
+  const Document document = read_document(options.file);
+  const Scenario scenario = parse_scenario(document);
+  const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
+  const auto point = training_phases(strategy, scenario.training).front().point;
+  const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, point);
+  std::cout << (options.format == "json" ? as_json(plan, scenario.workload)
+                                         : as_table(plan, scenario.workload));
+  return 0;
+}
+
+}  // namespace
+
+VerbAction add_buckets(CLI::App& app) {
+  auto options = std::make_shared<BucketsOptions>();
+  auto* verb = app.add_subcommand("buckets", "Print which gradients travel together");
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
+      ->required();
+  verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
+  verb->add_option("--format", options->format, "what is printed")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline

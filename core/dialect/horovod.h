@@ -1,0 +1,11 @@
+// Horovod's environment variables (numbers, or text as in a shell), and `compression` of
+// DistributedOptimizer: "none" or "fp16".
+#pragma once
+
+#include "core/dialect/dialect.h"
+
+namespace syncline {
+
+Dialect horovod_dialect();
+
+}  // namespace syncline

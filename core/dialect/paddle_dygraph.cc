@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <map>
+
+#include "core/dialect/paddle.h"
+#include "core/dialect/paddle_setters.h"
+
+namespace syncline {
+namespace {
+
+// paddle.DataParallel's defaults; Fleet passes its fuse_grad_size_in_MB in place of the first.
+constexpr double kDefaultBufferMb = 25;
+constexpr std::int64_t kFleetBufferMb = 32;
+constexpr double kDefaultLastMb = 1;
+
+Bytes mebibytes(double value) { return static_cast<Bytes>(value * static_cast<double>(kMiB)); }
+
+// AssignGroupBySize (paddle/fluid/imperative/reducer.cc): parameters are walked first layer first
+// and added to the open group of their dtype, which closes once it holds at least its limit. A
+// dtype's first group has the limit `last`, the later ones `limit`; leftovers close at the end. The
+// list is then reversed: what was grouped first, the first layers, is communicated last.
+//
+// On the first step, and for ever with find_unused_parameters, groups are ordered by their first
+// parameter before that; the rebuilt ones, in reversed order of arrival, stay as they were closed.
+std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors, Bytes last,
+                                             Bytes limit, bool rebuilt) {
+  struct Open {
+    std::vector<int> group;
+    Bytes bytes = 0;
+    bool past_first = false;
+  };
+  std::map<DType, Open> open;
+  std::vector<std::vector<int>> closed;
+  const auto close = [&](Open& now) {
+    closed.push_back(std::move(now.group));
+    now = {{}, 0, true};
+  };
+  // Gradients arrive last layer first; that list backwards is both orders of the walk.
+  for (int index = static_cast<int>(tensors.size()) - 1; index >= 0; --index) {
+    const Tensor& tensor = tensors[static_cast<std::size_t>(index)];
+    if (tensor.sparse) {
+      closed.push_back({index});
+      continue;
+    }
+    Open& now = open[tensor.dtype];
+    now.group.push_back(index);
+    now.bytes += tensor.bytes();
+    if (now.bytes >= (now.past_first ? limit : last)) close(now);
+  }
+  for (auto& [dtype, now] : open) {
+    if (!now.group.empty()) close(now);
+  }
+  if (!rebuilt) {
+    std::sort(closed.begin(), closed.end(),
+              [](const auto& a, const auto& b) { return a.front() > b.front(); });
+  }
+  std::reverse(closed.begin(), closed.end());
+  return closed;
+}
+
+// The value at one of two spellings of the same setting, or nullptr.
+const char* spelling(Reader& config, const char* one, const char* other) {
+  const bool has_one = config.has(one);
+  const bool has_other = config.has(other);
+  if (has_one && has_other) config.fail(other, "given twice, also as '" + std::string(one) + "'");
+  return has_one ? one : has_other ? other : nullptr;
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  double limit_mb = kDefaultBufferMb;
+  double last_mb = kDefaultLastMb;
+  const char* key = spelling(config, "comm_buffer_size", "fuse_grad_size_in_MB");
+  if (key != nullptr && std::string_view(key) == "comm_buffer_size") {
+    limit_mb = config.number(key, {0, 1e9, true});
+  } else if (key != nullptr) {
+    limit_mb =
+        static_cast<double>(PaddleSetters(config, reading.notes).integer(key, kFleetBufferMb));
+  }
+  key = spelling(config, "last_comm_buffer_size", "last_comm_group_size_MB");
+  if (key != nullptr) {
+    const Json& value = config.require(key);
+    if (value.is_number() && value.get<double>() <= 0) {
+      config.fail(key, "found " + describe(value) + ": " + key + " should be greater than 0");
+    }
+    last_mb = config.number(key, {0, 1e9, true});
+  }
+  const bool find_unused = config.boolean_or("find_unused_parameters", false);
+  config.finish();
+
+  Fusion& fusion = reading.strategy.fusion;
+  fusion.rule = Fusion::Rule::kGroups;
+  fusion.groups =
+      assign_by_size(workload.tensors, mebibytes(last_mb), mebibytes(limit_mb), !find_unused);
+  if (cluster.ranks() == 1) return reading;
+  if (find_unused) {
+    reading.notes.push_back(
+        "find_unused_parameters is true: the groups of the first step stay, they are never rebuilt "
+        "in the order in which gradients arrive");
+  }
+  if (limit_mb <= 0) {
+    reading.notes.push_back("fuse_grad_size_in_MB = " + Json(limit_mb).dump() +
+                            " closes a group at each gradient: nothing is fused");
+  }
+  return reading;
+}
+
+}  // namespace
+
+Dialect paddle_dygraph_dialect() {
+  return {"paddle_dygraph", "Paddle DataParallel: comm_buffer_size, last_comm_buffer_size", read};
+}
+
+}  // namespace syncline

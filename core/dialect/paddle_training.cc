@@ -1,0 +1,148 @@
+#include "core/dialect/paddle_training.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/compress/codec.h"
+#include "core/compress/sparsity.h"
+#include "core/dialect/paddle_setters.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostPeriod = std::int64_t{1} << 20;
+
+// DGCMomentumOptimizer._is_use_dgc: smaller tensors stay dense.
+constexpr std::int64_t kMinElements = 16384;
+// The library samples min(32, k / 2) candidates a block and divides by their number.
+constexpr std::int64_t kLeastKept = 2;
+// Kernels on the compute stream a tensor: three of momentum and residual, ten of selection, mask
+// and encoding, one that clears the gradient.
+constexpr std::int64_t kEncodeLaunches = 14;
+
+double checked_sparsity(Reader& configs, const Json& value, const std::string& place) {
+  const double sparsity = checked_number(value, {-1e9, 1e9}, configs.file(), place);
+  const float ratio = 1.0F - static_cast<float>(sparsity);
+  const auto fail = [&](const char* rule) {
+    configs.fail("sparsity", "found " + describe(value) + ": DGC sparsity ratio must " + rule +
+                                 " (the ratio is 1 - sparsity, the share that is sent)");
+  };
+  if (ratio < 0) fail(">= 0");
+  if (ratio >= 1) fail("< 1");
+  return sparsity;
+}
+
+Compression read_dgc(Reader configs, const Workload& workload, const Cluster& cluster) {
+  Compression dgc;
+  dgc.codec = "dgc";
+  dgc.min_elements = kMinElements;
+  dgc.encode_launches = kEncodeLaunches;
+  // Each rank's pairs are added by a kernel of its own, then the sum is scaled.
+  dgc.decode_launches = cluster.ranks() + 1;
+  dgc.rampup_begin_step = configs.integer_or("rampup_begin_step", 0, 0, kInt32Max);
+  dgc.rampup_step = configs.integer_or("rampup_step", 1, 1, kInt32Max);
+  const Json none = Json::array();
+  const Json& ramp = configs.has("sparsity") ? configs.array("sparsity") : none;
+  configs.finish();
+  if (ramp.empty()) return dgc;  // [0.999]
+
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const auto& tensor : workload.tensors) {
+    if (find_codec("dgc")->applies(tensor, kMinElements)) least = std::min(least, tensor.elements);
+  }
+  dgc.sparsity.clear();
+  for (std::size_t i = 0; i < ramp.size(); ++i) {
+    const std::string place = configs.place_of("sparsity") + "[" + std::to_string(i) + "]";
+    const double sparsity = checked_sparsity(configs, ramp[i], place);
+    if (sparsity == 1 || kept_elements(least, sparsity) < kLeastKept) {
+      configs.fail("sparsity", "found " + describe(ramp[i]) +
+                                   ": k_select needs k >= 2 elements of each gradient, of the "
+                                   "smallest one fewer would be sent");
+    }
+    dgc.sparsity.push_back(sparsity);
+  }
+  return dgc;
+}
+
+LocalSgd read_local_sgd(Reader configs, bool adaptive) {
+  LocalSgd local;
+  local.enabled = true;
+  local.adaptive = adaptive;
+  if (adaptive) {
+    local.init_period = configs.integer_or("init_k_steps", 1, 1, kMostPeriod);
+  } else {
+    local.period = configs.integer_or("k_steps", 1, 1, kMostPeriod);
+  }
+  local.begin_step = configs.integer_or("begin_step", 1, 1, kInt32Max);
+  configs.finish();
+  return local;
+}
+
+void note_dgc(const Workload& workload, const Compression& dgc, std::vector<std::string>& notes) {
+  const auto sent = std::count_if(
+      workload.tensors.begin(), workload.tensors.end(),
+      [&](const Tensor& tensor) { return find_codec("dgc")->applies(tensor, dgc.min_elements); });
+  const auto all = static_cast<std::ptrdiff_t>(workload.tensors.size());
+  notes.push_back(
+      "dgc switches fuse_all_reduce_ops off for the whole program: " + std::to_string(sent) +
+      " gradients are compressed, " + std::to_string(all - sent) +
+      " (below 16384 elements, sparse, or not FP32) stay dense, each travels alone");
+}
+
+}  // namespace
+
+PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
+                                    const Cluster& cluster, std::vector<std::string>& notes) {
+  PaddleSetters set(config, notes);
+  const bool dgc = set.flag("dgc", false);
+  const bool fixed = set.flag("localsgd", false);
+  const bool adaptive = set.flag("adaptive_localsgd", false);
+  if (fixed && adaptive) {
+    config.fail("adaptive_localsgd",
+                "cannot be combined with localsgd: LocalSGDOptimizer and "
+                "AdaptiveLocalSGDOptimizer are in each other's meta_optimizers_black_list");
+  }
+  if (dgc && (fixed || adaptive)) {
+    config.fail(fixed ? "localsgd" : "adaptive_localsgd",
+                "cannot be combined with dgc: the meta optimizer of neither has the other's in "
+                "its meta_optimizers_white_list");
+  }
+
+  // Configs are judged even where the switch beside them is off.
+  const Json none = Json::object();
+  const auto configs = [&](const char* key, bool on) {
+    if (!config.has(key)) return Reader(none, config.file(), config.place_of(key));
+    if (!on) notes.push_back(std::string(key) + " has no effect: the switch beside it is off");
+    return config.object(key);
+  };
+  const Compression compression = read_dgc(configs("dgc_configs", dgc), workload, cluster);
+  const LocalSgd every_k = read_local_sgd(configs("localsgd_configs", fixed), false);
+  const LocalSgd by_loss = read_local_sgd(configs("adaptive_localsgd_configs", adaptive), true);
+
+  if (cluster.ranks() <= 1) {
+    if (dgc) notes.push_back("dgc needs more than one worker: it is off");
+    if (fixed || adaptive) notes.push_back("LocalSGD needs more than one worker: it is off");
+    return {};
+  }
+  PaddleTraining training;
+  if (dgc) {
+    training.compression = compression;
+    note_dgc(workload, compression, notes);
+  }
+  if (fixed || adaptive) {
+    training.local_sgd = fixed ? every_k : by_loss;
+    notes.push_back("LocalSGD sums " +
+                    std::to_string(workload.tensors.size() + workload.buffers.size()) +
+                    " tensors, batch-norm statistics among them, one by one on 2 rings: nothing "
+                    "is fused");
+  }
+  if (adaptive && by_loss.init_period > 1) {
+    notes.push_back("init_k_steps = " + std::to_string(by_loss.init_period) +
+                    " stands inside the square root: the period begins at ceil(sqrt(" +
+                    std::to_string(by_loss.init_period) + "))");
+  }
+  return training;
+}
+
+}  // namespace syncline

@@ -1,0 +1,92 @@
+#include "core/dialect/pytorch_ddp.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace syncline {
+namespace {
+
+// torch/nn/parallel/distributed.py: the first bucket is small so that communication starts early.
+constexpr Bytes kFirstBucket = kMiB;
+constexpr double kDefaultCapMb = 25;
+
+// compute_bucket_assignment_by_size (torch/csrc/distributed/c10d/reducer.cpp): tensors are added to
+// the open bucket of their dtype; a bucket closes once it holds at least its limit, and each dtype
+// moves from the first limit to the second after its first full bucket. What is left over closes
+// at the end. Buckets are ordered by the smallest index in them.
+std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
+                                             const std::vector<int>& order, Bytes first,
+                                             Bytes cap) {
+  struct Open {
+    std::vector<int> places;  // in `order`
+    Bytes bytes = 0;
+    bool past_first = false;
+  };
+  std::map<DType, Open> open;
+  std::vector<std::vector<int>> closed;
+  const auto close = [&](Open& bucket) {
+    closed.push_back(std::move(bucket.places));
+    bucket.places.clear();
+    bucket.bytes = 0;
+    bucket.past_first = true;
+  };
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const Tensor& tensor = tensors[static_cast<std::size_t>(order[place])];
+    if (tensor.sparse) {  // a sparse gradient is a bucket by itself
+      closed.push_back({static_cast<int>(place)});
+      continue;
+    }
+    Open& bucket = open[tensor.dtype];
+    bucket.places.push_back(static_cast<int>(place));
+    bucket.bytes += tensor.bytes();
+    if (bucket.bytes >= (bucket.past_first ? cap : first)) close(bucket);
+  }
+  for (auto& [dtype, bucket] : open) {
+    if (!bucket.places.empty()) close(bucket);
+  }
+  std::stable_sort(closed.begin(), closed.end(), [](const auto& a, const auto& b) {
+    return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
+  });
+  for (auto& bucket : closed) {
+    for (int& place : bucket) place = order[static_cast<std::size_t>(place)];
+  }
+  return closed;
+}
+
+// The keyword arguments of DistributedDataParallel that decide what is communicated, and the
+// communication hook by its name in torch.distributed.algorithms.
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  const double cap = config.number_or("bucket_cap_mb", kDefaultCapMb, {0, 1e9, true});
+  config.boolean_or("gradient_as_bucket_view", false);
+  config.boolean_or("static_graph", false);
+  config.boolean_or("find_unused_parameters", false);
+  const std::string hook =
+      config.word_or("comm_hook", "allreduce_hook",
+                     {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook"});
+  config.finish();
+
+  // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
+  std::vector<int> arrival(workload.tensors.size());
+  std::iota(arrival.begin(), arrival.end(), 0);
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.groups = assign_by_size(workload.tensors, arrival, kFirstBucket,
+                                          static_cast<Bytes>(cap * static_cast<double>(kMiB)));
+  if (hook != "allreduce_hook") strategy.compression.codec = "fp16";
+  if (cluster.ranks() > 1 && cap >= kDefaultCapMb && strategy.fusion.groups.size() < 3) {
+    reading.notes.push_back("all gradients fit into " +
+                            std::to_string(strategy.fusion.groups.size()) +
+                            " buckets: little communication can hide behind the backward pass");
+  }
+  return reading;
+}
+
+}  // namespace
+
+Dialect pytorch_ddp_dialect() {
+  return {"pytorch", "DistributedDataParallel: bucket_cap_mb, comm_hook", read};
+}
+
+}  // namespace syncline

@@ -1,0 +1,10 @@
+// PyTorch DistributedDataParallel: gradients in buckets of at least bucket_cap_mb.
+#pragma once
+
+#include "core/dialect/dialect.h"
+
+namespace syncline {
+
+Dialect pytorch_ddp_dialect();
+
+}  // namespace syncline
