@@ -56,10 +56,9 @@ int run(const RunOptions& options) {
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = [] { return interrupts > 0; };
   // A folder that cannot be made is known before the work, not after it.
-  if (!options.out.empty()) {
-    parse_scenario(document);
-    make_folder(options.out);
-  }
+  study.judged = [&] {
+    if (!options.out.empty()) make_folder(options.out);
+  };
   std::signal(SIGINT, on_interrupt);
   Report report = run_study(document, study);
   report.version = version();

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/collective/collective.h"
 #include "core/collective/critical_path.h"
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
-#include "core/plan/plan.h"
 
 namespace syncline {
 

@@ -2,12 +2,16 @@
 
 #include <array>
 
+#include "core/dialect/horovod.h"
+#include "core/dialect/mindspore.h"
+#include "core/dialect/paddle.h"
 #include "core/dialect/pytorch_ddp.h"
 
 namespace syncline {
 
 std::span<const Dialect> dialects() {
-  static const std::array table{pytorch_ddp_dialect()};
+  static const std::array table{paddle_dialect(), paddle_dygraph_dialect(), mindspore_dialect(),
+                                pytorch_ddp_dialect(), horovod_dialect()};
   return table;
 }
 

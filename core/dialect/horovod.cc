@@ -14,9 +14,9 @@ constexpr double kDefaultThreshold = 128.0 * static_cast<double>(kMiB);
 constexpr double kDefaultCycleMs = 1;
 // Controller::TensorFusionThresholdBytes: a fusion buffer splits evenly among the ranks of a node
 // into pieces of 64 elements of the largest type.
-constexpr Bytes kBufferUnit = 64 * 8;
+constexpr Bytes kBufferUnit = Bytes{64} * 8;
 
-// A variable as a number: written as one, or as text that is one. `valid` judges it.
+// A variable as a number: written as one, or as text that is one.
 double variable(Reader& config, const char* key, double fallback, Reader::Limits limits) {
   const Json* value = config.find(key);
   if (value == nullptr) return fallback;

@@ -65,8 +65,7 @@ Mode read_mode(Reader& config, std::vector<std::string>& notes) {
     return Mode::kData;
   }
   if (!value->is_string()) {
-    config.fail("parallel_mode",
-                "TypeError: parallel_mode must be str, found " + describe(*value));
+    config.fail("parallel_mode", "TypeError: parallel_mode must be str, found " + describe(*value));
   }
   const auto word = value->get<std::string>();
   if (const auto it = modes.find(word); it != modes.end()) return it->second;
@@ -114,8 +113,7 @@ std::vector<std::int64_t> read_indices(const Reader& kind, const Json& value) {
     kind.fail("config", "ValueError: the argument 'indices' can not be empty");
   }
   if (!value.is_array()) {
-    kind.fail("config",
-              "TypeError: the argument 'indices' must be list, found " + describe(value));
+    kind.fail("config", "TypeError: the argument 'indices' must be list, found " + describe(value));
   }
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::int64_t> indices;
@@ -227,8 +225,8 @@ Ids read_ids(Reader& config, const std::vector<const Tensor*>& parameters, Conte
       calls.fail(cell, "TypeError: the fusion id must be int, found " + describe(entry));
     }
     if (*id < 0) {
-      calls.fail(cell, "ValueError: the fusion id must be a non-negative int, found " +
-                           describe(entry));
+      calls.fail(cell,
+                 "ValueError: the fusion id must be a non-negative int, found " + describe(entry));
     }
     bool found = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -299,8 +297,8 @@ Parts cut_behind(const std::vector<int>& candidates, const std::vector<std::int6
 
 // Data parallel: a segment closes with the gradient that takes it over the threshold. Gradients
 // have been cast to FP32.
-Parts cut_by_bytes(const std::vector<int>& candidates,
-                   const std::vector<const Tensor*>& parameters, std::int64_t megabytes) {
+Parts cut_by_bytes(const std::vector<int>& candidates, const std::vector<const Tensor*>& parameters,
+                   std::int64_t megabytes) {
   const Bytes threshold = megabytes * kPerMb;
   Parts parts;
   Bytes bytes = 0;
@@ -390,7 +388,8 @@ Parts front_end_groups(const Context& context, const std::vector<const Tensor*>&
 // are all the same count as none.
 Parts reducer_groups(const Context& context, const std::vector<const Tensor*>& parameters, Ids ids,
                      std::vector<std::string>& notes) {
-  const bool differ = std::adjacent_find(ids.begin(), ids.end(), std::not_equal_to<>()) != ids.end();
+  const bool differ =
+      std::adjacent_find(ids.begin(), ids.end(), std::not_equal_to<>()) != ids.end();
   if (!differ) {
     if (!ids.empty() && ids.front() != kDefaultId) {
       notes.push_back("all parameters have fusion id " + std::to_string(ids.front()) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/dialect/paddle_hierarchy.h"
 #include "core/dialect/paddle_setters.h"
 #include "core/dialect/paddle_training.h"
 
@@ -29,6 +30,12 @@ struct Settings {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
+bool named_elsewhere(const Workload& workload) {
+  return std::any_of(workload.tensors.begin(), workload.tensors.end(), [](const Tensor& tensor) {
+    return std::count(tensor.name.begin(), tensor.name.end(), '.') > 1;
+  });
+}
+
 // coalesce_grad_tensor_pass.cc: gradients of one layer (name up to the first dot) stay together;
 // layers are added to a group until it holds at least the size or *more* than the count of tensors.
 // The count is only looked at above 1; a size of 0 or less merges nothing.
@@ -50,7 +57,8 @@ Fusion fusion_of(const Settings& settings, bool as_documents) {
   return fusion;
 }
 
-void note_fusion(Reader& config, const Settings& settings, const Fusion& fusion, Notes& notes) {
+void note_fusion(Reader& config, const Settings& settings, const Fusion& fusion, bool as_documents,
+                 Notes& notes) {
   if (fusion.rule == Fusion::Rule::kLayer) {
     notes.push_back("fuse_grad_size_in_MB = " + number(settings.fuse_grad_size_in_mb) +
                     " merges nothing by size: only the gradients of one layer, whose names agree "
@@ -58,7 +66,7 @@ void note_fusion(Reader& config, const Settings& settings, const Fusion& fusion,
   }
   const bool given =
       config.has("_fuse_grad_size_in_TFLOPS") || config.has("fuse_grad_size_in_TFLOPS");
-  if (given && fusion.rule == Fusion::Rule::kSize) {
+  if (given && !as_documents && fusion.rule == Fusion::Rule::kSize) {
     const auto count = static_cast<std::int64_t>(settings.fuse_grad_size_in_tflops);
     notes.push_back("_fuse_grad_size_in_TFLOPS = " + number(count) +
                     (count > 1 ? " is a number of gradients, and a group closes at more than "
@@ -153,56 +161,6 @@ int streams_of(Reader& config, const Settings& settings, bool as_documents, Note
   return 1;
 }
 
-// The documents take hierarchical_allreduce_inter_nranks for the number of leaders (here one a node
-// unless given) and all-reduce inside the groups first.
-Hierarchy documented_hierarchy(Reader& config, const Settings& settings, const Cluster& cluster) {
-  const char* key = "hierarchical_allreduce_inter_nranks";
-  const int ranks = cluster.ranks();
-  const std::int64_t leaders = config.has(key) ? settings.inter_nranks : cluster.nodes;
-  if (leaders < 1 || ranks % leaders != 0) {
-    config.fail(key, "found " + number(leaders) + ", expected a divisor of the " + number(ranks) +
-                         " workers: as the documents read it, the number of leaders");
-  }
-  Hierarchy hierarchy;
-  hierarchy.form = Hierarchy::Form::kLeaders;
-  hierarchy.group_size = ranks / static_cast<int>(leaders);
-  hierarchy.first_all_reduce = true;
-  return hierarchy;
-}
-
-// parallel_executor.cc, InitOrGetNCCLCommunicator and nccl_op_handle.h: reduce to the first rank of
-// each group, all-reduce among those, broadcast.
-Hierarchy hierarchy_of(Reader& config, const Settings& settings, const Cluster& cluster,
-                       Notes& notes) {
-  const char* key = "hierarchical_allreduce_inter_nranks";
-  const int ranks = cluster.ranks();
-  const std::int64_t inter = settings.inter_nranks;
-  if (inter <= 1) {
-    config.fail(key, "The inter_nranks should be greater than 1, but received " + number(inter) +
-                         (config.has(key) ? "" : ", its default") +
-                         " (ranks a group; the nodes have " + number(cluster.gpus_per_node) + ")");
-  }
-  if (ranks % inter != 0) {
-    config.fail(key, "num_trainers:" + number(ranks) + " mod inter_nranks:" + number(inter) +
-                         " != 0, expected a divisor of the number of workers");
-  }
-  if (inter * inter != ranks) {
-    notes.push_back(std::string(key) + " = " + number(inter) + " is the number of ranks a group, " +
-                    number(ranks / inter) + (ranks == inter ? " group" : " groups") +
-                    "; the documents take it for the number of leaders");
-  }
-  notes.push_back(
-      "hierarchical all-reduce begins with a reduce to each group's leader; the documents tell of "
-      "an all-reduce inside the group");
-  notes.push_back(
-      "Fleet 2.0 and 2.1 hand the group size to gen_nccl_id under a misspelt name and may stop "
-      "with 'inter_nranks -1 <= 1 while in hierarchical allreduce mode'");
-  Hierarchy hierarchy;
-  hierarchy.form = Hierarchy::Form::kLeaders;
-  hierarchy.group_size = static_cast<int>(inter);
-  return hierarchy;
-}
-
 // fuse_optimizer_op_pass.cc: one operator for all parameters waits for every all-reduce; separate
 // ones run gradient by gradient after the backward pass, each after its own.
 Strategy::Update update_of(const Settings& settings, const Workload& workload, bool dgc,
@@ -246,14 +204,16 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 
   Settings settings;
   PaddleSetters set(config, notes);
-  settings.fuse_all_reduce_ops = set.flag("fuse_all_reduce_ops", true);
-  settings.fuse_grad_size_in_mb = set.integer("fuse_grad_size_in_MB", 32);
+  settings.fuse_all_reduce_ops = set.flag("fuse_all_reduce_ops", settings.fuse_all_reduce_ops);
+  settings.fuse_grad_size_in_mb =
+      set.integer("fuse_grad_size_in_MB", settings.fuse_grad_size_in_mb);
   settings.fuse_grad_size_in_tflops = read_tflops(config, set, as_documents, notes);
-  settings.nccl_comm_num = set.integer("nccl_comm_num", 1);
-  settings.sync_nccl_allreduce = set.flag("sync_nccl_allreduce", true);
-  settings.use_hierarchical_allreduce = set.flag("use_hierarchical_allreduce", false);
-  settings.inter_nranks = set.integer("hierarchical_allreduce_inter_nranks", 1);
-  settings.sync_batch_norm = set.flag("sync_batch_norm", false);
+  settings.nccl_comm_num = set.integer("nccl_comm_num", settings.nccl_comm_num);
+  settings.sync_nccl_allreduce = set.flag("sync_nccl_allreduce", settings.sync_nccl_allreduce);
+  settings.use_hierarchical_allreduce =
+      set.flag("use_hierarchical_allreduce", settings.use_hierarchical_allreduce);
+  settings.inter_nranks = set.integer("hierarchical_allreduce_inter_nranks", settings.inter_nranks);
+  settings.sync_batch_norm = set.flag("sync_batch_norm", settings.sync_batch_norm);
   if (settings.nccl_comm_num < 1 || settings.nccl_comm_num > kMostComms) {
     config.fail("nccl_comm_num", "found " + number(settings.nccl_comm_num) +
                                      ", expected a whole number from 1 to " + number(kMostComms));
@@ -279,10 +239,17 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.compression = training.compression;
   strategy.streams = streams_of(config, settings, as_documents, notes);
   strategy.fusion = fusion_of(settings, as_documents);
-  if (!as_documents) note_fusion(config, settings, strategy.fusion, notes);
+  // Paddle's own names have one dot ("fc_0.w_0"). Names with more come from another framework,
+  // where the first dot would make whole stages of the model one layer; built in Paddle, each
+  // module would have a name of its own.
+  if (settings.fuse_all_reduce_ops && named_elsewhere(workload)) {
+    strategy.fusion.layer_key = Fusion::LayerKey::kLastDot;
+    notes.push_back("gradients are not named as in Paddle: a layer is the name up to its last dot");
+  }
+  note_fusion(config, settings, strategy.fusion, as_documents, notes);
   if (settings.use_hierarchical_allreduce) {
-    strategy.hierarchy = as_documents ? documented_hierarchy(config, settings, cluster)
-                                      : hierarchy_of(config, settings, cluster, notes);
+    strategy.hierarchy =
+        read_paddle_hierarchy(config, settings.inter_nranks, cluster, as_documents, notes);
     if (dgc) notes.push_back("dgc exchanges its encoded gradients flat: no hierarchy for them");
   }
   if (cluster.ranks() > 1) strategy.update = update_of(settings, workload, dgc, notes);

@@ -312,11 +312,12 @@ Report run_study(const Document& original, const StudyOptions& options) {
   }
   report.traced_workload = scenario.workload;
 
-  if (!scenario.calibration.parameters.empty()) calibrate(document, scenario, options, report);
   const auto points = sweep_points(scenario);
   const std::size_t wanted = points.size() * scenario.strategies.size();
   // Every point is judged before the first is priced: a mistake in the last one costs no time.
   for (const auto& point : points) at_point(document, point);
+  options.judged();
+  if (!scenario.calibration.parameters.empty()) calibrate(document, scenario, options, report);
 
   for (const auto& point : points) {
     PointStudy study(document, point, options.make_executor);

@@ -19,6 +19,8 @@ struct StudyOptions {
   ExecutorFactory make_executor;  // of that name
   // The calibration's fit runs on the model, whichever executor prices the rows.
   bool trace = false;  // keep plans and timelines of the first sweep point
+  // Called once every sweep point has been judged and nothing has been priced yet.
+  std::function<void()> judged = [] {};
   // Called after each row with the number of rows done and wanted.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   // Asked between rows; true ends the study with the rows so far.

@@ -9,8 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/collective/algorithm.h"
-#include "core/collective/groups.h"
+#include "core/collective/collective.h"
 #include "core/compress/codec.h"
 #include "core/scenario/workload.h"
 #include "core/units.h"
@@ -45,18 +44,6 @@ struct Compute {
   Seconds seconds = 0;
   int first = 0;
   int last = -1;
-};
-
-// The same collective in each of `groups`. The payload is `elements` units of `unit` bytes.
-struct Collective {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
-  const Algorithm* algorithm = nullptr;
-  Groups groups;
-  std::int64_t elements = 0;
-  Bytes unit = 4;
-  int bucket = 0;
-
-  Bytes bytes() const { return elements * unit; }
 };
 
 struct Encode {

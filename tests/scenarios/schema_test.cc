@@ -114,7 +114,10 @@ constexpr std::string_view kSmallScenario = R"json({
   "name": "small",
   "workload": {"file": "workloads/resnet50_v100.json", "batch": 64},
   "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1},
-  "strategies": [{"name": "plain"}],
+  "strategies": [
+    {"name": "plain"},
+    {"name": "ddp", "dialect": "pytorch", "config": {"bucket_cap_mb": 25}, "read_as": "code"}
+  ],
   "training": {"step": 10}
 })json";
 

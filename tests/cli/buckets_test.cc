@@ -1,0 +1,62 @@
+// `syncline buckets`: what travels together, as a program reads it.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string printed_by(const std::string& arguments) {
+  std::string text;
+  FILE* pipe = popen(("'" SYNCLINE_BINARY "' " + arguments).c_str(), "r");
+  char block[4096];
+  while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
+  EXPECT_EQ(pclose(pipe), 0) << arguments;
+  return text;
+}
+
+Json buckets_of(const std::string& strategy) {
+  const std::string text = printed_by("buckets '" SYNCLINE_SOURCE_DIR
+                                      "/scenarios/published/paddle_fusion_counts.json' "
+                                      "--format json --strategy '" +
+                                      strategy + "'");
+  return Json::parse(text).at("buckets");
+}
+
+TEST(Buckets, HoldEveryGradientOnceWithItsBytes) {
+  for (const char* strategy : {"unfused", "16 MiB", "32 MiB"}) {
+    std::size_t tensors = 0;
+    std::int64_t bytes = 0;
+    for (const auto& bucket : buckets_of(strategy)) {
+      tensors += bucket.at("tensors").size();
+      bytes += bucket.at("bytes").get<std::int64_t>();
+      EXPECT_GE(bucket.at("padded_bytes"), bucket.at("bytes"));
+      EXPECT_EQ(bucket.at("dtype"), "fp32");
+      EXPECT_EQ(bucket.at("stream"), 1);
+    }
+    EXPECT_EQ(tensors, 161U) << strategy;
+    EXPECT_EQ(bytes, 4 * 23528522) << strategy;
+  }
+}
+
+TEST(Buckets, OfSixteenMebibytesAreSix) {
+  const Json buckets = buckets_of("16 MiB");
+  ASSERT_EQ(buckets.size(), 6U);
+  EXPECT_EQ(buckets[0].at("tensors").front(), "fc_0.b_0");
+  EXPECT_EQ(buckets[0].at("bytes"), 17932328);
+  EXPECT_EQ(buckets[0].at("padded_bytes"), 17932544);
+}
+
+TEST(Buckets, AreATableForPeople) {
+  const std::string text =
+      printed_by("buckets '" SYNCLINE_SOURCE_DIR "/scenarios/published/paddle_fusion_counts.json'");
+  EXPECT_NE(text.find("fc_0.b_0"), std::string::npos);
+  EXPECT_NE(text.find("conv1_weights"), std::string::npos);
+}
+
+}  // namespace

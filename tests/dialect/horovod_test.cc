@@ -1,0 +1,232 @@
+// Horovod: what is ready at a tick is packed in order and never exceeds the threshold.
+#include "core/dialect/horovod.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "core/plan/fusion.h"
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::shipped_workload;
+using test::sparse_tensor_of;
+using test::tensor_of;
+using Groups = std::vector<std::vector<int>>;
+
+Reading reading_of(const std::string& config, const Workload& workload,
+                   const Cluster& cluster = cluster_of(4, 1)) {
+  const Json json = Json::parse(config);
+  return horovod_dialect().read(Reader(json, "x.json", "c"), workload, cluster, false);
+}
+
+Groups groups_of(const std::string& config, const Workload& workload,
+                 const Cluster& cluster = cluster_of(4, 1)) {
+  return reading_of(config, workload, cluster).strategy.fusion.groups;
+}
+
+bool has_note(const Reading& reading, const std::string& part) {
+  for (const auto& note : reading.notes) {
+    if (note.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Gradients of these many KiB, all ready at once unless a wait is given.
+Workload gradients_of(const std::vector<std::int64_t>& kib,
+                      const std::vector<double>& waits_ms = {}) {
+  Workload workload;
+  for (std::size_t i = 0; i < kib.size(); ++i) {
+    workload.tensors.push_back(tensor_of("g" + std::to_string(i), {kib[i] * 256}));
+    if (!waits_ms.empty()) workload.tensors.back().backward = waits_ms[i] * kMillisecond;
+  }
+  return workload;
+}
+
+std::string threshold(std::int64_t bytes, const std::string& more = "") {
+  return R"({"HOROVOD_FUSION_THRESHOLD": )" + std::to_string(bytes) + more + "}";
+}
+
+TEST(Horovod, NeverExceedsTheThresholdAndSendsLargerOnesAlone) {
+  const Workload workload = gradients_of({3, 5, 1, 20, 2, 6, 1});
+  EXPECT_EQ(groups_of(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2}, {3}, {4, 5}, {6}}));
+  EXPECT_EQ(groups_of(threshold(0), workload), (Groups{{0}, {1}, {2}, {3}, {4}, {5}, {6}}));
+  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 1, 2, 3, 4, 5, 6}}));
+}
+
+TEST(Horovod, DefaultIs128MiB) {
+  EXPECT_EQ(groups_of("{}", gradients_of({64 * 1024, 64 * 1024, 1})), (Groups{{0, 1}, {2}}));
+}
+
+TEST(Horovod, BufferSplitsEvenlyAmongTheRanksOfANode) {
+  // 8 GPUs: multiples of 4 KiB, so 5 KiB become 8.
+  const Workload workload = gradients_of({3, 5, 1});
+  EXPECT_EQ(groups_of(threshold(5 * kKiB), workload, cluster_of(1, 8)), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(groups_of(threshold(5 * kKiB), workload, cluster_of(8, 1)), (Groups{{0}, {1}, {2}}));
+}
+
+TEST(Horovod, LooksPastAnotherTypeWhileItFits) {
+  Workload workload = gradients_of({2, 4, 2, 2});
+  workload.tensors[1].dtype = DType::kFp16;  // 2 KiB
+  EXPECT_EQ(groups_of(threshold(8 * kKiB), workload), (Groups{{0, 2, 3}, {1}}));
+  // 2 + 2 looked past is more than 3: the bucket closes there, and what follows the half waits for
+  // the half's bucket, which looks past nothing either.
+  EXPECT_EQ(groups_of(threshold(3 * kKiB), workload), (Groups{{0}, {1}, {2}, {3}}));
+  // What was looked past comes first for the next bucket, in its order.
+  workload = gradients_of({2, 2, 2, 2, 2});
+  workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
+  EXPECT_EQ(groups_of(threshold(16 * kKiB), workload), (Groups{{0, 2, 4}, {1, 3}}));
+}
+
+TEST(Horovod, TicksSeparate) {
+  // Ready at 0.5, 1, 1.5, 1.5, 3.25 ms: ticks 1, 1, 2, 2, 4.
+  const Workload workload = gradients_of({1, 1, 1, 1, 1}, {0.5, 0.5, 0.5, 0, 1.75});
+  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(groups_of(R"({"HOROVOD_CYCLE_TIME": 2})", workload), (Groups{{0, 1, 2, 3}, {4}}));
+  EXPECT_EQ(groups_of(R"({"HOROVOD_CYCLE_TIME": "3.5"})", workload), (Groups{{0, 1, 2, 3, 4}}));
+  // Without a cycle each moment is released by itself.
+  EXPECT_EQ(groups_of(R"({"HOROVOD_CYCLE_TIME": 0})", workload), (Groups{{0}, {1}, {2, 3}, {4}}));
+  // The forward pass shifts the ticks: ready at 1.25, 1.75, 2.25, 2.25, 4 ms.
+  Workload later = workload;
+  later.forward = 0.75e-3;
+  EXPECT_EQ(groups_of("{}", later), (Groups{{0, 1}, {2, 3}, {4}}));
+  later.forward = 0.25e-3;  // 0.75, 1.25, 1.75, 1.75, 3.5
+  EXPECT_EQ(groups_of("{}", later), (Groups{{0}, {1, 2, 3}, {4}}));
+}
+
+// A second way to the same buckets: every tick's list cut greedily by sums.
+TEST(Horovod, ResNet50PacksInOrder) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  for (const double cycle : {1.0, 5.0, 25.0}) {
+    for (const std::int64_t mib : {1, 16, 64, 128}) {
+      Groups expected;
+      double ready = workload.forward;
+      double tick = -1;
+      Bytes bytes = 0;
+      for (int i = 0; i < static_cast<int>(workload.tensors.size()); ++i) {
+        const Tensor& tensor = workload.tensors[static_cast<std::size_t>(i)];
+        ready += tensor.backward;
+        const double own = std::ceil(ready / (cycle * 1e-3));
+        if (own != tick || bytes + tensor.bytes() > mib * kMiB) {
+          expected.emplace_back();
+          bytes = 0;
+        }
+        tick = own;
+        bytes += tensor.bytes();
+        expected.back().push_back(i);
+      }
+      EXPECT_EQ(
+          groups_of(threshold(mib * kMiB, R"(, "HOROVOD_CYCLE_TIME": )" + std::to_string(cycle)),
+                    workload, cluster_of(4, 8)),
+          expected)
+          << cycle << " ms, " << mib << " MiB";
+    }
+  }
+}
+
+TEST(Horovod, EveryGradientOnce) {
+  Workload workload = shipped_workload("resnet50_v100.json");
+  for (std::size_t i = 0; i < workload.tensors.size(); i += 3)
+    workload.tensors[i].dtype = DType::kFp16;
+  const auto groups = groups_of(threshold(4 * kMiB), workload);
+  std::multiset<int> seen;
+  for (const auto& group : groups) {
+    Bytes bytes = 0;
+    for (const int index : group) {
+      seen.insert(index);
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
+      bytes += tensor.bytes();
+      EXPECT_EQ(tensor.dtype, workload.tensors[static_cast<std::size_t>(group.front())].dtype);
+    }
+    if (group.size() > 1) {
+      EXPECT_LE(bytes, 4 * kMiB);
+    }
+  }
+  EXPECT_EQ(seen.size(), 161u);
+  EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 161u);
+}
+
+TEST(Horovod, HalvesHalveWhatIsPacked) {
+  const Workload workload = gradients_of({4, 4, 4, 4});
+  EXPECT_EQ(groups_of(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2, 3}}));
+  const Reading reading = reading_of(threshold(8 * kKiB, R"(, "compression": "fp16")"), workload);
+  EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 1, 2, 3}}));
+  EXPECT_EQ(reading.strategy.compression.codec, "fp16");
+}
+
+TEST(Horovod, SparseGradientsAreGatheredAlone) {
+  Workload workload = gradients_of({1, 1});
+  workload.tensors.insert(workload.tensors.begin() + 1, sparse_tensor_of("embedding", {100, 4}, 3));
+  const Reading reading = reading_of("{}", workload);
+  EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 2}}));
+  EXPECT_EQ(make_plan(workload, cluster_of(4, 1), reading.strategy).buckets.size(), 2u);
+}
+
+TEST(Horovod, HierarchicalShardsInsideTheNode) {
+  const Workload workload = gradients_of({1, 1});
+  for (const char* on :
+       {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": "1"})",
+        R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": true})"}) {
+    const Reading reading = reading_of(on, workload, cluster_of(2, 4));
+    EXPECT_EQ(reading.strategy.hierarchy.form, Hierarchy::Form::kSharded) << on;
+    EXPECT_EQ(reading.strategy.hierarchy.group_size, 4);
+    EXPECT_GT(make_plan(workload, cluster_of(2, 4), reading.strategy).ops.size(), 4u);
+  }
+  const Reading single =
+      reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload, cluster_of(1, 8));
+  EXPECT_EQ(single.strategy.hierarchy.form, Hierarchy::Form::kFlat);
+  EXPECT_TRUE(has_note(single, "flat with one node"));
+  EXPECT_TRUE(
+      has_note(reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload, cluster_of(8, 1)),
+               "flat with one GPU a node"));
+  const Reading word =
+      reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": "true"})", workload, cluster_of(2, 4));
+  EXPECT_EQ(word.strategy.hierarchy.form, Hierarchy::Form::kFlat);
+  EXPECT_TRUE(has_note(word, "'true' is none: off"));
+}
+
+TEST(Horovod, Notes) {
+  const Workload workload = gradients_of({1, 1});
+  EXPECT_TRUE(has_note(reading_of(R"({"HOROVOD_AUTOTUNE": 1})", workload), "not emulated"));
+  EXPECT_TRUE(has_note(reading_of("{}", workload), "not modelled yet"));
+  EXPECT_FALSE(has_note(reading_of("{}", workload), "emulated"));
+  EXPECT_TRUE(reading_of(R"({"HOROVOD_CYCLE_TIME": 0})", workload).notes.empty());
+}
+
+TEST(Horovod, Mistakes) {
+  const Workload workload = gradients_of({1, 1});
+  const auto message = [&](const std::string& config) -> std::string {
+    try {
+      reading_of(config, workload);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::vector<std::pair<std::string, std::string>> mistakes{
+      {R"({"HOROVOD_FUSION_THRESHOLD": -1})",
+       "x.json: c.HOROVOD_FUSION_THRESHOLD: found -1, expected"},
+      {R"({"HOROVOD_FUSION_THRESHOLD": "64MB"})", "found '64MB', expected a number"},
+      {R"({"HOROVOD_FUSION_THRESHOLD": ""})", "expected a number"},
+      {R"({"HOROVOD_FUSION_THRESHOLD": "nan"})", "expected a number"},
+      {R"({"HOROVOD_FUSION_THRESHOLD": 1.5})", "a whole number of bytes"},
+      {R"({"HOROVOD_CYCLE_TIME": -2})", "c.HOROVOD_CYCLE_TIME: found -2"},
+      {R"({"HOROVOD_CYCLE_TIME": []})", "c.HOROVOD_CYCLE_TIME: found a list"},
+      {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 2})", "c.HOROVOD_HIERARCHICAL_ALLREDUCE: found 2"},
+      {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": null})", "expected 0 or 1, or true or false"},
+      {R"({"compression": "fp15"})", "did you mean 'fp16'?"},
+      {R"({"HOROVOD_FUSION_TRESHOLD": 1})", "did you mean 'HOROVOD_FUSION_THRESHOLD'?"},
+  };
+  for (const auto& [config, part] : mistakes) {
+    EXPECT_NE(message(config).find(part), std::string::npos) << config << "\n" << message(config);
+  }
+}
+
+}  // namespace
+}  // namespace syncline

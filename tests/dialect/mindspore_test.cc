@@ -1,0 +1,477 @@
+// MindSpore's fusion on ResNet-50 in every mode, the documents' example, and each error it raises.
+#include "core/dialect/mindspore.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/plan/fusion.h"
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::shipped_workload;
+using test::sparse_tensor_of;
+using test::tensor_of;
+
+// (tensors, MiB to three places), first layer first.
+using Sizes = std::vector<std::pair<int, double>>;
+
+Reading reading_of(const std::string& config, const Workload& workload, bool as_documents = false) {
+  const Json json = Json::parse(config);
+  return mindspore_dialect().read(Reader(json, "x.json", "c"), workload, cluster_of(2, 4),
+                                  as_documents);
+}
+
+std::string message_of(const std::string& config, const Workload& workload) {
+  try {
+    reading_of(config, workload);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+bool has_note(const Reading& reading, const std::string& part) {
+  for (const auto& note : reading.notes) {
+    if (contains(note, part)) return true;
+  }
+  return false;
+}
+
+const Workload& resnet50() {
+  static const Workload workload = shipped_workload("resnet50_v100.json");
+  return workload;
+}
+
+// Workload indices of the groups as a plan gets them, latest gradient first.
+std::vector<std::vector<int>> groups_of(const Reading& reading, const Workload& workload) {
+  auto groups = fuse(test::pointers_to(workload.tensors), test::indices_of(workload.tensors),
+                     reading.strategy.fusion);
+  std::sort(groups.begin(), groups.end(),
+            [](const auto& a, const auto& b) { return a.back() > b.back(); });
+  return groups;
+}
+
+Sizes sizes_of(const Reading& reading, const Workload& workload) {
+  Sizes sizes;
+  for (const auto& group : groups_of(reading, workload)) {
+    Bytes bytes = 0;
+    for (const int index : group)
+      bytes += workload.tensors[static_cast<std::size_t>(index)].bytes();
+    const double mib = static_cast<double>(bytes) / static_cast<double>(kMiB);
+    sizes.emplace_back(static_cast<int>(group.size()), std::round(mib * 1000) / 1000);
+  }
+  return sizes;
+}
+
+std::vector<int> counts_of(const Reading& reading, const Workload& workload) {
+  std::vector<int> counts;
+  for (const auto& [count, mib] : sizes_of(reading, workload)) counts.push_back(count);
+  return counts;
+}
+
+std::string sized(const std::string& mode, int megabytes) {
+  return R"({"parallel_mode": ")" + mode +
+         R"(", "comm_fusion": {"allreduce": {"mode": "size", "config": )" +
+         std::to_string(megabytes) + "}}}";
+}
+
+std::string indexed(const std::string& mode, const std::string& list) {
+  return R"({"parallel_mode": ")" + mode +
+         R"(", "comm_fusion": {"allreduce": {"mode": "index", "config": )" + list + "}}}";
+}
+
+// The network of the documents: a head and three layers of two dense parts each.
+Workload documented_net() {
+  Workload workload;
+  const auto dense = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+    workload.tensors.push_back(tensor_of(name + ".weight", {out, in}));
+    workload.tensors.push_back(tensor_of(name + ".bias", {out}));
+  };
+  dense("head", 784, 10);
+  for (const char* layer : {"layer1", "layer2", "layer3"}) {
+    dense(std::string(layer) + ".input_mapping", 10, 32);
+    dense(std::string(layer) + ".output_mapping", 32, 10);
+  }
+  std::reverse(workload.tensors.begin(), workload.tensors.end());
+  return workload;
+}
+
+// So many FP32 parameters of these sizes, named p0, p1, ... in parameter order.
+Workload parameters_of(const std::vector<std::int64_t>& elements) {
+  Workload workload;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    workload.tensors.push_back(tensor_of("p" + std::to_string(i), {elements[i]}));
+  }
+  std::reverse(workload.tensors.begin(), workload.tensors.end());
+  return workload;
+}
+
+TEST(MindSpore, SemiAutoCountsElementsAndNotTheOpeningGradient) {
+  for (const char* mode : {"semi_auto_parallel", "auto_parallel"}) {
+    const auto of = [&](int mb) {
+      return sizes_of(reading_of(sized(mode, mb), resnet50()), resnet50());
+    };
+    EXPECT_EQ(of(64), (Sizes{{144, 59.633}, {17, 37.859}}));
+    EXPECT_EQ(of(32), (Sizes{{126, 31.582}, {18, 28.051}, {17, 37.859}}));
+    EXPECT_EQ(of(16).size(), 6u);
+    EXPECT_EQ(of(8).size(), 11u);
+  }
+}
+
+TEST(MindSpore, SemiAutoByHand) {
+  // Threshold 262144 elements: 262144 opens the first group and uses it up; 5 opens the second,
+  // not counted; 262143 is just below; 1 is not below 1 and opens the third.
+  const Workload workload = parameters_of({262144, 5, 262143, 1, 7});
+  EXPECT_EQ(counts_of(reading_of(sized("semi_auto_parallel", 1), workload), workload),
+            (std::vector<int>{1, 2, 2}));
+}
+
+TEST(MindSpore, SemiAutoThresholdKnowsNoBytes) {
+  Workload halves = resnet50();
+  for (auto& tensor : halves.tensors) tensor.dtype = DType::kFp16;
+  EXPECT_EQ(sizes_of(reading_of(sized("semi_auto_parallel", 64), halves), halves),
+            (Sizes{{144, 29.817}, {17, 18.93}}));
+}
+
+TEST(MindSpore, AutoModeAndTheDefaultAreSixtyFour) {
+  const auto sixty_four =
+      groups_of(reading_of(sized("semi_auto_parallel", 64), resnet50()), resnet50());
+  for (const char* config :
+       {R"({"parallel_mode": "semi_auto_parallel"})",
+        R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": true}})",
+        R"({"parallel_mode": "semi_auto_parallel",
+            "comm_fusion": {"allreduce": {"mode": "auto", "config": null}}})"}) {
+    EXPECT_EQ(groups_of(reading_of(config, resnet50()), resnet50()), sixty_four) << config;
+  }
+  const Reading ignored = reading_of(R"({"parallel_mode": "semi_auto_parallel",
+      "comm_fusion": {"allreduce": {"mode": "auto", "config": 8}}})",
+                                     resnet50());
+  EXPECT_EQ(groups_of(ignored, resnet50()), sixty_four);
+  EXPECT_TRUE(has_note(ignored, "mode auto does not look at its config"));
+}
+
+TEST(MindSpore, DataParallelCountsBytesAndOvershoots) {
+  const auto of = [](int mb) {
+    return sizes_of(reading_of(sized("data_parallel", mb), resnet50()), resnet50());
+  };
+  EXPECT_EQ(
+      of(64),
+      (Sizes{{94, 16.543}, {33, 16.039}, {12, 23.031}, {9, 17.023}, {9, 17.023}, {4, 7.832}}));
+  EXPECT_EQ(of(32).size(), 11u);
+  EXPECT_EQ(of(16).size(), 19u);
+  EXPECT_EQ(of(0).size(), 161u);  // the pass returns: no fusion
+  // 65536 FP32 are exactly the threshold of 1 MB and do not go over it.
+  const Workload workload = parameters_of({65536, 1, 65537, 65536});
+  EXPECT_EQ(counts_of(reading_of(sized("data_parallel", 1), workload), workload),
+            (std::vector<int>{2, 1, 1}));
+}
+
+TEST(MindSpore, DataParallelDefaultIsOneAllReduce) {
+  for (const char* config :
+       {R"({"parallel_mode": "data_parallel"})", "{}", R"({"parallel_mode": "hybrid_parallel"})",
+        R"({"parallel_mode": "data_parallel", "comm_fusion": {"openstate": false}})"}) {
+    const Reading reading = reading_of(config, resnet50());
+    EXPECT_EQ(sizes_of(reading, resnet50()), (Sizes{{161, 97.492}})) << config;
+    EXPECT_TRUE(has_note(reading, "all 161 gradients go in one AllReduce")) << config;
+  }
+  EXPECT_TRUE(has_note(reading_of("{}", resnet50()), "parallel_mode is not given"));
+  // Auto mode sets 64 and is not the default here.
+  EXPECT_EQ(counts_of(reading_of(R"({"parallel_mode": "data_parallel",
+                "comm_fusion": {"allreduce": {"mode": "auto", "config": null}}})",
+                                 resnet50()),
+                      resnet50())
+                .size(),
+            6u);
+}
+
+TEST(MindSpore, HybridParallelKnowsNoSize) {
+  const Reading reading = reading_of(sized("hybrid_parallel", 16), resnet50());
+  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{161}));
+  EXPECT_TRUE(has_note(reading, "no effect in hybrid_parallel"));
+}
+
+TEST(MindSpore, IndexEndsAreInclusive) {
+  const auto of = [](const std::string& list) {
+    return sizes_of(reading_of(indexed("data_parallel", list), resnet50()), resnet50());
+  };
+  EXPECT_EQ(of("[85, 160]"), (Sizes{{86, 12.282}, {75, 85.21}}));
+  EXPECT_EQ(of("[0]")[0].first, 1);
+  const Reading documented = reading_of(indexed("data_parallel", "[20, 35]"), resnet50());
+  EXPECT_EQ(counts_of(documented, resnet50()), (std::vector<int>{21, 15, 125}));
+  EXPECT_EQ(counts_of(reading_of(indexed("hybrid_parallel", "[20, 35]"), resnet50()), resnet50()),
+            (std::vector<int>{21, 15, 125}));
+  const Reading read_so = reading_of(indexed("data_parallel", "[20, 35]"), resnet50(), true);
+  EXPECT_EQ(counts_of(read_so, resnet50()), (std::vector<int>{20, 15, 126}));
+}
+
+TEST(MindSpore, IndexPastTheEndIsIgnored) {
+  const Reading reading = reading_of(indexed("data_parallel", "[85, 161, 5000000000]"), resnet50());
+  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{86, 75}));
+  EXPECT_TRUE(has_note(reading, "index 161 is past the end of 161 gradients"));
+  EXPECT_TRUE(has_note(reading, "index 4294967295 is past the end"));
+}
+
+// The front end numbers by size first; the list is registered for id 1.
+TEST(MindSpore, IndexInSemiAutoSplitsTheFirstGroupAlone) {
+  const Reading reading = reading_of(indexed("semi_auto_parallel", "[85, 160]"), resnet50());
+  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{86, 58, 17}));
+  EXPECT_TRUE(has_note(reading, "splits fusion id 1 alone, 144 gradients"));
+  EXPECT_TRUE(has_note(reading, "index 160 is past the end of 144 gradients"));
+}
+
+constexpr const char* kDocumentedIds =
+    R"("set_comm_fusion": {"head": 0, "layer1": 1, "layer2": 2, "layer3": 3})";
+
+TEST(MindSpore, DocumentedCellExampleNeedsOpenstateFalse) {
+  const Workload net = documented_net();
+  const std::string mode = R"({"parallel_mode": "semi_auto_parallel", )";
+  const Reading by_default = reading_of(mode + kDocumentedIds + "}", net);
+  EXPECT_EQ(counts_of(by_default, net), (std::vector<int>{14}));
+  EXPECT_TRUE(has_note(by_default, "overwritten by the size rule"));
+  const std::string closed =
+      mode + R"("comm_fusion": {"openstate": false}, )" + kDocumentedIds + "}";
+  EXPECT_EQ(counts_of(reading_of(closed, net), net), (std::vector<int>{1, 1, 4, 4, 4}));
+  // The documents promise the same without openstate.
+  EXPECT_EQ(counts_of(reading_of(mode + kDocumentedIds + "}", net, true), net),
+            (std::vector<int>{1, 1, 4, 4, 4}));
+  // Data parallel: the ids hold.
+  const std::string data =
+      std::string(R"({"parallel_mode": "data_parallel", )") + kDocumentedIds + "}";
+  EXPECT_EQ(counts_of(reading_of(data, net), net), (std::vector<int>{1, 1, 4, 4, 4}));
+}
+
+TEST(MindSpore, OpenstateFalseLeavesTheDefaultIdTogether) {
+  const Workload net = documented_net();
+  const Reading reading = reading_of(
+      R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false},
+          "set_comm_fusion": {"layer2": 5, "layer2.input_mapping.bias": 0}})",
+      net);
+  EXPECT_EQ(groups_of(reading, net),
+            (std::vector<std::vector<int>>{{0, 1, 2, 3, 8, 9, 10, 11, 12, 13}, {4, 5, 7}, {6}}));
+  EXPECT_TRUE(has_note(reading, "have id 1 and still travel together"));
+}
+
+TEST(MindSpore, LaterCallsOverwriteAndPrefixesEndAtADot) {
+  Workload workload = parameters_of({1, 1, 1});
+  workload.tensors[2].name = "layer1.weight";
+  workload.tensors[1].name = "layer1.bias";
+  workload.tensors[0].name = "layer10.weight";
+  const std::string closed =
+      R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false}, )";
+  const auto groups = [&](const std::string& ids) {
+    return groups_of(reading_of(closed + R"("set_comm_fusion": )" + ids + "}", workload), workload);
+  };
+  using Groups = std::vector<std::vector<int>>;
+  EXPECT_EQ(groups(R"({"layer1": 2})"), (Groups{{1, 2}, {0}}));
+  EXPECT_EQ(groups(R"({"layer1.bias": 3, "layer1": 2})"), (Groups{{1, 2}, {0}}));
+  EXPECT_EQ(groups(R"({"layer1": 2, "layer1.bias": 3})"), (Groups{{2}, {1}, {0}}));
+  EXPECT_EQ(groups(R"({"": 0})"), (Groups{{2}, {1}, {0}}));
+}
+
+// The reducer compares ids with one another: all the same is none at all.
+TEST(MindSpore, IdsThatDoNotDifferHaveNoEffectInDataParallel) {
+  const Workload net = documented_net();
+  const Reading reading =
+      reading_of(R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"": 0}})", net);
+  EXPECT_EQ(counts_of(reading, net), (std::vector<int>{14}));
+  EXPECT_TRUE(has_note(reading, "ids that do not differ have no effect"));
+}
+
+TEST(MindSpore, DifferingIdsGoBeforeTheIndexListInDataParallel) {
+  const Workload net = documented_net();
+  const Reading reading = reading_of(
+      R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"layer3": 2},
+          "comm_fusion": {"allreduce": {"mode": "index", "config": [3]}}})",
+      net);
+  EXPECT_EQ(counts_of(reading, net), (std::vector<int>{4, 6, 4}));
+  EXPECT_TRUE(has_note(reading, "goes before the index list"));
+}
+
+TEST(MindSpore, SizeSplitsEachIdByItself) {
+  const Workload workload = parameters_of({65537, 1, 65537, 1, 1});
+  const Reading reading = reading_of(
+      R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"p3": 2, "p4": 2},
+          "comm_fusion": {"allreduce": {"mode": "size", "config": 1}}})",
+      workload);
+  EXPECT_EQ(groups_of(reading, workload), (std::vector<std::vector<int>>{{4}, {2, 3}, {0, 1}}));
+}
+
+TEST(MindSpore, TypesAreKeysExceptWhereTheyAreCast) {
+  Workload workload = parameters_of({1, 1, 1, 1});
+  workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
+  EXPECT_EQ(groups_of(reading_of(R"({"parallel_mode": "semi_auto_parallel"})", workload), workload),
+            (std::vector<std::vector<int>>{{1, 3}, {0, 2}}));
+  const Reading data = reading_of(R"({"parallel_mode": "data_parallel"})", workload);
+  EXPECT_EQ(groups_of(data, workload), (std::vector<std::vector<int>>{{0, 1, 2, 3}}));
+  EXPECT_TRUE(has_note(data, "cast to FP32"));
+  // 100000 halves are 400 kB once they are cast.
+  Workload halves = parameters_of({100000, 1});
+  for (auto& tensor : halves.tensors) tensor.dtype = DType::kFp16;
+  EXPECT_EQ(counts_of(reading_of(sized("data_parallel", 1), halves), halves),
+            (std::vector<int>{1, 1}));
+}
+
+TEST(MindSpore, SparseGradientsAreInNoGroup) {
+  Workload workload = parameters_of({1, 1, 1});
+  workload.tensors.insert(workload.tensors.begin() + 1, sparse_tensor_of("embedding", {100, 4}, 3));
+  for (const char* mode : {"semi_auto_parallel", "data_parallel"}) {
+    const Reading reading = reading_of(sized(mode, 64), workload);
+    EXPECT_EQ(reading.strategy.fusion.groups, (std::vector<std::vector<int>>{{0, 2, 3}})) << mode;
+  }
+}
+
+TEST(MindSpore, OpenstateFalseHidesWhatStandsBehindIt) {
+  const Workload net = documented_net();
+  const Reading behind = reading_of(R"({"parallel_mode": "data_parallel",
+      "comm_fusion": {"openstate": false, "allreduce": {"mode": "size", "config": 0}}})",
+                                    net);
+  EXPECT_EQ(counts_of(behind, net), (std::vector<int>{14}));
+  EXPECT_TRUE(has_note(behind, "'allreduce' stands behind openstate False"));
+  const Reading wrong = reading_of(R"({"parallel_mode": "data_parallel",
+      "comm_fusion": {"openstate": false, "allgather": 3}})",
+                                   net);
+  EXPECT_EQ(counts_of(wrong, net), (std::vector<int>{14}));
+  const Reading before = reading_of(R"({"parallel_mode": "data_parallel",
+      "comm_fusion": {"allreduce": {"mode": "size", "config": 0}, "openstate": false}})",
+                                    net);
+  EXPECT_EQ(counts_of(before, net).size(), 14u);
+}
+
+TEST(MindSpore, ShardedKindsAreJudgedAndNoted) {
+  const Reading reading = reading_of(R"({"parallel_mode": "semi_auto_parallel", "comm_fusion":
+      {"allgather": {"mode": "size", "config": 32}, "reducescatter": {"mode": "auto", "config": null}}})",
+                                     resnet50());
+  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{144, 17}));
+  EXPECT_TRUE(has_note(reading, "parallel optimizer"));
+}
+
+TEST(MindSpore, DocumentedBufferIsNeverExceeded) {
+  const Reading reading = reading_of(sized("semi_auto_parallel", 16), resnet50(), true);
+  double sum = 0;
+  int tensors = 0;
+  for (const auto& [count, mib] : sizes_of(reading, resnet50())) {
+    EXPECT_LE(mib, 16);
+    sum += mib;
+    tensors += count;
+  }
+  EXPECT_EQ(tensors, 161);
+  EXPECT_NEAR(sum, 97.492, 0.01);
+  const Reading off =
+      reading_of(R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false}})",
+                 resnet50(), true);
+  EXPECT_EQ(counts_of(off, resnet50()).size(), 161u);
+}
+
+TEST(MindSpore, GroupsBecomeBucketsInReadyOrder) {
+  const Reading reading = reading_of(sized("data_parallel", 64), resnet50());
+  const Plan plan = make_plan(resnet50(), cluster_of(2, 4), reading.strategy);
+  std::vector<std::size_t> counts;
+  for (const auto& bucket : plan.buckets) counts.push_back(bucket.tensors.size());
+  EXPECT_EQ(counts, (std::vector<std::size_t>{4, 9, 9, 12, 33, 94}));
+}
+
+TEST(MindSpore, EmptyWorkload) {
+  const Workload workload;
+  for (const char* mode : {"semi_auto_parallel", "data_parallel"}) {
+    EXPECT_TRUE(reading_of(sized(mode, 64), workload).strategy.fusion.groups.empty());
+    EXPECT_TRUE(reading_of(indexed(mode, "[1]"), workload).strategy.fusion.groups.empty());
+  }
+}
+
+TEST(MindSpore, RaisesWhatMindSporeRaises) {
+  struct Mistake {
+    std::string config, place, what;
+  };
+  const auto all_reduce = [](const std::string& value) {
+    return R"({"comm_fusion": {"allreduce": )" + value + "}}";
+  };
+  const auto size = [&](const std::string& value) {
+    return all_reduce(R"({"mode": "size", "config": )" + value + "}");
+  };
+  const auto index = [&](const std::string& value) {
+    return all_reduce(R"({"mode": "index", "config": )" + value + "}");
+  };
+  const std::string kind = "c.comm_fusion.allreduce";
+  const std::string must =
+      "comm fusion type must be openstate,allreduce, allgather or reducescatter, but got ";
+  const std::vector<Mistake> mistakes{
+      {R"({"comm_fusion": 64})", "c.comm_fusion", "TypeError: comm_fusion must be dict, found 64"},
+      {R"({"comm_fusion": {"all_reduce": {}}})", "c.comm_fusion.all_reduce",
+       "KeyError: " + must + "all_reduce (did you mean 'allreduce'?)"},
+      {R"({"comm_fusion": {"openstate": false, "bcast": {}}})", "c.comm_fusion.bcast",
+       "KeyError: " + must},
+      {R"({"comm_fusion": {"openstate": 1}})", "c.comm_fusion.openstate",
+       "TypeError: For 'comm_fusion', the 'openstate' must be bool, found 1"},
+      {all_reduce("64"), kind,
+       "TypeError: For 'comm_fusion', the 'allreduce' config must be dict, found 64"},
+      {all_reduce(R"({"config": 1})"), kind + ".mode",
+       "KeyError: For 'comm_fusion', the key 'mode' should be contained."},
+      {all_reduce(R"({"mode": "auto"})"), kind + ".config",
+       "KeyError: For 'comm_fusion', the key 'config' should be contained."},
+      {all_reduce(R"({"mode": "sizes", "config": 1})"), kind + ".mode",
+       "KeyError: fusion method mode must be auto, index or size, but got 'sizes' (did you mean "
+       "'size'?)"},
+      {all_reduce(R"({"mode": 3, "config": 1})"), kind + ".mode", "but got 3"},
+      {all_reduce(R"({"mode": "size", "config": 1, "confg": 2})"), kind + ".confg",
+       "unknown key (did you mean 'config'?)"},
+      {size("-1"), kind + ".config",
+       "ValueError: fusion threshold must be larger than 0, but got -1"},
+      {size("64.0"), kind + ".config", "TypeError: the size in MB must be int, found 64.0"},
+      {size("null"), kind + ".config", "TypeError"},
+      {size("true"), kind + ".config", "TypeError"},
+      {size("\"64\""), kind + ".config", "TypeError: the size in MB must be int, found '64'"},
+      {size("18446744073709551615"), kind + ".config", "expected less than"},
+      {index("[]"), kind + ".config", "ValueError: the argument 'indices' can not be empty"},
+      {index("null"), kind + ".config", "ValueError: the argument 'indices' can not be empty"},
+      {index("20"), kind + ".config", "TypeError: the argument 'indices' must be list, found 20"},
+      {index("[1, true]"), kind + ".config[1]",
+       "TypeError: the argument 'index' must be int, found true"},
+      {index("[1.5]"), kind + ".config[0]",
+       "TypeError: the argument 'index' must be int, found 1.5"},
+      {index("[-1]"), kind + ".config[0]", "TypeError: an index must be a uint32, found -1"},
+      {index("[3, 3]"), kind + ".config", "ValueError: The indices has duplicate elements"},
+      {index("[35, 20]"), kind + ".config", "must be sorted in ascending order"},
+      {R"({"comm_fusion": {"allgather": {"mode": "index", "config": [1]}}})",
+       "c.comm_fusion.allgather.mode",
+       "KeyError: fusion method mode must be auto or size, but got 'index'"},
+      {R"({"comm_fusion": {"reducescatter": {"mode": "size", "config": -3}}})",
+       "c.comm_fusion.reducescatter.config", "ValueError"},
+      {R"({"comm_fusion": {"allgather": []}})", "c.comm_fusion.allgather", "TypeError"},
+      {R"({"parallel_mode": "semi_auto"})", "c.parallel_mode",
+       "ValueError: The context configuration parameter 'parallel_mode' only support"},
+      {R"({"parallel_mode": "data_paralel"})", "c.parallel_mode", "did you mean 'data_parallel'?"},
+      {R"({"parallel_mode": "stand_alone"})", "c.parallel_mode", "exchanges no gradients"},
+      {R"({"parallel_mode": 1})", "c.parallel_mode", "TypeError"},
+      {sized("semi_auto_parallel", 0), kind + ".config",
+       "must be larger than 0 in semi_auto_parallel"},
+      {R"({"set_comm_fusion": {"layer1": -1}})", "c.set_comm_fusion.layer1",
+       "ValueError: the fusion id must be a non-negative int, found -1"},
+      {R"({"set_comm_fusion": {"layer1": 1.0}})", "c.set_comm_fusion.layer1",
+       "TypeError: the fusion id must be int, found 1.0"},
+      {R"({"set_comm_fusion": {"layer1": true}})", "c.set_comm_fusion.layer1", "TypeError"},
+      {R"({"set_comm_fusion": {"layer9": 1}})", "c.set_comm_fusion.layer9", "did you mean 'layer"},
+      {R"({"set_comm_fusion": 3})", "c.set_comm_fusion", "found 3, expected an object"},
+      {R"({"comm_fuson": {}})", "c.comm_fuson", "unknown key (did you mean 'comm_fusion'?)"},
+  };
+  for (const auto& mistake : mistakes) {
+    const std::string message = message_of(mistake.config, resnet50());
+    EXPECT_TRUE(message.starts_with("x.json: " + mistake.place + ": ")) << message << "\n"
+                                                                        << mistake.config;
+    EXPECT_TRUE(contains(message, mistake.what)) << message << "\n" << mistake.what;
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,184 @@
+// DistributedDataParallel: buckets against a second implementation, written for the test.
+#include "core/dialect/pytorch_ddp.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "core/error.h"
+#include "core/plan/fusion.h"
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::shipped_workload;
+using test::sparse_tensor_of;
+using test::tensor_of;
+using Groups = std::vector<std::vector<int>>;
+
+Reading reading_of(const std::string& config, const Workload& workload) {
+  const Json json = Json::parse(config);
+  return pytorch_ddp_dialect().read(Reader(json, "x.json", "c"), workload, cluster_of(2, 4), false);
+}
+
+Groups groups_of(const std::string& config, const Workload& workload) {
+  return reading_of(config, workload).strategy.fusion.groups;
+}
+
+Bytes bytes_of(const std::vector<int>& group, const Workload& workload) {
+  Bytes bytes = 0;
+  for (const int index : group) bytes += workload.tensors[static_cast<std::size_t>(index)].bytes();
+  return bytes;
+}
+
+// Each type by itself: its dense tensors in order, cut from the front, the first piece at 1 MiB,
+// the others at the cap; sparse tensors are pieces of their own. Pieces are merged by their first
+// tensor.
+Groups by_type(const Workload& workload, Bytes cap) {
+  Groups groups;
+  for (const DType dtype : {DType::kFp16, DType::kFp32, DType::kFp64, DType::kBf16}) {
+    std::vector<int> own;
+    for (int i = 0; i < static_cast<int>(workload.tensors.size()); ++i) {
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(i)];
+      if (!tensor.sparse && tensor.dtype == dtype) own.push_back(i);
+    }
+    std::size_t begin = 0;
+    Bytes limit = kMiB;
+    while (begin < own.size()) {
+      std::size_t end = begin;
+      Bytes bytes = 0;
+      do {
+        bytes += workload.tensors[static_cast<std::size_t>(own[end])].bytes();
+        ++end;
+      } while (end < own.size() && bytes < limit);
+      groups.emplace_back(own.begin() + static_cast<std::ptrdiff_t>(begin),
+                          own.begin() + static_cast<std::ptrdiff_t>(end));
+      begin = end;
+      limit = cap;
+    }
+  }
+  for (int i = 0; i < static_cast<int>(workload.tensors.size()); ++i) {
+    if (workload.tensors[static_cast<std::size_t>(i)].sparse) groups.push_back({i});
+  }
+  std::sort(groups.begin(), groups.end());
+  return groups;
+}
+
+std::string capped(double mib) { return R"({"bucket_cap_mb": )" + std::to_string(mib) + "}"; }
+
+TEST(PyTorchDdp, ResNet50ByDefault) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const Groups groups = groups_of("{}", workload);
+  EXPECT_EQ(groups, by_type(workload, 25 * kMiB));
+  EXPECT_EQ(groups.front(), (std::vector<int>{0, 1}));  // fc.bias and fc.weight, 7.8 MiB
+  EXPECT_GE(bytes_of(groups.front(), workload), kMiB);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Bytes limit = i == 0 ? kMiB : 25 * kMiB;
+    const Bytes bytes = bytes_of(groups[i], workload);
+    if (i + 1 < groups.size()) {
+      EXPECT_GE(bytes, limit);
+    }
+    std::vector<int> but_last = groups[i];
+    but_last.pop_back();
+    EXPECT_LT(bytes_of(but_last, workload), limit);  // it closed at once
+  }
+  EXPECT_EQ(groups.size(), 5u);
+}
+
+TEST(PyTorchDdp, EveryModelAndCap) {
+  for (const char* name : {"resnet50_v100.json", "resnet101_v100.json", "vgg16_bn_v100.json",
+                           "bert_base.json", "gpt2_small.json", "fasterrcnn_r50_fpn.json"}) {
+    const Workload workload = shipped_workload(name);
+    for (const int mib : {1, 4, 25, 64, 1000}) {
+      EXPECT_EQ(groups_of(capped(mib), workload), by_type(workload, mib * kMiB))
+          << name << " " << mib;
+    }
+  }
+}
+
+TEST(PyTorchDdp, FractionsOfAMebibyte) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {1 << 18}), tensor_of("b", {1 << 16}),
+                      tensor_of("c", {1 << 16}), tensor_of("d", {1 << 17}), tensor_of("e", {1})};
+  // 1 MiB is the first limit; then 0.5 MiB each: 0.25 + 0.25, 0.5, and the rest.
+  EXPECT_EQ(groups_of(capped(0.5), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
+  // The cap does not lower the first limit.
+  workload.tensors[0] = tensor_of("a", {(1 << 18) - 1});
+  EXPECT_EQ(groups_of(capped(0.5), workload), (Groups{{0, 1}, {2, 3}, {4}}));
+}
+
+TEST(PyTorchDdp, TypesFillBucketsOfTheirOwn) {
+  Workload workload;
+  const auto half = [](std::int64_t n) { return tensor_of("h", {n}, DType::kFp16); };
+  workload.tensors = {tensor_of("a", {10}), half(1 << 18),        tensor_of("b", {1 << 18}),
+                      half(1 << 18),        tensor_of("c", {10}), half(10)};
+  // FP32 reaches 1 MiB with b, FP16 with the second of 0.5 MiB; the rest closes at the end.
+  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1, 3}, {4}, {5}}));
+}
+
+TEST(PyTorchDdp, SparseGradientsAreBucketsByThemselves) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {10}), sparse_tensor_of("embedding", {1000000, 4}, 3),
+                      tensor_of("b", {10})};
+  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1}}));
+  EXPECT_EQ(
+      make_plan(workload, cluster_of(2, 4), reading_of("{}", workload).strategy).buckets.size(),
+      2u);
+}
+
+TEST(PyTorchDdp, RandomLists) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    Workload workload;
+    const auto count = static_cast<int>(random() % 60);
+    for (int i = 0; i < count; ++i) {
+      const auto dtype = std::array{DType::kFp32, DType::kFp16, DType::kBf16}[random() % 3];
+      const auto elements =
+          static_cast<std::int64_t>(1 + random() % (round % 2 == 0 ? 100000 : 3000000));
+      workload.tensors.push_back(tensor_of("t", {elements}, dtype));
+      if (random() % 10 == 0) workload.tensors.back().sparse = true;
+    }
+    const double cap = 0.25 * static_cast<double>(1 + random() % 40);
+    EXPECT_EQ(groups_of(capped(cap), workload),
+              by_type(workload, static_cast<Bytes>(cap * static_cast<double>(kMiB))))
+        << round;
+  }
+}
+
+TEST(PyTorchDdp, PlanHasTheSameBuckets) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const Reading reading = reading_of("{}", workload);
+  Groups planned;
+  for (const auto& bucket : make_plan(workload, cluster_of(2, 4), reading.strategy).buckets) {
+    planned.push_back(bucket.tensors);
+  }
+  EXPECT_EQ(planned, reading.strategy.fusion.groups);
+}
+
+TEST(PyTorchDdp, Hooks) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  EXPECT_EQ(reading_of(R"({"comm_hook": "allreduce_hook"})", workload).strategy.compression.codec,
+            "");
+  EXPECT_EQ(
+      reading_of(R"({"comm_hook": "fp16_compress_hook"})", workload).strategy.compression.codec,
+      "fp16");
+  EXPECT_EQ(groups_of(R"({"comm_hook": "fp16_compress_hook"})", workload),
+            groups_of("{}", workload));
+}
+
+TEST(PyTorchDdp, Mistakes) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  for (const char* config :
+       {R"({"bucket_cap_mb": 0})", R"({"bucket_cap_mb": -1})", R"({"bucket_cap_mb": "25"})",
+        R"({"bucket_cap": 25})", R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})"}) {
+    EXPECT_THROW(reading_of(config, workload), InputError) << config;
+  }
+}
+
+}  // namespace
+}  // namespace syncline
