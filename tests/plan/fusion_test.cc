@@ -108,7 +108,12 @@ TEST(PaddleFusion, GroupsOfTheLoggedModel) {
 TEST(PaddleFusion, GroupsWithTheImageNetHead) {
   const auto tensors = paddle_resnet50(1000).tensors;
   expect_sizes(tensors, fuse_all(tensors, paddle(16)),
-               {{8, 20.836}, {9, 17.023}, {9, 16.035}, {18, 16.277}, {33, 16.039}, {51, 10.422},
+               {{8, 20.836},
+                {9, 17.023},
+                {9, 16.035},
+                {18, 16.277},
+                {33, 16.039},
+                {51, 10.422},
                 {33, 0.860}});
   expect_sizes(tensors, fuse_all(tensors, paddle(32)),
                {{17, 37.859}, {27, 32.313}, {51, 22.626}, {51, 4.372}, {15, 0.3225}});
@@ -301,8 +306,7 @@ Fusion random_fusion(std::mt19937& random) {
 }
 
 bool goes_by_layer(const Fusion& fusion) {
-  const bool merges =
-      fusion.rule == Fusion::Rule::kSize || fusion.rule == Fusion::Rule::kCount;
+  const bool merges = fusion.rule == Fusion::Rule::kSize || fusion.rule == Fusion::Rule::kCount;
   return fusion.rule == Fusion::Rule::kLayer || (merges && fusion.by_layer);
 }
 

@@ -26,12 +26,9 @@ const int kWorlds[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
 // A few tensors of awkward sizes, in two dtypes, some in layers that lie apart.
 Workload awkward() {
   Workload workload;
-  workload.tensors = {tensor_of("a.w", {7}),
-                      tensor_of("b.w", {1}),
-                      tensor_of("a.b", {13, 3}),
-                      tensor_of("c.w", {64}, DType::kFp16),
-                      tensor_of("c.b", {5}),
-                      tensor_of("d", {101}, DType::kFp64)};
+  workload.tensors = {tensor_of("a.w", {7}),     tensor_of("b.w", {1}),
+                      tensor_of("a.b", {13, 3}), tensor_of("c.w", {64}, DType::kFp16),
+                      tensor_of("c.b", {5}),     tensor_of("d", {101}, DType::kFp64)};
   return workload;
 }
 

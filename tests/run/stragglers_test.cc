@@ -13,8 +13,8 @@ constexpr Jitter kNormal{Jitter::Kind::kNormal, 1.0};
 constexpr Jitter kExponential{Jitter::Kind::kExponential, 1.0};
 
 TEST(ExpectedSlowest, NormalOrderStatistics) {
-  const std::pair<int, double> table[] = {{1, 0},      {2, 0.564},  {4, 1.029},
-                                          {8, 1.424},  {16, 1.766}, {32, 2.070},
+  const std::pair<int, double> table[] = {{1, 0},      {2, 0.564},   {4, 1.029},
+                                          {8, 1.424},  {16, 1.766},  {32, 2.070},
                                           {64, 2.344}, {128, 2.595}, {256, 2.827}};
   for (const auto& [ranks, z] : table) {
     EXPECT_NEAR(expected_slowest(kNormal, ranks, 1) - 1, z, 1e-3) << ranks << " ranks";
@@ -29,8 +29,8 @@ TEST(ExpectedSlowest, NormalSpreadShrinksWithTheRootOfTheSteps) {
 }
 
 TEST(ExpectedSlowest, ExponentialMeansOfSeveralSteps) {
-  const std::pair<int, double> table[] = {{1, 4.059}, {2, 2.991}, {4, 2.309}, {8, 1.872},
-                                          {16, 1.589}};
+  const std::pair<int, double> table[] = {
+      {1, 4.059}, {2, 2.991}, {4, 2.309}, {8, 1.872}, {16, 1.589}};
   for (const auto& [steps, mean] : table) {
     EXPECT_NEAR(expected_slowest(kExponential, 32, steps) - 1, mean, 1e-3) << steps << " steps";
   }
@@ -119,8 +119,8 @@ TEST(JitterFactor, IsAFunctionOfSeedRankAndStep) {
 
 // What is drawn agrees with what is expected.
 TEST(JitterFactor, SlowestOfManyDraws) {
-  for (const Jitter& jitter : {Jitter{Jitter::Kind::kNormal, 0.1},
-                               Jitter{Jitter::Kind::kExponential, 0.1}}) {
+  for (const Jitter& jitter :
+       {Jitter{Jitter::Kind::kNormal, 0.1}, Jitter{Jitter::Kind::kExponential, 0.1}}) {
     double sum = 0;
     constexpr int kSteps = 5000;
     for (int step = 0; step < kSteps; ++step) {

@@ -26,8 +26,8 @@ class DocumentFiles : public testing::Test {
  protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("syncline_" + std::to_string(::getpid()) + "_" + test->name());
+    folder_ =
+        fs::temp_directory_path() / ("syncline_" + std::to_string(::getpid()) + "_" + test->name());
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -275,8 +275,8 @@ TEST(SetKey, APathToNowhereIsNamedWithTheNearestKey) {
   EXPECT_TRUE(contains(error("strategies.fused.stream"), "did you mean 'streams'"));
   for (const char* path : {"", ".", "..", "cluster.nodes.x", "cluster.nodes.x.y", "strategies.9",
                            "strategies.9.streams", "strategies.99999999999999999999.streams",
-                           "workload.tensors.-1.shape", "strategies.fused.fusion.ends.0",
-                           "name.a", "cluster..nodes"}) {
+                           "workload.tensors.-1.shape", "strategies.fused.fusion.ends.0", "name.a",
+                           "cluster..nodes"}) {
     const std::string message = error(path);
     EXPECT_TRUE(message.starts_with("x.json: ")) << "'" << path << "': " << message;
   }

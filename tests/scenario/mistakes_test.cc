@@ -97,14 +97,30 @@ TEST(Mistakes, AMisspeltKeySuggestsTheRightOne) {
 }
 
 TEST(Mistakes, ARequiredKeyLeftOut) {
-  for (const char* path :
-       {"/name", "/workload", "/cluster", "/strategies", "/workload/name", "/workload/tensors",
-        "/workload/tensors/0/name", "/workload/tensors/0/shape", "/workload/buffers/0/name",
-        "/cluster/name", "/cluster/nodes", "/cluster/gpus_per_node", "/cluster/intra",
-        "/cluster/inter", "/cluster/intra/latency_us", "/cluster/inter/bandwidth_gbps",
-        "/cluster/upper/0/name", "/cluster/upper/0/nodes_per_group", "/strategies/0/name",
-        "/strategies/1/fusion/size_mb", "/strategies/2/fusion/ends", "/published/0/strategy",
-        "/calibration/parameters", "/calibration/parameters/cluster.inter.efficiency/min"}) {
+  for (const char* path : {"/name",
+                           "/workload",
+                           "/cluster",
+                           "/strategies",
+                           "/workload/name",
+                           "/workload/tensors",
+                           "/workload/tensors/0/name",
+                           "/workload/tensors/0/shape",
+                           "/workload/buffers/0/name",
+                           "/cluster/name",
+                           "/cluster/nodes",
+                           "/cluster/gpus_per_node",
+                           "/cluster/intra",
+                           "/cluster/inter",
+                           "/cluster/intra/latency_us",
+                           "/cluster/inter/bandwidth_gbps",
+                           "/cluster/upper/0/name",
+                           "/cluster/upper/0/nodes_per_group",
+                           "/strategies/0/name",
+                           "/strategies/1/fusion/size_mb",
+                           "/strategies/2/fusion/ends",
+                           "/published/0/strategy",
+                           "/calibration/parameters",
+                           "/calibration/parameters/cluster.inter.efficiency/min"}) {
     const Pointer at(path);
     Json broken = full_scenario();
     const std::string key = at.back();
@@ -163,8 +179,8 @@ TEST(Mistakes, NullIsNotLeavingOut) {
 }
 
 struct Mistake {
-  const char* patch;                // RFC 6902, applied to the full scenario
-  std::vector<const char*> tells;   // parts of the message
+  const char* patch;               // RFC 6902, applied to the full scenario
+  std::vector<const char*> tells;  // parts of the message
 };
 
 const Mistake kMistakes[] = {

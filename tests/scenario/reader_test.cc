@@ -60,9 +60,13 @@ TEST(Reader, NumbersKeepTheirLimits) {
   Reader reader(json, "x.json", "a.b");
   EXPECT_EQ(reader.number("zero", {0, 1}), 0);
   EXPECT_EQ(reader.number("one", {0, 1}), 1);
-  expect_message(input_error([&] { reader.number("two", {0, 1}); }),
+  expect_message(input_error([&] {
+                   reader.number("two", {0, 1});
+                 }),
                  {"x.json", "a.b.two", "2", "from 0", "to 1"});
-  expect_message(input_error([&] { reader.number("zero", {0, 1, true}); }),
+  expect_message(input_error([&] {
+                   reader.number("zero", {0, 1, true});
+                 }),
                  {"a.b.zero", "0", "above 0"});
   EXPECT_NE(input_error([&] { reader.number("huge", {}); }), "");
 }
@@ -77,8 +81,8 @@ TEST(Reader, NumbersAreFinite) {
 }
 
 TEST(Reader, IntegersAreWholeAndInRange) {
-  for (const char* text : {"2.5", "-1", "11", "1e30", "18446744073709551615", "\"3\"", "true",
-                           "null", "[]", "{}"}) {
+  for (const char* text :
+       {"2.5", "-1", "11", "1e30", "18446744073709551615", "\"3\"", "true", "null", "[]", "{}"}) {
     const std::string message =
         input_error([&] { checked_integer(Json::parse(text), 0, 10, "x.json", "a.b"); });
     expect_message(message, {"x.json", "a.b", "from 0 to 10"});
@@ -89,11 +93,17 @@ TEST(Reader, IntegersAreWholeAndInRange) {
 TEST(Reader, AWordNamesItsAlternativesAndTheNearest) {
   const Json json = Json::parse(R"({"close": "befor", "other": "zzz", "kind": 3})");
   Reader reader(json, "x.json", "fusion");
-  expect_message(input_error([&] { reader.word_or("close", "after", {"after", "before"}); }),
+  expect_message(input_error([&] {
+                   reader.word_or("close", "after", {"after", "before"});
+                 }),
                  {"x.json", "fusion.close", "'befor'", "after, before", "did you mean 'before'"});
-  expect_message(input_error([&] { reader.word_or("other", "after", {"after", "before"}); }),
+  expect_message(input_error([&] {
+                   reader.word_or("other", "after", {"after", "before"});
+                 }),
                  {"fusion.other", "'zzz'", "after, before"});
-  expect_message(input_error([&] { reader.word_or("kind", "after", {"after", "before"}); }),
+  expect_message(input_error([&] {
+                   reader.word_or("kind", "after", {"after", "before"});
+                 }),
                  {"fusion.kind", "3", "after, before"});
 }
 

@@ -27,8 +27,8 @@ TEST(Scenario, UnitsAreSiInside) {
   const Cluster& cluster = full.cluster;
   ASSERT_EQ(cluster.tiers.size(), 3u);
   EXPECT_DOUBLE_EQ(cluster.tiers[0].latency, 3e-6);
-  EXPECT_DOUBLE_EQ(cluster.tiers[0].bandwidth, 150e9);               // 1200 Gbit/s
-  EXPECT_DOUBLE_EQ(cluster.tiers[1].bandwidth, 12.5e9 * 0.9 * 2);    // two ports at 90 %
+  EXPECT_DOUBLE_EQ(cluster.tiers[0].bandwidth, 150e9);             // 1200 Gbit/s
+  EXPECT_DOUBLE_EQ(cluster.tiers[1].bandwidth, 12.5e9 * 0.9 * 2);  // two ports at 90 %
   EXPECT_DOUBLE_EQ(cluster.tiers[1].flow_cap, 3.75e9);
   EXPECT_EQ(cluster.tiers[1].oversubscription, 1.5);
   EXPECT_TRUE(std::isinf(cluster.tiers[0].flow_cap));
@@ -194,9 +194,9 @@ void expect_waits(const Json& scenario, std::vector<double> milliseconds) {
 constexpr const char* kNothing = "{}";
 
 TEST(BackwardTime, MeasuredWaitsHoldAsTheyStand) {
-  expect_waits(timed("{}", {R"({"backward_us": 5})", R"({"backward_us": 0})",
-                            R"({"backward_us": 1.5})"}),
-               {0.005, 0, 0.0015});
+  expect_waits(
+      timed("{}", {R"({"backward_us": 5})", R"({"backward_us": 0})", R"({"backward_us": 1.5})"}),
+      {0.005, 0, 0.0015});
 }
 
 TEST(BackwardTime, ATotalScalesTheWaits) {
@@ -206,8 +206,8 @@ TEST(BackwardTime, ATotalScalesTheWaits) {
 }
 
 TEST(BackwardTime, ATotalIsSharedByFlopsElseByElements) {
-  expect_waits(timed(R"({"backward_ms": 10})", {R"({"backward_flops": 4})",
-                                                R"({"backward_flops": 1})", kNothing}),
+  expect_waits(timed(R"({"backward_ms": 10})",
+                     {R"({"backward_flops": 4})", R"({"backward_flops": 1})", kNothing}),
                {8, 2, 0});
   expect_waits(timed(R"({"backward_ms": 10})", {kNothing, kNothing, kNothing}), {1, 3, 6});
 }

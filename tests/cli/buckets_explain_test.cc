@@ -1,4 +1,4 @@
-// `syncline buckets`: what travels together, as a program reads it.
+// `syncline buckets` and `syncline explain`: what travels together, and what to make of it.
 
 #include <gtest/gtest.h>
 
@@ -57,6 +57,22 @@ TEST(Buckets, AreATableForPeople) {
       printed_by("buckets '" SYNCLINE_SOURCE_DIR "/scenarios/published/paddle_fusion_counts.json'");
   EXPECT_NE(text.find("fc_0.b_0"), std::string::npos);
   EXPECT_NE(text.find("conv1_weights"), std::string::npos);
+}
+
+TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
+  const std::string text =
+      printed_by("explain '" SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json'");
+  for (const char* line : {"(a) one stream", "19 exchanges", "everything runs on one stream",
+                           "bound by", "at best", "(overlap: true)", "changes the training"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+}
+
+TEST(Explain, PrintsWhatAFrameworkSilentlyDoes) {
+  const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
+                                      "/scenarios/frameworks.json' --strategy mindspore");
+  EXPECT_NE(text.find("all 161 gradients go in one AllReduce"), std::string::npos);
+  EXPECT_EQ(text.find("pytorch"), std::string::npos) << "only the strategy asked for";
 }
 
 }  // namespace

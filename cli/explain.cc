@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "cli/strategy_option.h"
+#include "cli/verbs.h"
+#include "core/measure/advice.h"
+#include "core/measure/study.h"
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+#include "reports/format.h"
+
+namespace syncline {
+namespace {
+
+struct ExplainOptions {
+  std::string file;
+  std::string strategy;
+};
+
+// Changes that gain less are not worth a sentence.
+constexpr double kLeastPercent = 0.5;
+constexpr std::size_t kMostAdvice = 3;
+
+std::string traffic_sentence(const Plan& plan) {
+  double least = 0, most = 0;
+  std::size_t encoded = 0;
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const auto bytes = static_cast<double>(plan.buckets[b].bytes);
+    least = b == 0 ? bytes : std::min(least, bytes);
+    most = std::max(most, bytes);
+    encoded += plan.buckets[b].codec != nullptr;
+  }
+  std::string text = plural(plan.buckets.size(), "exchange");
+  if (plan.steps > 1) text += " every " + std::to_string(plan.steps) + " steps";
+  text += plan.buckets.size() == 1 ? " of " + bytes_text(most)
+                                   : ", the smallest of " + bytes_text(least) +
+                                         " and the largest of " + bytes_text(most);
+  if (encoded > 0) text += "; " + std::to_string(encoded) + " of them compressed";
+  return text;
+}
+
+std::string overlap_sentence(const Plan& plan, const Metrics& metrics) {
+  if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
+  const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
+  const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
+  return plural(static_cast<std::size_t>(plan.streams - 1), "communication stream") + "; " +
+         share_text(share) + " of " + seconds_text(metrics.communication) +
+         " of communication is hidden behind computation, " + seconds_text(metrics.exposed) +
+         " of each step is not";
+}
+
+// Latency or bandwidth: which part of the collectives' own time is start-up.
+std::string binding_sentence(const Plan& plan, const Metrics& metrics, PriceBook& book) {
+  if (metrics.exposed < 0.01 * metrics.step_time)
+    return "computation: communication costs less than 1 %";
+  Seconds start_up = 0, all = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr) continue;
+    const Seconds time = book.time(*collective);
+    const double transfer =
+        book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
+    all += time;
+    start_up += time - transfer;
+  }
+  const double share = all > 0 ? 100 * start_up / all : 0;
+  const std::string part = share_text(share) + " of the collectives' time is start-up";
+  return (share > 50 ? "latency: " : "bandwidth: ") + part;
+}
+
+void explain(const Scenario& scenario, const Strategy& strategy) {
+  const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
+  PriceBook book(scenario.cluster);
+  const Priced priced = price_strategy(scenario, strategy, *executor, book);
+  const Metrics& metrics = priced.metrics;
+
+  std::cout << "\n" << strategy.name;
+  if (!strategy.dialect.empty()) std::cout << " (" << strategy.dialect << ")";
+  std::cout << ": " << seconds_text(metrics.step_time) << " a step, "
+            << throughput_text(metrics.throughput) << " samples/s\n";
+  if (scenario.cluster.ranks() == 1) {
+    std::cout << "  one rank exchanges nothing\n";
+    return;
+  }
+  std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
+            << "  overlap   " << overlap_sentence(priced.plan, metrics) << "\n"
+            << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
+            << "  at best   " << seconds_text(metrics.lower_bound)
+            << " a step with this algorithm, whatever is fused\n";
+  for (const auto& note : strategy.notes) std::cout << "  note      " << note << "\n";
+  const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent);
+  if (advice.empty()) {
+    std::cout << "  advice    no single change gains " << share_text(kLeastPercent) << "\n";
+  }
+  for (std::size_t i = 0; i < std::min(kMostAdvice, advice.size()); ++i) {
+    std::cout << (i == 0 ? "  advice    " : "            ") << advice[i].change << ": "
+              << share_text(advice[i].gain_percent) << " shorter, "
+              << seconds_text(advice[i].step_time)
+              << (advice[i].changes_training ? "; changes the training" : "") << "\n";
+  }
+}
+
+int run(const ExplainOptions& options) {
+  const Document document = read_document(options.file);
+  const Scenario scenario = parse_scenario(document);
+  std::cout << scenario.name << ": " << scenario.workload.name << " on " << scenario.cluster.name
+            << ", predicted by the model executor\n";
+  if (!options.strategy.empty()) {
+    explain(scenario, chosen_strategy(scenario, options.strategy, options.file));
+    return 0;
+  }
+  for (const auto& strategy : scenario.strategies) explain(scenario, strategy);
+  return 0;
+}
+
+}  // namespace
+
+VerbAction add_explain(CLI::App& app) {
+  auto options = std::make_shared<ExplainOptions>();
+  auto* verb = app.add_subcommand(
+      "explain", "Say in words what each strategy does here, and which changes would gain most");
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
+      ->required();
+  verb->add_option("--strategy", options->strategy, "which strategy; all of them if left out");
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline

@@ -1,0 +1,27 @@
+// What would make a strategy faster: changes of one knob at a time, priced by the model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/collective/price.h"
+#include "core/run/executor.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+struct Advice {
+  std::string change;  // in plain words, with the keys to write
+  Strategy strategy;   // the strategy with that change
+  Seconds step_time = 0;
+  double gain_percent = 0;        // how much shorter the step becomes
+  bool changes_training = false;  // sparser, coarser or rarer exchange
+};
+
+// The best change of each kind (fusion, streams, overlap, hierarchy, algorithm, compression, rarer
+// averaging) that shortens the step by at least `least_percent`, best first. The strategy is priced
+// at the scenario's training point; kinds that it already uses up are left out.
+std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
+                           PriceBook& book, double least_percent);
+
+}  // namespace syncline
