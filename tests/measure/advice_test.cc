@@ -51,7 +51,7 @@ TEST(Advice, ComesBestFirstAndOnceAKind) {
   ASSERT_FALSE(advice.empty());
   int fusion = 0;
   for (std::size_t i = 0; i < advice.size(); ++i) {
-    if (i > 0) EXPECT_LE(advice[i].gain_percent, advice[i - 1].gain_percent);
+    EXPECT_LE(advice[i].gain_percent, advice[i == 0 ? 0 : i - 1].gain_percent);
     fusion += advice[i].change.find("fusion:") != std::string::npos;
   }
   EXPECT_LE(fusion, 1);
