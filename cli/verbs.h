@@ -15,6 +15,7 @@ VerbAction add_run(CLI::App& app);
 VerbAction add_plan(CLI::App& app);
 VerbAction add_buckets(CLI::App& app);
 VerbAction add_explain(CLI::App& app);
+VerbAction add_emit(CLI::App& app);
 VerbAction add_check(CLI::App& app);
 VerbAction add_list(CLI::App& app);
 

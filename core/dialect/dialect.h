@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/plan/plan.h"
 #include "core/scenario/reader.h"
 #include "core/scenario/scenario.h"
 
@@ -30,6 +31,10 @@ struct Dialect {
   // Reads every key of `config` or fails with the framework's own rule in the message.
   // `as_documents`: where documentation and code differ, follow the documentation.
   Reading (*read)(Reader config, const Workload&, const Cluster&, bool as_documents);
+  // Configurations that may come to this strategy, whose buckets on this workload are given, the
+  // likeliest first; write.h tries them. nullptr: the dialect is not written.
+  std::vector<Json> (*suggest)(const Strategy&, const std::vector<Bucket>&, const Workload&,
+                               const Cluster&) = nullptr;
 };
 
 std::span<const Dialect> dialects();

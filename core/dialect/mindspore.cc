@@ -503,10 +503,34 @@ Reading read(Reader config, const Workload& workload, const Cluster&, bool as_do
   return reading;
 }
 
+// Any partition into runs of its parameter order, first layer first, is an index list; everything
+// in one AllReduce and every gradient alone have words of their own.
+std::vector<Json> suggest(const Strategy&, const std::vector<Bucket>& buckets, const Workload&,
+                          const Cluster&) {
+  Json config{{"parallel_mode", "data_parallel"}};
+  if (buckets.size() < 2) return {config};
+  std::vector<Json> configs;
+  Json ends = Json::array();
+  std::int64_t last = -1;
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    last += static_cast<std::int64_t>(bucket->tensors.size());
+    ends.push_back(last);
+  }
+  const bool alone = std::all_of(buckets.begin(), buckets.end(),
+                                 [](const Bucket& bucket) { return bucket.tensors.size() == 1; });
+  if (alone) {
+    config["comm_fusion"] = {{"allreduce", {{"mode", "size"}, {"config", 0}}}};
+    configs.push_back(config);
+  }
+  config["comm_fusion"] = {{"allreduce", {{"mode", "index"}, {"config", ends}}}};
+  configs.push_back(config);
+  return configs;
+}
+
 }  // namespace
 
 Dialect mindspore_dialect() {
-  return {"mindspore", "MindSpore 2.2: parallel_mode, comm_fusion, set_comm_fusion", read};
+  return {"mindspore", "MindSpore 2.2: parallel_mode, comm_fusion, set_comm_fusion", read, suggest};
 }
 
 }  // namespace syncline

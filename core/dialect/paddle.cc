@@ -5,6 +5,7 @@
 #include "core/dialect/paddle_hierarchy.h"
 #include "core/dialect/paddle_setters.h"
 #include "core/dialect/paddle_training.h"
+#include "core/dialect/paddle_write.h"
 
 namespace syncline {
 namespace {
@@ -259,7 +260,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 }  // namespace
 
 Dialect paddle_dialect() {
-  return {"paddle", "Paddle Fleet's DistributedStrategy, static graph", read};
+  return {"paddle", "Paddle Fleet's DistributedStrategy, static graph", read, suggest_paddle};
 }
 
 }  // namespace syncline

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "core/dialect/write.h"
+
 namespace syncline {
 namespace {
 
@@ -83,10 +85,28 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& buckets,
+                          const Workload&, const Cluster&) {
+  // The first bucket closes at its own limit, the last one with the last gradient.
+  std::vector<Bucket> middle;
+  if (buckets.size() > 2) middle.assign(buckets.begin() + 1, buckets.end() - 1);
+  std::vector<double> caps{kDefaultCapMb};
+  for (const double cap : sizes_that_close(middle)) caps.push_back(cap);
+  constexpr double kMoreThanAnyModel = 1e6;
+  caps.push_back(kMoreThanAnyModel);
+  std::vector<Json> configs;
+  for (const double cap : caps) {
+    Json config{{"bucket_cap_mb", cap}};
+    if (strategy.compression.codec == "fp16") config["comm_hook"] = "fp16_compress_hook";
+    configs.push_back(config);
+  }
+  return configs;
+}
+
 }  // namespace
 
 Dialect pytorch_ddp_dialect() {
-  return {"pytorch", "DistributedDataParallel: bucket_cap_mb, comm_hook", read};
+  return {"pytorch", "DistributedDataParallel: bucket_cap_mb, comm_hook", read, suggest};
 }
 
 }  // namespace syncline

@@ -1,0 +1,81 @@
+#include "core/dialect/paddle_write.h"
+
+#include <cmath>
+
+#include "core/dialect/write.h"
+
+namespace syncline {
+namespace {
+
+// What does not depend on the sizes: communicators, hierarchy, compression, averaging.
+Json switches_of(const Strategy& strategy) {
+  Json config = Json::object();
+  if (strategy.local_sgd.enabled) {
+    const auto& local = strategy.local_sgd;
+    const char* keys = local.adaptive ? "adaptive_localsgd_configs" : "localsgd_configs";
+    config[local.adaptive ? "adaptive_localsgd" : "localsgd"] = true;
+    config[keys][local.adaptive ? "init_k_steps" : "k_steps"] =
+        local.adaptive ? local.init_period : local.period;
+    config[keys]["begin_step"] = local.begin_step;
+    return config;
+  }
+  if (strategy.streams > 1) {
+    config["nccl_comm_num"] = strategy.streams;
+    config["sync_nccl_allreduce"] = false;
+  }
+  if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
+    config["use_hierarchical_allreduce"] = true;
+    config["hierarchical_allreduce_inter_nranks"] = strategy.hierarchy.group_size;
+  }
+  if (strategy.compression.codec == "dgc") {
+    config["dgc"] = true;
+    config["dgc_configs"] = {{"rampup_begin_step", strategy.compression.rampup_begin_step},
+                             {"rampup_step", strategy.compression.rampup_step},
+                             {"sparsity", strategy.compression.sparsity}};
+  }
+  return config;
+}
+
+// Whole mebibytes are all that Paddle takes.
+std::vector<std::int64_t> sizes_for(const Fusion& fusion, const std::vector<Bucket>& buckets) {
+  std::vector<std::int64_t> sizes;
+  if (fusion.rule == Fusion::Rule::kSize) sizes.push_back(fusion.size / kMiB);
+  std::vector<Bucket> closed;
+  if (buckets.size() > 1) closed.assign(buckets.begin(), buckets.end() - 1);
+  for (const double size : sizes_that_close(closed)) {
+    sizes.push_back(static_cast<std::int64_t>(std::floor(size)));
+  }
+  for (const std::int64_t size : {1, 2, 4, 8, 16, 25, 32, 64, 128, 1 << 20}) sizes.push_back(size);
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<Bucket>& buckets,
+                                 const Workload&, const Cluster&) {
+  const Json switches = switches_of(strategy);
+  if (strategy.local_sgd.enabled || strategy.compression.codec == "dgc") return {switches};
+  std::vector<Json> configs;
+  Json unfused = switches;
+  unfused["fuse_all_reduce_ops"] = false;
+  if (strategy.fusion.rule == Fusion::Rule::kNone) configs.push_back(unfused);
+  // A limit of N gradients closes a group at N + 1; without one, more than any model has.
+  constexpr double kNoCount = 1e6;
+  std::vector<double> counts{50, kNoCount};
+  if (strategy.fusion.count > 1) {
+    counts.insert(counts.begin(), static_cast<double>(strategy.fusion.count - 1));
+  }
+  for (const std::int64_t size : sizes_for(strategy.fusion, buckets)) {
+    if (size < 1) continue;
+    for (const double count : counts) {
+      Json config = switches;
+      config["fuse_grad_size_in_MB"] = size;
+      config["_fuse_grad_size_in_TFLOPS"] = count;
+      configs.push_back(config);
+    }
+  }
+  configs.push_back(unfused);
+  return configs;
+}
+
+}  // namespace syncline

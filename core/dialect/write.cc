@@ -1,0 +1,96 @@
+#include "core/dialect/write.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/plan/planner.h"
+
+namespace syncline {
+namespace {
+
+std::vector<const Collective*> collectives_of(const Plan& plan, std::size_t bucket,
+                                              StreamId& stream) {
+  std::vector<const Collective*> list;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr || collective->bucket != static_cast<int>(bucket)) continue;
+    list.push_back(collective);
+    stream = op.stream;
+  }
+  return list;
+}
+
+bool same_tensors(const Bucket& a, const Bucket& b) {
+  auto x = a.tensors;
+  auto y = b.tensors;
+  std::sort(x.begin(), x.end());
+  std::sort(y.begin(), y.end());
+  return x == y;
+}
+
+bool same_collective(const Collective* a, const Collective* b) {
+  return a->kind == b->kind && a->algorithm == b->algorithm && a->groups == b->groups &&
+         a->unit == b->unit;
+}
+
+}  // namespace
+
+std::string plan_difference(const Plan& wanted, const Plan& found) {
+  if (wanted.steps != found.steps) {
+    return "it averages every " + std::to_string(found.steps) + " steps instead of " +
+           std::to_string(wanted.steps);
+  }
+  if (wanted.streams != found.streams) {
+    return "it uses " + std::to_string(found.streams - 1) + " communication streams instead of " +
+           std::to_string(wanted.streams - 1);
+  }
+  if (wanted.buckets.size() != found.buckets.size()) {
+    return "it exchanges " + std::to_string(found.buckets.size()) + " buckets instead of " +
+           std::to_string(wanted.buckets.size());
+  }
+  for (std::size_t b = 0; b < wanted.buckets.size(); ++b) {
+    const std::string name = "bucket " + std::to_string(b);
+    if (!same_tensors(wanted.buckets[b], found.buckets[b])) return name + " holds other gradients";
+    if (wanted.buckets[b].codec != found.buckets[b].codec) return name + " is compressed otherwise";
+    if (wanted.buckets[b].kept != found.buckets[b].kept) return name + " keeps another share";
+    StreamId a_stream = 0, b_stream = 0;
+    const auto a = collectives_of(wanted, b, a_stream);
+    const auto other = collectives_of(found, b, b_stream);
+    if (a_stream != b_stream) return name + " travels on another stream";
+    if (!std::equal(a.begin(), a.end(), other.begin(), other.end(), same_collective)) {
+      return name + " is exchanged by other collectives";
+    }
+  }
+  return {};
+}
+
+std::vector<double> sizes_that_close(const std::vector<Bucket>& closed) {
+  constexpr auto kBytes = static_cast<double>(kMiB);
+  if (closed.empty()) return {};
+  // Each is closed no later than with its last tensor: the smallest sets the size.
+  const auto least =
+      std::min_element(closed.begin(), closed.end(),
+                       [](const Bucket& x, const Bucket& y) { return x.bytes < y.bytes; });
+  const double exact = static_cast<double>(least->bytes) / kBytes;
+  const double whole = std::floor(exact);
+  if (whole < 1) return {exact};
+  return {whole, exact};
+}
+
+std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
+                                    const Workload& workload, const Cluster& cluster) {
+  if (dialect.suggest == nullptr) return std::nullopt;
+  const Plan wanted = make_plan(workload, cluster, strategy);
+  std::optional<Written> nearest;
+  for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, cluster)) {
+    Reading reading =
+        dialect.read(Reader(config, std::string(dialect.name), ""), workload, cluster, false);
+    const std::string difference =
+        plan_difference(wanted, make_plan(workload, cluster, reading.strategy));
+    if (difference.empty()) return Written{config, true, {}, reading.strategy};
+    if (!nearest) nearest = Written{config, false, difference, reading.strategy};
+  }
+  return nearest;
+}
+
+}  // namespace syncline

@@ -1,0 +1,104 @@
+// There and back: a configuration that is written from a strategy, read again, makes the same plan.
+
+#include "core/dialect/write.h"
+
+#include <gtest/gtest.h>
+
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+
+namespace syncline {
+namespace {
+
+Scenario scenario_of(const std::string& strategy,
+                     const std::string& workload = "resnet50_paddle_class10") {
+  return parse_scenario(document_from_text(
+      "write", R"({"name": "write", "workload": ")" SYNCLINE_SOURCE_DIR "/scenarios/workloads/" +
+                   workload + R"(.json", "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 8,
+      "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+      "inter": {"latency_us": 8, "bandwidth_gbps": 100}}, "strategies": [)" +
+                   strategy + "]}"));
+}
+
+Written written(const Scenario& scenario, const char* dialect) {
+  const auto result = write_config(*find_dialect(dialect), scenario.strategies.front(),
+                                   scenario.workload, scenario.cluster);
+  EXPECT_TRUE(result.has_value()) << dialect;
+  return result.value_or(Written{});
+}
+
+void expect_round_trip(const std::string& strategy, const char* dialect,
+                       const std::string& workload = "resnet50_paddle_class10") {
+  const Scenario scenario = scenario_of(strategy, workload);
+  const Written result = written(scenario, dialect);
+  EXPECT_TRUE(result.exact) << strategy << ": " << result.difference << "\n" << result.config;
+  // Read once more, from the text that a user would paste.
+  const Scenario again = scenario_of(R"({"name": "again", "dialect": ")" + std::string(dialect) +
+                                         R"(", "config": )" + result.config.dump() + "}",
+                                     workload);
+  const Plan before = make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
+  const Plan after = make_plan(again.workload, again.cluster, again.strategies.front());
+  EXPECT_EQ(plan_difference(before, after), "") << strategy;
+}
+
+std::string in_dialect(const char* dialect, const std::string& config) {
+  return R"({"name": "s", "dialect": ")" + std::string(dialect) + R"(", "config": )" + config + "}";
+}
+
+TEST(Write, PyTorchComesBack) {
+  for (const char* cap : {"0.5", "1", "4", "8", "17", "25", "50", "1000"}) {
+    const std::string config = R"({"bucket_cap_mb": )" + std::string(cap) + "}";
+    expect_round_trip(in_dialect("pytorch", config), "pytorch", "resnet50_v100");
+    expect_round_trip(in_dialect("pytorch", config), "pytorch", "bert_base");
+  }
+  expect_round_trip(in_dialect("pytorch", R"({"comm_hook": "fp16_compress_hook"})"), "pytorch",
+                    "resnet50_v100");
+}
+
+TEST(Write, PaddleComesBack) {
+  for (const char* config :
+       {"{}", R"({"fuse_grad_size_in_MB": 16})", R"({"fuse_all_reduce_ops": false})",
+        R"({"fuse_grad_size_in_MB": 8, "_fuse_grad_size_in_TFLOPS": 20.0})",
+        R"({"nccl_comm_num": 3, "sync_nccl_allreduce": false})",
+        R"({"use_hierarchical_allreduce": true, "hierarchical_allreduce_inter_nranks": 8})",
+        R"({"dgc": true, "dgc_configs": {"sparsity": [0.99]}})",
+        R"({"localsgd": true, "localsgd_configs": {"k_steps": 4, "begin_step": 1}})"}) {
+    expect_round_trip(in_dialect("paddle", config), "paddle");
+  }
+}
+
+TEST(Write, MindSporeTakesAnyRunOfItsOrder) {
+  for (const char* ends : {"[80]", "[0, 1, 2]", "[20, 35]", "[10, 50, 90, 120, 159]"}) {
+    expect_round_trip(
+        R"({"name": "s", "fusion": {"rule": "index", "ends": )" + std::string(ends) + "}}",
+        "mindspore");
+  }
+  expect_round_trip(R"({"name": "s", "fusion": {"rule": "one"}})", "mindspore");
+  expect_round_trip(R"({"name": "s"})", "mindspore");
+}
+
+TEST(Write, OneFrameworksBucketsInAnothersWords) {
+  expect_round_trip(in_dialect("pytorch", "{}"), "mindspore", "resnet50_v100");
+  expect_round_trip(in_dialect("paddle", "{}"), "mindspore");
+}
+
+TEST(Write, WhatCannotBeSaidIsSaidSo) {
+  // DDP has neither streams nor a hierarchy.
+  const Written streams = written(scenario_of(R"({"name": "s", "streams": 2})"), "pytorch");
+  EXPECT_FALSE(streams.exact);
+  EXPECT_NE(streams.difference.find("communication streams"), std::string::npos);
+  const Written sharded =
+      written(scenario_of(R"({"name": "s", "hierarchy": {"form": "sharded"}})"), "paddle");
+  EXPECT_FALSE(sharded.exact);
+  EXPECT_NE(sharded.difference.find("other collectives"), std::string::npos);
+}
+
+TEST(Write, HorovodIsNotWrittenYet) {
+  const Scenario scenario = scenario_of(R"({"name": "s"})");
+  EXPECT_FALSE(write_config(*find_dialect("horovod"), scenario.strategies.front(),
+                            scenario.workload, scenario.cluster)
+                   .has_value());
+}
+
+}  // namespace
+}  // namespace syncline
