@@ -74,7 +74,7 @@ CriticalPath::CriticalPath(const Network& network, const Groups& groups, const S
       }
     }
     for (const int id : touched) load[static_cast<std::size_t>(id)] = 0;
-    repeats_.push_back(static_cast<double>(stage.repeat));
+    repeats_.push_back(stage.repeat);
     nominal_.push_back(slowest * static_cast<double>(stage.repeat));
   }
   uniform_ = least == most && most == fastest_;
@@ -121,7 +121,7 @@ std::vector<Seconds> CriticalPath::latencies(double bytes) const {
   std::vector<Seconds> added;
   added.reserve(repeats_.size());
   if (uniform_) {
-    for (const double repeat : repeats_) added.push_back(repeat * fastest_);
+    for (const auto repeat : repeats_) added.push_back(static_cast<double>(repeat) * fastest_);
     return added;
   }
   // When each rank begins its next round, and when its last awaited message was off the wire.
@@ -130,7 +130,7 @@ std::vector<Seconds> CriticalPath::latencies(double bytes) const {
   std::vector<Seconds> next_free, next_received;
   Seconds last = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    for (double round = 0; round < repeats_[s]; ++round) {
+    for (std::int64_t round = 0; round < repeats_[s]; ++round) {
       next_free = free;
       next_received = received;
       for (const auto& m : stages_[s]) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/collective/groups.h"
@@ -44,7 +45,7 @@ class CriticalPath {
   void merge_alike(int ranks);
 
   std::vector<std::vector<Message>> stages_;
-  std::vector<double> repeats_;
+  std::vector<std::int64_t> repeats_;
   std::vector<double> nominal_;
   std::size_t classes_ = 0;
   Seconds fastest_ = 0;

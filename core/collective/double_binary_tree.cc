@@ -175,7 +175,7 @@ double all_reduce_half_chunks(int ranks, double count) {
 
   const int levels = tree_height(ranks);
   if (count == 1) {
-    const bool alike = ranks >= 3 << (levels - 1);
+    const bool alike = ranks >= 3 << std::max(levels - 1, 0);
     const bool lone = ranks == 1 << levels;
     return 4.0 * levels - (lone ? 2 : alike ? 0 : 1);
   }
