@@ -34,7 +34,7 @@ test: build
 build: setup
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release >$(BUILD).log 2>&1 \
 	  || { cat $(BUILD).log; exit 1; }
-	@grep -h 'CUDA' $(BUILD).log || true
+	@grep -h '^-- CUDA:' $(BUILD).log || true
 	@rm -f $(BUILD).log
 	cmake --build $(BUILD) -j $(JOBS)
 
