@@ -62,7 +62,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Reading reading;
   Strategy& strategy = reading.strategy;
   const double cap = config.number_or("bucket_cap_mb", kDefaultCapMb, {0, 1e9, true});
-  config.boolean_or("gradient_as_bucket_view", false);
+  const bool views = config.boolean_or("gradient_as_bucket_view", false);
   config.boolean_or("static_graph", false);
   config.boolean_or("find_unused_parameters", false);
   const std::string hook =
@@ -77,6 +77,14 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.fusion.groups = assign_by_size(workload.tensors, arrival, kFirstBucket,
                                           static_cast<Bytes>(cap * static_cast<double>(kMiB)));
   if (hook != "allreduce_hook") strategy.compression.codec = "fp16";
+  if (hook == "bf16_compress_hook") {
+    reading.notes.push_back("bf16_compress_hook is priced as fp16, the same bytes, and emitted so");
+  }
+  if (!views) {
+    reading.notes.push_back(
+        "gradients are copied into the buckets (gradient_as_bucket_view is false): the copies are "
+        "not priced yet");
+  }
   if (cluster.ranks() > 1 && cap >= kDefaultCapMb && strategy.fusion.groups.size() < 3) {
     reading.notes.push_back("all gradients fit into " +
                             std::to_string(strategy.fusion.groups.size()) +

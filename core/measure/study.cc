@@ -100,7 +100,7 @@ class PointStudy {
     row.executor = std::string(executor_->name());
     row.sweep = point_;
     row.metrics = priced.metrics;
-    row.buckets = sizes_of(priced.buckets);
+    row.buckets = sizes_of(priced.plan.buckets);
     if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
     if (!baseline_) {
       const auto& strategy = strategy_named(scenario_, scenario_.baseline);
@@ -135,8 +135,7 @@ class Fit {
       for (const auto& strategy : scenario.strategies) {
         const auto published = published_for(scenario, strategy.name, point);
         if (!published) continue;
-        all_.push_back({point, strategy.name});
-        if (published->calibrated) used_.push_back(all_.back());
+        if (published->calibrated) used_.push_back({point, strategy.name});
       }
     }
   }
@@ -192,7 +191,6 @@ class Fit {
 
   const Document& document_;
   const Scenario& scenario_;
-  std::vector<RowKey> all_;
   std::vector<RowKey> used_;
 };
 
@@ -283,7 +281,6 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
     phases.push_back({measure(plan, scenario.workload, outcome.timeline, periods.warmup, book),
                       static_cast<double>(phase.steps)});
     if (phases.size() > 1) continue;
-    priced.buckets = plan.buckets;
     priced.plan = std::move(plan);
     priced.timeline = std::move(outcome.timeline);
   }

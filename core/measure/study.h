@@ -33,8 +33,7 @@ Report run_study(const Document& document, const StudyOptions& options);
 // One row: `strategy` priced at one sweep point that has been put in place already.
 struct Priced {
   Metrics metrics;
-  std::vector<Bucket> buckets;  // of the first phase
-  Plan plan;                    // likewise, and its timeline
+  Plan plan;  // of the first phase, and its timeline
   Timeline timeline;
 };
 Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Executor& executor,

@@ -93,6 +93,17 @@ TEST(Write, WhatCannotBeSaidIsSaidSo) {
   EXPECT_NE(sharded.difference.find("other collectives"), std::string::npos);
 }
 
+TEST(Write, WhatIsPricedAlikeButIsNotAlikeIsNoted) {
+  const auto scenario = scenario_of(in_dialect(
+      "pytorch", R"({"comm_hook": "bf16_compress_hook", "gradient_as_bucket_view": true})"));
+  const auto& notes = scenario.strategies.front().notes;
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes.front().find("priced as fp16"), std::string::npos);
+  const auto copies = scenario_of(in_dialect("pytorch", "{}")).strategies.front().notes;
+  ASSERT_EQ(copies.size(), 1U);
+  EXPECT_NE(copies.front().find("copies are not priced"), std::string::npos);
+}
+
 TEST(Write, HorovodIsNotWrittenYet) {
   const Scenario scenario = scenario_of(R"({"name": "s"})");
   EXPECT_FALSE(write_config(*find_dialect("horovod"), scenario.strategies.front(),
