@@ -17,6 +17,7 @@ VerbAction add_buckets(CLI::App& app);
 VerbAction add_explain(CLI::App& app);
 VerbAction add_emit(CLI::App& app);
 VerbAction add_check(CLI::App& app);
+VerbAction add_fidelity(CLI::App& app);
 VerbAction add_list(CLI::App& app);
 
 std::string version();

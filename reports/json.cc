@@ -65,6 +65,23 @@ Json parameters_json(const std::vector<Fitted>& parameters) {
   return object;
 }
 
+// One object, or one for each part of the sweep that was fitted on its own.
+Json calibration_json(const std::vector<Fitted>& fitted) {
+  if (fitted.front().at.empty()) return Json{{"parameters", parameters_json(fitted)}};
+  Json parts = Json::array();
+  for (std::size_t i = 0; i < fitted.size();) {
+    std::vector<Fitted> together;
+    Json at = Json::object();
+    for (const auto& [path, value] : fitted[i].at) at[path] = value;
+    const std::size_t first = i;
+    for (; i < fitted.size() && fitted[i].at == fitted[first].at; ++i) {
+      together.push_back(fitted[i]);
+    }
+    parts.push_back(Json{{"at", at}, {"parameters", parameters_json(together)}});
+  }
+  return Json{{"parts", parts}};
+}
+
 Json splits_json(const std::vector<Split>& splits) {
   Json list = Json::array();
   for (const auto& split : splits) {
@@ -83,6 +100,7 @@ Json provenance_json(const Report& report) {
   object["cluster"] = report.cluster;
   object["seed"] = report.seed;
   object["sources"] = report.sources;
+  if (!report.out_of_range.empty()) object["out_of_range"] = report.out_of_range;
   object["figures"] = figures_sentence(report);
   if (!report.inexact.empty()) object["accuracy"] = accuracy_sentence(report);
   return object;
@@ -97,7 +115,7 @@ std::string json_report(const Report& report) {
   if (!report.complete) object["complete"] = false;
   object["rows"] = rows_json(report.rows);
   if (!report.fitted.empty()) {
-    object["calibration"] = Json{{"parameters", parameters_json(report.fitted)}};
+    object["calibration"] = calibration_json(report.fitted);
   }
   if (!report.splits.empty()) object["splits"] = splits_json(report.splits);
   object["provenance"] = provenance_json(report);

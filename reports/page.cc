@@ -224,6 +224,28 @@ std::string setting_text(const Report& report) {
   return text.empty() ? text : text + ".";
 }
 
+// One line for each part of the sweep that was fitted on its own.
+void add_fitted(Page& page, const Report& report) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < report.fitted.size();) {
+    std::vector<Fitted> together;
+    const SweepPoint& at = report.fitted[i].at;
+    for (; i < report.fitted.size() && report.fitted[i].at == at; ++i) {
+      together.push_back(report.fitted[i]);
+    }
+    std::string where;
+    for (const auto& [path, value] : at) {
+      where += (where.empty() ? "" : ", ") + path + " = " + plain_text(value);
+    }
+    lines.push_back((where.empty() ? "" : where + ": ") + parameters_text(together));
+  }
+  if (lines.size() == 1) {
+    add_paragraph(page, "Calibrated: " + lines.front() + ".");
+  } else {
+    add_items(page, "Calibrated:", lines);
+  }
+}
+
 void add_splits(Page& page, const Report& report) {
   for (const auto& split : report.splits) {
     add_paragraph(page, "Left out of the calibration: " + split.left_out +
@@ -242,12 +264,13 @@ Page page_of(const Report& report) {
   }
   if (!report.rows.empty()) page.blocks.emplace_back(main_grid(report));
   if (any(report.rows, has_published_buckets)) page.blocks.emplace_back(buckets_grid(report.rows));
-  if (!report.fitted.empty()) {
-    add_paragraph(page, "Calibrated: " + parameters_text(report.fitted) + ".");
-  }
+  add_fitted(page, report);
   add_splits(page, report);
   add_paragraph(page, verdict(report));
   add_paragraph(page, agreement_sentence(report));
+  if (!report.out_of_range.empty()) {
+    add_paragraph(page, "Out of the calibrated range: " + report.out_of_range + ".");
+  }
   add_paragraph(page, figures_sentence(report));
   if (!report.inexact.empty()) add_paragraph(page, accuracy_sentence(report));
   add_items(page, "Notes on published figures:", notes_of(report.rows));

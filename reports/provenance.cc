@@ -15,12 +15,6 @@ std::size_t calibrated_rows(const Report& report) {
                     [](const Row& row) { return row.published && row.published->calibrated; }));
 }
 
-// A baseline is once as fast as itself: no prediction.
-bool trivial(const Row& row, const Report& report) {
-  return row.strategy == report.baseline && row.published->speedup && !row.published->step_time &&
-         !row.published->throughput;
-}
-
 // "2 rows used for calibration, 0.4 % off in the mean and 0.9 % at most"
 void add_group(std::vector<std::string>& groups, const std::vector<double>& errors,
                std::string_view what) {
@@ -72,7 +66,7 @@ std::string accuracy_sentence(const Report& report) {
 std::string agreement_sentence(const Report& report) {
   std::vector<double> fitted, predicted, left_out;
   for (const auto& row : report.rows) {
-    if (!row.published || trivial(row, report)) continue;
+    if (!row.published || is_trivial(row, report)) continue;
     if (row.error_percent) {
       (row.published->calibrated ? fitted : predicted).push_back(*row.error_percent);
     }

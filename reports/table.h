@@ -5,9 +5,13 @@
 #include <string>
 
 #include "core/measure/report.h"
+#include "reports/page.h"
 
 namespace syncline {
 
 std::string text_table(const Report& report);
+
+// Any page for a terminal.
+std::string text_page(const Page& page);
 
 }  // namespace syncline

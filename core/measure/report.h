@@ -33,6 +33,7 @@ struct Row {
 struct Fitted {
   std::string path;
   double value = 0;
+  SweepPoint at;  // the part of the sweep that it holds for; empty: everywhere
 };
 
 // One refit with something left out, and its prediction of that.
@@ -64,9 +65,13 @@ struct Report {
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration
   std::vector<Split> splits;
+  std::string out_of_range;  // why the forecasts leave what was calibrated, where they do
   Workload traced_workload;  // of `traced`
   std::vector<Traced> traced;
   bool complete = true;  // false: interrupted, the rows so far
 };
+
+// A baseline that only its own speedup was published for is once as fast as itself: no prediction.
+bool is_trivial(const Row& row, const Report& report);
 
 }  // namespace syncline

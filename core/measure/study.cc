@@ -45,15 +45,18 @@ const Strategy& strategy_named(const Scenario& scenario, const std::string& name
   return *it;
 }
 
+// Whether a row's sweep point has all of the values in `part`.
+bool lies_at(const SweepPoint& point, const SweepPoint& part) {
+  return std::all_of(part.begin(), part.end(), [&](const auto& wanted) {
+    return std::find(point.begin(), point.end(), wanted) != point.end();
+  });
+}
+
 // The published figure of a row: all of the published sweep values must be the row's.
 std::optional<Published> published_for(const Scenario& scenario, const std::string& strategy,
                                        const SweepPoint& point) {
   for (const auto& row : scenario.published) {
-    const bool same = row.strategy == strategy &&
-                      std::all_of(row.sweep.begin(), row.sweep.end(), [&](const auto& wanted) {
-                        return std::find(point.begin(), point.end(), wanted) != point.end();
-                      });
-    if (same) return row;
+    if (row.strategy == strategy && lies_at(point, row.sweep)) return row;
   }
   return std::nullopt;
 }
@@ -127,11 +130,36 @@ struct RowKey {
   std::string strategy;
 };
 
+// The parts of the sweep that are fitted on their own; one empty part where all is one fit.
+std::vector<SweepPoint> parts_of(const Scenario& scenario) {
+  std::vector<SweepPoint> parts;
+  for (const auto& point : sweep_points(scenario)) {
+    SweepPoint part;
+    for (const auto& value : point) {
+      const auto& each = scenario.calibration.each;
+      if (std::find(each.begin(), each.end(), value.first) != each.end()) part.push_back(value);
+    }
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// The document with the fitted values that hold at a sweep point.
+Document with_fitted(Document document, const std::vector<Fitted>& fitted,
+                     const SweepPoint& point) {
+  for (const auto& parameter : fitted) {
+    if (lies_at(point, parameter.at)) set_key(document, parameter.path, Json(parameter.value));
+  }
+  return document;
+}
+
+// Fits the calibrated rows of one part of the sweep.
 class Fit {
  public:
-  Fit(const Document& document, const Scenario& scenario)
-      : document_(document), scenario_(scenario) {
+  Fit(const Document& document, const Scenario& scenario, SweepPoint part)
+      : document_(document), scenario_(scenario), part_(std::move(part)) {
     for (const auto& point : sweep_points(scenario)) {
+      if (!lies_at(point, part_)) continue;
       for (const auto& strategy : scenario.strategies) {
         const auto published = published_for(scenario, strategy.name, point);
         if (!published) continue;
@@ -149,9 +177,12 @@ class Fit {
                  [&](const RowKey& key) { return !left_out(key); });
     const auto& parameters = scenario_.calibration.parameters;
     if (keys.size() < parameters.size()) {
-      throw InputError(document_.file + ": calibration.leave_out: only " +
-                       std::to_string(keys.size()) + " rows are left to fit " +
-                       std::to_string(parameters.size()) + " parameters");
+      std::string where;
+      for (const auto& [path, value] : part_) where += " at " + path + " = " + plain_text(value);
+      throw InputError(document_.file + ": calibration: only " + std::to_string(keys.size()) +
+                       " calibrated rows are there" + where + " to fit " +
+                       std::to_string(parameters.size()) + " parameters" +
+                       (keys.size() < used_.size() ? " once some are left out" : ""));
     }
     const auto values = fit_parameters(
         parameters, [&](const std::vector<double>& trial) { return errors(named(trial), keys); });
@@ -161,27 +192,21 @@ class Fit {
   std::vector<Fitted> named(const std::vector<double>& values) const {
     std::vector<Fitted> fitted;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      fitted.push_back({scenario_.calibration.parameters[i].path, values[i]});
+      fitted.push_back({scenario_.calibration.parameters[i].path, values[i], part_});
     }
     return fitted;
-  }
-
-  Document with(const std::vector<Fitted>& fitted) const {
-    Document document = document_;
-    for (const auto& [path, value] : fitted) set_key(document, path, Json(value));
-    return document;
   }
 
  private:
   std::vector<double> errors(const std::vector<Fitted>& fitted,
                              const std::vector<RowKey>& keys) const {
-    const Document document = with(fitted);
     std::vector<double> list;
     std::unique_ptr<PointStudy> study;
     const SweepPoint* point = nullptr;
     for (const auto& key : keys) {
       if (point == nullptr || *point != key.point) {
-        study = std::make_unique<PointStudy>(document, key.point, make_model_executor);
+        study = std::make_unique<PointStudy>(with_fitted(document_, fitted, key.point), key.point,
+                                             make_model_executor);
         point = &key.point;
       }
       list.push_back(relative_error(study->row(key.strategy, nullptr)).value_or(0));
@@ -191,6 +216,7 @@ class Fit {
 
   const Document& document_;
   const Scenario& scenario_;
+  SweepPoint part_;
   std::vector<RowKey> used_;
 };
 
@@ -222,25 +248,29 @@ std::vector<std::pair<std::string, std::function<bool(const RowKey&)>>> folds_of
   return folds;
 }
 
-void calibrate(Document& document, const Scenario& scenario, const StudyOptions& options,
+void calibrate(const Document& document, const Scenario& scenario, const StudyOptions& options,
                Report& report) {
-  const Fit fit(document, scenario);
-  report.fitted = fit.without([](const RowKey&) { return false; });
-  for (const auto& [name, left_out] : folds_of(scenario, fit.used())) {
-    if (options.interrupted()) return;
-    Split split;
-    split.left_out = name;
-    split.parameters = fit.without(left_out);
-    const Document refit = fit.with(split.parameters);
-    for (const auto& key : fit.used()) {
-      if (!left_out(key)) continue;
-      Row row = PointStudy(refit, key.point, options.make_executor).row(key.strategy, nullptr);
-      row.published->calibrated = false;
-      split.rows.push_back(std::move(row));
+  for (const auto& part : parts_of(scenario)) {
+    const Fit fit(document, scenario, part);
+    if (fit.used().empty()) continue;  // nothing was published for it: the start values stand
+    const auto fitted = fit.without([](const RowKey&) { return false; });
+    report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
+    for (const auto& [name, left_out] : folds_of(scenario, fit.used())) {
+      if (options.interrupted()) return;
+      Split split;
+      split.left_out = name;
+      split.parameters = fit.without(left_out);
+      for (const auto& key : fit.used()) {
+        if (!left_out(key)) continue;
+        PointStudy study(with_fitted(document, split.parameters, key.point), key.point,
+                         options.make_executor);
+        Row row = study.row(key.strategy, nullptr);
+        row.published->calibrated = false;
+        split.rows.push_back(std::move(row));
+      }
+      report.splits.push_back(std::move(split));
     }
-    report.splits.push_back(std::move(split));
   }
-  document = fit.with(report.fitted);
 }
 
 void add_left_out_errors(Report& report) {
@@ -290,8 +320,7 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
   return priced;
 }
 
-Report run_study(const Document& original, const StudyOptions& options) {
-  Document document = original;
+Report run_study(const Document& document, const StudyOptions& options) {
   const Scenario scenario = parse_scenario(document);
   Report report;
   report.scenario = scenario.name;
@@ -302,6 +331,7 @@ Report run_study(const Document& original, const StudyOptions& options) {
   report.baseline = scenario.baseline;
   report.seed = scenario.seed;
   report.sources = sources_of(scenario);
+  report.out_of_range = scenario.calibration.out_of_range;
   for (const auto& strategy : scenario.strategies) {
     if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) {
       report.inexact.push_back(strategy.name);
@@ -317,7 +347,7 @@ Report run_study(const Document& original, const StudyOptions& options) {
   if (!scenario.calibration.parameters.empty()) calibrate(document, scenario, options, report);
 
   for (const auto& point : points) {
-    PointStudy study(document, point, options.make_executor);
+    PointStudy study(with_fitted(document, report.fitted, point), point, options.make_executor);
     for (const auto& strategy : scenario.strategies) {
       if (options.interrupted()) {
         report.complete = false;

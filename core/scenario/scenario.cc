@@ -123,10 +123,22 @@ Calibration read_calibration(Reader reader, const Scenario& scenario) {
     calibration.parameters.push_back(parameter);
   }
   if (calibration.parameters.empty()) reader.fail("parameters", "empty");
+  std::vector<std::string> axes;
+  for (const auto& [path, values] : scenario.sweep) axes.push_back(path);
+  if (reader.has("each")) {
+    for (const Json& path : reader.array("each")) {
+      if (!path.is_string() ||
+          std::find(axes.begin(), axes.end(), path.get<std::string>()) == axes.end()) {
+        reader.fail("each", "found " + describe(path) + ", expected keys of the sweep");
+      }
+      calibration.each.push_back(path.get<std::string>());
+    }
+  }
   std::vector<std::string> words{"none", "row"};
-  for (const auto& [path, values] : scenario.sweep) words.push_back(path);
+  words.insert(words.end(), axes.begin(), axes.end());
   const std::string word = reader.word_or("leave_out", "none", words);
   calibration.leave_out = word == "none" ? "" : word;
+  calibration.out_of_range = reader.text_or("out_of_range", "");
   const auto used = std::count_if(scenario.published.begin(), scenario.published.end(),
                                   [](const Published& row) { return row.calibrated; });
   if (used < static_cast<std::ptrdiff_t>(calibration.parameters.size())) {

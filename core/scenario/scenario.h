@@ -62,7 +62,11 @@ struct Calibration {
     double start = 0, min = 0, max = 0;
   };
   std::vector<Parameter> parameters;
+  // Sweep paths: every combination of their values is fitted on its own. Empty: one fit for all.
+  std::vector<std::string> each;
   std::string leave_out;  // empty, "row", or a sweep path: what is left out in turn
+  // Why the rows to predict lie beyond what the calibrated ones can tell; empty where they do not.
+  std::string out_of_range;
 };
 
 // How the simulation is run.

@@ -73,10 +73,10 @@ inline Report published_report() {
   report.rows[0].left_out_error_percent = 2.25;
   report.rows[1].published->accuracy = 76.5;
   report.rows[1].published->note = "batch not given";
-  report.fitted = {{"cluster.inter.latency_us", 35.25}};
+  report.fitted = {{"cluster.inter.latency_us", 35.25, {}}};
   Split split;
   split.left_out = "momentum";
-  split.parameters = {{"cluster.inter.latency_us", 36.0}};
+  split.parameters = {{"cluster.inter.latency_us", 36.0, {}}};
   split.rows = {report.rows[0]};
   report.splits = {split};
   return report;

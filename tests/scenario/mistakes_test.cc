@@ -53,7 +53,7 @@ bool inside_path_map(const Pointer& at) {
 }
 
 std::string told_place(const Pointer& at) {
-  for (const char* list : {"/training/loss", "/published/0/buckets"}) {
+  for (const char* list : {"/training/loss", "/published/0/buckets", "/calibration/each"}) {
     if (at.to_string().starts_with(list)) return place_of(Pointer(list));
   }
   return place_of(at);

@@ -84,7 +84,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
   ],
   "calibration": {
     "parameters": {"cluster.inter.efficiency": {"start": 0.8, "min": 0.1, "max": 1}},
-    "leave_out": "cluster.nodes"
+    "each": ["cluster.nodes"], "leave_out": "cluster.nodes", "out_of_range": "nothing is"
   },
   "simulation": {"grain": "step", "fold": false, "periods": 5, "warmup": 1}
 })json";

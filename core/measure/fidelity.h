@@ -1,0 +1,43 @@
+// How far to trust a prediction: published tables against ours, row by row, with the rows that were
+// used to fit kept apart from those that were predicted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/measure/report.h"
+
+namespace syncline {
+
+// Absolute errors in percent. The 90th percentile lies between ranks, on the straight line.
+struct ErrorSummary {
+  std::size_t rows = 0;
+  double median = 0;
+  double p90 = 0;
+  double worst = 0;
+};
+
+// Nothing for no rows. The signs of `errors` do not matter.
+std::optional<ErrorSummary> summary_of(const std::vector<double>& errors);
+
+// One published table and how wrong we are about it.
+struct FidelityTable {
+  std::string set;
+  std::string name;
+  std::string file;
+  // (predicted / measured - 1) * 100 of each row.
+  std::vector<double> calibrated;  // rows that were used to fit
+  std::vector<double> predicted;   // rows that were not, or that were left out in turn
+  // Why the forecasts leave what was calibrated; empty where they do not.
+  std::string out_of_range;
+};
+
+// The published rows of a study: a row that was left out in turn counts as calibrated (its error in
+// the full fit) and as predicted (its error when it was left out).
+FidelityTable table_of(const Report& report);
+
+// All predicted rows of the tables whose forecasts stay in range.
+std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables);
+
+}  // namespace syncline

@@ -1,0 +1,10 @@
+#include "core/measure/report.h"
+
+namespace syncline {
+
+bool is_trivial(const Row& row, const Report& report) {
+  return row.strategy == report.baseline && row.published && row.published->speedup &&
+         !row.published->step_time && !row.published->throughput;
+}
+
+}  // namespace syncline

@@ -1,0 +1,109 @@
+#include "reports/fidelity.h"
+
+#include <nlohmann/json.hpp>
+
+#include "reports/fields.h"
+#include "reports/format.h"
+
+namespace syncline {
+namespace {
+
+std::string percent(const std::optional<ErrorSummary>& summary, double ErrorSummary::*member) {
+  return summary ? share_text((*summary).*member) : "";
+}
+
+Grid grid_of(const std::vector<FidelityTable>& tables) {
+  Grid grid{{{"set", false},
+             {"table", false},
+             {"calibrated\nrows"},
+             {"median\nerror"},
+             {"worst"},
+             {"predicted\nrows"},
+             {"median\nerror"},
+             {"90th\npercentile"},
+             {"worst"},
+             {"in\nrange", false}},
+            {}};
+  const FidelityTable* before = nullptr;
+  for (const auto& table : tables) {
+    const auto fitted = summary_of(table.calibrated);
+    const auto predicted = summary_of(table.predicted);
+    const bool new_set = before == nullptr || before->set != table.set;
+    grid.lines.push_back(
+        {{new_set ? table.set : "", table.name, std::to_string(table.calibrated.size()),
+          percent(fitted, &ErrorSummary::median), percent(fitted, &ErrorSummary::worst),
+          std::to_string(table.predicted.size()), percent(predicted, &ErrorSummary::median),
+          percent(predicted, &ErrorSummary::p90), percent(predicted, &ErrorSummary::worst),
+          table.out_of_range.empty() ? "yes" : "no"},
+         new_set && before != nullptr});
+    before = &table;
+  }
+  return grid;
+}
+
+std::size_t in_range(const std::vector<FidelityTable>& tables) {
+  std::size_t count = 0;
+  for (const auto& table : tables) {
+    if (table.out_of_range.empty() && !table.predicted.empty()) ++count;
+  }
+  return count;
+}
+
+std::string overall_sentence(const std::vector<FidelityTable>& tables) {
+  const auto all = overall(tables);
+  if (!all) return "Overall: no row was predicted.";
+  return "Overall, " + plural(all->rows, "predicted row") + " of " +
+         plural(in_range(tables), "table") + " in range: median error " + share_text(all->median) +
+         ", 90th percentile " + share_text(all->p90) + ", worst " + share_text(all->worst) + ".";
+}
+
+void add_errors(Json& object, const std::optional<ErrorSummary>& summary) {
+  object["median_error_percent"] = summary ? exact(summary->median) : Json();
+  object["p90_error_percent"] = summary ? exact(summary->p90) : Json();
+  object["worst_error_percent"] = summary ? exact(summary->worst) : Json();
+}
+
+}  // namespace
+
+Page fidelity_page(const std::vector<FidelityTable>& tables) {
+  Page page{"Fidelity", "How wrong our predictions are about what others have measured.", {}};
+  page.blocks.emplace_back(
+      "Calibrated rows were used to fit the parameters of their table; their errors say how well "
+      "the model can bend. Predicted rows were not, or were left out in turn and predicted from "
+      "the rest: their errors are the ones to trust.");
+  if (!tables.empty()) page.blocks.emplace_back(grid_of(tables));
+  page.blocks.emplace_back(overall_sentence(tables));
+  Items out{"Out of range, kept out of the overall figure:", {}};
+  for (const auto& table : tables) {
+    if (!table.out_of_range.empty()) out.items.push_back(table.name + ": " + table.out_of_range);
+  }
+  if (!out.items.empty()) page.blocks.emplace_back(std::move(out));
+  return page;
+}
+
+std::string fidelity_json(const std::vector<FidelityTable>& tables) {
+  Json list = Json::array();
+  for (const auto& table : tables) {
+    Json object = Json::object();
+    object["set"] = table.set;
+    object["name"] = table.name;
+    object["calibrated_rows"] = table.calibrated.size();
+    object["predicted_rows"] = table.predicted.size();
+    add_errors(object, summary_of(table.predicted));
+    object["in_range"] = table.out_of_range.empty();
+    if (!table.out_of_range.empty()) object["out_of_range"] = table.out_of_range;
+    const auto fitted = summary_of(table.calibrated);
+    if (fitted) object["calibrated_median_error_percent"] = exact(fitted->median);
+    list.push_back(std::move(object));
+  }
+  const auto all = overall(tables);
+  Json whole = Json::object();
+  whole["tables"] = in_range(tables);
+  whole["predicted_rows"] = all ? all->rows : 0;
+  add_errors(whole, all);
+  return Json{{"tables", list}, {"overall", whole}}.dump(2, ' ', false,
+                                                         Json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace syncline

@@ -1,0 +1,22 @@
+// The fidelity page: every published table with the errors of its calibrated and of its predicted
+// rows, and one line overall; for people (text, Markdown) and for programs (JSON).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/measure/fidelity.h"
+#include "reports/page.h"
+
+namespace syncline {
+
+// Tables are grouped by set, in the order given.
+Page fidelity_page(const std::vector<FidelityTable>& tables);
+
+// {"tables": [{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
+// "p90_error_percent", "worst_error_percent", "in_range"}], "overall": {"tables",
+// "predicted_rows", the same three errors}}. Errors are those of the predicted rows; a table
+// without any has null there. `overall` is over the tables in range.
+std::string fidelity_json(const std::vector<FidelityTable>& tables);
+
+}  // namespace syncline

@@ -1,0 +1,125 @@
+// How wrong we say that we are: percentiles, which rows count as predicted, and fits that are made
+// for each part of a sweep.
+
+#include "core/measure/fidelity.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/measure/study.h"
+#include "reports/fidelity.h"
+
+namespace syncline {
+namespace {
+
+TEST(Fidelity, SummarisesMagnitudes) {
+  EXPECT_FALSE(summary_of({}));
+  const auto one = summary_of({-3});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->median, 3);
+  EXPECT_EQ(one->p90, 3);
+  EXPECT_EQ(one->worst, 3);
+  // 1 .. 11: ranks are hit exactly.
+  std::vector<double> errors;
+  for (int i = 11; i >= 1; --i) errors.push_back(i % 2 == 0 ? i : -i);
+  const auto many = summary_of(errors);
+  EXPECT_EQ(many->rows, 11u);
+  EXPECT_DOUBLE_EQ(many->median, 6);
+  EXPECT_DOUBLE_EQ(many->p90, 10);
+  EXPECT_DOUBLE_EQ(many->worst, 11);
+  EXPECT_DOUBLE_EQ(summary_of({1, 2})->median, 1.5);
+  EXPECT_DOUBLE_EQ(summary_of({1, 2})->p90, 1.9);
+}
+
+// One bucket without overlap on a one-tier network: step = forward + backward + transfer. Twice the
+// nodes were published with a much slower network than a ring's law allows, so that one fit for
+// both must fail and a fit for each must not.
+Document two_clusters(const std::string& calibration) {
+  return document_from_text("two", R"({
+    "name": "two",
+    "workload": {"name": "w", "batch": 1, "forward_ms": 1, "tensors": [
+      {"name": "a", "shape": [1000000], "backward_us": 1000},
+      {"name": "b", "shape": [1000000], "backward_us": 1000}]},
+    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1, "inter": {"latency_us": 0, "bandwidth_gbps": 10}},
+    "strategies": [{"name": "one", "overlap": false, "fusion": {"rule": "one"}},
+                   {"name": "each", "overlap": false}],
+    "sweep": {"cluster.nodes": [2, 4]},
+    "calibration": {"parameters": {
+      "cluster.inter.bandwidth_gbps": {"start": 5, "min": 0.1, "max": 100}})" +
+                                       calibration + R"(},
+    "published": [
+      {"strategy": "one", "sweep": {"cluster.nodes": 2}, "step_time_s": 0.011, "use": "calibrated"},
+      {"strategy": "each", "sweep": {"cluster.nodes": 2}, "step_time_s": 0.022},
+      {"strategy": "one", "sweep": {"cluster.nodes": 4}, "step_time_s": 0.039, "use": "calibrated"}]
+  })");
+}
+
+Report studied(const std::string& calibration) {
+  StudyOptions options;
+  options.make_executor = make_model_executor;
+  return run_study(two_clusters(calibration), options);
+}
+
+TEST(Fidelity, FitsEachPartOfASweepFromItsOwnRows) {
+  const Report together = studied("");
+  EXPECT_GT(std::fabs(*together.rows.front().error_percent), 5);
+
+  const Report apart = studied(R"(, "each": ["cluster.nodes"])");
+  ASSERT_EQ(apart.fitted.size(), 2u);
+  // 8 MB in 8 ms; 8 MB * 2 * 3 / 4 in 36 ms.
+  EXPECT_NEAR(apart.fitted[0].value, 8.0, 1e-4);
+  EXPECT_NEAR(apart.fitted[1].value, 8.0 / 3, 1e-4);
+  EXPECT_EQ(apart.fitted[0].at, (SweepPoint{{"cluster.nodes", Json(2)}}));
+  EXPECT_EQ(apart.fitted[1].at, (SweepPoint{{"cluster.nodes", Json(4)}}));
+  for (const auto& row : apart.rows) {
+    if (row.strategy != "one") continue;
+    EXPECT_NEAR(*row.error_percent, 0, 1e-4);
+  }
+}
+
+TEST(Fidelity, EachNamesKeysOfTheSweep) {
+  for (const char* wrong : {R"(, "each": ["cluster.gpus_per_node"])", R"(, "each": [3])"}) {
+    try {
+      studied(wrong);
+      FAIL() << wrong;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("calibration.each"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("keys of the sweep"), std::string::npos);
+    }
+  }
+}
+
+TEST(Fidelity, KeepsCalibratedAndPredictedRowsApart) {
+  FidelityTable table = table_of(studied(R"(, "each": ["cluster.nodes"])"));
+  EXPECT_EQ(table.name, "two");
+  EXPECT_EQ(table.calibrated.size(), 2u);
+  ASSERT_EQ(table.predicted.size(), 1u);
+  EXPECT_NEAR(table.predicted[0], -50, 1e-3);  // predicted 11 ms, published 22
+}
+
+TEST(Fidelity, TablesOutOfRangeStayOutOfTheOverallFigure) {
+  const FidelityTable inside{"set", "inside", "", {0.5}, {1, -3}, ""};
+  const FidelityTable outside{"set", "outside", "", {}, {90}, "it says so"};
+  const FidelityTable fitted{"other", "fitted only", "", {2}, {}, ""};
+  const auto all = overall({inside, outside, fitted});
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->rows, 2u);
+  EXPECT_EQ(all->worst, 3);
+
+  const Json json = Json::parse(fidelity_json({inside, outside, fitted}));
+  ASSERT_EQ(json["tables"].size(), 3u);
+  EXPECT_EQ(json["tables"][0]["calibrated_rows"], 1);
+  EXPECT_EQ(json["tables"][0]["predicted_rows"], 2);
+  EXPECT_EQ(json["tables"][0]["median_error_percent"], 2);
+  EXPECT_EQ(json["tables"][0]["in_range"], true);
+  EXPECT_EQ(json["tables"][1]["in_range"], false);
+  EXPECT_TRUE(json["tables"][2]["worst_error_percent"].is_null());
+  EXPECT_EQ(json["overall"]["worst_error_percent"], 3);
+  EXPECT_EQ(json["overall"]["tables"], 1);
+}
+
+}  // namespace
+}  // namespace syncline
