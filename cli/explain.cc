@@ -69,7 +69,14 @@ std::string binding_sentence(const Plan& plan, const Metrics& metrics, PriceBook
   return (share > 50 ? "latency: " : "bandwidth: ") + part;
 }
 
-void explain(const Scenario& scenario, const Strategy& strategy) {
+// The strategy as it stands in the scenario, where its dialect and configuration are found.
+const Json& written_in(const Document& document, const Strategy& strategy) {
+  const Json& strategies = document.root.at("strategies");
+  return *std::find_if(strategies.begin(), strategies.end(),
+                       [&](const Json& item) { return item.at("name") == strategy.name; });
+}
+
+void explain(const Scenario& scenario, const Strategy& strategy, const Json& written) {
   const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
   PriceBook book(scenario.cluster);
   const Priced priced = price_strategy(scenario, strategy, *executor, book);
@@ -89,7 +96,7 @@ void explain(const Scenario& scenario, const Strategy& strategy) {
             << "  at best   " << seconds_text(metrics.lower_bound)
             << " a step with this algorithm, whatever is fused\n";
   for (const auto& note : strategy.notes) std::cout << "  note      " << note << "\n";
-  const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent);
+  const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent, &written);
   if (advice.empty()) {
     std::cout << "  advice    no single change gains " << share_text(kLeastPercent) << "\n";
   }
@@ -107,10 +114,13 @@ int run(const ExplainOptions& options) {
   std::cout << scenario.name << ": " << scenario.workload.name << " on " << scenario.cluster.name
             << ", predicted by the model executor\n";
   if (!options.strategy.empty()) {
-    explain(scenario, chosen_strategy(scenario, options.strategy, options.file));
+    const Strategy& chosen = chosen_strategy(scenario, options.strategy, options.file);
+    explain(scenario, chosen, written_in(document, chosen));
     return 0;
   }
-  for (const auto& strategy : scenario.strategies) explain(scenario, strategy);
+  for (const auto& strategy : scenario.strategies) {
+    explain(scenario, strategy, written_in(document, strategy));
+  }
   return 0;
 }
 

@@ -68,6 +68,14 @@ TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
   }
 }
 
+TEST(Explain, AdvisesInTheFrameworksKeys) {
+  const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
+                                      "/scenarios/frameworks.json' --strategy 'pytorch, 8 MiB'");
+  EXPECT_NE(text.find("comm_hook: allreduce_hook (default) -> fp16_compress_hook"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Explain, PrintsWhatAFrameworkSilentlyDoes) {
   const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
                                       "/scenarios/frameworks.json' --strategy mindspore");
