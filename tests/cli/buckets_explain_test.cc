@@ -78,6 +78,14 @@ TEST(Explain, AdvisesInTheFrameworksKeys) {
   EXPECT_NE(mindspore.find("which cannot be said in mindspore"), std::string::npos) << mindspore;
 }
 
+// What data-parallel running costs by itself is neither latency nor bandwidth.
+TEST(Explain, TellsTheHostsOverheadApart) {
+  const std::string text =
+      printed_by("explain '" SYNCLINE_SOURCE_DIR "/scenarios/published/paddle_fleet_2019.json'");
+  EXPECT_NE(text.find("bound by  computation"), std::string::npos) << text;
+  EXPECT_NE(text.find("besides   3.107 ms of each step"), std::string::npos) << text;
+}
+
 TEST(Explain, PrintsWhatAFrameworkSilentlyDoes) {
   const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
                                       "/scenarios/frameworks.json' --strategy mindspore");
