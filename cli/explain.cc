@@ -40,19 +40,25 @@ std::string traffic_sentence(const Plan& plan) {
   return text;
 }
 
-std::string overlap_sentence(const Plan& plan, const Metrics& metrics) {
+// What of a step's exposed time is not the overhead of data-parallel running itself.
+Seconds waiting(const Metrics& metrics, const Cluster& cluster) {
+  return std::max(0.0, metrics.exposed - cluster.step_overhead());
+}
+
+std::string overlap_sentence(const Plan& plan, const Metrics& metrics, const Cluster& cluster) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
-  const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
+  const Seconds exposed = waiting(metrics, cluster);
+  const Seconds hidden = std::max(0.0, metrics.communication - exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
   return plural(static_cast<std::size_t>(plan.streams - 1), "communication stream") + "; " +
          share_text(share) + " of " + seconds_text(metrics.communication) +
-         " of communication is hidden behind computation, " + seconds_text(metrics.exposed) +
+         " of communication is hidden behind computation, " + seconds_text(exposed) +
          " of each step is not";
 }
 
 // Latency or bandwidth: which part of the collectives' own time is start-up.
 std::string binding_sentence(const Plan& plan, const Metrics& metrics, PriceBook& book) {
-  if (metrics.exposed < 0.01 * metrics.step_time)
+  if (waiting(metrics, book.cluster()) < 0.01 * metrics.step_time)
     return "computation: communication costs less than 1 %";
   Seconds start_up = 0, all = 0;
   for (const auto& op : plan.ops) {
@@ -69,7 +75,14 @@ std::string binding_sentence(const Plan& plan, const Metrics& metrics, PriceBook
   return (share > 50 ? "latency: " : "bandwidth: ") + part;
 }
 
-void explain(const Scenario& scenario, const Strategy& strategy) {
+// The strategy as it stands in the scenario, where its dialect and configuration are found.
+const Json& written_in(const Document& document, const Strategy& strategy) {
+  const Json& strategies = document.root.at("strategies");
+  return *std::find_if(strategies.begin(), strategies.end(),
+                       [&](const Json& item) { return item.at("name") == strategy.name; });
+}
+
+void explain(const Scenario& scenario, const Strategy& strategy, const Json& written) {
   const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
   PriceBook book(scenario.cluster);
   const Priced priced = price_strategy(scenario, strategy, *executor, book);
@@ -84,12 +97,16 @@ void explain(const Scenario& scenario, const Strategy& strategy) {
     return;
   }
   std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
-            << "  overlap   " << overlap_sentence(priced.plan, metrics) << "\n"
+            << "  overlap   " << overlap_sentence(priced.plan, metrics, scenario.cluster) << "\n"
             << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
             << "  at best   " << seconds_text(metrics.lower_bound)
             << " a step with this algorithm, whatever is fused\n";
+  if (scenario.cluster.step_overhead() > 0) {
+    std::cout << "  besides   " << seconds_text(scenario.cluster.step_overhead())
+              << " of each step is what data-parallel running costs the host\n";
+  }
   for (const auto& note : strategy.notes) std::cout << "  note      " << note << "\n";
-  const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent);
+  const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent, &written);
   if (advice.empty()) {
     std::cout << "  advice    no single change gains " << share_text(kLeastPercent) << "\n";
   }
@@ -107,10 +124,13 @@ int run(const ExplainOptions& options) {
   std::cout << scenario.name << ": " << scenario.workload.name << " on " << scenario.cluster.name
             << ", predicted by the model executor\n";
   if (!options.strategy.empty()) {
-    explain(scenario, chosen_strategy(scenario, options.strategy, options.file));
+    const Strategy& chosen = chosen_strategy(scenario, options.strategy, options.file);
+    explain(scenario, chosen, written_in(document, chosen));
     return 0;
   }
-  for (const auto& strategy : scenario.strategies) explain(scenario, strategy);
+  for (const auto& strategy : scenario.strategies) {
+    explain(scenario, strategy, written_in(document, strategy));
+  }
   return 0;
 }
 

@@ -107,6 +107,8 @@ INSTANTIATE_TEST_SUITE_P(Ready, Shipped, testing::ValuesIn(scenarios_in(kRoot / 
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Published, Shipped,
                          testing::ValuesIn(scenarios_in(kRoot / "scenarios/published")), name_of);
+INSTANTIATE_TEST_SUITE_P(Documented, Shipped,
+                         testing::ValuesIn(scenarios_in(kRoot / "scenarios/documented")), name_of);
 
 }  // namespace
 }  // namespace syncline

@@ -63,19 +63,30 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
   const double cap = config.number_or("bucket_cap_mb", kDefaultCapMb, {0, 1e9, true});
   const bool views = config.boolean_or("gradient_as_bucket_view", false);
-  config.boolean_or("static_graph", false);
-  config.boolean_or("find_unused_parameters", false);
+  const bool static_graph = config.boolean_or("static_graph", false);
+  const bool find_unused = config.boolean_or("find_unused_parameters", false);
   const std::string hook =
       config.word_or("comm_hook", "allreduce_hook",
                      {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook"});
   config.finish();
 
   // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
-  std::vector<int> arrival(workload.tensors.size());
-  std::iota(arrival.begin(), arrival.end(), 0);
+  // With find_unused_parameters and a graph that may change, those of the first step stay:
+  // parameters walked first layer first, and the list of buckets reversed.
+  const bool stay = find_unused && !static_graph;
+  std::vector<int> order(workload.tensors.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (stay) std::reverse(order.begin(), order.end());
+  auto& groups = strategy.fusion.groups;
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  strategy.fusion.groups = assign_by_size(workload.tensors, arrival, kFirstBucket,
-                                          static_cast<Bytes>(cap * static_cast<double>(kMiB)));
+  groups = assign_by_size(workload.tensors, order, kFirstBucket,
+                          static_cast<Bytes>(cap * static_cast<double>(kMiB)));
+  if (stay) {
+    std::reverse(groups.begin(), groups.end());
+    reading.notes.push_back(
+        "find_unused_parameters is true: the buckets of the first step stay, they are never "
+        "rebuilt in the order in which gradients arrive");
+  }
   if (hook != "allreduce_hook") strategy.compression.codec = "fp16";
   if (hook == "bf16_compress_hook") {
     reading.notes.push_back("bf16_compress_hook is priced as fp16, the same bytes, and emitted so");
@@ -107,6 +118,12 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
     Json config{{"bucket_cap_mb", cap}};
     if (strategy.compression.codec == "fp16") config["comm_hook"] = "fp16_compress_hook";
     configs.push_back(config);
+  }
+  // The same limits with the buckets of the first step.
+  const std::size_t rebuilt = configs.size();
+  for (std::size_t i = 0; i < rebuilt; ++i) {
+    configs.push_back(configs[i]);
+    configs.back()["find_unused_parameters"] = true;
   }
   return configs;
 }

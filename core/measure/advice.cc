@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/dialect/changes.h"
+#include "core/dialect/write.h"
+#include "core/error.h"
 #include "core/measure/study.h"
 
 namespace syncline {
@@ -16,6 +19,7 @@ struct Candidate {
 
 // Candidates of one kind: only the best of them is told.
 struct Kind {
+  ChangeKind kind = ChangeKind::kFusion;
   std::vector<Candidate> candidates;
   bool changes_training = false;
 };
@@ -41,6 +45,7 @@ Kind fusion_changes(const Strategy& strategy) {
 
 Kind stream_changes(const Strategy& strategy) {
   Kind kind;
+  kind.kind = ChangeKind::kStreams;
   if (!strategy.overlap) {
     Strategy changed = strategy;
     changed.overlap = true;
@@ -61,6 +66,7 @@ Kind stream_changes(const Strategy& strategy) {
 
 Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
   Kind kind;
+  kind.kind = ChangeKind::kHierarchy;
   const int group = cluster.gpus_per_node;
   if (cluster.nodes < 2 || group < 2 || strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     return kind;
@@ -81,6 +87,7 @@ Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
 
 Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
   Kind kind;
+  kind.kind = ChangeKind::kAlgorithm;
   if (strategy.hierarchy.form != Hierarchy::Form::kFlat) return kind;
   for (const auto& algorithm : algorithms()) {
     if (algorithm.name == strategy.algorithm) continue;
@@ -96,6 +103,7 @@ Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
 
 Kind compression_changes(const Strategy& strategy) {
   Kind kind;
+  kind.kind = ChangeKind::kCompression;
   kind.changes_training = true;
   if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) return kind;
   for (const char* codec : {"fp16", "dgc"}) {
@@ -110,6 +118,7 @@ Kind compression_changes(const Strategy& strategy) {
 
 Kind averaging_changes(const Strategy& strategy) {
   Kind kind;
+  kind.kind = ChangeKind::kAveraging;
   kind.changes_training = true;
   if (strategy.local_sgd.enabled || !strategy.compression.codec.empty()) return kind;
   Strategy changed = strategy;
@@ -119,26 +128,97 @@ Kind averaging_changes(const Strategy& strategy) {
   return kind;
 }
 
+// The same kinds of change in the keys of the dialect in which the strategy is written.
+std::vector<Candidate> said_changes(ChangeKind kind, const Scenario& scenario,
+                                    const Json& written) {
+  std::vector<Candidate> candidates;
+  const Dialect* dialect = find_dialect(written.value("dialect", ""));
+  if (dialect == nullptr) return candidates;
+  const Json config = written.value("config", Json::object());
+  const bool as_documents = written.value("read_as", "code") == "documents";
+  for (const auto& change : config_changes(dialect->name, config, scenario.cluster)) {
+    if (change.kind != kind) continue;
+    const std::string text = change_text(dialect->name, config, change.patch);
+    if (text.empty()) continue;
+    Json changed = config;
+    changed.merge_patch(change.patch);
+    try {
+      Reading reading = dialect->read(Reader(changed, std::string(dialect->name), ""),
+                                      scenario.workload, scenario.cluster, as_documents);
+      candidates.push_back({text, std::move(reading.strategy)});
+    } catch (const InputError&) {
+      // The framework refuses this beside the other keys: nothing to advise.
+    }
+  }
+  return candidates;
+}
+
+// Our own words for a strategy of a dialect: what they are there, or that there are none.
+std::string in_words_of(const std::string& change, const Strategy& changed,
+                        const Scenario& scenario, std::string_view dialect) {
+  constexpr std::size_t kLongest = 200;
+  const auto found =
+      write_config(*find_dialect(dialect), changed, scenario.workload, scenario.cluster);
+  if (!found || !found->exact) return change + ", which cannot be said in " + std::string(dialect);
+  const std::string config = found->config.dump();
+  return change + ", in " + std::string(dialect) + " " +
+         (config.size() <= kLongest ? config : "what syncline emit writes");
+}
+
+// The best of some candidates, if it gains `least_percent` and more than `gain_before`.
+class Chooser {
+ public:
+  Chooser(const Scenario& scenario, const Strategy& strategy, Executor& executor, PriceBook& book)
+      : scenario_(scenario), executor_(executor), book_(book), now_(step_time(strategy)) {}
+
+  std::optional<Advice> best(const std::vector<Candidate>& candidates, bool changes_training,
+                             double least_percent) {
+    std::optional<Advice> best;
+    for (const auto& candidate : candidates) {
+      const Seconds then = step_time(candidate.strategy);
+      const double gain = 100 * (1 - then / now_);
+      if (gain < least_percent || (best && gain <= best->gain_percent)) continue;
+      best = Advice{candidate.change, candidate.strategy, then, gain, changes_training};
+    }
+    return best;
+  }
+
+ private:
+  Seconds step_time(const Strategy& strategy) {
+    return price_strategy(scenario_, strategy, executor_, book_).metrics.step_time;
+  }
+
+  const Scenario& scenario_;
+  Executor& executor_;
+  PriceBook& book_;
+  Seconds now_;
+};
+
 }  // namespace
 
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                           PriceBook& book, double least_percent) {
+                           PriceBook& book, double least_percent, const Json* written) {
   std::vector<Advice> advice;
   if (scenario.cluster.ranks() == 1) return advice;
-  const Seconds now = price_strategy(scenario, strategy, executor, book).metrics.step_time;
+  Chooser chooser(scenario, strategy, executor, book);
   for (const Kind& kind : {fusion_changes(strategy), stream_changes(strategy),
                            hierarchy_changes(strategy, scenario.cluster),
                            algorithm_changes(strategy, scenario.cluster),
                            compression_changes(strategy), averaging_changes(strategy)}) {
-    std::optional<Advice> best;
-    for (const auto& candidate : kind.candidates) {
-      const Seconds then =
-          price_strategy(scenario, candidate.strategy, executor, book).metrics.step_time;
-      const double gain = 100 * (1 - then / now);
-      if (gain < least_percent || (best && gain <= best->gain_percent)) continue;
-      best = Advice{candidate.change, candidate.strategy, then, gain, kind.changes_training};
+    double least = least_percent;
+    if (!strategy.dialect.empty() && written != nullptr) {
+      const auto candidates = said_changes(kind.kind, scenario, *written);
+      if (auto said = chooser.best(candidates, kind.changes_training, least)) {
+        least += said->gain_percent;
+        advice.push_back(std::move(*said));
+      }
     }
-    if (best) advice.push_back(*best);
+    auto ours = chooser.best(kind.candidates, kind.changes_training, least);
+    if (!ours) continue;
+    if (!strategy.dialect.empty()) {
+      ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);
+    }
+    advice.push_back(std::move(*ours));
   }
   std::stable_sort(advice.begin(), advice.end(), [](const Advice& a, const Advice& b) {
     return a.gain_percent > b.gain_percent;

@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// The model's own work in one period.
+// The model's own work in one period, with what data-parallel running adds to it.
 struct ModelWork {
   Seconds all = 0;
   Seconds forward = 0;
@@ -17,9 +17,12 @@ struct ModelWork {
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
 };
 
-ModelWork model_work(const Plan& plan) {
+ModelWork model_work(const Plan& plan, Seconds overhead) {
   ModelWork work;
   int updates = 0;
+  // What data-parallel running costs the host stands before each step's forward pass.
+  work.all = overhead * plan.steps;
+  work.forward = overhead * plan.steps;
   for (const auto& op : plan.ops) {
     const auto* compute = std::get_if<Compute>(&op.work);
     if (compute == nullptr) continue;
@@ -102,10 +105,11 @@ struct Piece {
   double share = 0;
 };
 
-std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const ModelWork& work) {
+std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const ModelWork& work,
+                             double stretch) {
   std::vector<Seconds> ready;
   Seconds clock = work.forward;
-  for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward);
+  for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward * stretch);
   std::vector<Piece> pieces;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     for (const int index : plan.buckets[b].tensors) {
@@ -126,7 +130,7 @@ std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const M
 }  // namespace
 
 Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book) {
-  const ModelWork work = model_work(plan);
+  const ModelWork work = model_work(plan, book.cluster().step_overhead());
   if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
 
   const Demands demands = demands_of(plan, book);
@@ -136,7 +140,7 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
   std::vector<double> later(demands.prices.size(), 0.0);
   Seconds first_latency = 0;
   bool first = true;
-  for (const auto& piece : pieces_of(plan, workload, work)) {
+  for (const auto& piece : pieces_of(plan, workload, work, book.cluster().compute_stretch())) {
     const Demand& demand = demands.buckets[piece.bucket];
     if (demand.payloads.empty()) continue;
     first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);

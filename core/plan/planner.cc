@@ -30,7 +30,13 @@ class Builder {
 
   OpId compute(Phase phase, Seconds seconds, int first = 0, int last = -1,
                std::vector<OpId> after = {}) {
-    return add(kComputeStream, Compute{phase, seconds, first, last}, std::move(after));
+    return add(kComputeStream, Compute{phase, seconds * stretch_, first, last}, std::move(after));
+  }
+
+  // Begins a training step: forward, behind what data-parallel running costs the host.
+  OpId forward() {
+    if (overhead_ > 0) add(kComputeStream, HostSync{overhead_});
+    return compute(Phase::kForward, workload_.forward);
   }
 
   // Buckets go round the communication streams, the order in which frameworks use their
@@ -104,6 +110,8 @@ class Builder {
   const Workload& workload_;
   const Cluster& cluster_;
   const Strategy& strategy_;
+  const double stretch_ = cluster_.compute_stretch();
+  const Seconds overhead_ = cluster_.step_overhead();
 };
 
 std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
@@ -174,7 +182,7 @@ Plan synchronous_plan(const Workload& workload, const Cluster& cluster, const St
   const auto& buckets = build.plan.buckets;
   build.plan.ops.reserve(3 * buckets.size() + 2);
 
-  OpId segment = build.compute(Phase::kForward, workload.forward);
+  OpId segment = build.forward();
   std::vector<OpId> done;
   done.reserve(buckets.size());
   int next = 0;
@@ -214,7 +222,7 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
   OpId updated = 0;
   for (int step = 0; step < build.plan.steps; ++step) {
     build.step = step;
-    build.compute(Phase::kForward, workload.forward);
+    build.forward();
     build.compute(Phase::kBackward, backward_time(workload), 0, last);
     updated = build.compute(Phase::kUpdate, workload.update, 0, last);
   }

@@ -31,6 +31,9 @@ Device read_device(Reader reader) {
   device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
   device.launch = reader.number_or("launch_us", 0, {0, 1e9}) * kMicrosecond;
   device.host_sync = reader.number_or("host_sync_us", 0, {0, 1e9}) * kMicrosecond;
+  device.data_parallel_overhead =
+      reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;
+  device.data_parallel_slowdown = reader.number_or("data_parallel_slowdown", 0, {0, 100});
   reader.finish();
   return device;
 }

@@ -35,6 +35,16 @@ struct Device {
   BytesPerSecond memory = 0;  // reached rate; 0: such work is free
   Seconds launch = 0;         // one kernel launch
   Seconds host_sync = 0;      // the host waits for a stream
+  // What training in parallel costs a rank beyond its collectives, as soon as there are two of
+  // them; published tables show a loss from one GPU to a node of eight that hardly grows with
+  // further nodes, so it is not the wire. Both are 0 unless they were measured or fitted.
+  // Per step, whatever the batch: the host issues and awaits the collectives and keeps several
+  // processes in step. JSON: data_parallel_overhead_us.
+  Seconds data_parallel_overhead = 0;
+  // Share by which the model's own computation takes longer: GPUs of a node share the input
+  // pipeline, host memory and power, and collectives take a few of their multiprocessors. JSON:
+  // data_parallel_slowdown.
+  double data_parallel_slowdown = 0;
 };
 
 // How much a rank's computation varies from step to step. `relative` is the spread as a share of
@@ -56,6 +66,9 @@ struct Cluster {
   Jitter jitter;
 
   int ranks() const { return nodes * gpus_per_node; }
+  // Computation takes so many times as long as on a rank alone, and each step so much more.
+  double compute_stretch() const { return ranks() > 1 ? 1 + device.data_parallel_slowdown : 1; }
+  Seconds step_overhead() const { return ranks() > 1 ? device.data_parallel_overhead : 0; }
 };
 
 }  // namespace syncline

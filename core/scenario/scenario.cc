@@ -80,10 +80,16 @@ Published read_published(Reader& reader, const Scenario& scenario) {
       const auto axis = std::find_if(scenario.sweep.begin(), scenario.sweep.end(),
                                      [&path = path](const auto& a) { return a.first == path; });
       if (axis == scenario.sweep.end()) reader.fail("sweep", "'" + path + "' is not swept");
-      if (std::find(axis->second.begin(), axis->second.end(), value) == axis->second.end()) {
+      // A whole workload or cluster is long: its name will do.
+      const auto swept = std::find_if(
+          axis->second.begin(), axis->second.end(), [&value = value](const Json& candidate) {
+            return candidate == value || (candidate.is_object() && value.is_string() &&
+                                          plain_text(candidate) == value.get<std::string>());
+          });
+      if (swept == axis->second.end()) {
         reader.fail("sweep", path + " never takes the value " + describe(value));
       }
-      row.sweep.emplace_back(path, value);
+      row.sweep.emplace_back(path, *swept);
     }
   }
   const Reader::Limits positive{0, 1e15, true};

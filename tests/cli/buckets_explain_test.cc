@@ -68,6 +68,24 @@ TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
   }
 }
 
+TEST(Explain, AdvisesInTheFrameworksKeys) {
+  const std::string file =
+      "explain '" SYNCLINE_SOURCE_DIR "/scenarios/frameworks.json' --strategy ";
+  const std::string pytorch = printed_by(file + "pytorch");
+  EXPECT_NE(pytorch.find("advice    bucket_cap_mb: 25 (default) -> "), std::string::npos)
+      << pytorch;
+  const std::string mindspore = printed_by(file + "mindspore");
+  EXPECT_NE(mindspore.find("which cannot be said in mindspore"), std::string::npos) << mindspore;
+}
+
+// What data-parallel running costs by itself is neither latency nor bandwidth.
+TEST(Explain, TellsTheHostsOverheadApart) {
+  const std::string text =
+      printed_by("explain '" SYNCLINE_SOURCE_DIR "/scenarios/published/paddle_fleet_2019.json'");
+  EXPECT_NE(text.find("bound by  computation"), std::string::npos) << text;
+  EXPECT_NE(text.find("besides   3.107 ms of each step"), std::string::npos) << text;
+}
+
 TEST(Explain, PrintsWhatAFrameworkSilentlyDoes) {
   const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
                                       "/scenarios/frameworks.json' --strategy mindspore");

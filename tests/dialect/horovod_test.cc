@@ -9,12 +9,14 @@
 #include "core/error.h"
 #include "core/plan/fusion.h"
 #include "core/plan/planner.h"
+#include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {
 namespace {
 
 using test::cluster_of;
+using test::has_note;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
@@ -22,20 +24,12 @@ using Groups = std::vector<std::vector<int>>;
 
 Reading reading_of(const std::string& config, const Workload& workload,
                    const Cluster& cluster = cluster_of(4, 1)) {
-  const Json json = Json::parse(config);
-  return horovod_dialect().read(Reader(json, "x.json", "c"), workload, cluster, false);
+  return test::read_config(horovod_dialect(), config, workload, cluster);
 }
 
 Groups groups_of(const std::string& config, const Workload& workload,
                  const Cluster& cluster = cluster_of(4, 1)) {
   return reading_of(config, workload, cluster).strategy.fusion.groups;
-}
-
-bool has_note(const Reading& reading, const std::string& part) {
-  for (const auto& note : reading.notes) {
-    if (note.find(part) != std::string::npos) return true;
-  }
-  return false;
 }
 
 // Gradients of these many KiB, all ready at once unless a wait is given.

@@ -10,12 +10,14 @@
 #include "core/error.h"
 #include "core/plan/fusion.h"
 #include "core/plan/planner.h"
+#include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {
 namespace {
 
 using test::cluster_of;
+using test::has_note;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
@@ -24,9 +26,7 @@ using test::tensor_of;
 using Sizes = std::vector<std::pair<int, double>>;
 
 Reading reading_of(const std::string& config, const Workload& workload, bool as_documents = false) {
-  const Json json = Json::parse(config);
-  return mindspore_dialect().read(Reader(json, "x.json", "c"), workload, cluster_of(2, 4),
-                                  as_documents);
+  return test::read_config(mindspore_dialect(), config, workload, cluster_of(2, 4), as_documents);
 }
 
 std::string message_of(const std::string& config, const Workload& workload) {
@@ -40,13 +40,6 @@ std::string message_of(const std::string& config, const Workload& workload) {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-bool has_note(const Reading& reading, const std::string& part) {
-  for (const auto& note : reading.notes) {
-    if (contains(note, part)) return true;
-  }
-  return false;
 }
 
 const Workload& resnet50() {

@@ -9,27 +9,24 @@
 
 #include "core/error.h"
 #include "core/plan/planner.h"
+#include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {
 namespace {
 
 using test::cluster_of;
+using test::has_note;
 using test::paddle_resnet50;
+using test::read_config;
 using test::shipped_workload;
 using test::tensor_of;
 
 using Sizes = std::vector<std::pair<std::size_t, double>>;  // tensors, MiB
 
-Reading read_as(const Dialect& dialect, const std::string& config, const Workload& workload,
-                const Cluster& cluster, bool as_documents = false) {
-  const Json json = parse_json_text("s.json", config);
-  return dialect.read(Reader(json, "s.json", "config"), workload, cluster, as_documents);
-}
-
 Reading read_paddle(const std::string& config, const Workload& workload = paddle_resnet50(10),
                     const Cluster& cluster = cluster_of(2, 8), bool as_documents = false) {
-  return read_as(paddle_dialect(), config, workload, cluster, as_documents);
+  return read_config(paddle_dialect(), config, workload, cluster, as_documents);
 }
 
 Reading documents(const std::string& config, const Cluster& cluster = cluster_of(2, 8)) {
@@ -61,11 +58,6 @@ void expect_sizes(const std::vector<Bucket>& list, const Sizes& expected) {
   }
 }
 
-bool notes_say(const Reading& reading, const std::string& part) {
-  return std::any_of(reading.notes.begin(), reading.notes.end(),
-                     [&](const auto& note) { return note.find(part) != std::string::npos; });
-}
-
 void expect_error(const std::string& config, const std::string& part,
                   const Cluster& cluster = cluster_of(2, 8), bool as_documents = false) {
   try {
@@ -74,7 +66,7 @@ void expect_error(const std::string& config, const std::string& part,
   } catch (const InputError& error) {
     const std::string what = error.what();
     EXPECT_NE(what.find(part), std::string::npos) << what;
-    EXPECT_EQ(what.rfind("s.json: config", 0), 0u) << what;
+    EXPECT_EQ(what.rfind("x.json: c", 0), 0u) << what;
   }
 }
 
@@ -143,7 +135,7 @@ TEST(PaddleDialect, WithoutASizeOnlyLayersAreFused) {
   EXPECT_EQ(buckets(config, workload).size(), 1u);
   workload.tensors = {tensor_of("create_parameter_1", {3}), tensor_of("create_parameter_0", {6})};
   EXPECT_EQ(buckets(config, workload).size(), 2u);
-  EXPECT_TRUE(notes_say(read_paddle(config), "-1 merges nothing by size"));
+  EXPECT_TRUE(has_note(read_paddle(config), "-1 merges nothing by size"));
   EXPECT_EQ(buckets(R"({"fuse_grad_size_in_MB": 0})").size(), 160u);
 }
 
@@ -157,15 +149,15 @@ TEST(PaddleDialect, FusionSwitchedOffOrWithOneWorker) {
 TEST(PaddleDialect, TheTflopsAreACountOfGradientsWithAStrictTest) {
   const Reading reading = read_paddle(R"({"_fuse_grad_size_in_TFLOPS": 20.9})");
   EXPECT_EQ(reading.strategy.fusion.count, 21);
-  EXPECT_TRUE(notes_say(reading, "closes at more than that: at 21"));
+  EXPECT_TRUE(has_note(reading, "closes at more than that: at 21"));
   // Looked at above 1 only.
   EXPECT_EQ(read_paddle(R"({"_fuse_grad_size_in_TFLOPS": 1.0})").strategy.fusion.count, 0);
   EXPECT_EQ(read_paddle(R"({"_fuse_grad_size_in_TFLOPS": -3.5})").strategy.fusion.count, 0);
-  EXPECT_TRUE(notes_say(read_paddle(R"({"_fuse_grad_size_in_TFLOPS": 1.0})"), "sets no limit"));
+  EXPECT_TRUE(has_note(read_paddle(R"({"_fuse_grad_size_in_TFLOPS": 1.0})"), "sets no limit"));
   // The documents' spelling.
   const Reading spelt = read_paddle(R"({"fuse_grad_size_in_TFLOPS": 30.0})");
   EXPECT_EQ(spelt.strategy.fusion.count, 31);
-  EXPECT_TRUE(notes_say(spelt, "no attribute without the underscore"));
+  EXPECT_TRUE(has_note(spelt, "no attribute without the underscore"));
   expect_error(R"({"fuse_grad_size_in_TFLOPS": 3.0, "_fuse_grad_size_in_TFLOPS": 3.0})",
                "given twice");
 }
@@ -176,17 +168,17 @@ TEST(PaddleDialect, SettersIgnoreOtherTypes) {
   for (const char* value : {"16.0", "16.5", "\"16\"", "null", "[16]"}) {
     const Reading reading = read_paddle(std::string(R"({"fuse_grad_size_in_MB": )") + value + "}");
     EXPECT_EQ(reading.strategy.fusion.size, 32 * kMiB) << value;
-    EXPECT_TRUE(notes_say(reading, "fuse_grad_size_in_MB should have value of int type")) << value;
-    EXPECT_TRUE(notes_say(reading, "32 stays")) << value;
+    EXPECT_TRUE(has_note(reading, "fuse_grad_size_in_MB should have value of int type")) << value;
+    EXPECT_TRUE(has_note(reading, "32 stays")) << value;
   }
   // The documents' own listing: an int where a float is wanted.
   const Reading tflops = read_paddle(R"({"_fuse_grad_size_in_TFLOPS": 20})");
   EXPECT_EQ(tflops.strategy.fusion.count, 51);
-  EXPECT_TRUE(notes_say(tflops, "_fuse_grad_size_in_TFLOPS should have value of float type: 20"));
+  EXPECT_TRUE(has_note(tflops, "_fuse_grad_size_in_TFLOPS should have value of float type: 20"));
   const Reading flag = read_paddle(R"({"fuse_all_reduce_ops": 0, "nccl_comm_num": "2"})");
   EXPECT_EQ(flag.strategy.fusion.rule, Fusion::Rule::kSize);
-  EXPECT_TRUE(notes_say(flag, "fuse_all_reduce_ops should have value of bool type: 0 is ignored"));
-  EXPECT_TRUE(notes_say(flag, "nccl_comm_num should have value of int type: '2' is ignored"));
+  EXPECT_TRUE(has_note(flag, "fuse_all_reduce_ops should have value of bool type: 0 is ignored"));
+  EXPECT_TRUE(has_note(flag, "nccl_comm_num should have value of int type: '2' is ignored"));
   // Python's True is an int.
   EXPECT_EQ(read_paddle(R"({"fuse_grad_size_in_MB": true})").strategy.fusion.size, kMiB);
 }
@@ -224,8 +216,8 @@ TEST(PaddleDialect, TheSyncFlagLeavesOneAllReduceInFlight) {
   EXPECT_EQ(quiet.notes,
             std::vector<std::string>{"sync_nccl_allreduce is true by default: one all-reduce in "
                                      "flight at a time, nccl_comm_num = 2 gains nothing"});
-  EXPECT_TRUE(notes_say(read_paddle(R"({"nccl_comm_num": 3, "sync_nccl_allreduce": true})"),
-                        "sync_nccl_allreduce is true: one"));
+  EXPECT_TRUE(has_note(read_paddle(R"({"nccl_comm_num": 3, "sync_nccl_allreduce": true})"),
+                       "sync_nccl_allreduce is true: one"));
   const Reading async = read_paddle(R"({"nccl_comm_num": 2, "sync_nccl_allreduce": false})");
   EXPECT_EQ(async.strategy.streams, 2);
   EXPECT_TRUE(async.notes.empty());
@@ -245,7 +237,7 @@ TEST(PaddleDialect, GuardsOfOneWorkerAndOfSyncBatchNorm) {
   EXPECT_EQ(norm.strategy.streams, 1);
   EXPECT_EQ(norm.strategy.hierarchy.form, Hierarchy::Form::kFlat);
   ASSERT_EQ(norm.notes.size(), 1u);
-  EXPECT_TRUE(notes_say(norm, "num_threads=1, nccl_comm_num=1, hierachical_allreduce=False"));
+  EXPECT_TRUE(has_note(norm, "num_threads=1, nccl_comm_num=1, hierachical_allreduce=False"));
 }
 
 // --- Hierarchy --------------------------------------------------------------------------------
@@ -261,15 +253,15 @@ TEST(PaddleDialect, HierarchicalAllReduceByRanksAGroup) {
   EXPECT_EQ(reading.strategy.hierarchy.form, Hierarchy::Form::kLeaders);
   EXPECT_EQ(reading.strategy.hierarchy.group_size, 8);
   EXPECT_FALSE(reading.strategy.hierarchy.first_all_reduce);
-  EXPECT_TRUE(notes_say(reading, "= 8 is the number of ranks a group, 4 groups"));
-  EXPECT_TRUE(notes_say(reading, "reduce to each group's leader"));
-  EXPECT_TRUE(notes_say(reading, "misspelt name"));
+  EXPECT_TRUE(has_note(reading, "= 8 is the number of ranks a group, 4 groups"));
+  EXPECT_TRUE(has_note(reading, "reduce to each group's leader"));
+  EXPECT_TRUE(has_note(reading, "misspelt name"));
   const Plan plan = make_plan(workload, cluster_of(4, 8), reading.strategy);
   EXPECT_EQ(collectives_of(plan, CollectiveKind::kReduce), 5u);
   EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllReduce), 5u);
   EXPECT_EQ(collectives_of(plan, CollectiveKind::kBroadcast), 5u);
   // Four groups of four: both readings agree on them.
-  EXPECT_FALSE(notes_say(read_paddle(hierarchical(4)), "number of leaders"));
+  EXPECT_FALSE(has_note(read_paddle(hierarchical(4)), "number of leaders"));
   // One group passes Paddle's checks.
   EXPECT_EQ(read_paddle(hierarchical(16)).strategy.hierarchy.group_size, 16);
 }
@@ -278,7 +270,7 @@ TEST(PaddleDialect, HierarchicalRunsFlatOnOneNode) {
   const Reading reading = read_paddle(hierarchical(8), paddle_resnet50(10), cluster_of(1, 8));
   EXPECT_EQ(reading.strategy.hierarchy.form, Hierarchy::Form::kFlat);
   ASSERT_EQ(reading.notes.size(), 1u);
-  EXPECT_TRUE(notes_say(reading, "set hierachical_allreduce=False since you only have 1 node"));
+  EXPECT_TRUE(has_note(reading, "set hierachical_allreduce=False since you only have 1 node"));
   // Even with a group size that the checks would refuse.
   EXPECT_EQ(
       read_paddle(hierarchical(3), paddle_resnet50(10), cluster_of(1, 8)).strategy.hierarchy.form,
@@ -336,7 +328,7 @@ TEST(PaddleDialect, DgcCompressesTheLargeAndFusesNothing) {
   EXPECT_EQ(dgc.encode_launches, 14);
   EXPECT_EQ(dgc.decode_launches, 17);
   EXPECT_EQ(reading.strategy.fusion.rule, Fusion::Rule::kNone);
-  EXPECT_TRUE(notes_say(reading, "52 gradients are compressed, 109 "));
+  EXPECT_TRUE(has_note(reading, "52 gradients are compressed, 109 "));
 
   const Plan plan = make_plan(workload, cluster_of(2, 8), reading.strategy);
   EXPECT_EQ(plan.buckets.size(), 161u);
@@ -395,15 +387,15 @@ TEST(PaddleDialect, SparsityStepsOfTheDocuments) {
 TEST(PaddleDialect, DgcGuards) {
   const Reading alone = read_paddle(kRamp, paddle_resnet50(10), cluster_of(1, 1));
   EXPECT_TRUE(alone.strategy.compression.codec.empty());
-  EXPECT_TRUE(notes_say(alone, "dgc needs more than one worker"));
+  EXPECT_TRUE(has_note(alone, "dgc needs more than one worker"));
   const Reading off = read_paddle(R"({"dgc_configs": {"rampup_step": 3}})");
   EXPECT_TRUE(off.strategy.compression.codec.empty());
-  EXPECT_TRUE(notes_say(off, "dgc_configs has no effect"));
+  EXPECT_TRUE(has_note(off, "dgc_configs has no effect"));
   // The encoded path knows no hierarchy.
   Json both = parse_json_text("s.json", hierarchical(8));
   both["dgc"] = true;
   const Reading reading = read_paddle(both.dump());
-  EXPECT_TRUE(notes_say(reading, "encoded gradients flat"));
+  EXPECT_TRUE(has_note(reading, "encoded gradients flat"));
   const Plan plan = make_plan(paddle_resnet50(10), cluster_of(2, 8), reading.strategy);
   EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllGather), 52u);
   EXPECT_EQ(collectives_of(plan, CollectiveKind::kReduce), 109u);
@@ -429,8 +421,8 @@ TEST(PaddleDialect, LocalSgdSumsEverythingAloneOnTwoRings) {
   EXPECT_FALSE(reading.strategy.local_sgd.adaptive);
   EXPECT_EQ(reading.strategy.local_sgd.period, 4);
   EXPECT_EQ(reading.strategy.local_sgd.begin_step, 30);
-  EXPECT_TRUE(notes_say(reading, "267 tensors"));
-  EXPECT_TRUE(notes_say(
+  EXPECT_TRUE(has_note(reading, "267 tensors"));
+  EXPECT_TRUE(has_note(
       reading, "no effect under LocalSGD: fuse_all_reduce_ops, nccl_comm_num, build_strategy"));
 
   const Plan plan = make_plan(workload, cluster_of(4, 8), reading.strategy);
@@ -452,15 +444,15 @@ TEST(PaddleDialect, AdaptiveLocalSgd) {
   EXPECT_EQ(local.init_period, 4);
   EXPECT_EQ(local.begin_step, 10);
   EXPECT_EQ(local.max_period, 16);
-  EXPECT_TRUE(notes_say(reading, "inside the square root"));
-  EXPECT_FALSE(notes_say(read_paddle(R"({"adaptive_localsgd": true})"), "square root"));
+  EXPECT_TRUE(has_note(reading, "inside the square root"));
+  EXPECT_FALSE(has_note(read_paddle(R"({"adaptive_localsgd": true})"), "square root"));
 }
 
 TEST(PaddleDialect, LocalSgdGuards) {
   const Reading alone = read_paddle(R"({"localsgd": true})", paddle_resnet50(10), cluster_of(1, 1));
   EXPECT_FALSE(alone.strategy.local_sgd.enabled);
-  EXPECT_TRUE(notes_say(alone, "LocalSGD needs more than one worker"));
-  EXPECT_TRUE(notes_say(read_paddle(R"({"localsgd_configs": {}})"), "localsgd_configs has no"));
+  EXPECT_TRUE(has_note(alone, "LocalSGD needs more than one worker"));
+  EXPECT_TRUE(has_note(read_paddle(R"({"localsgd_configs": {}})"), "localsgd_configs has no"));
   expect_error(R"({"localsgd": true, "localsgd_configs": {"k_steps": 0}})", "k_steps: found 0");
   expect_error(R"({"dgc": true, "localsgd": true})",
                "localsgd: cannot be combined with dgc: the meta optimizer of neither");
@@ -475,7 +467,7 @@ TEST(PaddleDialect, TheFusedOptimiserWaitsForEveryAllReduce) {
   const Workload workload = paddle_resnet50(10);
   const Reading fused = read_paddle(config, workload);
   EXPECT_EQ(fused.strategy.update, Strategy::Update::kAfterAll);
-  EXPECT_TRUE(notes_say(fused, "waits for every all-reduce"));
+  EXPECT_TRUE(has_note(fused, "waits for every all-reduce"));
   const auto updates = [&](const Strategy& strategy) {
     return count_of<Compute>(make_plan(workload, cluster_of(2, 8), strategy),
                              [](const Compute& work) { return work.phase == Phase::kUpdate; });
@@ -487,11 +479,11 @@ TEST(PaddleDialect, TheFusedOptimiserWaitsForEveryAllReduce) {
   mixed.tensors[5].dtype = DType::kFp16;
   const Reading several = read_paddle(config, mixed);
   EXPECT_EQ(several.strategy.update, Strategy::Update::kPerBucket);
-  EXPECT_TRUE(notes_say(several, "several dtypes"));
+  EXPECT_TRUE(has_note(several, "several dtypes"));
   const Reading dgc =
       read_paddle(R"({"dgc": true, "build_strategy": {"fuse_all_optimizer_ops": true}})");
   EXPECT_EQ(dgc.strategy.update, Strategy::Update::kPerBucket);
-  EXPECT_TRUE(notes_say(dgc, "two types of operator"));
+  EXPECT_TRUE(has_note(dgc, "two types of operator"));
 }
 
 TEST(PaddleDialect, ComputeFusionIsAcceptedAndNoted) {
@@ -500,16 +492,16 @@ TEST(PaddleDialect, ComputeFusionIsAcceptedAndNoted) {
       "fuse_relu_depthwise_conv": true, "fuse_broadcast_ops": true, "fuse_gemm_epilogue": true}})";
   const Reading reading = read_paddle(config);
   EXPECT_EQ(reading.notes.size(), 7u);
-  EXPECT_TRUE(notes_say(reading, "fuse_elewise_add_act_ops is not modelled yet"));
-  EXPECT_TRUE(notes_say(reading, "fuse_relu_depthwise_conv is not modelled yet"));
-  EXPECT_TRUE(notes_say(reading, "fuse_gemm_epilogue is not modelled yet"));
-  EXPECT_TRUE(notes_say(reading, "fuse_bn_act_ops matches nothing here"));
-  EXPECT_TRUE(notes_say(reading, "fuse_bn_add_act_ops matches nothing here"));
-  EXPECT_TRUE(notes_say(reading, "the documents' spelling of fuse_bn_add_act_ops"));
-  EXPECT_TRUE(notes_say(reading, "fuse_broadcast_ops is turned off: it only works under Reduce"));
+  EXPECT_TRUE(has_note(reading, "fuse_elewise_add_act_ops is not modelled yet"));
+  EXPECT_TRUE(has_note(reading, "fuse_relu_depthwise_conv is not modelled yet"));
+  EXPECT_TRUE(has_note(reading, "fuse_gemm_epilogue is not modelled yet"));
+  EXPECT_TRUE(has_note(reading, "fuse_bn_act_ops matches nothing here"));
+  EXPECT_TRUE(has_note(reading, "fuse_bn_add_act_ops matches nothing here"));
+  EXPECT_TRUE(has_note(reading, "the documents' spelling of fuse_bn_add_act_ops"));
+  EXPECT_TRUE(has_note(reading, "fuse_broadcast_ops is turned off: it only works under Reduce"));
   Workload half = paddle_resnet50(10);
   half.tensors[1].dtype = DType::kFp16;
-  EXPECT_TRUE(notes_say(read_paddle(config, half), "fuse_bn_act_ops is not modelled yet"));
+  EXPECT_TRUE(has_note(read_paddle(config, half), "fuse_bn_act_ops is not modelled yet"));
   EXPECT_TRUE(read_paddle(R"({"build_strategy": {"fuse_bn_act_ops": false}})").notes.empty());
   expect_error(R"({"build_strategy": {"fuse_bn_act_ops": 1}})", "expected true or false");
   expect_error(R"({"build_strategy": 1})", "build_strategy: found 1, expected an object");
@@ -532,7 +524,7 @@ TEST(PaddleDialect, EveryNoteIsOneLine) {
 std::vector<Bucket> dygraph_buckets(const std::string& config, const Workload& workload) {
   const Cluster cluster = cluster_of(2, 8);
   return make_plan(workload, cluster,
-                   read_as(paddle_dygraph_dialect(), config, workload, cluster).strategy)
+                   read_config(paddle_dygraph_dialect(), config, workload, cluster).strategy)
       .buckets;
 }
 
@@ -556,7 +548,7 @@ TEST(PaddleDygraph, GroupsByDtypeAndOrdersThemByHowTheyClosed) {
   workload.tensors = {tensor_of("d", {1}), tensor_of("c", {kMiB}), tensor_of("b", {2}),
                       tensor_of("a", {2}, DType::kFp16)};
   const auto groups = [&](const std::string& config) {
-    return read_as(paddle_dygraph_dialect(), config, workload, cluster_of(2, 1))
+    return read_config(paddle_dygraph_dialect(), config, workload, cluster_of(2, 1))
         .strategy.fusion.groups;
   };
   using Groups = std::vector<std::vector<int>>;
@@ -573,13 +565,13 @@ TEST(PaddleDygraph, GroupsByDtypeAndOrdersThemByHowTheyClosed) {
 TEST(PaddleDygraph, NotesAndErrors) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const auto reading = [&](const std::string& config) {
-    return read_as(paddle_dygraph_dialect(), config, workload, cluster_of(2, 8));
+    return read_config(paddle_dygraph_dialect(), config, workload, cluster_of(2, 8));
   };
   EXPECT_TRUE(reading("{}").notes.empty());
   EXPECT_EQ(reading("{}").strategy.update, Strategy::Update::kAfterAll);
-  EXPECT_TRUE(notes_say(reading(R"({"find_unused_parameters": true})"), "never rebuilt"));
-  EXPECT_TRUE(notes_say(reading(R"({"fuse_grad_size_in_MB": 0})"), "nothing is fused"));
-  EXPECT_TRUE(notes_say(reading(R"({"fuse_grad_size_in_MB": 2.5})"), "int type: 2.5 is ignored"));
+  EXPECT_TRUE(has_note(reading(R"({"find_unused_parameters": true})"), "never rebuilt"));
+  EXPECT_TRUE(has_note(reading(R"({"fuse_grad_size_in_MB": 0})"), "nothing is fused"));
+  EXPECT_TRUE(has_note(reading(R"({"fuse_grad_size_in_MB": 2.5})"), "int type: 2.5 is ignored"));
   const auto message = [&](const std::string& config) -> std::string {
     try {
       reading(config);
@@ -589,7 +581,7 @@ TEST(PaddleDygraph, NotesAndErrors) {
     }
   };
   EXPECT_EQ(message(R"({"last_comm_buffer_size": 0})"),
-            "s.json: config.last_comm_buffer_size: found 0: last_comm_buffer_size should be "
+            "x.json: c.last_comm_buffer_size: found 0: last_comm_buffer_size should be "
             "greater than 0");
   EXPECT_NE(message(R"({"comm_buffer_size": 1, "fuse_grad_size_in_MB": 1})").find("given twice"),
             std::string::npos);

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/plan/fusion.h"
 #include "core/plan/planner.h"
+#include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {
@@ -22,8 +23,7 @@ using test::tensor_of;
 using Groups = std::vector<std::vector<int>>;
 
 Reading reading_of(const std::string& config, const Workload& workload) {
-  const Json json = Json::parse(config);
-  return pytorch_ddp_dialect().read(Reader(json, "x.json", "c"), workload, cluster_of(2, 4), false);
+  return test::read_config(pytorch_ddp_dialect(), config, workload, cluster_of(2, 4));
 }
 
 Groups groups_of(const std::string& config, const Workload& workload) {
@@ -148,6 +148,22 @@ TEST(PyTorchDdp, RandomLists) {
               by_type(workload, static_cast<Bytes>(cap * static_cast<double>(kMiB))))
         << round;
   }
+}
+
+// Without a rebuild the first step's buckets stay: first layer first, the list reversed.
+TEST(PyTorchDdp, UnusedParametersKeepTheBucketsOfTheFirstStep) {
+  Workload workload;  // forward: a, b, c, d, e
+  workload.tensors = {tensor_of("e", {1 << 16}), tensor_of("d", {1 << 17}),
+                      tensor_of("c", {1 << 16}), tensor_of("b", {1 << 16}),
+                      tensor_of("a", {1 << 18})};
+  const std::string unused = R"({"bucket_cap_mb": 0.5, "find_unused_parameters": true)";
+  // a is 1 MiB, the first limit; then 0.5 MiB each: b and c, d; e is left over.
+  EXPECT_EQ(groups_of(unused + "}", workload), (Groups{{0}, {1}, {3, 2}, {4}}));
+  EXPECT_TRUE(test::has_note(reading_of(unused + "}", workload), "never rebuilt"));
+  // A static graph is rebuilt all the same: e, d and c reach 1 MiB, b and a the rest.
+  EXPECT_EQ(groups_of(unused + R"(, "static_graph": true})", workload),
+            groups_of(R"({"bucket_cap_mb": 0.5})", workload));
+  EXPECT_EQ(groups_of(R"({"bucket_cap_mb": 0.5})", workload), (Groups{{0, 1, 2}, {3, 4}}));
 }
 
 TEST(PyTorchDdp, PlanHasTheSameBuckets) {

@@ -53,6 +53,8 @@ TEST(Write, PyTorchComesBack) {
   }
   expect_round_trip(in_dialect("pytorch", R"({"comm_hook": "fp16_compress_hook"})"), "pytorch",
                     "resnet50_v100");
+  expect_round_trip(in_dialect("pytorch", R"({"find_unused_parameters": true})"), "pytorch",
+                    "resnet50_v100");
 }
 
 TEST(Write, PaddleComesBack) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/dialect/changes.h"
 #include "core/measure/study.h"
 #include "core/scenario/document.h"
 
@@ -65,6 +66,116 @@ TEST(Advice, NamesWhatChangesTheTraining) {
     compression |= lossy;
   }
   EXPECT_TRUE(compression) << "at 10 Gbit/s compression pays";
+}
+
+// ---- in a dialect's own keys --------------------------------------------------------------------
+
+struct Told {
+  Scenario scenario;
+  Json written;
+  std::vector<Advice> advice;
+};
+
+Told told_in(const std::string& dialect, const std::string& config,
+             const std::string& cluster = kSlow) {
+  const std::string written =
+      R"({"name": "s", "dialect": ")" + dialect + R"(", "config": )" + config + "}";
+  Told told{scenario_of(cluster, written), Json::parse(written), {}};
+  const auto executor = make_model_executor({told.scenario.cluster, {}, 1});
+  PriceBook book(told.scenario.cluster);
+  told.advice =
+      advise(told.scenario, told.scenario.strategies.front(), *executor, book, 0.5, &told.written);
+  return told;
+}
+
+std::string all_of(const Told& told) {
+  std::string text;
+  for (const auto& item : told.advice) text += item.change + "\n";
+  return text;
+}
+
+TEST(AdviceInADialect, UsesTheFrameworksKeys) {
+  struct Spoken {
+    const char *dialect, *config, *part;
+  };
+  for (const auto& [dialect, config, part] : std::vector<Spoken>{
+           {"paddle", R"({"fuse_grad_size_in_MB": 128})", "fuse_grad_size_in_MB: 128 -> "},
+           {"paddle", "{}", "localsgd: false (default) -> true, localsgd_configs.k_steps: 1"},
+           {"paddle", "{}",
+            "use_hierarchical_allreduce: false (default) -> true, "
+            "hierarchical_allreduce_inter_nranks: 1 (default) -> 8"},
+           {"paddle", R"({"localsgd": true})", "localsgd_configs.k_steps: 1 (default) -> 4"},
+           {"pytorch", R"({"bucket_cap_mb": 1000})", "bucket_cap_mb: 1000 -> "},
+           {"pytorch", "{}", "comm_hook: allreduce_hook (default) -> fp16_compress_hook"},
+           {"paddle_dygraph", R"({"fuse_grad_size_in_MB": 1000})",
+            "fuse_grad_size_in_MB: 1000 -> "},
+           {"mindspore", "{}", "comm_fusion.allreduce.mode: not given -> size"},
+           {"horovod", "{}", "compression: none (default) -> fp16"}}) {
+    const std::string text = all_of(told_in(dialect, config));
+    EXPECT_NE(text.find(part), std::string::npos) << dialect << " " << config << ":\n" << text;
+  }
+}
+
+// What is told in the framework's keys is what the framework does with them.
+TEST(AdviceInADialect, ComesTrueWhenItIsPastedIn) {
+  const Told told = told_in("paddle", R"({"fuse_grad_size_in_MB": 128})");
+  const Advice* fusion = nullptr;
+  for (const auto& item : told.advice) {
+    if (item.change.starts_with("fuse_grad_size_in_MB: 128 -> ")) fusion = &item;
+  }
+  ASSERT_NE(fusion, nullptr) << all_of(told);
+  const int size =
+      std::stoi(fusion->change.substr(std::string("fuse_grad_size_in_MB: 128 -> ").size()));
+  Json config{{"fuse_grad_size_in_MB", size}};
+  if (fusion->change.find("_TFLOPS") != std::string::npos) {
+    config["_fuse_grad_size_in_TFLOPS"] = 100000.0;
+  }
+  const Scenario again =
+      scenario_of(kSlow, R"({"name": "s", "dialect": "paddle", "config": )" + config.dump() + "}");
+  EXPECT_DOUBLE_EQ(step_time(again, again.strategies.front()), fusion->step_time);
+}
+
+TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
+  // DDP knows no hierarchy of its own.
+  const Told told = told_in("pytorch", "{}");
+  int unsaid = 0;
+  for (const auto& item : told.advice) {
+    const bool ours = item.change.find("(hierarchy: form") != std::string::npos ||
+                      item.change.find("(algorithm: ") != std::string::npos;
+    const bool said_so = item.change.ends_with("which cannot be said in pytorch");
+    EXPECT_LE(ours, said_so) << item.change;
+    unsaid += said_so;
+  }
+  EXPECT_GE(unsaid, 1) << all_of(told);
+  // Our own strategies need no such words.
+  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"), 0.5)) {
+    EXPECT_EQ(item.change.find("cannot be said"), std::string::npos) << item.change;
+  }
+}
+
+TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
+  // LocalSGD and dgc exclude each other; fusion has no effect under either.
+  for (const char* config : {R"({"localsgd": true})", R"({"dgc": true})"}) {
+    const Told told = told_in("paddle", config);
+    for (const auto& item : told.advice) {
+      EXPECT_FALSE(item.strategy.local_sgd.enabled && !item.strategy.compression.codec.empty())
+          << item.change;
+      EXPECT_GE(item.gain_percent, 0.5);
+      EXPECT_FALSE(item.change.starts_with("fuse_grad_size_in_MB")) << config << item.change;
+    }
+  }
+}
+
+TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
+  const Json config{{"fuse_grad_size_in_MB", 16}, {"dgc", true}};
+  EXPECT_EQ(change_text("paddle", config, {{"fuse_grad_size_in_MB", 8}}),
+            "fuse_grad_size_in_MB: 16 -> 8");
+  EXPECT_EQ(change_text("paddle", config, {{"dgc", true}}), "");
+  EXPECT_EQ(change_text("paddle", config, {{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}}),
+            "nccl_comm_num: 1 (default) -> 2, sync_nccl_allreduce: true (default) -> false");
+  EXPECT_EQ(change_text("paddle", config, {{"nccl_comm_num", 1}}), "") << "the default already";
+  EXPECT_EQ(change_text("mindspore", {}, {{"comm_fusion", {{"allreduce", {{"mode", "size"}}}}}}),
+            "comm_fusion.allreduce.mode: not given -> size");
 }
 
 TEST(Advice, IsSilentWhereNothingIsToBeGained) {

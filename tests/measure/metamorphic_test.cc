@@ -109,6 +109,10 @@ Json random_cluster(Dice& dice, const Kind& kind) {
     cluster["device"] = {{"memory_gbytes_per_s", dice.between(0, 900)},
                          {"launch_us", dice.between(0, 10)},
                          {"host_sync_us", dice.between(0, 50)}};
+    if (dice.chance(30)) {
+      cluster["device"]["data_parallel_overhead_us"] = dice.between(0, 500);
+      cluster["device"]["data_parallel_slowdown"] = dice.between(0, 20) / 100.0;
+    }
   }
   if (kind.jitter && dice.chance(20)) {
     cluster["jitter"] = {{"distribution", dice.pick<std::string>({"normal", "exponential"})},
@@ -369,6 +373,7 @@ Json slowed_down(Json root, double factor) {
     scale_key(cluster["device"], "memory_gbytes_per_s", 1 / factor);
     scale_key(cluster["device"], "launch_us", factor);
     scale_key(cluster["device"], "host_sync_us", factor);
+    scale_key(cluster["device"], "data_parallel_overhead_us", factor);
   }
   return root;
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -118,6 +119,73 @@ TEST_F(DgcFasterRcnn, DoesNotPayOnAFastNetworkAndPaysMoreTheSlowerItIs) {
   const auto& split = report_.splits.front();
   ASSERT_EQ(split.left_out, "cluster.inter.bandwidth_gbps = 100");
   EXPECT_LT(row_of(split.rows, "dgc").speedup, 1);
+}
+
+// The single GPU's time is given, what data-parallel running costs is fitted to 8 GPUs (a node),
+// and 16 and 32 GPUs are predicted; each 8-GPU row is left out of the fit in turn.
+TEST(Published, PaddleFleetResNet50OnSixteenAndThirtyTwoGpus) {
+  std::vector<double> predicted, left_out;
+  for (const char* name : {"fp32", "amp", "auto"}) {
+    const Report report = report_of("paddle_fleet_resnet50_" + std::string(name) + ".json");
+    for (const auto& fitted : report.fitted) {
+      std::printf("%-5s %s = %.4g\n", name, fitted.path.c_str(), fitted.value);
+    }
+    for (const auto& row : report.rows) {
+      ASSERT_TRUE(row.error_percent) << name_of(row);
+      std::printf("%-5s %-50s %10.1f/s %10.1f/s %+6.2f%%%s\n", name, name_of(row).c_str(),
+                  row.metrics.throughput, *row.published->throughput, *row.error_percent,
+                  row.published->calibrated ? " fitted" : "");
+      const bool one_node = row.sweep.back().second == 1;
+      if (row.published->calibrated) {
+        EXPECT_TRUE(one_node) << name_of(row) << ": more than 8 GPUs are never fitted";
+        EXPECT_LT(std::fabs(*row.error_percent), 1) << name_of(row);
+        ASSERT_TRUE(row.left_out_error_percent) << name_of(row);
+        left_out.push_back(std::fabs(*row.left_out_error_percent));
+      } else if (!one_node) {
+        predicted.push_back(std::fabs(*row.error_percent));
+      }
+    }
+  }
+  ASSERT_EQ(predicted.size(), 22U);
+  ASSERT_EQ(left_out.size(), 9U);
+  const auto median = [](std::vector<double> list) {
+    std::sort(list.begin(), list.end());
+    return (list[(list.size() - 1) / 2] + list[list.size() / 2]) / 2;
+  };
+  std::printf(
+      "16 and 32 GPUs: median %.2f %%, worst %.2f %%; 8 left out: median %.2f %%, worst "
+      "%.2f %%\n",
+      median(predicted), *std::max_element(predicted.begin(), predicted.end()), median(left_out),
+      *std::max_element(left_out.begin(), left_out.end()));
+  EXPECT_LT(median(predicted), 3);
+  EXPECT_LT(median(left_out), 3);
+}
+
+// What the blocks take as given: on one GPU the throughput is the published one.
+TEST(Published, PaddleFleetResNet50OnOneGpu) {
+  const std::vector<std::pair<std::string, std::vector<double>>> single{
+      {"fp32", {335.43, 353.38, 368.11}},
+      {"amp", {740.01, 919.95, 1018.3, 1096.5}},
+      {"auto", {666.38, 761, 890.03, 938.57}}};
+  for (const auto& [name, throughputs] : single) {
+    Document document =
+        read_document(std::string(SYNCLINE_SOURCE_DIR) +
+                      "/scenarios/published/paddle_fleet_resnet50_" + name + ".json");
+    set_key(document, "cluster.gpus_per_node", 1);
+    document.root.erase("calibration");
+    document.root.erase("published");
+    StudyOptions options;
+    options.make_executor = make_model_executor;
+    const Report report = run_study(document, options);
+    std::size_t batch = 0;
+    for (const auto& row : report.rows) {
+      if (row.sweep.back().second != 1) continue;
+      ASSERT_LT(batch, throughputs.size());
+      EXPECT_NEAR(row.metrics.throughput, throughputs[batch], 1e-4 * throughputs[batch]);
+      ++batch;
+    }
+    EXPECT_EQ(batch, throughputs.size());
+  }
 }
 
 TEST(Published, LocalSgdOnResNet50) {

@@ -332,6 +332,43 @@ TEST(Planner, UpdatesBucketByBucket) {
 }
 
 // SEMANTICS 5: 161 parameters and 106 statistics, each averaged by itself.
+// What the device adds as soon as there are two ranks: a wait of the host before each step's
+// forward pass, and longer computation.
+TEST(Planner, DataParallelRunningCostsEachRank) {
+  Strategy every_two;
+  every_two.local_sgd.enabled = true;
+  every_two.local_sgd.period = 2;
+  for (const bool local : {false, true}) {
+    const Strategy strategy = local ? every_two : strategy_with(Fusion::Rule::kOne);
+    Cluster cluster = cluster_of(2, 1);
+    const Plan before = make_plan(five(), cluster, strategy);
+    cluster.device.data_parallel_overhead = 0.003;
+    cluster.device.data_parallel_slowdown = 0.5;
+    const Plan after = make_plan(five(), cluster, strategy);
+    const auto waits = ops_of<HostSync>(after);
+    ASSERT_EQ(waits.size(), static_cast<std::size_t>(after.steps));
+    for (const auto* wait : waits) {
+      EXPECT_EQ(std::get<HostSync>(wait->work).seconds, 0.003);
+      EXPECT_EQ(wait->stream, kComputeStream);
+      EXPECT_EQ(compute_of(*(wait + 1)).phase, Phase::kForward);
+    }
+    const auto work = ops_of<Compute>(before);
+    const auto longer = ops_of<Compute>(after);
+    ASSERT_EQ(work.size(), longer.size());
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      EXPECT_DOUBLE_EQ(compute_of(*longer[i]).seconds, 1.5 * compute_of(*work[i]).seconds);
+    }
+    // A rank alone pays nothing.
+    cluster = cluster_of(1, 1);
+    const std::size_t alone = make_plan(five(), cluster, strategy).ops.size();
+    cluster.device.data_parallel_overhead = 0.003;
+    cluster.device.data_parallel_slowdown = 0.5;
+    const Plan plan = make_plan(five(), cluster, strategy);
+    EXPECT_EQ(plan.ops.size(), alone);
+    EXPECT_EQ(compute_of(plan.ops.front()).seconds, five().forward);
+  }
+}
+
 TEST(Planner, LocalSgdAveragesEveryParameterOfResNet50) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const Plan plan = make_plan(workload, cluster_of(4, 8), local_strategy(7));

@@ -336,5 +336,26 @@ TEST(Strategies, AdaptivePeriodsNeedALoss) {
   EXPECT_EQ(error_of(scenario), "");
 }
 
+// A swept workload or cluster is an object; a published row may call it by its name.
+TEST(Scenario, APublishedRowNamesASweptObject) {
+  Json scenario = small_scenario();
+  scenario.erase("published");
+  const Json cluster = scenario["cluster"];
+  Json other = cluster;
+  other["name"] = "other";
+  scenario["sweep"] = {{"cluster", {cluster, other}}};
+  const std::string strategy = scenario["strategies"][0]["name"];
+  const auto with = [&](const Json& value) {
+    Json whole = scenario;
+    whole["published"] = Json::array(
+        {{{"strategy", strategy}, {"sweep", {{"cluster", value}}}, {"step_time_s", 1.0}}});
+    return whole;
+  };
+  const SweepPoint wanted{{"cluster", other}};
+  EXPECT_EQ(parsed(with("other")).published.at(0).sweep, wanted);
+  EXPECT_EQ(parsed(with(other)).published.at(0).sweep, wanted);
+  EXPECT_TRUE(contains(error_of(with("another")), "cluster never takes the value 'another'"));
+}
+
 }  // namespace
 }  // namespace syncline

@@ -66,7 +66,8 @@ constexpr std::string_view kFullScenario = R"json({
                "flow_cap_gbps": 30, "nics": 1, "efficiency": 1, "oversubscription": 2.5}],
     "collective_overhead_us": 5,
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
-               "launch_us": 5, "host_sync_us": 10},
+               "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
+               "data_parallel_slowdown": 0.05},
     "jitter": {"distribution": "normal", "relative": 0.05}
   },
   "strategies": [
@@ -236,6 +237,10 @@ TEST(Schema, AcceptsEveryScenario) {
 
 TEST(Schema, AcceptsEveryPublishedScenario) {
   expect_all_accepted(scenario_checker(), json_files(kScenarios / "published"));
+}
+
+TEST(Schema, AcceptsEveryDocumentedListing) {
+  expect_all_accepted(scenario_checker(), json_files(kScenarios / "documented"));
 }
 
 TEST(Schema, AcceptsEveryWorkload) {
