@@ -1,4 +1,4 @@
-// DGC's ramp and counts as in SEMANTICS 4.1 and the table of encoded bytes in 4.3.
+// DGC's ramp and counts as in Paddle's code, with its encoded bytes.
 #include "core/compress/sparsity.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(KeptElements, AtLeastOneAndAtMostAll) {
   }
 }
 
-// SEMANTICS 4.3: encoded bytes per rank, summed over the compressed tensors of ResNet-50.
+// Encoded bytes per rank, summed over the compressed tensors of ResNet-50.
 TEST(EncodedBytes, TableOfResNet50) {
   const Codec* dgc = find_codec("dgc");
   const auto encoded = [&](std::int64_t classes, double sparsity) {

@@ -85,7 +85,7 @@ void expect_sizes(const std::vector<Tensor>& tensors, const Groups& groups, cons
   }
 }
 
-// SEMANTICS 1.4: the two counts of the documents' logs, and those of other heads.
+// the counts of Paddle: the two counts of the documents' logs, and those of other heads.
 TEST(PaddleFusion, CountsOfTheLogs) {
   const std::map<std::int64_t, std::pair<std::size_t, std::size_t>> published{
       {10, {6, 5}}, {102, {6, 5}}, {1000, {7, 5}}};
@@ -142,7 +142,7 @@ TEST(PaddleFusion, WithoutSizeMergingLayersStayAlone) {
             (Groups{{0}, {1}}));
 }
 
-// SEMANTICS 1.4, amp.rst: convolutions and head in fp16, batch norms in fp32 give 4 groups by size,
+// the counts of Paddle, amp.rst: convolutions and head in fp16, batch norms in fp32 give 4 groups by size,
 // each in two dtypes.
 TEST(PaddleFusion, MixedPrecisionCounts) {
   auto tensors = paddle_resnet50(10).tensors;
@@ -161,7 +161,7 @@ TEST(PaddleFusion, MixedPrecisionCounts) {
   EXPECT_EQ(count(16), 10u);
 }
 
-// SEMANTICS 1.5: Paddle's dygraph reducer groups in forward order with PyTorch's limits.
+// Paddle's dygraph reducer groups in forward order with PyTorch's limits.
 TEST(DdpFusion, ForwardOrderAsThePaddleReducer) {
   auto tensors = shipped_workload("resnet50_v100.json").tensors;
   std::reverse(tensors.begin(), tensors.end());
@@ -214,7 +214,7 @@ TEST(HorovodFusion, NoBucketOfResNetExceedsTheLimitUnlessAlone) {
   }
 }
 
-// SEMANTICS 7.3, MindSpore's index mode in parameter order.
+// MindSpore's index mode in parameter order.
 TEST(IndexFusion, InclusiveEndsAndTheRest) {
   auto tensors = shipped_workload("resnet50_v100.json").tensors;
   std::reverse(tensors.begin(), tensors.end());

@@ -1,4 +1,4 @@
-// When parameters are averaged: Paddle's fixed and adaptive rules (SEMANTICS 5).
+// When parameters are averaged: Paddle's fixed and adaptive rules.
 #include "core/plan/local_sgd.h"
 
 #include <gtest/gtest.h>

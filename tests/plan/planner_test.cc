@@ -331,7 +331,7 @@ TEST(Planner, UpdatesBucketByBucket) {
   EXPECT_DOUBLE_EQ(seconds, 0.002);
 }
 
-// SEMANTICS 5: 161 parameters and 106 statistics, each averaged by itself.
+// 161 parameters and 106 statistics, each averaged by itself.
 // What the device adds as soon as there are two ranks: a wait of the host before each step's
 // forward pass, and longer computation.
 TEST(Planner, DataParallelRunningCostsEachRank) {
