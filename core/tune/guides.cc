@@ -1,0 +1,85 @@
+#include "core/tune/guides.h"
+
+#include <cassert>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+namespace syncline {
+namespace {
+
+AffineCost scaled(const AffineCost& model, const GuideFactors& factors) {
+  return {model.latency * factors.latency, model.seconds_per_byte * factors.transfer};
+}
+
+double last_bytes(const StepTrace& trace, const Ends& ends) {
+  const std::size_t first =
+      ends.size() < 2 ? 0 : static_cast<std::size_t>(ends[ends.size() - 2]) + 1;
+  const auto from = trace.bytes.begin() + static_cast<std::ptrdiff_t>(first);
+  return static_cast<double>(std::accumulate(from, trace.bytes.end(), Bytes{0}));
+}
+
+}  // namespace
+
+std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt) {
+  assert(doubt.factor > 1 && doubt.steps >= 1 && "a model in doubt may be off");
+  constexpr int kDeviations = 2;
+  std::vector<GuideFactors> list;
+  const int reach = kDeviations * doubt.steps;
+  for (int l = -reach; l <= reach; ++l) {
+    for (int t = -reach; t <= reach; ++t) {
+      const double latency = static_cast<double>(l) / doubt.steps;
+      const double transfer = static_cast<double>(t) / doubt.steps;
+      list.push_back({std::pow(doubt.factor, latency), std::pow(doubt.factor, transfer),
+                      -0.5 * (latency * latency + transfer * transfer)});
+    }
+  }
+  return list;
+}
+
+Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candidates,
+                    const std::function<Seconds(std::size_t, const GuideFactors&)>& price) {
+  Guides guides;
+  const auto rows = static_cast<Eigen::Index>(factors.size());
+  guides.log_weights.resize(rows);
+  guides.means.resize(rows, static_cast<Eigen::Index>(candidates));
+  for (Eigen::Index g = 0; g < rows; ++g) {
+    const GuideFactors& guide = factors[static_cast<std::size_t>(g)];
+    guides.log_weights(g) = guide.log_weight;
+    for (std::size_t c = 0; c < candidates; ++c) {
+      guides.means(g, static_cast<Eigen::Index>(c)) = std::log(price(c, guide));
+    }
+  }
+  return guides;
+}
+
+SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
+                             const ModelDoubt& doubt, int thresholds, const Strategy& base) {
+  const auto factors = guide_factors(doubt);
+  std::set<Ends> partitions;
+  for (const auto& guide : factors) partitions.insert(optimal_ends(trace, scaled(model, guide)));
+  for (auto& ends : threshold_ends(trace, thresholds)) partitions.insert(std::move(ends));
+
+  SearchProblem problem;
+  problem.axes = {{"buckets", Axis::Scale::kLogarithmic},
+                  {"last bucket's bytes", Axis::Scale::kLogarithmic}};
+  for (const auto& ends : partitions) {
+    Candidate candidate;
+    candidate.strategy = base;
+    candidate.strategy.fusion = Fusion{};
+    candidate.strategy.fusion.rule = Fusion::Rule::kIndex;
+    candidate.strategy.fusion.ends = ends;
+    candidate.at = {static_cast<double>(ends.size()), last_bytes(trace, ends)};
+    candidate.name = std::to_string(ends.size()) + " buckets, the last of " +
+                     std::to_string(static_cast<Bytes>(candidate.at[1])) + " bytes";
+    candidate.strategy.name = candidate.name;
+    problem.candidates.push_back(std::move(candidate));
+  }
+  problem.guides =
+      price_guides(factors, problem.candidates.size(), [&](std::size_t c, const GuideFactors& g) {
+        return step_time(trace, problem.candidates[c].strategy.fusion.ends, scaled(model, g));
+      });
+  return problem;
+}
+
+}  // namespace syncline
