@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/tune/rules.h"
+
 namespace syncline {
 namespace {
 
@@ -12,11 +14,10 @@ AffineCost scaled(const AffineCost& model, const GuideFactors& factors) {
   return {model.latency * factors.latency, model.seconds_per_byte * factors.transfer};
 }
 
-double last_bytes(const StepTrace& trace, const Ends& ends) {
-  const std::size_t first =
-      ends.size() < 2 ? 0 : static_cast<std::size_t>(ends[ends.size() - 2]) + 1;
-  const auto from = trace.bytes.begin() + static_cast<std::ptrdiff_t>(first);
-  return static_cast<double>(std::accumulate(from, trace.bytes.end(), Bytes{0}));
+double last_bytes(const FusionProblem& gradients, const std::vector<std::size_t>& ends) {
+  const std::size_t first = ends.size() < 2 ? 0 : ends[ends.size() - 2] + 1;
+  const auto from = gradients.bytes.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::accumulate(from, gradients.bytes.end(), 0.0);
 }
 
 }  // namespace
@@ -56,9 +57,14 @@ Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candid
 SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
                              const ModelDoubt& doubt, int thresholds, const Strategy& base) {
   const auto factors = guide_factors(doubt);
-  std::set<Ends> partitions;
-  for (const auto& guide : factors) partitions.insert(optimal_ends(trace, scaled(model, guide)));
-  for (auto& ends : threshold_ends(trace, thresholds)) partitions.insert(std::move(ends));
+  std::set<std::vector<std::size_t>> distinct;
+  for (const auto& guide : factors) {
+    distinct.insert(best_fusion(trace.gradients, scaled(model, guide)).ends);
+  }
+  for (auto& ends : sampled_thresholds(trace.gradients, thresholds)) {
+    distinct.insert(std::move(ends));
+  }
+  const std::vector<std::vector<std::size_t>> partitions(distinct.begin(), distinct.end());
 
   SearchProblem problem;
   problem.axes = {{"buckets", Axis::Scale::kLogarithmic},
@@ -66,10 +72,8 @@ SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
   for (const auto& ends : partitions) {
     Candidate candidate;
     candidate.strategy = base;
-    candidate.strategy.fusion = Fusion{};
-    candidate.strategy.fusion.rule = Fusion::Rule::kIndex;
-    candidate.strategy.fusion.ends = ends;
-    candidate.at = {static_cast<double>(ends.size()), last_bytes(trace, ends)};
+    candidate.strategy.fusion = by_ends(ends);
+    candidate.at = {static_cast<double>(ends.size()), last_bytes(trace.gradients, ends)};
     candidate.name = std::to_string(ends.size()) + " buckets, the last of " +
                      std::to_string(static_cast<Bytes>(candidate.at[1])) + " bytes";
     candidate.strategy.name = candidate.name;
@@ -77,7 +81,7 @@ SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
   }
   problem.guides =
       price_guides(factors, problem.candidates.size(), [&](std::size_t c, const GuideFactors& g) {
-        return step_time(trace, problem.candidates[c].strategy.fusion.ends, scaled(model, g));
+        return step_time(trace, partitions[c], scaled(model, g));
       });
   return problem;
 }

@@ -134,36 +134,34 @@ HorovodKnobs proposal(const std::vector<HorovodTrial>& trials, std::mt19937_64& 
   return {best.at(0), best.at(1)};
 }
 
-double score_of(Bytes bytes, const std::function<Seconds()>& step) {
+double score_of(double bytes, const std::function<Seconds()>& step) {
   std::array<double, kMeans> scores{};
   for (auto& score : scores) {
     Seconds sum = 0;
     for (int i = 0; i < kStepsAMean; ++i) sum += step();
-    score = static_cast<double>(bytes) * kStepsAMean / sum;
+    score = bytes * kStepsAMean / sum;
   }
   std::nth_element(scores.begin(), scores.begin() + kMeans / 2, scores.end());
   return scores[kMeans / 2];
 }
 
 // One walk of the background loop whose first tick comes at `tick`; the finish of the stream.
-Seconds finish_with_ticks(const StepTrace& trace, const AffineCost& cost, double limit,
+Seconds finish_with_ticks(const FusionProblem& gradients, const AffineCost& cost, double limit,
                           Seconds cycle, Seconds tick) {
-  const std::size_t count = trace.ready.size();
+  const auto& [ready, bytes] = gradients;
+  const std::size_t count = ready.size();
   Seconds done = 0;
   std::size_t at = 0;
   while (at < count) {
-    if (trace.ready[at] > tick) tick += cycle * std::ceil((trace.ready[at] - tick) / cycle);
-    while (at < count && trace.ready[at] <= tick) {
-      Bytes bytes = trace.bytes[at++];
-      while (at < count && trace.ready[at] <= tick &&
-             static_cast<double>(bytes + trace.bytes[at]) <= limit) {
-        bytes += trace.bytes[at++];
-      }
-      done = std::max(done, tick) + cost.of(bytes);
+    if (ready[at] > tick) tick += cycle * std::ceil((ready[at] - tick) / cycle);
+    while (at < count && ready[at] <= tick) {
+      double packed = bytes[at++];
+      while (at < count && ready[at] <= tick && packed + bytes[at] <= limit) packed += bytes[at++];
+      done = std::max(done, tick) + cost.latency + cost.seconds_per_byte * packed;
     }
     tick += cycle;
   }
-  return std::max(done, trace.ready.back());
+  return std::max(done, ready.back());
 }
 
 }  // namespace
@@ -174,12 +172,12 @@ Seconds horovod_step_time(const StepTrace& trace, const AffineCost& cost, const 
   const Seconds cycle = knobs.cycle_ms * kMillisecond;
   Seconds sum = 0;
   for (int phase = 0; phase < phases; ++phase) {
-    sum += finish_with_ticks(trace, cost, limit, cycle, cycle * (phase + 0.5) / phases);
+    sum += finish_with_ticks(trace.gradients, cost, limit, cycle, cycle * (phase + 0.5) / phases);
   }
   return trace.forward + sum / phases + trace.update;
 }
 
-HorovodTuning emulate_horovod_autotune(Bytes bytes_a_step, std::uint64_t seed,
+HorovodTuning emulate_horovod_autotune(double bytes_a_step, std::uint64_t seed,
                                        const std::function<Seconds(const HorovodKnobs&)>& measure) {
   std::mt19937_64 random(seed);
   HorovodTuning tuning;

@@ -39,7 +39,7 @@ struct HorovodTuning {
   std::vector<HorovodTrial> trials;  // in order
   std::size_t best = 0;              // the highest observed score
 };
-HorovodTuning emulate_horovod_autotune(Bytes bytes_a_step, std::uint64_t seed,
+HorovodTuning emulate_horovod_autotune(double bytes_a_step, std::uint64_t seed,
                                        const std::function<Seconds(const HorovodKnobs&)>& measure);
 
 }  // namespace syncline

@@ -5,6 +5,8 @@
 // A last line that was cut off by the kill is dropped; any other damage is an error.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <vector>
 

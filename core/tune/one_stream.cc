@@ -3,10 +3,26 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace syncline {
+namespace {
+
+std::vector<std::size_t> ends_below(const std::vector<double>& bytes, double limit) {
+  std::vector<std::size_t> ends;
+  double held = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (held > 0 && held + bytes[i] > limit) {
+      ends.push_back(i - 1);
+      held = 0;
+    }
+    held += bytes[i];
+  }
+  ends.push_back(bytes.size() - 1);
+  return ends;
+}
+
+}  // namespace
 
 StepTrace step_trace(const Workload& workload) {
   StepTrace trace;
@@ -15,68 +31,42 @@ StepTrace step_trace(const Workload& workload) {
   Seconds now = 0;
   for (const auto& tensor : workload.tensors) {
     now += tensor.backward;
-    trace.ready.push_back(now);
-    trace.bytes.push_back(tensor.bytes());
+    trace.gradients.ready.push_back(now);
+    trace.gradients.bytes.push_back(static_cast<double>(tensor.bytes()));
   }
   return trace;
 }
 
-Seconds step_time(const StepTrace& trace, const Ends& ends, const AffineCost& cost) {
+Seconds step_time(const StepTrace& trace, const std::vector<std::size_t>& ends,
+                  const AffineCost& cost) {
+  const FusionProblem& gradients = trace.gradients;
   Seconds done = 0;
   std::size_t first = 0;
-  for (const auto end : ends) {
-    const auto last = static_cast<std::size_t>(end);
-    Bytes bytes = 0;
-    for (; first <= last; ++first) bytes += trace.bytes[first];
-    done = std::max(done, trace.ready[last]) + cost.of(bytes);
+  for (const std::size_t last : ends) {
+    double bytes = 0;
+    for (; first <= last; ++first) bytes += gradients.bytes[first];
+    done = std::max(done, gradients.ready[last]) + cost.latency + cost.seconds_per_byte * bytes;
   }
-  assert(first == trace.bytes.size() && "the last bucket ends with the last gradient");
-  return trace.forward + std::max(done, trace.ready.back()) + trace.update;
+  assert(first == gradients.bytes.size() && "the last bucket ends with the last gradient");
+  return trace.forward + std::max(done, gradients.ready.back()) + trace.update;
 }
 
-Ends optimal_ends(const StepTrace& trace, const AffineCost& cost) {
-  const std::size_t count = trace.bytes.size();
-  std::vector<Seconds> finish(count + 1, std::numeric_limits<Seconds>::infinity());
-  std::vector<std::size_t> from(count + 1, 0);
-  finish[0] = 0;
-  for (std::size_t i = 1; i <= count; ++i) {
-    Bytes bytes = 0;
-    for (std::size_t j = i; j-- > 0;) {
-      bytes += trace.bytes[j];
-      const Seconds done = std::max(finish[j], trace.ready[i - 1]) + cost.of(bytes);
-      if (done < finish[i]) {
-        finish[i] = done;
-        from[i] = j;
-      }
-    }
-  }
-  Ends ends;
-  for (std::size_t i = count; i > 0; i = from[i]) ends.push_back(static_cast<std::int64_t>(i) - 1);
-  std::reverse(ends.begin(), ends.end());
-  return ends;
+Seconds optimal_step_time(const StepTrace& trace, const AffineCost& cost) {
+  return step_time(trace, best_fusion(trace.gradients, cost).ends, cost);
 }
 
-std::vector<Ends> threshold_ends(const StepTrace& trace, int count) {
+std::vector<std::vector<std::size_t>> sampled_thresholds(const FusionProblem& gradients,
+                                                         int count) {
   assert(count >= 2 && "from the smallest gradient to all of them");
-  const auto least = std::max<Bytes>(1, *std::min_element(trace.bytes.begin(), trace.bytes.end()));
-  const auto all = std::accumulate(trace.bytes.begin(), trace.bytes.end(), Bytes{0});
-  const double ratio = static_cast<double>(all) / static_cast<double>(least);
-  std::vector<Ends> list;
+  const auto& bytes = gradients.bytes;
+  const double least = std::max(1.0, *std::min_element(bytes.begin(), bytes.end()));
+  const double all = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  std::vector<std::vector<std::size_t>> list;
   for (int k = 0; k < count; ++k) {
-    const double limit = static_cast<double>(least) *
-                         std::pow(ratio, static_cast<double>(k) / static_cast<double>(count - 1));
-    Ends ends;
-    Bytes bytes = 0;
-    for (std::size_t i = 0; i < trace.bytes.size(); ++i) {
-      // Half a byte of slack: the last limit is all gradients, whatever pow rounds to.
-      if (bytes > 0 && static_cast<double>(bytes + trace.bytes[i]) > limit + 0.5) {
-        ends.push_back(static_cast<std::int64_t>(i) - 1);
-        bytes = 0;
-      }
-      bytes += trace.bytes[i];
-    }
-    ends.push_back(static_cast<std::int64_t>(trace.bytes.size()) - 1);
-    if (list.empty() || list.back() != ends) list.push_back(ends);
+    const double share = static_cast<double>(k) / static_cast<double>(count - 1);
+    // Half a byte of slack: the last limit is all gradients, whatever pow rounds to.
+    auto ends = ends_below(bytes, least * std::pow(all / least, share) + 0.5);
+    if (list.empty() || list.back() != ends) list.push_back(std::move(ends));
   }
   return list;
 }

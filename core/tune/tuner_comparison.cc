@@ -10,10 +10,6 @@
 namespace syncline {
 namespace {
 
-Seconds optimum_of(const NoisyCase& noisy) {
-  return step_time(noisy.trace, optimal_ends(noisy.trace, noisy.truth), noisy.truth);
-}
-
 double percent_over(Seconds time, Seconds optimum) { return 100 * (time / optimum - 1); }
 
 // The scores of single searches, gathered.
@@ -62,10 +58,11 @@ TunerScore score_bayesian_search(const NoisyCase& noisy, const GuideError& error
                          noisy.truth.seconds_per_byte * error.transfer};
   const SearchProblem problem = bucket_problem(noisy.trace, guide, settings.doubt);
   const auto truth = [&](const Candidate& candidate) {
-    return step_time(noisy.trace, candidate.strategy.fusion.ends, noisy.truth);
+    const auto& ends = candidate.strategy.fusion.ends;
+    return step_time(noisy.trace, {ends.begin(), ends.end()}, noisy.truth);
   };
   EmulatedObjective machine(truth, settings.noise);
-  const Seconds optimum = optimum_of(noisy);
+  const Seconds optimum = optimal_step_time(noisy.trace, noisy.truth);
   Scores scores;
   for (int seed = 1; seed <= settings.seeds; ++seed) {
     std::vector<Observation> seen;
@@ -86,8 +83,9 @@ TunerScore score_bayesian_search(const NoisyCase& noisy, const GuideError& error
 }
 
 TunerScore score_horovod(const NoisyCase& noisy, const NoisySettings& settings) {
-  const Seconds optimum = optimum_of(noisy);
-  const Bytes bytes = std::accumulate(noisy.trace.bytes.begin(), noisy.trace.bytes.end(), Bytes{0});
+  const Seconds optimum = optimal_step_time(noisy.trace, noisy.truth);
+  const auto& sizes = noisy.trace.gradients.bytes;
+  const double bytes = std::accumulate(sizes.begin(), sizes.end(), 0.0);
   Jitter noise;
   noise.kind = Jitter::Kind::kNormal;
   noise.relative = settings.noise;
@@ -119,7 +117,7 @@ ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<GuideErr
                               const NoisySettings& settings) {
   ComparedTuners row;
   row.noisy = noisy;
-  row.optimum = optimum_of(noisy);
+  row.optimum = optimal_step_time(noisy.trace, noisy.truth);
   row.horovod_default =
       percent_over(horovod_step_time(noisy.trace, noisy.truth, HorovodKnobs{}), row.optimum);
   row.horovod = score_horovod(noisy, settings);

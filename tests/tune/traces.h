@@ -41,8 +41,8 @@ inline std::vector<std::string> csv_cells(const std::string& line) {
   return cells;
 }
 
-inline std::vector<TraceCase> trace_cases() {
-  std::ifstream in(SYNCLINE_SOURCE_DIR "/scenarios/measured/tuning/oracle_traces.csv");
+inline std::vector<TraceCase> trace_cases(const std::string& file = "oracle_traces.csv") {
+  std::ifstream in(SYNCLINE_SOURCE_DIR "/scenarios/measured/tuning/" + file);
   std::vector<TraceCase> cases;
   std::vector<std::string> heading;
   for (std::string line; std::getline(in, line);) {
@@ -52,7 +52,7 @@ inline std::vector<TraceCase> trace_cases() {
       heading = cells;
       continue;
     }
-    if (cells.size() != heading.size()) throw std::runtime_error("oracle_traces.csv: " + line);
+    if (cells.size() != heading.size()) throw std::runtime_error(file + ": " + line);
     TraceCase& row = cases.emplace_back();
     for (std::size_t i = 0; i < cells.size(); ++i) row.cells[heading[i]] = cells[i];
   }
