@@ -34,4 +34,8 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks = {});
 
+// A way to have such work done: run_jobs or run_sharded with everything else settled.
+using Spread = std::function<std::vector<std::string>(
+    std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;
+
 }  // namespace syncline

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -152,16 +150,6 @@ void Journal::refuse(std::size_t index, const std::string& why) const {
 
 void Journal::machine_failed(const std::string& call) const {
   throw MachineError(path_ + ": " + call + ": " + std::strerror(errno));
-}
-
-std::string fingerprint(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char letter : text) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
-  }
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
 }
 
 }  // namespace syncline

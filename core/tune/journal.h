@@ -45,7 +45,4 @@ class Journal {
   std::vector<Json> entries_;
 };
 
-// 16 hexadecimal digits that differ between texts (FNV-1a, 64 bits): names a scenario in a header.
-std::string fingerprint(const std::string& text);
-
 }  // namespace syncline

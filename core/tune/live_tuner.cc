@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/fingerprint.h"
+
 namespace syncline {
 namespace {
 

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/fingerprint.h"
 #include "tests/support/scratch.h"
 
 namespace syncline {
@@ -26,20 +29,28 @@ std::string refusal(const std::string& path, const Json& wanted = header()) {
 
 class JournalTest : public testing::Test {
  protected:
+  static Json entry(int number) { return {{"number", number}}; }
   // A journal with three entries.
   void SetUp() override {
     Journal journal(path_, header());
-    for (int i = 0; i < 3; ++i) journal.append({{"number", i}, {"value", 1.0 / (i + 3)}});
+    for (int i = 0; i < 3; ++i) journal.append(entry(i));
   }
   Scratch scratch_;
   std::string path_ = scratch_.path("tune.jsonl");
 };
 
 TEST_F(JournalTest, GivesBackWhatWasAppendedToTheLastBit) {
+  const double awkward[] = {1.0 / 3, 5e-324, 1.7976931348623157e308, 0.1 + 0.2};
+  {
+    Journal journal(path_, header());
+    for (const double value : awkward) journal.append({{"value", value}});
+  }
   const Journal journal(path_, header());
-  ASSERT_EQ(journal.entries().size(), 3U);
-  EXPECT_EQ(journal.entries()[2]["value"].get<double>(), 1.0 / 5);
+  ASSERT_EQ(journal.entries().size(), 7U);
   EXPECT_EQ(journal.entries()[1]["number"].get<int>(), 1);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(journal.entries()[i + 3]["value"].get<double>(), awkward[i]);
+  }
 }
 
 TEST_F(JournalTest, GoesOnWhereItStopped) {
@@ -61,9 +72,7 @@ TEST_F(JournalTest, ForgivesACutAtEveryByte) {
     const auto lines = std::count(whole.begin(), whole.begin() + static_cast<long>(size), '\n');
     Journal journal(path_, header());
     ASSERT_EQ(static_cast<long>(journal.entries().size()), std::max(0L, lines - 1));
-    for (auto i = static_cast<int>(journal.entries().size()); i < 3; ++i) {
-      journal.append({{"number", i}, {"value", 1.0 / (i + 3)}});
-    }
+    for (auto i = static_cast<int>(journal.entries().size()); i < 3; ++i) journal.append(entry(i));
     ASSERT_EQ(text_of(path_), whole);
   }
 }

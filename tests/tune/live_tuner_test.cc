@@ -141,7 +141,9 @@ TEST(LiveTuner, KilledAtRandomPointsLosesNothing) {
       ::kill(child, SIGKILL);
       const int status = status_of(child);
       through = WIFEXITED(status);
-      if (through) ASSERT_EQ(WEXITSTATUS(status), 0);
+      if (through) {
+        ASSERT_EQ(WEXITSTATUS(status), 0);
+      }
       kills += through ? 0 : 1;
       // What this life began: `finished`, `finished` + 1, ...
       std::istringstream began(text_of(notes).substr(noted));
