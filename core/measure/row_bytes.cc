@@ -1,6 +1,7 @@
 #include "core/measure/row_bytes.h"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "core/error.h"
