@@ -17,8 +17,9 @@ std::string draw(const Grid& grid) { return markdown_grid(grid); }
 
 }  // namespace
 
-std::string markdown_report(const Report& report) {
-  const Page page = page_of(report);
+std::string markdown_report(const Report& report) { return markdown_page(page_of(report)); }
+
+std::string markdown_page(const Page& page) {
   std::string text = "# " + markdown_text(page.title) + "\n";
   if (!page.about.empty()) text += "\n" + markdown_text(page.about) + "\n";
   for (const auto& block : page.blocks) {

@@ -4,9 +4,11 @@
 #include <string>
 
 #include "core/measure/report.h"
+#include "reports/page.h"
 
 namespace syncline {
 
 std::string markdown_report(const Report& report);
+std::string markdown_page(const Page& page);
 
 }  // namespace syncline

@@ -18,8 +18,9 @@ std::string draw(const Grid& grid) { return plain_grid(grid); }
 
 }  // namespace
 
-std::string text_table(const Report& report) {
-  const Page page = page_of(report);
+std::string text_table(const Report& report) { return text_page(page_of(report)); }
+
+std::string text_page(const Page& page) {
   std::string text = page.title + (page.about.empty() ? "" : ": " + page.about) + "\n";
   for (const auto& block : page.blocks) {
     text += "\n" + std::visit([](const auto& b) { return draw(b); }, block);

@@ -5,9 +5,11 @@
 #include <string>
 
 #include "core/measure/report.h"
+#include "reports/page.h"
 
 namespace syncline {
 
 std::string text_table(const Report& report);
+std::string text_page(const Page& page);
 
 }  // namespace syncline

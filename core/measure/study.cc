@@ -331,6 +331,13 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
   return priced;
 }
 
+Document calibrated(const Document& document) {
+  const Scenario scenario = parse_scenario(document);
+  if (scenario.calibration.parameters.empty()) return document;
+  const Fit fit(document, scenario);
+  return fit.with(fit.without([](const RowKey&) { return false; }));
+}
+
 Report run_study(const Document& original, const StudyOptions& options) {
   Document document = original;
   const Scenario scenario = parse_scenario(document);

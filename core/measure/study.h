@@ -35,6 +35,9 @@ struct StudyOptions {
 // Throws InputError where a sweep value or a calibrated value makes the scenario wrong.
 Report run_study(const Document& document, const StudyOptions& options);
 
+// The document with its calibration's fitted values in place; unchanged without a calibration.
+Document calibrated(const Document& document);
+
 // One row: `strategy` priced at one sweep point that has been put in place already.
 struct Priced {
   Metrics metrics;
