@@ -39,16 +39,15 @@ std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt) {
 }
 
 Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candidates,
-                    const std::function<Seconds(std::size_t, const GuideFactors&)>& price) {
+                    const std::function<Seconds(std::size_t, std::size_t)>& price) {
   Guides guides;
-  const auto rows = static_cast<Eigen::Index>(factors.size());
-  guides.log_weights.resize(rows);
-  guides.means.resize(rows, static_cast<Eigen::Index>(candidates));
-  for (Eigen::Index g = 0; g < rows; ++g) {
-    const GuideFactors& guide = factors[static_cast<std::size_t>(g)];
-    guides.log_weights(g) = guide.log_weight;
+  guides.log_weights.resize(static_cast<Eigen::Index>(factors.size()));
+  guides.means.resize(guides.log_weights.size(), static_cast<Eigen::Index>(candidates));
+  for (std::size_t g = 0; g < factors.size(); ++g) {
+    const auto row = static_cast<Eigen::Index>(g);
+    guides.log_weights(row) = factors[g].log_weight;
     for (std::size_t c = 0; c < candidates; ++c) {
-      guides.means(g, static_cast<Eigen::Index>(c)) = std::log(price(c, guide));
+      guides.means(row, static_cast<Eigen::Index>(c)) = std::log(price(c, g));
     }
   }
   return guides;
@@ -80,8 +79,8 @@ SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
     problem.candidates.push_back(std::move(candidate));
   }
   problem.guides =
-      price_guides(factors, problem.candidates.size(), [&](std::size_t c, const GuideFactors& g) {
-        return step_time(trace, partitions[c], scaled(model, g));
+      price_guides(factors, problem.candidates.size(), [&](std::size_t c, std::size_t g) {
+        return step_time(trace, partitions[c], scaled(model, factors[g]));
       });
   return problem;
 }

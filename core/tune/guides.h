@@ -25,9 +25,9 @@ struct GuideFactors {
 };
 std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt);
 
-// `price` is the model's step time of a candidate (by index) under a guide.
+// price(candidate, guide), both by index: the model's step time.
 Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candidates,
-                    const std::function<Seconds(std::size_t, const GuideFactors&)>& price);
+                    const std::function<Seconds(std::size_t, std::size_t)>& price);
 
 // Buckets on one stream: the candidates are the optimal buckets under every guide and those that
 // `thresholds` size limits make; the axes the number of buckets and the bytes of the last one,

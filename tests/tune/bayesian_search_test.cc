@@ -53,9 +53,9 @@ Seconds true_time(const Candidate& candidate) {
 }
 
 SearchProblem guided(SearchProblem problem, Seconds (*model)(const Candidate&)) {
-  problem.guides = price_guides(
-      {GuideFactors{}}, problem.candidates.size(),
-      [&](std::size_t c, const GuideFactors&) { return model(problem.candidates[c]); });
+  problem.guides =
+      price_guides({GuideFactors{}}, problem.candidates.size(),
+                   [&](std::size_t c, std::size_t) { return model(problem.candidates[c]); });
   return problem;
 }
 
