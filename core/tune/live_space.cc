@@ -151,8 +151,13 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
                   {"other knobs", Axis::Scale::kCategorical}};
   Labels algorithms;
   Labels others;
+  // Neither rules nor costs of buckets know of streams: arms that differ in them share choices.
+  std::map<std::pair<std::string, std::string>, std::vector<FusionChoice>> choices;
   for (const auto& strategy : arm_strategies(search, base, scenario.cluster)) {
-    for (const auto& choice : choices_of(search, strategy, guided, space)) {
+    const std::string rest = rest_of(strategy, base);
+    auto& shared = choices[{strategy.algorithm, rest}];
+    if (shared.empty()) shared = choices_of(search, strategy, guided, space);
+    for (const auto& choice : shared) {
       const double last = last_bytes(choice, scenario.workload);
       Candidate candidate;
       candidate.strategy = strategy;
@@ -160,7 +165,7 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
       candidate.name = candidate.strategy.name = name_of(candidate.strategy, last, base);
       candidate.at = {static_cast<double>(std::max<std::size_t>(1, choice.groups.size())), last,
                       static_cast<double>(strategy.streams), algorithms.of(strategy.algorithm),
-                      others.of(rest_of(strategy, base))};
+                      others.of(rest)};
       problem.candidates.push_back(std::move(candidate));
     }
   }

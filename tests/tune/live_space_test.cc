@@ -19,7 +19,19 @@ const Document& document() {
   return read;
 }
 
-Search search_of(const Scenario& scenario) { return *parse_search(document(), scenario); }
+// The scenario's own search with fewer streams and algorithms.
+Search search_of(const Scenario& scenario) {
+  Search search = *parse_search(document(), scenario);
+  search.streams = {1, 3};
+  search.algorithms = {"ring", "double_binary_tree"};
+  return search;
+}
+
+LiveSpace small_space() {
+  LiveSpace space;
+  space.most_rules = 6;
+  return space;
+}
 
 Seconds priced(const Scenario& scenario, const Strategy& strategy) {
   PriceBook book(scenario.cluster);
@@ -42,7 +54,7 @@ TEST(LiveSpace, ScalesEveryTier) {
 // The middle guide is the scenario itself: its column is what `syncline run` would print.
 TEST(LiveSpace, GuidesAreTheModelsPrices) {
   const Scenario scenario = parse_scenario(document());
-  const LiveSpace space;
+  const LiveSpace space = small_space();
   const SearchProblem problem = live_problem(scenario, search_of(scenario), space);
   const auto factors = guide_factors(space.doubt);
   ASSERT_EQ(problem.guides.means.rows(), static_cast<Eigen::Index>(factors.size()));
@@ -60,8 +72,8 @@ TEST(LiveSpace, GuidesAreTheModelsPrices) {
     streams.insert(candidate.at[2]);
     algorithms.insert(candidate.at[3]);
   }
-  EXPECT_EQ(streams.size(), 4U);
-  EXPECT_GE(algorithms.size(), 2U);
+  EXPECT_EQ(streams.size(), 2U);
+  EXPECT_EQ(algorithms.size(), 2U);
 }
 
 // Twice the latency and two thirds of the bandwidth, or the reverse, than the scenario says: within
@@ -69,12 +81,13 @@ TEST(LiveSpace, GuidesAreTheModelsPrices) {
 TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
   const Scenario scenario = parse_scenario(document());
   const Search search = search_of(scenario);
-  const SearchProblem problem = live_problem(scenario, search);
+  const SearchProblem problem = live_problem(scenario, search, small_space());
   for (const GuideFactors& factors : {GuideFactors{2, 1.5, 0}, GuideFactors{0.5, 0.7, 0}}) {
     const Scenario machine = scaled_scenario(scenario, factors);
     // Everything that a search for the truth would price, each kind of buckets under the truth.
     Seconds best = 1e9;
-    for (const auto& candidate : live_problem(machine, search).candidates) {
+    const SearchProblem truth = live_problem(machine, search, small_space());
+    for (const auto& candidate : truth.candidates) {
       best = std::min(best, priced(machine, candidate.strategy));
     }
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -86,7 +99,6 @@ TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
       EXPECT_LE(tuning.observations.size(), 12U);
       const Seconds found = priced(machine, problem.candidates[tuning.state.best].strategy);
       EXPECT_LE(found / best, 1.03) << factors.latency << " seed " << seed;
-      RecordProperty("regret", std::to_string(100 * (found / best - 1)));
     }
   }
 }
