@@ -1,11 +1,15 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/files.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "core/error.h"
+#include "core/fingerprint.h"
 #include "core/measure/study.h"
+#include "core/run/shards.h"
 #include "reports/csv.h"
 #include "reports/json.h"
 #include "reports/markdown.h"
@@ -33,7 +37,37 @@ struct RunOptions {
   std::string grain;
   std::string out;
   std::string trace;
+  int jobs = 1;
+  std::string shards;
 };
+
+// This process's place among the ranks that share the sweep; empty without --shards.
+std::optional<Shard> shard_of(const RunOptions& options) {
+  if (options.shards.empty()) return std::nullopt;
+  auto shard = shard_from_environment();
+  if (shard) return shard;
+  throw InputError(
+      "--shards: this process is no rank: neither OMPI_COMM_WORLD_RANK (mpirun) nor "
+      "SLURM_ARRAY_TASK_ID (sbatch --array) is set");
+}
+
+// Empty: the rows are priced here, one after the other.
+Spread spread_of(const RunOptions& options, const std::optional<Shard>& shard,
+                 const Document& document) {
+  const int jobs = options.jobs;
+  if (shard) {
+    ShardSettings settings;
+    settings.folder = options.shards;
+    settings.work_name = fingerprint(document.root.dump() + options.executor);
+    return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
+               const JobHooks& hooks) {
+      return run_sharded(count, jobs, *shard, settings, work, hooks);
+    };
+  }
+  if (jobs == 1) return {};
+  return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
+             const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
+}
 
 std::string printed(const Report& report, const std::string& format) {
   if (format == "csv") return csv_report(report);
@@ -48,6 +82,7 @@ int run(const RunOptions& options) {
     set_key(document, "simulation", document.root.value("simulation", Json::object()));
     set_key(document, "simulation.grain", options.grain);
   }
+  const auto shard = shard_of(options);
   Progress progress("syncline run");
   StudyOptions study;
   study.executor = options.executor;
@@ -55,12 +90,17 @@ int run(const RunOptions& options) {
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = [] { return interrupts > 0; };
+  study.spread = spread_of(options, shard, document);
   // A folder that cannot be made is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);
+    if (!options.shards.empty()) make_folder(options.shards);
   };
   std::signal(SIGINT, on_interrupt);
   Report report = run_study(document, study);
+  constexpr int kInterrupted = 130;
+  // The answer is rank 0's to give.
+  if (shard && shard->rank != 0) return interrupts > 0 ? kInterrupted : 0;
   report.version = version();
 
   // Files first: a reader who sees the answer may count on them.
@@ -73,7 +113,6 @@ int run(const RunOptions& options) {
     write_file(options.out + "/trace.json", chrome_trace(report));
   }
   std::cout << printed(report, options.format);
-  constexpr int kInterrupted = 130;
   return report.complete ? 0 : kInterrupted;
 }
 
@@ -97,6 +136,13 @@ VerbAction add_run(CLI::App& app) {
                    "folder for report.txt, report.md, rows.csv, report.json and trace.json");
   verb->add_option("--trace", options->trace,
                    "file for a Chrome trace of the first sweep point (open in ui.perfetto.dev)");
+  verb->add_option("--jobs", options->jobs, "processes that share the rows; the answer is the same")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  verb->add_option(
+      "--shards", options->shards,
+      "folder that all ranks of an mpirun or a Slurm array share: they share the rows, "
+      "rank 0 prints");
   return [options] { return run(*options); };
 }
 

@@ -19,6 +19,7 @@ VerbAction add_emit(CLI::App& app);
 VerbAction add_check(CLI::App& app);
 VerbAction add_fidelity(CLI::App& app);
 VerbAction add_list(CLI::App& app);
+VerbAction add_tune(CLI::App& app);
 
 std::string version();
 

@@ -10,6 +10,7 @@
 namespace syncline {
 
 std::string text_table(const Report& report);
+std::string text_page(const Page& page);
 
 // Any page for a terminal.
 std::string text_page(const Page& page);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/error.h"
+#include "core/measure/row_bytes.h"
 #include "core/measure/scenario_fit.h"
 #include "core/plan/planner.h"
 
@@ -124,21 +126,33 @@ class PointStudy {
   std::optional<Seconds> baseline_;
 };
 
-// A row by its place: what a calibration fits and leaves out.
+// A row by its place: what a calibration fits and leaves out, and what is priced elsewhere.
 struct RowKey {
   SweepPoint point;
   std::string strategy;
 };
 
+std::string name_of(const RowKey& key) {
+  std::string name = key.strategy;
+  for (const auto& [path, value] : key.point) name += ", " + path + " = " + plain_text(value);
+  return name;
+}
+
+// What of a sweep point is fitted on its own.
+SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
+  const auto& each = calibration.each;
+  SweepPoint part;
+  std::copy_if(point.begin(), point.end(), std::back_inserter(part), [&](const auto& value) {
+    return std::find(each.begin(), each.end(), value.first) != each.end();
+  });
+  return part;
+}
+
 // The parts of the sweep that are fitted on their own; one empty part where all is one fit.
 std::vector<SweepPoint> parts_of(const Scenario& scenario) {
   std::vector<SweepPoint> parts;
   for (const auto& point : sweep_points(scenario)) {
-    SweepPoint part;
-    for (const auto& value : point) {
-      const auto& each = scenario.calibration.each;
-      if (std::find(each.begin(), each.end(), value.first) != each.end()) part.push_back(value);
-    }
+    const SweepPoint part = part_of(point, scenario.calibration);
     if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
   }
   return parts;
@@ -228,9 +242,7 @@ std::vector<std::pair<std::string, std::function<bool(const RowKey&)>>> folds_of
   if (what.empty()) return folds;
   if (what == "row") {
     for (const auto& key : used) {
-      std::string name = key.strategy;
-      for (const auto& [path, value] : key.point) name += ", " + path + " = " + plain_text(value);
-      folds.emplace_back(name, [key](const RowKey& other) {
+      folds.emplace_back(name_of(key), [key](const RowKey& other) {
         return other.strategy == key.strategy && other.point == key.point;
       });
     }
@@ -271,6 +283,42 @@ void calibrate(const Document& document, const Scenario& scenario, const StudyOp
       report.splits.push_back(std::move(split));
     }
   }
+}
+
+// The rows of `keys`, priced by options.spread. What pricing found out travels as bytes; what the
+// document knows is put beside it here.
+std::vector<Row> spread_rows(const Document& document, const Scenario& scenario,
+                             const std::vector<Fitted>& fitted, const std::vector<RowKey>& keys,
+                             std::size_t rows_before, const StudyOptions& options) {
+  // Each process keeps the point at hand: its rows come one after the other.
+  std::unique_ptr<PointStudy> study;
+  const SweepPoint* point = nullptr;
+  const auto price = [&](std::size_t index) {
+    const RowKey& key = keys[index];
+    if (point == nullptr || *point != key.point) {
+      study = std::make_unique<PointStudy>(with_fitted(document, fitted, key.point), key.point,
+                                           options.make_executor);
+      point = &key.point;
+    }
+    return row_bytes(study->row(key.strategy, nullptr));
+  };
+  JobHooks hooks;
+  hooks.interrupted = options.interrupted;
+  hooks.progress = [&](std::size_t done, std::size_t wanted) {
+    options.progress(rows_before + done, rows_before + wanted);
+  };
+  hooks.name = [&](std::size_t index) { return name_of(keys[index]); };
+  std::vector<Row> rows;
+  for (const auto& bytes : options.spread(keys.size(), price, hooks)) {
+    const RowKey& key = keys[rows.size()];
+    Row row = row_from_bytes(bytes);
+    row.strategy = key.strategy;
+    row.sweep = key.point;
+    row.published = published_for(scenario, key.strategy, key.point);
+    if (const auto error = relative_error(row)) row.error_percent = *error * 100;
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 void add_left_out_errors(Report& report) {
@@ -320,6 +368,16 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
   return priced;
 }
 
+Document calibrated(const Document& document) {
+  const Scenario scenario = parse_scenario(document);
+  if (scenario.calibration.parameters.empty()) return document;
+  const SweepPoint first = sweep_points(scenario).front();
+  const SweepPoint part = part_of(first, scenario.calibration);
+  const Fit fit(document, scenario, part);
+  if (fit.used().empty()) return document;
+  return with_fitted(document, fit.without([](const RowKey&) { return false; }), first);
+}
+
 Report run_study(const Document& document, const StudyOptions& options) {
   const Scenario scenario = parse_scenario(document);
   Report report;
@@ -346,7 +404,13 @@ Report run_study(const Document& document, const StudyOptions& options) {
   options.judged();
   if (!scenario.calibration.parameters.empty()) calibrate(document, scenario, options, report);
 
+  std::vector<RowKey> elsewhere;
   for (const auto& point : points) {
+    // What is traced is priced here: plans and timelines do not travel.
+    if (options.spread && !(options.trace && &point == &points.front())) {
+      for (const auto& strategy : scenario.strategies) elsewhere.push_back({point, strategy.name});
+      continue;
+    }
     PointStudy study(with_fitted(document, report.fitted, point), point, options.make_executor);
     for (const auto& strategy : scenario.strategies) {
       if (options.interrupted()) {
@@ -360,6 +424,12 @@ Report run_study(const Document& document, const StudyOptions& options) {
       if (trace) report.traced.push_back(std::move(traced));
       options.progress(report.rows.size(), wanted);
     }
+  }
+  if (!elsewhere.empty()) {
+    auto rows =
+        spread_rows(document, scenario, report.fitted, elsewhere, report.rows.size(), options);
+    std::move(rows.begin(), rows.end(), std::back_inserter(report.rows));
+    report.complete = report.rows.size() == wanted;
   }
   add_left_out_errors(report);
   return report;

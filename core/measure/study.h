@@ -8,6 +8,7 @@
 
 #include "core/measure/report.h"
 #include "core/run/executor.h"
+#include "core/run/jobs.h"
 #include "core/scenario/document.h"
 
 namespace syncline {
@@ -25,10 +26,17 @@ struct StudyOptions {
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   // Asked between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
+  // Does the rows' work elsewhere, in other processes (run_jobs) or on other machines
+  // (run_sharded); empty: here, one after the other. The rows are the same. What it does not give
+  // is missing in the report, which is incomplete then.
+  Spread spread;
 };
 
 // Throws InputError where a sweep value or a calibrated value makes the scenario wrong.
 Report run_study(const Document& document, const StudyOptions& options);
+
+// The document with its calibration's fitted values in place; unchanged without a calibration.
+Document calibrated(const Document& document);
 
 // One row: `strategy` priced at one sweep point that has been put in place already.
 struct Priced {

@@ -245,6 +245,7 @@ Scenario parse_scenario(const Document& document) {
     scenario.calibration = read_calibration(top.object("calibration"), scenario);
   }
   if (top.has("simulation")) scenario.simulation = read_simulation(top.object("simulation"));
+  if (top.has("search")) read_search(top.object("search"), scenario);  // judged here, kept by tune
   top.finish();
   return scenario;
 }

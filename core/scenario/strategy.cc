@@ -80,6 +80,8 @@ Fusion read_fusion(Reader reader) {
   return fusion;
 }
 
+}  // namespace
+
 Hierarchy read_hierarchy(Reader reader, const Cluster& cluster) {
   Hierarchy hierarchy;
   hierarchy.form = reader.word_or("form", "leaders", {"leaders", "sharded"}) == "sharded"
@@ -153,16 +155,14 @@ LocalSgd read_local_sgd(Reader reader) {
   return local;
 }
 
-// A knob that another one rules out is an error here, where the user can still be told where.
-void judge_together(Reader& reader, const Strategy& strategy, const Cluster& cluster) {
+std::optional<Misfit> misfit_of(const Strategy& strategy, const Cluster& cluster) {
   const int ranks = cluster.ranks();
+  std::optional<Misfit> misfit;
   const auto must_fit = [&](const char* key, const std::string& name, CollectiveKind kind,
                             int size) {
-    const Algorithm* row = find_algorithm(name);
-    if (!row->fits(kind, size)) {
-      reader.fail(key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
-                           std::to_string(size) + " ranks");
-    }
+    if (misfit || find_algorithm(name)->fits(kind, size)) return;
+    misfit = Misfit{key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
+                             std::to_string(size) + " ranks"};
   };
   const Hierarchy& hierarchy = strategy.hierarchy;
   if (hierarchy.form == Hierarchy::Form::kFlat) {
@@ -182,13 +182,12 @@ void judge_together(Reader& reader, const Strategy& strategy, const Cluster& clu
       must_fit("hierarchy.inside", inside, CollectiveKind::kBroadcast, size);
     }
   }
-  if (strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
-    reader.fail("compression",
-                "cannot be combined with local_sgd: parameters are averaged in full");
+  if (!misfit && strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
+    misfit =
+        Misfit{"compression", "cannot be combined with local_sgd: parameters are averaged in full"};
   }
+  return misfit;
 }
-
-}  // namespace
 
 Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster) {
   Strategy strategy;
@@ -228,7 +227,8 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
       reader.word_or("update", "after_all", {"after_all", "per_bucket"}) == "per_bucket"
           ? Strategy::Update::kPerBucket
           : Strategy::Update::kAfterAll;
-  judge_together(reader, strategy, cluster);
+  // A mistake is told here, where the user can still be told where.
+  if (const auto misfit = misfit_of(strategy, cluster)) reader.fail(misfit->key, misfit->why);
   reader.finish();
   return strategy;
 }

@@ -632,6 +632,31 @@ TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {
   EXPECT_EQ(content_of(file("out/report.json")), ran.out);
 }
 
+TEST_F(Cli, CtrlCWithSeveralJobsPrintsTheFirstRows) {
+  constexpr int kPoints = 2000;
+  const std::string scenario = written(long_scenario(kPoints, 16));
+  Running running({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", "3"});
+  ASSERT_TRUE(rows_under_way(running, 3));
+  ::kill(-running.pid(), SIGINT);
+  const Ran ran = running.wait();
+  EXPECT_EQ(ran.code, 130) << "signal " << ran.signal << "\n" << ran.err;
+  EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
+  EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
+  EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+}
+
+TEST_F(Cli, AKilledParentTakesItsJobsWithIt) {
+  const std::string scenario = written(long_scenario(3, kHugeRanks));
+  for (const int after_milliseconds : {0, 5, 200}) {
+    Running running({"run", scenario, "--executor", "sim", "--jobs", "3"});
+    ASSERT_TRUE(comes_true([&] { return living(running.pid()).size() > 6; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(after_milliseconds));
+    ::kill(running.pid(), SIGKILL);  // the parent alone
+    EXPECT_EQ(running.wait_for_program().signal, SIGKILL);
+    ASSERT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+  }
+}
+
 TEST_F(Cli, TheSecondCtrlCEndsAtOnce) {
   const std::string scenario = written(long_scenario(1, kHugeRanks));
   Running running({"run", scenario, "--executor", "sim"});

@@ -87,7 +87,18 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "parameters": {"cluster.inter.efficiency": {"start": 0.8, "min": 0.1, "max": 1}},
     "each": ["cluster.nodes"], "leave_out": "cluster.nodes", "out_of_range": "nothing is"
   },
-  "simulation": {"grain": "step", "fold": false, "periods": 5, "warmup": 1}
+  "simulation": {"grain": "step", "fold": false, "periods": 5, "warmup": 1},
+  "search": {
+    "base": "fused",
+    "fusion": {"optimum": true, "size_mb": [1, 2.5], "close": ["after", "before"],
+               "first_size_mb": [0, 1], "count": [10, 20], "rules": ["none", "one"]},
+    "streams": [1, 2],
+    "algorithm": ["ring", "to_one"],
+    "hierarchy": ["flat", {"form": "sharded", "group_size": 8}],
+    "compression": ["none", {"codec": "fp16", "encode_launches": 1}],
+    "local_sgd": ["none", {"period": 4}],
+    "confirm": 2
+  }
 })json";
 
 inline Json full_scenario() { return Json::parse(kFullScenarioText); }

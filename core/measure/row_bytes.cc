@@ -1,0 +1,55 @@
+#include "core/measure/row_bytes.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+void append(std::string& bytes, const void* data, std::size_t size) {
+  bytes.append(static_cast<const char*>(data), size);
+}
+
+void take(const std::string& bytes, std::size_t& at, void* data, std::size_t size) {
+  if (bytes.size() - at < size) throw MachineError("a row from another process is cut short");
+  std::memcpy(data, bytes.data() + at, size);
+  at += size;
+}
+
+}  // namespace
+
+std::string row_bytes(const Row& row) {
+  static_assert(std::is_trivially_copyable_v<Metrics>, "metrics travel as they lie in memory");
+  std::string bytes;
+  append(bytes, &row.metrics, sizeof row.metrics);
+  append(bytes, &row.speedup, sizeof row.speedup);
+  const std::size_t buckets = row.buckets.size();
+  append(bytes, &buckets, sizeof buckets);
+  for (const auto& [tensors, mib] : row.buckets) {
+    append(bytes, &tensors, sizeof tensors);
+    append(bytes, &mib, sizeof mib);
+  }
+  return bytes + row.executor;
+}
+
+Row row_from_bytes(const std::string& bytes) {
+  Row row;
+  std::size_t at = 0;
+  take(bytes, at, &row.metrics, sizeof row.metrics);
+  take(bytes, at, &row.speedup, sizeof row.speedup);
+  std::size_t buckets = 0;
+  take(bytes, at, &buckets, sizeof buckets);
+  for (; buckets > 0; --buckets) {
+    std::pair<std::int64_t, double> bucket;
+    take(bytes, at, &bucket.first, sizeof bucket.first);
+    take(bytes, at, &bucket.second, sizeof bucket.second);
+    row.buckets.push_back(bucket);
+  }
+  row.executor = bytes.substr(at);
+  return row;
+}
+
+}  // namespace syncline

@@ -1,0 +1,313 @@
+#include "core/run/jobs.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+// A worker's answer to a piece: its kind, the length of the text, the text.
+constexpr char kResult = 'R';
+constexpr char kInputError = 'I';
+constexpr char kMachineError = 'M';
+struct AnswerHead {
+  char kind = 0;
+  std::uint64_t size = 0;
+};
+
+bool write_all(int fd, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t wrote = ::write(fd, bytes, size);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    bytes += wrote;
+    size -= static_cast<std::size_t>(wrote);
+  }
+  return true;
+}
+
+bool read_all(int fd, char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t got = ::read(fd, bytes, size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    bytes += got;
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+struct Answer {
+  char kind = kResult;
+  std::string text;
+};
+
+Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_t piece) {
+  try {
+    return {kResult, work(piece)};
+  } catch (const InputError& error) {
+    return {kInputError, error.what()};
+  } catch (const std::exception& error) {
+    return {kMachineError, error.what()};
+  }
+}
+
+[[noreturn]] void throw_failure(const Answer& answer) {
+  if (answer.kind == kInputError) throw InputError(answer.text);
+  throw MachineError(answer.text);
+}
+
+// The life of a worker: takes piece after piece until its orders end.
+[[noreturn]] void serve(int orders, int answers, pid_t parent,
+                        const std::function<std::string(std::size_t)>& work) {
+  // Ctrl-C goes to the whole group and is the parent's to handle.
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);  // it went before the line above
+  std::uint64_t piece = 0;
+  while (read_all(orders, reinterpret_cast<char*>(&piece), sizeof piece)) {
+    const Answer answer = answer_of(work, static_cast<std::size_t>(piece));
+    const AnswerHead head{answer.kind, answer.text.size()};
+    if (!write_all(answers, reinterpret_cast<const char*>(&head), sizeof head)) break;
+    if (!write_all(answers, answer.text.data(), answer.text.size())) break;
+  }
+  // No destructors: they belong to the parent's copy of everything.
+  ::_exit(0);
+}
+
+// One worker process and the two pipes to it. Its end is the end of the process.
+class Worker {
+ public:
+  explicit Worker(const std::function<std::string(std::size_t)>& work,
+                  const std::vector<std::unique_ptr<Worker>>& others) {
+    int orders[2];
+    int answers[2];
+    if (::pipe(orders) != 0) failed("pipe");
+    if (::pipe(answers) != 0) {
+      ::close(orders[0]);
+      ::close(orders[1]);
+      failed("pipe");
+    }
+    const pid_t parent = ::getpid();
+    process_ = ::fork();
+    if (process_ == 0) {
+      // A pipe ends for its reader only when no process holds the other end.
+      for (const auto& other : others) other->close_pipes();
+      ::close(orders[1]);
+      ::close(answers[0]);
+      serve(orders[0], answers[1], parent, work);
+    }
+    ::close(orders[0]);
+    ::close(answers[1]);
+    orders_ = orders[1];
+    answers_ = answers[0];
+    if (process_ < 0) {
+      close_pipes();
+      failed("fork");
+    }
+  }
+
+  ~Worker() {
+    close_pipes();
+    if (ended_) return;
+    ::kill(process_, SIGKILL);
+    wait();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  int answers() const { return answers_; }
+  std::optional<std::size_t> piece() const { return piece_; }
+
+  void order(std::size_t piece) {
+    piece_ = piece;
+    const std::uint64_t number = piece;
+    // A worker that is gone is noticed when its answer is read.
+    write_all(orders_, reinterpret_cast<const char*>(&number), sizeof number);
+  }
+
+  // The answer to the piece at hand; how the worker ended, where it gave none.
+  Answer take(const std::string& name) {
+    Answer answer;
+    AnswerHead head;
+    bool whole = read_all(answers_, reinterpret_cast<char*>(&head), sizeof head);
+    if (whole) {
+      answer.kind = head.kind;
+      answer.text.resize(head.size);
+      whole = read_all(answers_, answer.text.data(), answer.text.size());
+    }
+    if (!whole) answer = {kMachineError, name + ": " + ending()};
+    piece_.reset();
+    return answer;
+  }
+
+ private:
+  [[noreturn]] static void failed(const char* call) {
+    throw MachineError(std::string("jobs: ") + call + ": " + std::strerror(errno));
+  }
+
+  void close_pipes() {
+    if (orders_ >= 0) ::close(orders_);
+    if (answers_ >= 0) ::close(answers_);
+    orders_ = answers_ = -1;
+  }
+
+  int wait() {
+    int status = 0;
+    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    ended_ = true;
+    return status;
+  }
+
+  std::string ending() {
+    const int status = wait();
+    if (WIFSIGNALED(status)) {
+      return "its process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+             ::strsignal(WTERMSIG(status)) + ")";
+    }
+    return "its process ended without an answer, exit code " + std::to_string(WEXITSTATUS(status));
+  }
+
+  pid_t process_ = -1;
+  int orders_ = -1;
+  int answers_ = -1;
+  bool ended_ = false;
+  std::optional<std::size_t> piece_;
+};
+
+// A write to a worker that is gone must be an error here, not the end of this process.
+class PipesWithoutSignal {
+ public:
+  PipesWithoutSignal() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+  ~PipesWithoutSignal() { std::signal(SIGPIPE, before_); }
+  PipesWithoutSignal(const PipesWithoutSignal&) = delete;
+  PipesWithoutSignal& operator=(const PipesWithoutSignal&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+std::vector<std::string> run_here(std::size_t count,
+                                  const std::function<std::string(std::size_t)>& work,
+                                  const JobHooks& hooks) {
+  std::vector<std::string> results;
+  while (results.size() < count && !hooks.interrupted()) {
+    Answer answer = answer_of(work, results.size());
+    if (answer.kind != kResult) throw_failure(answer);
+    results.push_back(std::move(answer.text));
+    hooks.progress(results.size(), count);
+  }
+  return results;
+}
+
+// The workers, and what is known of every piece.
+class Crew {
+ public:
+  Crew(std::size_t count, std::size_t size, const std::function<std::string(std::size_t)>& work,
+       const JobHooks& hooks)
+      : count_(count), hooks_(hooks) {
+    for (std::size_t i = 0; i < size; ++i) {
+      workers_.push_back(std::make_unique<Worker>(work, workers_));
+    }
+  }
+
+  std::vector<std::string> run() {
+    for (auto& worker : workers_) order_next(*worker);
+    while (std::any_of(workers_.begin(), workers_.end(),
+                       [](const auto& worker) { return worker->piece().has_value(); })) {
+      for (Worker* worker : ready()) {
+        const std::size_t piece = *worker->piece();
+        Answer answer = worker->take(hooks_.name(piece));
+        // After a failure no new piece is begun; earlier ones are at hand already, and if one of
+        // them fails too, it is the one to tell.
+        failed_ = failed_ || answer.kind != kResult;
+        done_.emplace(piece, std::move(answer));
+        if (!failed_) hooks_.progress(done_.size(), count_);
+        order_next(*worker);
+      }
+    }
+    return in_order();
+  }
+
+ private:
+  void order_next(Worker& worker) {
+    if (next_ >= count_ || failed_ || stopped_) return;
+    stopped_ = hooks_.interrupted();
+    if (!stopped_) worker.order(next_++);
+  }
+
+  // Workers whose answer has come. Waits for at least one; a signal only makes it ask again.
+  std::vector<Worker*> ready() {
+    std::vector<pollfd> waits;
+    std::vector<Worker*> busy;
+    for (auto& worker : workers_) {
+      if (!worker->piece()) continue;
+      waits.push_back({worker->answers(), POLLIN, 0});
+      busy.push_back(worker.get());
+    }
+    while (::poll(waits.data(), waits.size(), -1) < 0) {
+      if (errno != EINTR) throw MachineError(std::string("jobs: poll: ") + std::strerror(errno));
+    }
+    std::vector<Worker*> answered;
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      if (waits[i].revents != 0) answered.push_back(busy[i]);
+    }
+    return answered;
+  }
+
+  std::vector<std::string> in_order() {
+    std::vector<std::string> results;
+    for (auto& [piece, answer] : done_) {
+      if (piece != results.size()) break;
+      if (answer.kind != kResult) throw_failure(answer);
+      results.push_back(std::move(answer.text));
+    }
+    return results;
+  }
+
+  std::size_t count_;
+  const JobHooks& hooks_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::map<std::size_t, Answer> done_;
+  std::size_t next_ = 0;
+  bool failed_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> run_jobs(std::size_t count, int jobs,
+                                  const std::function<std::string(std::size_t)>& work,
+                                  const JobHooks& hooks) {
+  assert(jobs >= 1 && "someone has to do the work");
+  const std::size_t size = std::min(count, static_cast<std::size_t>(jobs));
+  if (size <= 1) return run_here(count, work, hooks);
+  const PipesWithoutSignal pipes;
+  // What is still buffered would be written twice, by the workers too.
+  std::fflush(nullptr);
+  std::cout.flush();
+  return Crew(count, size, work, hooks).run();
+}
+
+}  // namespace syncline

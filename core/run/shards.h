@@ -1,0 +1,44 @@
+// Independent pieces of work spread over machines, under mpirun or as a Slurm array: each rank does
+// every size-th piece and leaves its results in a shared folder; rank 0 waits for all of them and
+// gives the results in order, the same bytes as from one process. The folder is all that the ranks
+// share; nothing links with MPI.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "core/run/jobs.h"
+
+namespace syncline {
+
+// This process's place among the ranks, and a name that all ranks of one launch share and no other
+// launch has.
+struct Shard {
+  int rank = 0;
+  int size = 1;
+  std::string launch;
+};
+
+// From OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), else from SLURM_ARRAY_TASK_ID, _MIN and _COUNT
+// (an array whose ids count up by one). Empty where neither is set. Throws InputError if they are
+// set and are no place among ranks.
+std::optional<Shard> shard_from_environment();
+
+struct ShardSettings {
+  std::string folder;     // shared by all ranks, must exist
+  std::string work_name;  // the same on all ranks and different for different work
+  // How long rank 0 waits for the others after its own share.
+  std::chrono::seconds patience{24 * 3600};
+};
+
+// On rank 0 all results in order, or where interrupted the first ones that are done without a gap;
+// on the others nothing. The failure of a piece on any rank is thrown on that rank and on rank 0,
+// there that of the lowest rank that failed. Throws MachineError where a shard does not come in
+// time or the folder cannot be used. Rank 0 removes the shards that it has read.
+std::vector<std::string> run_sharded(std::size_t count, int jobs, const Shard& shard,
+                                     const ShardSettings& settings,
+                                     const std::function<std::string(std::size_t)>& work,
+                                     const JobHooks& hooks = {});
+
+}  // namespace syncline

@@ -1,0 +1,168 @@
+#include "core/tune/arm.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "core/measure/lower_bound.h"
+#include "core/plan/exchange.h"
+#include "core/plan/planner.h"
+#include "core/run/stragglers.h"
+
+namespace syncline {
+namespace {
+
+// Costs of runs are kept up to this many gradients (32 MB).
+constexpr std::size_t kMostKept = 2000;
+
+// The busiest link's time for a byte of payload that goes through all of an exchange's collectives,
+// with the payload of `bytes`; 0 where a pipelined algorithm makes it depend on the size.
+double busiest_link(const std::vector<Collective>& collectives, double bytes, PriceBook& book) {
+  std::map<int, double> links;
+  for (const auto& collective : collectives) {
+    const auto& algorithm = *collective.algorithm;
+    if (algorithm.chunks(collective.kind, collective.groups.size, std::int64_t{1} << 40) > 1) {
+      return 0;
+    }
+    const double share = static_cast<double>(collective.bytes()) / bytes;
+    for (const auto& stage : book.price(collective).stages) {
+      for (const auto& [link, seconds] : stage.links) links[link] += seconds * share;
+    }
+  }
+  double busiest = 0;
+  for (const auto& [link, seconds] : links) busiest = std::max(busiest, seconds);
+  return busiest;
+}
+
+}  // namespace
+
+Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
+    : scenario_(scenario), strategy_(std::move(strategy)), book_(book) {
+  const Workload& workload = scenario.workload;
+  const Cluster& cluster = scenario.cluster;
+  for (const auto& tensor : workload.tensors) tensors_.push_back(&tensor);
+  for (const auto& buffer : workload.buffers) tensors_.push_back(&buffer);
+
+  // The plan without fusion says who travels, in which order, and when each is ready.
+  Strategy alone = strategy_;
+  alone.fusion = Fusion{};
+  alone.fusion.align = strategy_.fusion.align;
+  const auto phases = training_phases(alone, scenario.training);
+  const Plan plan = make_plan(workload, cluster, alone, phases.back().point);
+  steps_ = plan.steps;
+  lower_bound_ = phases.size() == 1 ? syncline::lower_bound(plan, workload, book) : 0;
+
+  const double stretch = expected_slowest(cluster.jitter, plan.ranks, plan.steps);
+  const Seconds launches =
+      static_cast<double>(strategy_.compression.encode_launches) * cluster.device.launch;
+  std::vector<Seconds> ready(plan.buckets.size(), 0);
+  Seconds clock = 0, encoded = 0;
+  for (const auto& op : plan.ops) {
+    int bucket = -1;
+    if (const auto* compute = std::get_if<Compute>(&op.work)) clock += compute->seconds * stretch;
+    if (const auto* sync = std::get_if<HostSync>(&op.work)) clock += sync->seconds;
+    if (const auto* encode = std::get_if<Encode>(&op.work)) {
+      // A launch a bucket depends on the fusion; the traffic does not.
+      encoded += std::max(0.0, encode->seconds - launches);
+      bucket = encode->bucket;
+    }
+    if (const auto* collective = std::get_if<Collective>(&op.work)) bucket = collective->bucket;
+    if (bucket < 0) continue;
+    auto& moment = ready[static_cast<std::size_t>(bucket)];
+    if (moment == 0) moment = clock + (strategy_.overlap ? encoded : 0);
+    computed_ = clock;
+  }
+  tail_ = clock - computed_;
+  // On one stream an exchange holds the computation up, so that all of it comes first or later.
+  if (!strategy_.overlap) std::fill(ready.begin(), ready.end(), computed_);
+
+  simple_ = true;
+  bool encodes = false;
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const Bucket& bucket = plan.buckets[b];
+    if (bucket.sparse || (bucket.codec != nullptr && bucket.codec->sparse)) {
+      simple_ = false;
+      continue;
+    }
+    candidates_.push_back(bucket.tensors.front());
+    single_.push_back(bucket);
+    ready_.push_back(ready[b]);
+    const Bucket& first = single_.front();
+    simple_ &= bucket.dtype == first.dtype && bucket.codec == first.codec;
+    encodes |= bucket.codec != nullptr;
+  }
+  simple_ &= strategy_.update == Strategy::Update::kAfterAll && phases.size() == 1;
+  exact_ = simple_ && (strategy_.streams == 1 || !strategy_.overlap) &&
+           (!encodes || !strategy_.overlap || launches == 0);
+  if (single_.size() <= kMostKept) {
+    costs_ = std::make_shared<std::vector<Seconds>>(single_.size() * (single_.size() + 1), -1.0);
+  }
+  if (single_.empty()) return;
+  const auto largest = std::max_element(
+      single_.begin(), single_.end(),
+      [](const Bucket& a, const Bucket& b) { return a.padded_bytes < b.padded_bytes; });
+  const Exchange exchange = exchange_of(*largest, workload, cluster, strategy_);
+  link_seconds_per_byte_ =
+      busiest_link(exchange.collectives, static_cast<double>(largest->padded_bytes), book);
+}
+
+Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
+  Bucket bucket = single_[first];
+  for (std::size_t i = first + 1; i < end; ++i) {
+    bucket.elements += single_[i].elements;
+    bucket.bytes += single_[i].bytes;
+    bucket.padded_bytes += single_[i].padded_bytes;
+    bucket.kept += single_[i].kept;
+  }
+  const Exchange exchange = exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
+  Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
+  for (const auto& collective : exchange.collectives) time += book_.time(collective);
+  return time;
+}
+
+Seconds Arm::cost(std::size_t first, std::size_t end) const {
+  if (!costs_) return exchange_time(first, end);
+  Seconds& known = (*costs_)[first * (single_.size() + 1) + end];
+  if (known < 0) known = exchange_time(first, end);
+  return known;
+}
+
+FusionPlan Arm::optimum() const {
+  return best_fusion(ready_,
+                     [this](std::size_t first, std::size_t end) { return cost(first, end); });
+}
+
+Seconds Arm::step_time(Seconds finish) const {
+  return (std::max(finish, computed_) + tail_) / steps_;
+}
+
+Seconds Arm::bound(const std::vector<std::vector<int>>& groups) const {
+  if (!simple_) return lower_bound_;
+  // Groups in the order of the plan; a rule by layer may make groups that are no runs.
+  std::size_t next = 0;
+  const auto streams = static_cast<std::size_t>(strategy_.overlap ? strategy_.streams : 1);
+  std::vector<Seconds> stream(streams, 0);
+  std::vector<std::pair<Seconds, double>> released;  // (ready, bytes)
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::size_t first = next;
+    double bytes = 0;
+    for (const int index : groups[g]) {
+      if (next >= candidates_.size() || candidates_[next] != index) return lower_bound_;
+      bytes += static_cast<double>(single_[next].padded_bytes);
+      ++next;
+    }
+    // At the best it has the network to itself.
+    Seconds& free = stream[g % streams];
+    free = std::max(free, ready_[next - 1]) + cost(first, next);
+    released.emplace_back(ready_[next - 1], bytes);
+  }
+  Seconds finish = *std::max_element(stream.begin(), stream.end());
+  double later = 0;
+  for (auto it = released.rbegin(); it != released.rend(); ++it) {
+    later += it->second;
+    finish = std::max(finish, it->first + link_seconds_per_byte_ * later);
+  }
+  return std::max(lower_bound_, step_time(finish));
+}
+
+}  // namespace syncline

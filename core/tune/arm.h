@@ -1,0 +1,68 @@
+// An arm of the search: a strategy with everything fixed but its fusion. It knows what fusing means
+// there (which gradients may be grouped, when they are ready, what a bucket costs), so that it can
+// give the optimum of the dynamic programme and a bound for any buckets without running a plan.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/collective/price.h"
+#include "core/plan/plan.h"
+#include "core/scenario/scenario.h"
+#include "core/tune/optimum.h"
+
+namespace syncline {
+
+class Arm {
+ public:
+  // The scenario and the book must outlive the arm. The strategy's own fusion is ignored, its
+  // alignment is kept.
+  Arm(const Scenario& scenario, Strategy strategy, PriceBook& book);
+
+  // Costs of buckets do not depend on the number of streams: an arm that differs from `other` in
+  // that alone need not work them out again.
+  void share_costs(const Arm& other) { costs_ = other.costs_; }
+
+  const Strategy& strategy() const { return strategy_; }
+  // What fusion rules choose from (core/plan/fusion's `fuse`): gradients in ready order, or, under
+  // LocalSGD, parameters and buffers in the order in which they are averaged.
+  const std::vector<const Tensor*>& tensors() const { return tensors_; }
+  const std::vector<int>& candidates() const { return candidates_; }
+
+  // The step time of contiguous buckets is exactly what step_time says: one stream, nothing that
+  // travels outside the buckets, no cost of a bucket on the compute stream. Then `optimum` is the
+  // best of all fusions; otherwise it is a good candidate.
+  bool exact() const { return exact_; }
+  FusionPlan optimum() const;
+
+  // Seconds a step that no run of this strategy with these buckets (groups of `candidates`) goes
+  // below; where the arm is exact, the step time itself.
+  Seconds bound(const std::vector<std::vector<int>>& groups) const;
+  // The same, whatever is fused.
+  Seconds lower_bound() const { return lower_bound_; }
+  // From the finish of the last bucket to seconds a step.
+  Seconds step_time(Seconds finish) const;
+
+ private:
+  Seconds cost(std::size_t first, std::size_t end) const;
+  Seconds exchange_time(std::size_t first, std::size_t end) const;
+
+  const Scenario& scenario_;
+  Strategy strategy_;
+  PriceBook& book_;
+  std::vector<const Tensor*> tensors_;
+  std::vector<int> candidates_;
+  std::vector<Bucket> single_;        // each candidate alone
+  std::vector<Seconds> ready_;        // by candidate, stragglers included
+  Seconds computed_ = 0;              // when the compute stream has nothing left but the tail
+  Seconds tail_ = 0;                  // what follows the last exchange
+  double steps_ = 1;                  // of a period
+  double link_seconds_per_byte_ = 0;  // of the busiest link; 0: unknown
+  bool simple_ = false;               // buckets of the candidates are all that travels
+  bool exact_ = false;
+  Seconds lower_bound_ = 0;
+  std::shared_ptr<std::vector<Seconds>> costs_;  // of runs, once worked out; below 0: not yet
+};
+
+}  // namespace syncline

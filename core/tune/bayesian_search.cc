@@ -1,0 +1,159 @@
+#include "core/tune/bayesian_search.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace syncline {
+namespace {
+
+double on_scale(const Axis& axis, double value) {
+  return axis.scale == Axis::Scale::kLogarithmic ? std::log(value) : value;
+}
+
+// Every axis that is not categorical spans [0, 1] over the candidates.
+Points points_of(const SearchProblem& problem) {
+  Points points;
+  points.at.resize(static_cast<Eigen::Index>(problem.candidates.size()),
+                   static_cast<Eigen::Index>(problem.axes.size()));
+  for (std::size_t a = 0; a < problem.axes.size(); ++a) {
+    const Axis& axis = problem.axes[a];
+    auto column = points.at.col(static_cast<Eigen::Index>(a));
+    for (std::size_t c = 0; c < problem.candidates.size(); ++c) {
+      assert(problem.candidates[c].at.size() == problem.axes.size() &&
+             "a candidate has a coordinate on every axis");
+      column(static_cast<Eigen::Index>(c)) = on_scale(axis, problem.candidates[c].at[a]);
+    }
+    points.categorical.push_back(axis.scale == Axis::Scale::kCategorical);
+    if (points.categorical.back()) continue;
+    const double low = column.minCoeff();
+    const double span = column.maxCoeff() - low;
+    column = (column.array() - low) / (span > 0 ? span : 1);
+  }
+  return points;
+}
+
+// Relative step times: the logarithm makes a factor in latency or noise an offset.
+Observed observed_of(const std::vector<Observation>& observations) {
+  Observed observed;
+  observed.values.resize(static_cast<Eigen::Index>(observations.size()));
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    observed.points.push_back(static_cast<int>(observations[i].candidate));
+    observed.values(static_cast<Eigen::Index>(i)) = std::log(observations[i].step_time);
+  }
+  return observed;
+}
+
+// The noise is known well from the spread inside each evaluation; lengths and deviation are not.
+KernelPrior prior_of(const SearchProblem& problem, const SearchSettings& settings,
+                     const std::vector<Observation>& observations) {
+  constexpr double kTypicalLength = 0.3;  // of an axis
+  constexpr double kLeastNoise = 1e-4;    // keeps the covariance well conditioned
+  KernelPrior prior;
+  prior.typical.deviation = settings.model_deviation;
+  prior.typical.lengths.assign(problem.axes.size(), kTypicalLength);
+  double squares = 0;
+  for (const auto& seen : observations) {
+    const double relative = seen.standard_error / seen.step_time;
+    squares += relative * relative / static_cast<double>(observations.size());
+  }
+  prior.typical.noise = std::max(kLeastNoise, std::sqrt(squares));
+  return prior;
+}
+
+// Guides with less weight than this change no answer and are not summed over.
+constexpr double kNoWeight = 1e-6;
+
+Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
+  Eigen::VectorXd sum = Eigen::VectorXd::Zero(posterior.means.cols());
+  for (Eigen::Index g = 0; g < posterior.means.rows(); ++g) {
+    const double weight = posterior.guide_weights(g);
+    if (weight < kNoWeight) continue;
+    for (Eigen::Index c = 0; c < sum.size(); ++c) {
+      sum(c) +=
+          weight * expected_improvement(posterior.means(g, c), posterior.deviations(c), incumbent);
+    }
+  }
+  return sum;
+}
+
+// Mixture of the guides: what they disagree about adds to what the process does not know.
+std::vector<Belief> beliefs_of(const Posterior& posterior, const Eigen::VectorXd& mean) {
+  std::vector<Belief> beliefs;
+  for (Eigen::Index c = 0; c < mean.size(); ++c) {
+    const Eigen::ArrayXd apart = posterior.means.col(c).array() - mean(c);
+    const double between = (posterior.guide_weights.array() * apart.square()).sum();
+    const double within = posterior.deviations(c) * posterior.deviations(c);
+    beliefs.push_back({std::exp(mean(c)), std::sqrt(between + within)});
+  }
+  return beliefs;
+}
+
+std::size_t lowest(const Eigen::VectorXd& values) {
+  Eigen::Index at = 0;
+  values.minCoeff(&at);
+  return static_cast<std::size_t>(at);
+}
+
+}  // namespace
+
+double expected_improvement(double mean, double deviation, double incumbent) {
+  const double gain = incumbent - mean;
+  if (deviation <= 0) return std::max(gain, 0.0);
+  const double z = gain / deviation;
+  const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI);
+  const double below = 0.5 * std::erfc(-z / std::sqrt(2.0));
+  return gain * below + deviation * density;
+}
+
+SearchState search_state(const SearchProblem& problem, const SearchSettings& settings,
+                         const std::vector<Observation>& observations) {
+  assert(!problem.candidates.empty() && "a search has something to choose from");
+  assert(settings.budget >= 1 && "a search may look at least once");
+  const Points points = points_of(problem);
+  const Observed observed = observed_of(observations);
+  const KernelPrior prior = prior_of(problem, settings, observations);
+  SearchState state;
+
+  // Nothing measured: the model's own ranking, its expected step time under all guides.
+  if (observations.empty()) {
+    const Posterior posterior = condition(points, problem.guides, observed, prior.typical);
+    state.beliefs = beliefs_of(posterior, posterior.mean());
+    state.best =
+        lowest(posterior.means.array().exp().matrix().transpose() * posterior.guide_weights);
+    state.next = state.best;
+    state.guide_weights = posterior.guide_weights;
+    return state;
+  }
+
+  const Kernel kernel = fit_kernel(points, problem.guides, observed, prior);
+  const Posterior posterior = condition(points, problem.guides, observed, kernel);
+  const Eigen::VectorXd mean = posterior.mean();
+  state.beliefs = beliefs_of(posterior, mean);
+  state.guide_weights = posterior.guide_weights;
+  state.noise = kernel.noise;
+  state.best = observations.front().candidate;
+  for (const auto& seen : observations) {
+    if (mean(static_cast<Eigen::Index>(seen.candidate)) <
+        mean(static_cast<Eigen::Index>(state.best))) {
+      state.best = seen.candidate;
+    }
+  }
+
+  const double incumbent = mean(static_cast<Eigen::Index>(state.best));
+  const Eigen::VectorXd gains = improvements(posterior, incumbent);
+  Eigen::Index promising = 0;
+  state.expected_improvement = gains.maxCoeff(&promising);
+  const auto done = static_cast<int>(observations.size());
+  if (done >= settings.budget) {
+    state.stopped = "the budget is spent";
+  } else if (done >= settings.at_least &&
+             state.expected_improvement < settings.stop_at_noise_share * kernel.noise) {
+    state.stopped = "what is left to gain is below the noise";
+  } else {
+    state.next = static_cast<std::size_t>(promising);
+  }
+  return state;
+}
+
+}  // namespace syncline

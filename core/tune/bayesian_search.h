@@ -1,0 +1,66 @@
+// Bayesian optimisation of the step time over a finite list of candidates, for machines where each
+// evaluation costs training steps and is noisy.
+//
+// It starts from the model's own ranking: the prior mean is the model's prediction, under many
+// latencies and bandwidths at once (the guides), so every measured step time also recalibrates the
+// model, and a Gaussian process learns what no guide explains. The next candidate is the one with
+// the highest expected improvement over the best posterior mean measured so far, not over the best
+// noisy figure; the search stops when that is small against the noise of one evaluation, or the
+// budget is spent. The answer is the measured candidate with the best posterior mean.
+//
+// Nothing is drawn at random: what comes next is a function of the problem and the observations, so
+// a search that is cut off and given its observations again goes on as if nothing had happened.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tune/candidate.h"
+#include "core/units.h"
+
+namespace syncline {
+
+struct SearchSettings {
+  int budget = 12;   // evaluations at most, at least 1
+  int steps = 50;    // training steps an evaluation
+  int at_least = 3;  // evaluations before the stopping rule is asked
+  // The search stops once the expected improvement is below this share of the standard error of one
+  // evaluation: what is left to gain could not be seen. 0: the whole budget is used.
+  double stop_at_noise_share = 0.25;
+  // How far the guides may be off where none of them is right, relative to the step time.
+  double model_deviation = 0.02;
+};
+
+struct Observation {
+  std::size_t candidate = 0;
+  Seconds step_time = 0;       // mean over the evaluation's steps
+  Seconds standard_error = 0;  // of that mean
+};
+
+// What the observations say of one candidate.
+struct Belief {
+  Seconds step_time = 0;
+  double relative_deviation = 0;  // of the step time
+};
+
+struct SearchState {
+  std::size_t best = 0;             // measured, of the best posterior mean
+  std::optional<std::size_t> next;  // empty: the search is over
+  std::string stopped;              // why, where it is over
+  double expected_improvement = 0;  // of the most promising candidate, relative
+  double noise = 0;                 // relative standard error of one evaluation, as fitted
+  std::vector<Belief> beliefs;      // by candidate
+  Eigen::VectorXd guide_weights;    // posterior, by guide
+};
+
+// Where the search stands after these observations (in the order in which they were made). Without
+// observations `best` and `next` are the model's own choice. Requires at least one candidate.
+SearchState search_state(const SearchProblem& problem, const SearchSettings& settings,
+                         const std::vector<Observation>& observations);
+
+// E[max(incumbent - x, 0)] for x normal.
+double expected_improvement(double mean, double deviation, double incumbent);
+
+}  // namespace syncline

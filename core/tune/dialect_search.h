@@ -1,0 +1,29 @@
+// The winner in a framework's words. Where the framework cannot say it, what it can say is
+// searched: each configuration is read by the dialect, planned and priced, and the best is given
+// out with what it does otherwise.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/collective/price.h"
+#include "core/dialect/dialect.h"
+#include "core/run/executor.h"
+
+namespace syncline {
+
+struct Emitted {
+  Json config;
+  Strategy strategy;         // the configuration, read back
+  Seconds step_time = 0;     // predicted for what was read back
+  bool exact = false;        // the same plan as the winner's
+  std::string difference;    // otherwise: what it does differently
+  std::size_t searched = 0;  // configurations that were priced for it
+};
+
+// Compression and averaging are the winner's where the dialect has them; what it has not is left
+// out and named in the difference.
+Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenario& scenario,
+                    Executor& executor, PriceBook& book);
+
+}  // namespace syncline

@@ -1,0 +1,189 @@
+#include "core/tune/gaussian_process.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "core/tune/minimise.h"
+
+namespace syncline {
+namespace {
+
+// Squared distances between two points along each axis, before the lengths.
+double squared_distance(const Points& points, int a, int b, Eigen::Index axis) {
+  const double gap = points.at(a, axis) - points.at(b, axis);
+  if (points.categorical[static_cast<std::size_t>(axis)]) return gap == 0 ? 0 : 1;
+  return gap * gap;
+}
+
+double root_five_distance(const Points& points, const Kernel& kernel, int a, int b) {
+  double sum = 0;
+  for (Eigen::Index axis = 0; axis < points.at.cols(); ++axis) {
+    const double length = kernel.lengths[static_cast<std::size_t>(axis)];
+    sum += squared_distance(points, a, b, axis) / (length * length);
+  }
+  return std::sqrt(5 * sum);
+}
+
+double covariance(const Points& points, const Kernel& kernel, int a, int b) {
+  const double q = root_five_distance(points, kernel, a, b);
+  return kernel.deviation * kernel.deviation * (1 + q + q * q / 3) * std::exp(-q);
+}
+
+// Covariance of the observations, noise included.
+Eigen::MatrixXd observed_covariance(const Points& points, const Observed& observed,
+                                    const Kernel& kernel) {
+  const auto n = static_cast<Eigen::Index>(observed.points.size());
+  Eigen::MatrixXd matrix(n, n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j <= i; ++j) {
+      const double value = covariance(points, kernel, observed.points[static_cast<std::size_t>(i)],
+                                      observed.points[static_cast<std::size_t>(j)]);
+      matrix(i, j) = matrix(j, i) = value;
+    }
+    matrix(i, i) += kernel.noise * kernel.noise;
+  }
+  return matrix;
+}
+
+// What each guide leaves unexplained: observations x guides.
+Eigen::MatrixXd residuals(const Guides& guides, const Observed& observed) {
+  const auto n = static_cast<Eigen::Index>(observed.points.size());
+  Eigen::MatrixXd matrix(n, guides.means.rows());
+  for (Eigen::Index i = 0; i < n; ++i) {
+    matrix.row(i) =
+        observed.values(i) - guides.means.col(observed.points[static_cast<std::size_t>(i)]).array();
+  }
+  return matrix;
+}
+
+double log_sum_exp(const Eigen::VectorXd& values) {
+  const double highest = values.maxCoeff();
+  return highest + std::log((values.array() - highest).exp().sum());
+}
+
+// log (weight x likelihood) of each guide, up to what all guides share.
+Eigen::VectorXd log_shares(const Guides& guides, const Eigen::MatrixXd& whitened) {
+  return guides.log_weights - 0.5 * whitened.colwise().squaredNorm().transpose();
+}
+
+Eigen::VectorXd normalised(const Eigen::VectorXd& log_weights) {
+  return (log_weights.array() - log_sum_exp(log_weights)).exp();
+}
+
+Eigen::VectorXd log_of(const Kernel& kernel) {
+  const auto axes = static_cast<Eigen::Index>(kernel.lengths.size());
+  Eigen::VectorXd logs(axes + 2);
+  logs(0) = std::log(kernel.deviation);
+  for (Eigen::Index axis = 0; axis < axes; ++axis) {
+    logs(axis + 1) = std::log(kernel.lengths[static_cast<std::size_t>(axis)]);
+  }
+  logs(axes + 1) = std::log(kernel.noise);
+  return logs;
+}
+
+Kernel kernel_of(const Eigen::VectorXd& logs) {
+  Kernel kernel;
+  kernel.deviation = std::exp(logs(0));
+  for (Eigen::Index at = 1; at + 1 < logs.size(); ++at) {
+    kernel.lengths.push_back(std::exp(logs(at)));
+  }
+  kernel.noise = std::exp(logs(logs.size() - 1));
+  return kernel;
+}
+
+Eigen::VectorXd spreads_of(const KernelPrior& prior) {
+  const auto axes = static_cast<Eigen::Index>(prior.typical.lengths.size());
+  Eigen::VectorXd spreads = Eigen::VectorXd::Constant(axes + 2, prior.length_spread);
+  spreads(0) = prior.deviation_spread;
+  spreads(axes + 1) = prior.noise_spread;
+  return spreads;
+}
+
+}  // namespace
+
+// With residuals r_g and covariance K, log p = log sum_g w_g exp(-r_g' K^-1 r_g / 2) - log|K| / 2,
+// and its derivative is tr((A - K^-1) dK) / 2, where A is the mean of (K^-1 r_g)(K^-1 r_g)' over
+// the guides' posterior weights.
+double log_evidence(const Points& points, const Guides& guides, const Observed& observed,
+                    const Kernel& kernel, Eigen::VectorXd* gradient) {
+  const auto n = static_cast<Eigen::Index>(observed.points.size());
+  const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(points, observed, kernel));
+  const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(guides, observed));
+  const Eigen::VectorXd shares = log_shares(guides, whitened);
+  const double half_log_determinant = root.matrixLLT().diagonal().array().log().sum();
+  const double evidence = log_sum_exp(shares) - log_sum_exp(guides.log_weights) -
+                          half_log_determinant - 0.5 * static_cast<double>(n) * std::log(2 * M_PI);
+  if (gradient == nullptr) return evidence;
+
+  const Eigen::MatrixXd solved = root.matrixU().solve(whitened);  // K^-1 r_g, by column
+  const Eigen::VectorXd weights = normalised(shares);
+  const Eigen::MatrixXd slope = solved * weights.asDiagonal() * solved.transpose() -
+                                root.solve(Eigen::MatrixXd::Identity(n, n));
+  const auto axes = points.at.cols();
+  *gradient = Eigen::VectorXd::Zero(axes + 2);
+  const double variance = kernel.deviation * kernel.deviation;
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const int a = observed.points[static_cast<std::size_t>(i)];
+    for (Eigen::Index j = 0; j < n; ++j) {
+      const int b = observed.points[static_cast<std::size_t>(j)];
+      const double q = root_five_distance(points, kernel, a, b);
+      const double decay = variance * std::exp(-q);
+      (*gradient)(0) += slope(i, j) * decay * (1 + q + q * q / 3);
+      for (Eigen::Index axis = 0; axis < axes; ++axis) {
+        const double length = kernel.lengths[static_cast<std::size_t>(axis)];
+        (*gradient)(axis + 1) += slope(i, j) * decay * 5.0 / 6 * (1 + q) *
+                                 squared_distance(points, a, b, axis) / (length * length);
+      }
+    }
+    (*gradient)(axes + 1) += slope(i, i) * kernel.noise * kernel.noise;
+  }
+  return evidence;
+}
+
+Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& observed,
+                  const KernelPrior& prior) {
+  assert(!observed.points.empty() && "a kernel is fitted to something");
+  const Eigen::VectorXd typical = log_of(prior.typical);
+  const Eigen::VectorXd spreads = spreads_of(prior);
+  const auto loss = [&](const Eigen::VectorXd& logs, Eigen::VectorXd& gradient) {
+    const Eigen::VectorXd off = (logs - typical).cwiseQuotient(spreads);
+    Eigen::VectorXd slope;
+    const double evidence = log_evidence(points, guides, observed, kernel_of(logs), &slope);
+    gradient = off.cwiseQuotient(spreads) - slope;
+    return 0.5 * off.squaredNorm() - evidence;
+  };
+  constexpr int kIterations = 50;
+  return kernel_of(
+      minimise_in_box(loss, typical, typical - 3 * spreads, typical + 3 * spreads, kIterations).at);
+}
+
+Posterior condition(const Points& points, const Guides& guides, const Observed& observed,
+                    const Kernel& kernel) {
+  const Eigen::Index count = points.at.rows();
+  Posterior posterior;
+  posterior.means = guides.means;
+  if (observed.points.empty()) {
+    posterior.guide_weights = normalised(guides.log_weights);
+    posterior.deviations = Eigen::VectorXd::Constant(count, kernel.deviation);
+    return posterior;
+  }
+  const auto n = static_cast<Eigen::Index>(observed.points.size());
+  const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(points, observed, kernel));
+  const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(guides, observed));
+  posterior.guide_weights = normalised(log_shares(guides, whitened));
+  Eigen::MatrixXd across(n, count);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index at = 0; at < count; ++at) {
+      across(i, at) = covariance(points, kernel, observed.points[static_cast<std::size_t>(i)],
+                                 static_cast<int>(at));
+    }
+  }
+  const Eigen::MatrixXd gain = root.matrixL().solve(across);
+  posterior.means += whitened.transpose() * gain;
+  const double variance = kernel.deviation * kernel.deviation;
+  posterior.deviations =
+      (variance - gain.colwise().squaredNorm().array()).max(0).sqrt().transpose();
+  return posterior;
+}
+
+}  // namespace syncline

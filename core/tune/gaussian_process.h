@@ -1,0 +1,75 @@
+// A Gaussian process over a finite list of points, with a prior mean that is itself uncertain: one
+// of several guides (for instance a cost model under several latencies and bandwidths). The process
+// learns at once which guides are right and where all of them are wrong.
+//
+//   value(x) = guide_g(x) + f(x) + noise,   g drawn by weight, f ~ GP(0, Matern 5/2)
+//
+// Given g this is the textbook process (Rasmussen and Williams, Gaussian Processes for Machine
+// Learning, 2006, algorithm 2.1), so the posterior is a mixture of normals with one variance for
+// all guides and a mean for each; the weights follow by Bayes' rule. With one guide it is plain
+// regression with a prior mean. Hyper-parameters maximise the evidence times their prior
+// (L-BFGS-B).
+//
+// Units are the caller's: coordinates on every axis within [0, 1], values of any unit.
+#pragma once
+
+#include <Eigen/Dense>
+#include <vector>
+
+namespace syncline {
+
+// Rows are points, columns axes. On a categorical axis only equal or unequal counts.
+struct Points {
+  Eigen::MatrixXd at;
+  std::vector<bool> categorical;
+};
+
+struct Guides {
+  Eigen::VectorXd log_weights;  // need not be normalised
+  Eigen::MatrixXd means;        // guides x points
+};
+
+struct Observed {
+  std::vector<int> points;  // repeats allowed
+  Eigen::VectorXd values;
+};
+
+// k(x, y) = deviation^2 (1 + q + q^2 / 3) exp(-q), q^2 = 5 sum over axes of (distance / length)^2;
+// `noise` is the standard deviation of one observation.
+struct Kernel {
+  double deviation = 1;
+  std::vector<double> lengths;  // by axis
+  double noise = 1;
+};
+
+// Log-normal around `typical`; the spreads are standard deviations of the logarithms.
+struct KernelPrior {
+  Kernel typical;
+  double deviation_spread = 0.7;
+  double length_spread = 0.7;
+  double noise_spread = 0.3;
+};
+
+struct Posterior {
+  Eigen::VectorXd guide_weights;  // sums to one
+  Eigen::MatrixXd means;          // guides x points, without noise
+  Eigen::VectorXd deviations;     // by point, the same for all guides
+
+  Eigen::VectorXd mean() const { return means.transpose() * guide_weights; }
+};
+
+// log p(values | kernel), the guides summed over. If `gradient` is given it receives the derivative
+// by the logarithms of deviation, lengths and noise, in this order.
+double log_evidence(const Points& points, const Guides& guides, const Observed& observed,
+                    const Kernel& kernel, Eigen::VectorXd* gradient = nullptr);
+
+// The kernel that maximises evidence times prior, within three spreads of the typical one. Requires
+// at least one observation.
+Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& observed,
+                  const KernelPrior& prior);
+
+// What is known at every point. Without observations: the prior.
+Posterior condition(const Points& points, const Guides& guides, const Observed& observed,
+                    const Kernel& kernel);
+
+}  // namespace syncline

@@ -1,0 +1,39 @@
+// The guides of a search: one cost model under many latencies and bandwidths, weighted by how far
+// the model may be off. And the search for the best buckets on one stream, which they guide.
+#pragma once
+
+#include <functional>
+
+#include "core/tune/candidate.h"
+#include "core/tune/one_stream.h"
+
+namespace syncline {
+
+// How far off the model may be: the true latency and bandwidth are log-normal around the model's,
+// and `factor` is one standard deviation. The guides stand on a square grid over the logarithms, to
+// two standard deviations each way, `steps` of them to a deviation.
+struct ModelDoubt {
+  double factor = 2;  // above 1
+  int steps = 2;      // at least 1
+};
+
+// One guide: what it multiplies the model's latency and its time a byte with.
+struct GuideFactors {
+  double latency = 1;
+  double transfer = 1;
+  double log_weight = 0;
+};
+std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt);
+
+// price(candidate, guide), both by index: the model's step time.
+Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candidates,
+                    const std::function<Seconds(std::size_t, std::size_t)>& price);
+
+// Buckets on one stream: the candidates are the optimal buckets under every guide and those that
+// `thresholds` size limits make; the axes the number of buckets and the bytes of the last one,
+// which nothing hides. Each candidate's strategy is the base strategy with explicit ends.
+SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
+                             const ModelDoubt& doubt, int thresholds = 24,
+                             const Strategy& base = {});
+
+}  // namespace syncline

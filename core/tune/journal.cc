@@ -1,0 +1,155 @@
+#include "core/tune/journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+// Null where the text is no JSON object.
+Json object_in(const std::string& text) {
+  Json parsed = Json::parse(text, nullptr, false);
+  return parsed.is_object() ? parsed : Json();
+}
+
+// A new file's name is on the disk only once its folder is.
+void sync_folder_of(const std::string& path) {
+  const auto parent = std::filesystem::path(path).parent_path();
+  const int folder = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY);
+  if (folder < 0) return;
+  ::fsync(folder);  // some file systems know no such thing: the journal's own fsync has to do then
+  ::close(folder);
+}
+
+}  // namespace
+
+Journal::Journal(const std::string& path, const Json& header) : path_(path) {
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) machine_failed("open");
+  try {
+    lock();
+    read(header);
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+}
+
+Journal::~Journal() { ::close(file_); }
+
+// Two runs on one journal would measure everything twice and interleave their lines. The kernel
+// gives the lock back when its process ends, however it ends.
+void Journal::lock() {
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK) machine_failed("flock");
+  throw MachineError(path_ + ": another run has this journal open");
+}
+
+void Journal::read(const Json& header) {
+  struct stat status {};
+  if (::fstat(file_, &status) != 0) machine_failed("fstat");
+  if (!S_ISREG(status.st_mode)) throw InputError(path_ + ": not an ordinary file");
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t count =
+        ::pread(file_, text.data() + got, text.size() - got, static_cast<off_t>(got));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) machine_failed("read");
+    got += static_cast<std::size_t>(count);
+  }
+
+  // Whole lines up to `kept`. A last line without its end, or one that the disk never got in full,
+  // was being written when the run was killed: it counts as not written.
+  std::vector<Json> lines;
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    const bool last = end == std::string::npos || end + 1 == text.size();
+    if (end == std::string::npos) break;
+    Json line = object_in(text.substr(at, end - at));
+    if (line.is_null()) {
+      if (last && !lines.empty()) break;
+      throw InputError(path_ + ": line " + std::to_string(lines.size() + 1) +
+                       " is no JSON object: this is not a journal, or it is damaged");
+    }
+    lines.push_back(std::move(line));
+    at = kept = end + 1;
+  }
+
+  // A file that holds less than a header is ours only if it is the beginning of one.
+  if (lines.empty()) {
+    if ((header.dump() + "\n").compare(0, text.size(), text) != 0) {
+      throw InputError(path_ + ": not a journal of this work");
+    }
+  } else {
+    check_header(lines.front(), header);
+  }
+  if (kept < text.size() && ::ftruncate(file_, static_cast<off_t>(kept)) != 0) {
+    machine_failed("ftruncate");
+  }
+  if (lines.empty()) {
+    write_line(header);
+    sync_folder_of(path_);
+    return;
+  }
+  entries_.assign(lines.begin() + 1, lines.end());
+}
+
+void Journal::check_header(const Json& found, const Json& header) const {
+  std::string differences;
+  const auto differ = [&](const std::string& key, const Json& other, const Json& wanted) {
+    differences += (differences.empty() ? "" : "; ") + key + " is " + other.dump() + " there and " +
+                   wanted.dump() + " here";
+  };
+  for (const auto& [key, wanted] : header.items()) {
+    const auto it = found.find(key);
+    if (it == found.end()) {
+      differ(key, Json(), wanted);
+    } else if (*it != wanted) {
+      differ(key, *it, wanted);
+    }
+  }
+  for (const auto& [key, other] : found.items()) {
+    if (!header.contains(key)) differ(key, other, Json());
+  }
+  if (differences.empty()) return;
+  throw InputError(path_ + ": the journal of another run: " + differences +
+                   ". Name another file to begin anew, or remove this one");
+}
+
+void Journal::append(const Json& entry) {
+  write_line(entry);
+  entries_.push_back(entry);
+}
+
+// One write: a kill leaves a beginning of the line, never a mixture.
+void Journal::write_line(const Json& line) {
+  const std::string text = line.dump() + "\n";
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote = ::write(file_, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) machine_failed("write");
+    done += static_cast<std::size_t>(wrote);
+  }
+  if (::fsync(file_) != 0) machine_failed("fsync");
+}
+
+void Journal::refuse(std::size_t index, const std::string& why) const {
+  throw InputError(path_ + ": line " + std::to_string(index + 2) + ": " + why);
+}
+
+void Journal::machine_failed(const std::string& call) const {
+  throw MachineError(path_ + ": " + call + ": " + std::strerror(errno));
+}
+
+}  // namespace syncline

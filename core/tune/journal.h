@@ -1,0 +1,48 @@
+// A journal of work that is too dear to lose: a JSON-lines file, a header line that says whose it
+// is, then one line for each piece that is done, each on the disk (fsync) before the next begins. A
+// run that is killed and started again reads back what was done and goes on from there.
+//
+// A last line that was cut off by the kill is dropped; any other damage is an error.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+class Journal {
+ public:
+  // Opens the journal at `path`, or begins it with `header`, an object. Throws InputError if the
+  // file is no journal, if its header differs (naming the keys that do) or a line is damaged;
+  // MachineError if it cannot be written or another process has it open.
+  Journal(const std::string& path, const Json& header);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  const std::string& path() const { return path_; }
+  // What was found on opening and has been appended since, in order.
+  const std::vector<Json>& entries() const { return entries_; }
+  // On the disk when this returns. Throws MachineError.
+  void append(const Json& entry);
+
+  // Throws InputError about entry `index`: a key that is missing or cannot be.
+  [[noreturn]] void refuse(std::size_t index, const std::string& why) const;
+
+ private:
+  void lock();
+  void read(const Json& header);
+  void check_header(const Json& found, const Json& header) const;
+  void write_line(const Json& line);
+  [[noreturn]] void machine_failed(const std::string& call) const;
+
+  std::string path_;
+  int file_ = -1;
+  std::vector<Json> entries_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,182 @@
+#include "core/tune/live_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "core/error.h"
+#include "core/measure/study.h"
+#include "core/tune/arm.h"
+#include "core/tune/search_space.h"
+
+namespace syncline {
+namespace {
+
+// A guide with the scenario as it would be if the guide were right.
+struct GuidedScenario {
+  explicit GuidedScenario(const Scenario& original, const GuideFactors& factors)
+      : scenario(scaled_scenario(original, factors)), book(scenario.cluster) {
+    executor = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
+  }
+  Seconds price(const Strategy& strategy) {
+    return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  }
+
+  Scenario scenario;
+  PriceBook book;
+  std::unique_ptr<Executor> executor;
+};
+using GuidedScenarios = std::vector<std::unique_ptr<GuidedScenario>>;
+
+const Strategy& base_of(const Scenario& scenario, const Search& search) {
+  const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
+                               [&](const Strategy& s) { return s.name == search.base; });
+  if (it == scenario.strategies.end()) {
+    throw InputError("search.base: no strategy is named '" + search.base + "'");
+  }
+  return *it;
+}
+
+std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t most) {
+  if (choices.size() <= most) return choices;
+  std::vector<FusionChoice> sample;
+  for (std::size_t i = 0; i < most; ++i) {
+    sample.push_back(
+        std::move(choices[i * (choices.size() - 1) / std::max<std::size_t>(1, most - 1)]));
+  }
+  return sample;
+}
+
+// The fusions of an arm that make different groups, explicit ones first.
+std::vector<FusionChoice> choices_of(const Search& search, const Strategy& strategy,
+                                     const GuidedScenarios& guided, const LiveSpace& space) {
+  std::vector<FusionChoice> choices;
+  std::set<std::vector<std::vector<int>>> seen;
+  const auto add = [&](FusionChoice choice) {
+    if (seen.insert(choice.groups).second) choices.push_back(std::move(choice));
+  };
+  for (const auto& guide : guided) {
+    if (!search.optimum) break;
+    if (auto choice = explicit_choice(Arm(guide->scenario, strategy, guide->book))) {
+      add(std::move(*choice));
+    }
+  }
+  GuidedScenario& any = *guided.front();  // rules look at sizes alone
+  const Arm arm(any.scenario, strategy, any.book);
+  for (auto& choice : sampled(rule_choices(search, arm), space.most_rules)) add(std::move(choice));
+  return choices;
+}
+
+double last_bytes(const FusionChoice& choice, const Workload& workload) {
+  if (choice.groups.empty()) return 1;
+  double bytes = 0;
+  const auto tensors = workload.tensors.size();
+  for (const int index : choice.groups.back()) {
+    const auto at = static_cast<std::size_t>(index);
+    const Tensor& tensor = at < tensors ? workload.tensors[at] : workload.buffers[at - tensors];
+    bytes += static_cast<double>(tensor.bytes());
+  }
+  return std::max(1.0, bytes);
+}
+
+// Numbers for words, in the order in which they first come.
+class Labels {
+ public:
+  double of(const std::string& word) {
+    return static_cast<double>(index_.emplace(word, index_.size()).first->second);
+  }
+
+ private:
+  std::map<std::string, std::size_t> index_;
+};
+
+// What an arm does otherwise than the base, streams and algorithm aside.
+std::string rest_of(Strategy strategy, const Strategy& base) {
+  strategy.streams = base.streams;
+  strategy.algorithm = base.algorithm;
+  return arm_words(strategy, base);
+}
+
+std::string name_of(const Strategy& strategy, double bytes, const Strategy& base) {
+  char last[64];
+  std::snprintf(last, sizeof last, ", the last of %.4g MiB", bytes / static_cast<double>(kMiB));
+  const std::string arm = arm_words(strategy, base);
+  return fusion_words(strategy.fusion) + last + (arm.empty() ? "" : ", " + arm);
+}
+
+// Only candidates that some guide believes in.
+SearchProblem promising(SearchProblem problem, double margin) {
+  const Eigen::VectorXd best = problem.guides.means.rowwise().minCoeff();
+  const double reach = std::log1p(margin);
+  std::vector<Eigen::Index> kept;
+  std::vector<Candidate> candidates;
+  for (Eigen::Index c = 0; c < problem.guides.means.cols(); ++c) {
+    if ((problem.guides.means.col(c) - best).minCoeff() > reach) continue;
+    kept.push_back(c);
+    candidates.push_back(std::move(problem.candidates[static_cast<std::size_t>(c)]));
+  }
+  problem.guides.means = Eigen::MatrixXd(problem.guides.means(Eigen::all, kept));
+  problem.candidates = std::move(candidates);
+  return problem;
+}
+
+}  // namespace
+
+Scenario scaled_scenario(Scenario scenario, const GuideFactors& factors) {
+  for (auto& tier : scenario.cluster.tiers) {
+    tier.latency *= factors.latency;
+    tier.bandwidth /= factors.transfer;
+    tier.flow_cap /= factors.transfer;
+  }
+  scenario.cluster.collective_overhead *= factors.latency;
+  return scenario;
+}
+
+SearchProblem live_problem(const Scenario& scenario, const Search& search, const LiveSpace& space) {
+  const Strategy& base = base_of(scenario, search);
+  const auto factors = guide_factors(space.doubt);
+  GuidedScenarios guided;
+  for (const auto& guide : factors) {
+    guided.push_back(std::make_unique<GuidedScenario>(scenario, guide));
+  }
+
+  SearchProblem problem;
+  problem.axes = {{"buckets", Axis::Scale::kLogarithmic},
+                  {"last bucket's bytes", Axis::Scale::kLogarithmic},
+                  {"streams", Axis::Scale::kLinear},
+                  {"algorithm", Axis::Scale::kCategorical},
+                  {"other knobs", Axis::Scale::kCategorical}};
+  Labels algorithms;
+  Labels others;
+  // Neither rules nor costs of buckets know of streams: arms that differ in them share choices.
+  std::map<std::pair<std::string, std::string>, std::vector<FusionChoice>> choices;
+  for (const auto& strategy : arm_strategies(search, base, scenario.cluster)) {
+    const std::string rest = rest_of(strategy, base);
+    auto& shared = choices[{strategy.algorithm, rest}];
+    if (shared.empty()) shared = choices_of(search, strategy, guided, space);
+    for (const auto& choice : shared) {
+      const double last = last_bytes(choice, scenario.workload);
+      Candidate candidate;
+      candidate.strategy = strategy;
+      candidate.strategy.fusion = choice.fusion;
+      candidate.name = candidate.strategy.name = name_of(candidate.strategy, last, base);
+      candidate.at = {static_cast<double>(std::max<std::size_t>(1, choice.groups.size())), last,
+                      static_cast<double>(strategy.streams), algorithms.of(strategy.algorithm),
+                      others.of(rest)};
+      problem.candidates.push_back(std::move(candidate));
+    }
+  }
+  if (problem.candidates.empty()) {
+    throw InputError("search: none of its combinations fits the cluster");
+  }
+  problem.guides = price_guides(
+      factors, problem.candidates.size(), [&](std::size_t candidate, std::size_t guide) {
+        return guided[guide]->price(problem.candidates[candidate].strategy);
+      });
+  return promising(std::move(problem), space.margin);
+}
+
+}  // namespace syncline

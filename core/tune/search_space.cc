@@ -1,0 +1,229 @@
+#include "core/tune/search_space.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/plan/fusion.h"
+#include "core/scenario/parts.h"
+#include "core/tune/rules.h"
+#include "core/tune/thresholds.h"
+
+namespace syncline {
+namespace {
+
+// Four significant digits without trailing zeros.
+std::string short_number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
+  return {text, end.ptr};
+}
+
+std::string mebibytes(Bytes bytes) {
+  if (bytes < kMiB / 10) return short_number(static_cast<double>(bytes) / kKiB) + " KiB";
+  return short_number(static_cast<double>(bytes) / static_cast<double>(kMiB)) + " MiB";
+}
+
+bool same_hierarchy(const Hierarchy& a, const Hierarchy& b) {
+  return a.form == b.form && a.group_size == b.group_size &&
+         a.first_all_reduce == b.first_all_reduce && a.inside == b.inside && a.across == b.across;
+}
+
+bool same_compression(const Compression& a, const Compression& b) {
+  return a.codec == b.codec && (a.codec.empty() || (a.sparsity == b.sparsity &&
+                                                    a.rampup_begin_step == b.rampup_begin_step &&
+                                                    a.rampup_step == b.rampup_step));
+}
+
+bool same_averaging(const LocalSgd& a, const LocalSgd& b) {
+  return a.enabled == b.enabled &&
+         (!a.enabled || (a.period == b.period && a.adaptive == b.adaptive));
+}
+
+// Puts each value of an axis into each strategy; an axis without values keeps the strategies.
+template <typename Value, typename Set>
+void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, Set set) {
+  if (values.empty()) return;
+  std::vector<Strategy> varied;
+  for (const auto& strategy : strategies) {
+    for (const auto& value : values) set(varied.emplace_back(strategy), value);
+  }
+  strategies = std::move(varied);
+}
+
+std::string hierarchy_words(const Hierarchy& hierarchy) {
+  if (hierarchy.form == Hierarchy::Form::kFlat) return "flat";
+  std::string words = hierarchy.form == Hierarchy::Form::kSharded ? "sharded" : "leaders";
+  if (hierarchy.first_all_reduce) words += " (all-reduce first)";
+  return words + " in groups of " + std::to_string(hierarchy.group_size);
+}
+
+std::string compression_words(const Compression& compression) {
+  if (compression.codec.empty()) return "uncompressed";
+  if (compression.codec != "dgc") return compression.codec;
+  return compression.codec + " at " + short_number(100 * compression.sparsity.back()) + " %";
+}
+
+std::string averaging_words(const LocalSgd& local) {
+  if (!local.enabled) return "gradients at every step";
+  if (local.adaptive) return "adaptive LocalSGD";
+  return "LocalSGD every " + std::to_string(local.period) +
+         (local.period == 1 ? " step" : " steps");
+}
+
+}  // namespace
+
+Search default_search(const Scenario& scenario) {
+  Search search;
+  search.base = scenario.baseline;
+  search.optimum = search.breakpoints = true;
+  search.closes = {Fusion::Close::kAfter, Fusion::Close::kBefore};
+  search.rules = {Fusion::Rule::kOne};
+  const auto base =
+      std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
+                   [&](const Strategy& strategy) { return strategy.name == search.base; });
+  if (base->overlap) search.streams = {1, 2, 3, 4};
+  const Cluster& cluster = scenario.cluster;
+  if (cluster.ranks() == 1) return search;
+  for (const auto& algorithm : algorithms()) search.algorithms.emplace_back(algorithm.name);
+  search.hierarchies.emplace_back();
+  if (cluster.nodes > 1 && cluster.gpus_per_node > 1) {
+    for (const auto form : {Hierarchy::Form::kSharded, Hierarchy::Form::kLeaders}) {
+      search.hierarchies.emplace_back();
+      search.hierarchies.back().form = form;
+      search.hierarchies.back().group_size = cluster.gpus_per_node;
+    }
+  }
+  return search;
+}
+
+std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
+                                     const Cluster& cluster) {
+  Strategy plain = base;
+  plain.about.clear();
+  plain.dialect.clear();
+  plain.notes.clear();
+  std::vector<Strategy> strategies{plain};
+  vary(strategies, search.local_sgds,
+       [](Strategy& strategy, const LocalSgd& value) { strategy.local_sgd = value; });
+  vary(strategies, search.compressions,
+       [](Strategy& strategy, const Compression& value) { strategy.compression = value; });
+  vary(strategies, search.hierarchies,
+       [](Strategy& strategy, const Hierarchy& value) { strategy.hierarchy = value; });
+  vary(strategies, search.algorithms,
+       [](Strategy& strategy, const std::string& value) { strategy.algorithm = value; });
+  vary(strategies, search.streams, [](Strategy& strategy, int value) { strategy.streams = value; });
+  std::erase_if(strategies, [&](const Strategy& strategy) {
+    if (!strategy.overlap && strategy.streams > 1) return true;
+    return misfit_of(strategy, cluster).has_value();
+  });
+  return strategies;
+}
+
+std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
+  std::vector<FusionChoice> choices;
+  const Fusion& base = arm.strategy().fusion;
+  const auto& tensors = arm.tensors();
+  const auto& candidates = arm.candidates();
+  const auto add = [&](FusionKind kind, Fusion fusion) {
+    fusion.align = base.align;
+    auto groups = fuse(tensors, candidates, fusion);
+    choices.push_back({kind, std::move(fusion), std::move(groups)});
+  };
+  // A size of nothing closes after each gradient, which the rule "none" says in a file.
+  const auto add_size = [&](Bytes size, const Fusion& form) {
+    Fusion fusion = form;
+    fusion.size = std::max<Bytes>(1, size);
+    if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
+    add(form.close == Fusion::Close::kAfter ? FusionKind::kSizeAfter : FusionKind::kSizeBefore,
+        fusion);
+  };
+  if (!search.varies_fusion()) add(FusionKind::kBase, base);
+  for (const auto rule : search.rules) {
+    Fusion fusion;
+    fusion.rule = rule;
+    fusion.layer_key = base.layer_key;
+    add(FusionKind::kRule, fusion);
+  }
+  for (const auto close : search.closes) {
+    for (const Bytes first : search.first_sizes) {
+      Fusion form = by_size(0, close, first);
+      form.by_layer = base.by_layer;
+      form.layer_key = base.layer_key;
+      for (const Bytes size : search.sizes) add_size(size, form);
+      if (!search.breakpoints) continue;
+      for (const auto& threshold : size_thresholds(tensors, candidates, form)) {
+        add_size(threshold.value, form);
+      }
+    }
+  }
+  Fusion counted;
+  counted.rule = Fusion::Rule::kCount;
+  for (const auto count : search.counts) {
+    counted.count = count;
+    add(FusionKind::kCount, counted);
+  }
+  if (search.all_counts) {
+    for (const auto& threshold : count_thresholds(tensors, candidates, counted)) {
+      counted.count = threshold.value;
+      add(FusionKind::kCount, counted);
+    }
+  }
+  return choices;
+}
+
+std::optional<FusionChoice> explicit_choice(const Arm& arm) {
+  const auto ends = arm.optimum().ends;
+  if (ends.empty()) return std::nullopt;
+  Fusion fusion = by_ends(ends);
+  fusion.align = arm.strategy().fusion.align;
+  auto groups = fuse(arm.tensors(), arm.candidates(), fusion);
+  return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(groups)};
+}
+
+bool changes_training(const Strategy& strategy) {
+  return !strategy.compression.codec.empty() || strategy.local_sgd.enabled;
+}
+
+std::string fusion_words(const Fusion& fusion) {
+  switch (fusion.rule) {
+    case Fusion::Rule::kNone:
+      return "each gradient alone";
+    case Fusion::Rule::kLayer:
+      return "by layer";
+    case Fusion::Rule::kOne:
+      return "one bucket";
+    case Fusion::Rule::kCount:
+      return std::to_string(fusion.count) + " gradients a bucket";
+    case Fusion::Rule::kIndex:
+      return std::to_string(fusion.ends.size()) +
+             (fusion.ends.size() == 1 ? " explicit bucket" : " explicit buckets");
+    case Fusion::Rule::kGroups:
+      return std::to_string(fusion.groups.size()) + " groups";
+    case Fusion::Rule::kSize:
+      break;
+  }
+  std::string words = fusion.close == Fusion::Close::kAfter ? "" : "at most ";
+  words += mebibytes(fusion.size);
+  if (fusion.first_size > 0) words += ", first " + mebibytes(fusion.first_size);
+  if (fusion.count > 0) words += ", " + std::to_string(fusion.count) + " gradients";
+  return words;
+}
+
+std::string arm_words(const Strategy& strategy, const Strategy& base) {
+  std::string words;
+  const auto say = [&](const std::string& what) { words += (words.empty() ? "" : ", ") + what; };
+  if (strategy.streams != base.streams) {
+    say(std::to_string(strategy.streams) + (strategy.streams == 1 ? " stream" : " streams"));
+  }
+  if (strategy.algorithm != base.algorithm) say(strategy.algorithm);
+  if (!same_hierarchy(strategy.hierarchy, base.hierarchy)) {
+    say(hierarchy_words(strategy.hierarchy));
+  }
+  if (!same_compression(strategy.compression, base.compression)) {
+    say(compression_words(strategy.compression));
+  }
+  if (!same_averaging(strategy.local_sgd, base.local_sgd)) say(averaging_words(strategy.local_sgd));
+  return words;
+}
+
+}  // namespace syncline

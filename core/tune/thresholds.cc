@@ -1,0 +1,114 @@
+#include "core/tune/thresholds.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "core/plan/fusion.h"
+
+namespace syncline {
+namespace {
+
+using Parts = std::vector<std::vector<int>>;
+
+constexpr Bytes kNone = std::numeric_limits<Bytes>::max();
+
+Bytes bytes_of(const std::vector<const Tensor*>& tensors, const std::vector<int>& group) {
+  Bytes bytes = 0;
+  for (const int index : group) bytes += tensors[static_cast<std::size_t>(index)]->bytes();
+  return bytes;
+}
+
+// The smallest size above `fusion.size` at which one decision of this partition turns. A bucket
+// that closed on reaching the limit stays open once the limit exceeds its bytes; one that closed
+// before exceeding it takes the next unit once the limit holds both. Buckets that the count closed
+// turn at no size.
+Bytes next_size(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
+                const Parts& groups, const Fusion& fusion) {
+  // The unit with which each group begins: a tensor, or its layer.
+  Parts units;
+  if (fusion.by_layer && fusion.close == Fusion::Close::kBefore) {
+    Fusion layers = fusion;
+    layers.rule = Fusion::Rule::kLayer;
+    units = fuse(tensors, candidates, layers);
+  }
+  const auto first_unit = [&](const std::vector<int>& group) {
+    for (const auto& unit : units) {
+      if (unit.front() == group.front()) return bytes_of(tensors, unit);
+    }
+    return tensors[static_cast<std::size_t>(group.front())]->bytes();
+  };
+  Bytes next = kNone;
+  for (std::size_t g = 0; g + 1 < groups.size(); ++g) {
+    if (g == 0 && fusion.first_size > 0) continue;  // the first bucket has its own limit
+    const Bytes bytes = bytes_of(tensors, groups[g]);
+    if (fusion.close == Fusion::Close::kAfter) {
+      if (bytes >= fusion.size) next = std::min(next, bytes + 1);
+      continue;
+    }
+    const Bytes joined = bytes + first_unit(groups[g + 1]);
+    if (joined > fusion.size) next = std::min(next, joined);
+  }
+  return next;
+}
+
+}  // namespace
+
+std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors,
+                                       const std::vector<int>& candidates, Fusion fusion) {
+  std::vector<Threshold> thresholds;
+  fusion.rule = Fusion::Rule::kSize;
+  for (fusion.size = 0; fusion.size != kNone;) {
+    Parts groups = fuse(tensors, candidates, fusion);
+    const Bytes next = next_size(tensors, candidates, groups, fusion);
+    // Where a bucket grows to the next one's place by another decision, the groups may stay.
+    if (thresholds.empty() || thresholds.back().groups != groups) {
+      thresholds.push_back({fusion.size, std::move(groups)});
+    }
+    assert(next > fusion.size && "a decision turns at a larger size");
+    fusion.size = next;
+  }
+  return thresholds;
+}
+
+std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensors,
+                                        const std::vector<int>& candidates, Fusion fusion) {
+  std::vector<Threshold> thresholds;
+  fusion.rule = Fusion::Rule::kCount;
+  const auto most = static_cast<std::int64_t>(candidates.size());
+  for (fusion.count = 1; fusion.count <= most; ++fusion.count) {
+    Parts groups = fuse(tensors, candidates, fusion);
+    if (!thresholds.empty() && thresholds.back().groups == groups) continue;
+    thresholds.push_back({fusion.count, std::move(groups)});
+  }
+  return thresholds;
+}
+
+const Threshold& best_threshold(const std::vector<Threshold>& thresholds,
+                                const std::function<Seconds(const Threshold&)>& finish) {
+  constexpr double kRounding = 1e-12;
+  assert(!thresholds.empty() && "there is always one partition");
+  const Threshold* best = nullptr;
+  Seconds least = 0;
+  for (const auto& threshold : thresholds) {
+    const Seconds value = finish(threshold);
+    if (best != nullptr && value >= least * (1 - kRounding)) continue;
+    best = &threshold;
+    least = value;
+  }
+  return *best;
+}
+
+std::vector<std::size_t> run_ends(const Parts& groups) {
+  std::vector<std::size_t> ends;
+  int next = 0;
+  for (const auto& group : groups) {
+    for (const int index : group) {
+      if (index != next++) return {};
+    }
+    ends.push_back(static_cast<std::size_t>(group.back()));
+  }
+  return ends;
+}
+
+}  // namespace syncline

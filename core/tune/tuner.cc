@@ -1,0 +1,282 @@
+#include "core/tune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "core/scenario/strategy_json.h"
+#include "core/tune/rules.h"
+#include "core/tune/thresholds.h"
+
+namespace syncline {
+namespace {
+
+// Up to so many candidates are priced one and all: it takes a tenth of a second.
+constexpr std::size_t kCheap = 1000;
+constexpr std::size_t kMostCurvePoints = 128;
+// Step times closer than this are alike: sums of the same durations in another order.
+constexpr double kRounding = 1e-9;
+
+const Strategy& named(const Scenario& scenario, const std::string& name) {
+  return *std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
+                       [&](const Strategy& strategy) { return strategy.name == name; });
+}
+
+// A candidate of the space.
+struct Point {
+  std::size_t arm = 0;
+  FusionKind kind = FusionKind::kBase;
+  Fusion fusion;
+  Seconds bound = 0;
+};
+
+bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
+
+class Tuner {
+ public:
+  Tuner(const Scenario& scenario, const Search& search, const TuneOptions& options)
+      : scenario_(scenario),
+        search_(search),
+        options_(options),
+        book_(scenario.cluster),
+        executor_(options.make_executor({scenario.cluster, scenario.simulation, scenario.seed})) {}
+
+  Tuned run() {
+    tuned_.base = named(scenario_, search_.base);
+    tuned_.baseline = priced(named(scenario_, scenario_.baseline), FusionKind::kBase);
+    lay_out();
+    walk();
+    rank();
+    grade();
+    draw_curve();
+    if (options_.confirm) confirm();
+    return std::move(tuned_);
+  }
+
+ private:
+  Ranked priced(const Strategy& strategy, FusionKind kind) {
+    Ranked ranked;
+    ranked.strategy = strategy;
+    ranked.kind = kind;
+    ranked.metrics = price_strategy(scenario_, strategy, *executor_, book_).metrics;
+    return ranked;
+  }
+
+  Strategy strategy_of(const Point& point) const {
+    Strategy strategy = arms_[point.arm]->strategy();
+    strategy.fusion = point.fusion;
+    strategy.name = point.kind == FusionKind::kBase ? tuned_.base.name + ", as it fuses"
+                                                    : fusion_words(point.fusion);
+    const std::string words = arm_words(strategy, tuned_.base);
+    if (!words.empty()) strategy.name += ", " + words;
+    return strategy;
+  }
+
+  // Every arm with every fusion, each with its bound.
+  void lay_out() {
+    std::map<std::vector<int>, std::vector<FusionChoice>> by_rule;
+    for (auto& strategy : arm_strategies(search_, tuned_.base, scenario_.cluster)) {
+      arms_.push_back(std::make_unique<Arm>(scenario_, std::move(strategy), book_));
+      Arm& arm = *arms_.back();
+      if (arms_.size() > 1) {
+        const Arm& before = *arms_[arms_.size() - 2];
+        Strategy alike = before.strategy();
+        alike.streams = arm.strategy().streams;
+        if (strategy_json(alike) == strategy_json(arm.strategy())) arm.share_costs(before);
+      }
+      const auto add = [&](const FusionChoice& choice) {
+        points_.push_back({arms_.size() - 1, choice.kind, choice.fusion, arm.bound(choice.groups)});
+      };
+      const auto [rules, fresh] = by_rule.try_emplace(arm.candidates());
+      if (fresh) rules->second = rule_choices(search_, arm);
+      for (const auto& choice : rules->second) add(choice);
+      if (!search_.optimum) continue;
+      if (const auto choice = explicit_choice(arm)) add(*choice);
+    }
+    tuned_.points = points_.size();
+  }
+
+  // Bounds hold for the closed form. The simulation may be a little faster than it, so there the
+  // bounds only set the order.
+  bool pruned() const {
+    using Method = TuneOptions::Method;
+    if (options_.executor != "model" || options_.method == Method::kExhaustive) return false;
+    return options_.method == Method::kPruned || points_.size() > kCheap;
+  }
+
+  void walk() {
+    tuned_.exhaustive = !pruned();
+    std::vector<std::size_t> order(points_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const bool limited = options_.budget > 0 && options_.budget < points_.size();
+    if (pruned() || limited) {
+      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return points_[a].bound < points_[b].bound;
+      });
+    }
+    std::size_t done = 0;
+    for (const std::size_t index : order) {
+      options_.progress(++done, order.size());
+      const Point& point = points_[index];
+      if (pruned() && !can_matter(point)) continue;
+      if (options_.interrupted() ||
+          (options_.budget > 0 && tuned_.evaluations >= options_.budget)) {
+        tuned_.complete = false;
+        return;
+      }
+      keep(point, priced(strategy_of(point), point.kind), index);
+    }
+  }
+
+  // How many of the best groups are found for certain: kinds of one arm may come to the same plan,
+  // of which only one is told.
+  std::size_t few() const {
+    constexpr std::size_t kKinds = 6;
+    return kKinds * options_.top;
+  }
+
+  // A candidate matters if it may beat the best of its arm and kind, and then either come under the
+  // best few or be the best of its kind in any arm.
+  bool can_matter(const Point& point) const {
+    const auto group = groups_.find({point.arm, point.kind});
+    if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
+    if (groups_.size() < few()) return true;
+    const auto kind = best_of_kind_.find(point.kind);
+    if (kind == best_of_kind_.end() || shorter(point.bound, kind->second)) return true;
+    std::vector<Seconds> steps;
+    for (const auto& [key, best] : groups_) steps.push_back(best.step);
+    const auto last = steps.begin() + static_cast<std::ptrdiff_t>(few()) - 1;
+    std::nth_element(steps.begin(), last, steps.end());
+    return shorter(point.bound, *last);
+  }
+
+  void keep(const Point& point, Ranked ranked, std::size_t index) {
+    ++tuned_.evaluations;
+    const Seconds step = ranked.metrics.step_time;
+    const auto kind = best_of_kind_.try_emplace(point.kind, step).first;
+    kind->second = std::min(kind->second, step);
+    auto [group, fresh] = groups_.try_emplace({point.arm, point.kind});
+    Best& best = group->second;
+    const bool alike = !fresh && !shorter(step, best.step) && !shorter(best.step, step);
+    if (!fresh && (alike ? index > best.index : step > best.step)) return;
+    best = {step, index, std::move(ranked)};
+  }
+
+  void rank() {
+    std::vector<Best*> bests;
+    for (auto& [key, best] : groups_) bests.push_back(&best);
+    // By step time; of those alike, the one that was written first.
+    std::stable_sort(bests.begin(), bests.end(), [](const Best* a, const Best* b) {
+      return rounded(a->step) != rounded(b->step) ? rounded(a->step) < rounded(b->step)
+                                                  : a->index < b->index;
+    });
+    for (const Best* best : bests) {
+      const auto kind = best->ranked.kind;
+      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore;
+      if (kind == FusionKind::kExplicit && !tuned_.best_explicit) {
+        tuned_.best_explicit = best->ranked;
+      }
+      if (by_size && !tuned_.best_threshold) tuned_.best_threshold = best->ranked;
+      if (tuned_.ranking.size() < options_.top && !told(best->ranked)) {
+        tuned_.ranking.push_back(best->ranked);
+      }
+    }
+    if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
+  }
+
+  // Whether the ranking has the same buckets with the same knobs, under another rule.
+  bool told(const Ranked& ranked) const {
+    return std::any_of(tuned_.ranking.begin(), tuned_.ranking.end(), [&](const Ranked& other) {
+      return rounded(other.metrics.step_time) == rounded(ranked.metrics.step_time) &&
+             other.metrics.collectives == ranked.metrics.collectives &&
+             arm_words(other.strategy, ranked.strategy).empty();
+    });
+  }
+
+  // Ten significant digits.
+  static double rounded(Seconds seconds) {
+    if (seconds <= 0) return 0;
+    const double unit = std::pow(10.0, std::floor(std::log10(seconds)) - 9);
+    return std::round(seconds / unit);
+  }
+
+  void grade() {
+    Strategy one = tuned_.winner().strategy;
+    if (one.overlap) one.streams = 1;
+    const Arm arm(scenario_, one, book_);
+    const FusionPlan plan = arm.optimum();
+    tuned_.optimum_exact = arm.exact();
+    if (!plan.ends.empty()) {
+      const Bytes align = one.fusion.align;
+      one.fusion = by_ends(plan.ends);
+      one.fusion.align = align;
+    }
+    one.name = fusion_words(one.fusion);
+    tuned_.optimum_strategy = one;
+    tuned_.one_stream_optimum = priced(one, FusionKind::kExplicit).metrics.step_time;
+    tuned_.optimum = std::min(tuned_.one_stream_optimum, tuned_.winner().metrics.step_time);
+    tuned_.lower_bound = tuned_.winner().metrics.lower_bound;
+  }
+
+  // The rule by size with the winner's knobs: at each size that changes the partition, thinned out
+  // evenly where there are very many.
+  void draw_curve() {
+    const auto model = make_model_executor({scenario_.cluster, scenario_.simulation, 1});
+    const Arm arm(scenario_, tuned_.winner().strategy, book_);
+    const Fusion form = by_size(0, Fusion::Close::kAfter);
+    const auto thresholds = size_thresholds(arm.tensors(), arm.candidates(), form);
+    const std::size_t count = std::min(thresholds.size(), kMostCurvePoints);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (options_.interrupted()) return;
+      const std::size_t at = count < 2 ? 0 : i * (thresholds.size() - 1) / (count - 1);
+      Strategy strategy = arm.strategy();
+      const Bytes align = strategy.fusion.align;
+      strategy.fusion = by_size(thresholds[at].value, Fusion::Close::kAfter);
+      strategy.fusion.align = align;
+      const Metrics metrics = price_strategy(scenario_, strategy, *model, book_).metrics;
+      tuned_.curve.push_back({thresholds[at].value, metrics.step_time});
+    }
+  }
+
+  void confirm() {
+    const auto executor =
+        options_.confirm({scenario_.cluster, scenario_.simulation, scenario_.seed});
+    const auto again = [&](Ranked& ranked) {
+      ranked.confirmed =
+          price_strategy(scenario_, ranked.strategy, *executor, book_).metrics.step_time;
+    };
+    if (search_.confirm > 0) again(tuned_.baseline);
+    for (std::size_t i = 0; i < std::min(search_.confirm, tuned_.ranking.size()); ++i) {
+      if (options_.interrupted()) return;
+      again(tuned_.ranking[i]);
+    }
+  }
+
+  struct Best {
+    Seconds step = 0;
+    std::size_t index = 0;
+    Ranked ranked;
+  };
+
+  const Scenario& scenario_;
+  const Search& search_;
+  const TuneOptions& options_;
+  PriceBook book_;
+  std::unique_ptr<Executor> executor_;
+  Tuned tuned_;
+  std::vector<std::unique_ptr<Arm>> arms_;
+  std::vector<Point> points_;
+  std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
+  std::map<FusionKind, Seconds> best_of_kind_;
+};
+
+}  // namespace
+
+double percent_above(Seconds found, Seconds best) { return 100 * (found / best - 1); }
+
+Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& options) {
+  return Tuner(scenario, search, options).run();
+}
+
+}  // namespace syncline

@@ -1,0 +1,74 @@
+// The tuner: the best strategy of a search, how good it is, and what the others would have cost.
+//
+// Candidates are priced by the ordinary planner and executor. Small spaces are walked in full;
+// large ones in the order of each candidate's bound (core/tune/arm.h), where one that cannot beat
+// the best of its own kind, or cannot come under the best few, is left out. Both ways name the same
+// best ones. Where a search is stopped early (budget, interruption) the result says so.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/measure/study.h"
+#include "core/tune/search_space.h"
+
+namespace syncline {
+
+struct TuneOptions {
+  ExecutorFactory make_executor = make_model_executor;
+  std::string executor = "model";
+  ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
+  std::size_t top = 5;      // how many of the best are told, at least 1
+  std::size_t budget = 0;   // candidates priced at most; 0: as many as it takes
+  enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
+  std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
+  std::function<bool()> interrupted = [] { return false; };
+};
+
+// The best candidate of one arm and one kind of fusion.
+struct Ranked {
+  Strategy strategy;  // named in words
+  FusionKind kind = FusionKind::kBase;
+  Metrics metrics;
+  std::optional<Seconds> confirmed;  // its step time by the confirming executor
+};
+
+// One size of buckets with the winner's other knobs, by the model.
+struct CurvePoint {
+  Bytes size = 0;
+  Seconds step_time = 0;
+};
+
+struct Tuned {
+  Strategy base;
+  Ranked baseline;              // the scenario's, as it stands
+  std::vector<Ranked> ranking;  // best first; one of each arm and kind
+  std::optional<Ranked> best_explicit;
+  std::optional<Ranked> best_threshold;  // of the kinds by size
+  // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
+  // be the best there is (core/tune/arm.h).
+  Seconds one_stream_optimum = 0;
+  bool optimum_exact = false;
+  Strategy optimum_strategy;
+  // The best that is known: that, or the winner where more streams make it faster. How far below
+  // it another could be, the lower bound says.
+  Seconds optimum = 0;
+  Seconds lower_bound = 0;  // of the winner's knobs, at any fusion and number of streams
+  std::vector<CurvePoint> curve;
+  std::size_t points = 0;       // candidates in the space
+  std::size_t evaluations = 0;  // of them priced
+  bool exhaustive = false;
+  bool complete = true;  // false: stopped by budget or interruption
+
+  const Ranked& winner() const { return ranking.front(); }
+};
+
+// Requires a scenario that was judged; `search` as read for it.
+Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& options);
+
+// Percent above: 100 * (found / best - 1).
+double percent_above(Seconds found, Seconds best);
+
+}  // namespace syncline

@@ -1,0 +1,38 @@
+// A scenario tuned: calibration put in place, the search carried out, and everything that is told
+// beside the winner. `syncline tune` is this and a printer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/scenario/document.h"
+#include "core/tune/dialect_search.h"
+#include "core/tune/tuner.h"
+#include "core/tune/verdicts.h"
+
+namespace syncline {
+
+struct Tuning {
+  Scenario scenario;  // after calibration; its sweep is left aside
+  Search search;
+  bool own_search = false;  // declared by the scenario; otherwise the default one
+  bool calibrated = false;
+  std::string executor;
+  std::string confirmed_by;  // empty: nothing was confirmed
+  Tuned tuned;
+  Binding binding;  // of the winner
+  std::vector<FrameworkDefault> defaults;
+  // Of each strategy of the scenario that changes the training, against the baseline if that does
+  // not: where it would begin to pay.
+  std::vector<BreakEven> break_evens;
+  std::vector<Averaging> averaging;
+  std::optional<Emitted> emitted;
+  std::string emitted_dialect;
+};
+
+// `emit`: the dialect for the winner's configuration, or nullptr.
+Tuning tune_document(const Document& document, const TuneOptions& options,
+                     const std::string& confirmed_by, const Dialect* emit);
+
+}  // namespace syncline

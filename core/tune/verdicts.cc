@@ -1,0 +1,201 @@
+#include "core/tune/verdicts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/dialect/dialect.h"
+#include "core/error.h"
+#include "core/run/stragglers.h"
+
+namespace syncline {
+namespace {
+
+// Step times of two strategies at one value of a key, or nothing where the scenario has no meaning
+// there.
+class Comparison {
+ public:
+  Comparison(const Document& document, std::string path, const std::string& strategy,
+             const std::string& against)
+      : document_(document), path_(std::move(path)), strategy_(strategy), against_(against) {}
+
+  // How much shorter the strategy's step is, in percent.
+  std::optional<double> gain(const Json& value) const {
+    Document changed = document_;
+    try {
+      set_key(changed, path_, value);
+      const Scenario scenario = parse_scenario(changed);
+      if (scenario.cluster.ranks() == 1) return std::nullopt;
+      const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
+      PriceBook book(scenario.cluster);
+      const auto step = [&](const std::string& name) {
+        const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
+                                     [&](const Strategy& s) { return s.name == name; });
+        return price_strategy(scenario, *it, *executor, book).metrics.step_time;
+      };
+      return 100 * (1 - step(strategy_) / step(against_));
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  const Document& document_;
+  std::string path_;
+  const std::string& strategy_;
+  const std::string& against_;
+};
+
+// The key that holds the bandwidth between the outermost units.
+std::string outermost_bandwidth(const Document& document, const Scenario& scenario) {
+  const Json& cluster = document.root["cluster"];
+  if (cluster.contains("upper") && !cluster["upper"].empty()) {
+    return "cluster.upper." + std::to_string(cluster["upper"].size() - 1) + ".bandwidth_gbps";
+  }
+  return scenario.cluster.nodes > 1 ? "cluster.inter.bandwidth_gbps"
+                                    : "cluster.intra.bandwidth_gbps";
+}
+
+double number_at(const Document& document, const std::string& path) {
+  std::string pointer = "/" + path;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  return document.root.at(Json::json_pointer(pointer)).get<double>();
+}
+
+}  // namespace
+
+std::string_view Binding::what() const {
+  if (stragglers + start_up + transfer < 0.01 * step) return "computation";
+  if (compute >= std::max({stragglers, start_up + transfer}) &&
+      stragglers + start_up + transfer < 0.1 * step) {
+    return "computation";
+  }
+  if (stragglers > start_up + transfer) return "stragglers";
+  return start_up > transfer ? "latency" : "bandwidth";
+}
+
+Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
+                   PriceBook& book) {
+  const Priced priced = price_strategy(scenario, strategy, executor, book);
+  const Plan& plan = priced.plan;
+  const double stretch = expected_slowest(scenario.cluster.jitter, plan.ranks, plan.steps);
+  Binding binding;
+  binding.step = priced.metrics.step_time;
+  binding.compute = priced.metrics.compute / stretch;
+  binding.stragglers = priced.metrics.compute - binding.compute;
+  Seconds all = 0, transfer = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr) continue;
+    all += book.time(*collective);
+    transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
+  }
+  binding.start_up_share = all > 0 ? (all - transfer) / all : 0;
+  binding.start_up = priced.metrics.exposed * binding.start_up_share;
+  binding.transfer = priced.metrics.exposed - binding.start_up;
+  return binding;
+}
+
+std::optional<BreakEven> bandwidth_break_even(const Document& document, const std::string& strategy,
+                                              const std::string& against) {
+  const Scenario scenario = parse_scenario(document);
+  if (scenario.cluster.ranks() == 1) return std::nullopt;
+  BreakEven even{strategy, against, outermost_bandwidth(document, scenario), 0, 0, {}, 0, 0};
+  even.now = number_at(document, even.path);
+  even.least = even.now / 1000;
+  even.most = even.now * 1000;
+  const Comparison compare(document, even.path, strategy, against);
+  const auto pays = [&](double bandwidth) { return compare.gain(bandwidth).value_or(0) > 0; };
+  even.gain_percent = compare.gain(even.now).value_or(0);
+
+  // From above in steps of a quarter of a decade: the first at which it pays.
+  constexpr int kSteps = 24;
+  double above = even.most;
+  if (pays(above)) return even;
+  for (int i = 1; i <= kSteps; ++i) {
+    double below = even.most * std::pow(10.0, -0.25 * i);
+    if (!pays(below)) {
+      above = below;
+      continue;
+    }
+    constexpr double kClose = 1e-6;
+    while (above / below > 1 + kClose) {
+      const double middle = std::sqrt(above * below);
+      (pays(middle) ? below : above) = middle;
+    }
+    even.value = below;
+    return even;
+  }
+  return even;
+}
+
+std::optional<BreakEven> nodes_break_even(const Document& document, const std::string& strategy,
+                                          const std::string& against) {
+  const Scenario scenario = parse_scenario(document);
+  if (scenario.cluster.nodes == 1) return std::nullopt;
+  constexpr int kMostNodes = 1024;
+  BreakEven even{strategy, against, "cluster.nodes", 0, 0, {}, 0, 0};
+  even.now = scenario.cluster.nodes;
+  const Comparison compare(document, even.path, strategy, against);
+  even.gain_percent = compare.gain(scenario.cluster.nodes).value_or(0);
+
+  std::vector<std::pair<int, bool>> tried;  // (nodes, whether it pays), doubling
+  for (int nodes = 2; nodes <= kMostNodes; nodes *= 2) {
+    if (const auto gain = compare.gain(nodes)) tried.emplace_back(nodes, *gain > 0);
+  }
+  if (tried.empty()) return std::nullopt;
+  even.least = tried.front().first;
+  even.most = tried.back().first;
+  auto first = tried.end();
+  while (first != tried.begin() && std::prev(first)->second) --first;
+  if (first == tried.end() || first == tried.begin()) return even;
+  int no = std::prev(first)->first, yes = first->first;
+  while (yes - no > 1) {
+    const int middle = (no + yes) / 2;
+    (compare.gain(middle).value_or(0) > 0 ? yes : no) = middle;
+  }
+  even.value = yes;
+  return even;
+}
+
+std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor, PriceBook& book) {
+  std::vector<Averaging> rows;
+  for (const auto& strategy : scenario.strategies) {
+    if (!strategy.local_sgd.enabled) continue;
+    Averaging row;
+    row.strategy = strategy.name;
+    row.period = strategy.local_sgd.adaptive ? 0 : strategy.local_sgd.period;
+    row.metrics = price_strategy(scenario, strategy, executor, book).metrics;
+    for (const auto& published : scenario.published) {
+      if (published.strategy == strategy.name && published.sweep.empty()) {
+        row.published = published;
+        break;
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
+                                                 Executor& executor, PriceBook& book) {
+  std::vector<FrameworkDefault> defaults;
+  for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
+    FrameworkDefault own;
+    own.dialect = name;
+    own.config = Json::object();
+    // MindSpore exchanges nothing unless it is told that there is a second rank.
+    if (own.dialect == "mindspore") own.config["parallel_mode"] = "data_parallel";
+    const Reading reading = find_dialect(name)->read(Reader(own.config, name, ""),
+                                                     scenario.workload, scenario.cluster, false);
+    own.strategy = reading.strategy;
+    own.strategy.name = own.dialect + "'s default";
+    own.strategy.overlap = base.overlap;
+    if (!base.overlap) own.strategy.streams = 1;
+    own.step_time = price_strategy(scenario, own.strategy, executor, book).metrics.step_time;
+    defaults.push_back(std::move(own));
+  }
+  return defaults;
+}
+
+}  // namespace syncline

@@ -1,0 +1,76 @@
+// What a person wants to know beside the winner: what binds its step, where another strategy would
+// begin to pay, and what rarer averaging brings. Figures only; reports/ puts them into words.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/measure/study.h"
+#include "core/scenario/document.h"
+
+namespace syncline {
+
+// A step's time by cause. The exposed part of communication is shared out as start-up and transfer
+// are in the collectives' own time.
+struct Binding {
+  Seconds compute = 0;        // the model's work on a rank of mean speed
+  Seconds stragglers = 0;     // waiting for slower ranks
+  Seconds start_up = 0;       // exposed latency and overhead of collectives
+  Seconds transfer = 0;       // exposed time of their bytes
+  double start_up_share = 0;  // of the collectives' own time, hidden or not
+  Seconds step = 0;
+
+  // "computation", "stragglers", "latency" or "bandwidth": the greatest, computation where less
+  // than 1 % of the step is anything else.
+  std::string_view what() const;
+};
+Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
+                   PriceBook& book);
+
+// Where `strategy` begins to be faster than `against` as one key of the scenario varies.
+struct BreakEven {
+  std::string strategy;
+  std::string against;
+  std::string path;         // of the key
+  double now = 0;           // its value in the scenario
+  double gain_percent = 0;  // now: how much shorter the step is; below 0: longer
+  // The value at which the two are equal; it pays below it for a bandwidth, from it on for nodes.
+  // Nothing: the same answer at all values that were tried, from `least` to `most`.
+  std::optional<double> value;
+  double least = 0, most = 0;
+
+  bool pays_now() const { return gain_percent > 0; }
+};
+
+// The bandwidth (Gbit/s, as the key says) of the outermost level, by bisection between a thousandth
+// and a thousand times what it is; the highest of several. Nothing for one rank.
+std::optional<BreakEven> bandwidth_break_even(const Document& document, const std::string& strategy,
+                                              const std::string& against);
+
+// The number of nodes, among those up to 1,024 for which the scenario is valid; the smallest from
+// which on it pays at every doubling.
+std::optional<BreakEven> nodes_break_even(const Document& document, const std::string& strategy,
+                                          const std::string& against);
+
+// Strategies that average parameters, with what was published for them.
+struct Averaging {
+  std::string strategy;
+  std::int64_t period = 0;  // 0: adaptive
+  Metrics metrics;
+  std::optional<Published> published;
+};
+std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor, PriceBook& book);
+
+// Each framework's own default on this workload and cluster; overlap as in `base`, because that is
+// what the machine does.
+struct FrameworkDefault {
+  std::string dialect;
+  Json config;
+  Strategy strategy;
+  Seconds step_time = 0;
+};
+std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
+                                                 Executor& executor, PriceBook& book);
+
+}  // namespace syncline

@@ -1,0 +1,384 @@
+#include "reports/tune_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/scenario/strategy_json.h"
+#include "reports/curve.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/markdown.h"
+#include "reports/page.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+using Sentences = std::vector<std::string>;
+
+std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
+
+// "no more than 0.05 %" reads better than "0.0 %" where something is there.
+std::string above_text(double percent) {
+  if (percent <= 1e-6) return "at";
+  if (percent < 0.05) return "less than 0.05 % above";
+  return share_text(percent) + " above";
+}
+
+std::string three_digits(double value) { return plain_number(value); }
+
+std::string winner_sentence(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const Ranked& winner = tuned.winner();
+  const double speedup = tuned.baseline.metrics.step_time / winner.metrics.step_time;
+  return quoted(winner.strategy.name) +
+         " is the best found: " + seconds_text(winner.metrics.step_time) + " a step, " +
+         short_speedup_text(speedup) + " over the baseline " +
+         quoted(tuned.baseline.strategy.name) + " (" +
+         seconds_text(tuned.baseline.metrics.step_time) + ").";
+}
+
+std::string optimum_sentence(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const Seconds step = tuned.winner().metrics.step_time;
+  const double regret = percent_above(step, tuned.one_stream_optimum);
+  const std::string programme =
+      fusion_words(tuned.optimum_strategy.fusion) + ", " + seconds_text(tuned.one_stream_optimum);
+  std::string text = regret < -1e-6  ? "That is " + share_text(-regret) + " below "
+                     : regret < 1e-6 ? "That is as fast as "
+                                     : "That is " + above_text(regret) + " ";
+  text += tuned.optimum_exact
+              ? "the optimum for one stream with these knobs (" + programme + ", proved), and "
+              : "the dynamic programme's fusion for one stream with these knobs (" + programme +
+                    ", not proved to be the best), and ";
+  return text + above_text(percent_above(step, tuned.lower_bound)) +
+         " the bound below which no fusion and no number of streams goes (" +
+         seconds_text(tuned.lower_bound) + ").";
+}
+
+void add_threshold(const Tuning& tuning, Sentences& sentences) {
+  const auto& tuned = tuning.tuned;
+  if (!tuned.best_threshold) return;
+  const Ranked& threshold = *tuned.best_threshold;
+  const double percent =
+      percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
+  sentences.push_back(
+      "The best single size is " + quoted(threshold.strategy.name) + ": " +
+      seconds_text(threshold.metrics.step_time) + ", " +
+      (percent <= 1e-6 ? "as good as the best." : above_text(percent) + " the best."));
+}
+
+std::string binding_sentence(const Tuning& tuning) {
+  const Binding& binding = tuning.binding;
+  const auto share = [&](Seconds part) { return share_text(100 * part / binding.step); };
+  std::string text = "What binds it: " + std::string(binding.what()) + ". Of each step " +
+                     share(binding.compute) + " is computation";
+  if (binding.stragglers > 0) {
+    text += ", " + share(binding.stragglers) + " waiting for slower ranks";
+  }
+  const Seconds exposed = binding.start_up + binding.transfer;
+  text += ", " + share(exposed) + " communication that nothing hides";
+  if (exposed > 0) {
+    text +=
+        " (" + share_text(100 * binding.start_up_share) + " of the collectives' time is latency)";
+  }
+  return text + ".";
+}
+
+std::string key_words(const BreakEven& even, double value) {
+  const bool nodes = even.path == "cluster.nodes";
+  return nodes ? plural(static_cast<std::size_t>(std::lround(value)), "node")
+               : three_digits(value) + " Gbit/s";
+}
+
+std::string break_even_sentence(const Tuning& tuning, const BreakEven& even) {
+  const bool nodes = even.path == "cluster.nodes";
+  const std::string here = nodes ? "with " + key_words(even, even.now)
+                                 : "at " + key_words(even, even.now) + " (" + even.path + ")";
+  std::string text =
+      quoted(even.strategy) + (even.pays_now() ? " pays here, " : " does not pay here, ") + here +
+      ": its step is " + share_text(std::fabs(even.gain_percent)) +
+      (even.pays_now() ? " shorter" : " longer") + " than with " + quoted(even.against);
+  if (!nodes && !even.pays_now()) {
+    const auto& metrics = tuning.tuned.baseline.metrics;
+    const double exposed = metrics.step_time > 0 ? 100 * metrics.exposed / metrics.step_time : 0;
+    text += ", where only " + share_text(exposed) + " of a step is communication to be saved";
+  }
+  if (even.value) {
+    text += nodes ? "; it pays from " + key_words(even, *even.value) + " on"
+                  : "; it pays below " + key_words(even, *even.value);
+  } else {
+    text += std::string("; so it ") + (even.pays_now() ? "does" : "is not any better") +
+            " everywhere from " + key_words(even, even.least) + " to " + key_words(even, even.most);
+  }
+  return text + ".";
+}
+
+void add_confirmation(const Tuning& tuning, Sentences& sentences) {
+  if (tuning.confirmed_by.empty()) return;
+  double worst = 0;
+  const Ranked* best = nullptr;
+  std::size_t count = 0;
+  for (const auto& ranked : tuning.tuned.ranking) {
+    if (!ranked.confirmed) continue;
+    ++count;
+    worst = std::max(worst, std::fabs(percent_above(*ranked.confirmed, ranked.metrics.step_time)));
+    if (best == nullptr || *ranked.confirmed < *best->confirmed * (1 - 1e-6)) best = &ranked;
+  }
+  if (best == nullptr) return;
+  std::string text = "Simulated (" + tuning.confirmed_by + "), " +
+                     (count == 1 ? "the best is " : "the best " + std::to_string(count) + " are ") +
+                     (worst < 0.05 ? "within 0.05 %" : "at most " + share_text(worst) + " off") +
+                     " of these step times";
+  if (best != &tuning.tuned.winner())
+    text += "; there " + quoted(best->strategy.name) + " comes first";
+  sentences.push_back(text + ".");
+}
+
+void add_training(const Tuning& tuning, Sentences& sentences) {
+  const auto& tuned = tuning.tuned;
+  if (!changes_training(tuned.winner().strategy)) return;
+  std::string text = quoted(tuned.winner().strategy.name) +
+                     " changes the training itself (sparser, coarser or rarer exchange): what that "
+                     "does to accuracy is not predicted.";
+  for (const auto& ranked : tuned.ranking) {
+    if (changes_training(ranked.strategy)) continue;
+    text += " The best that trains as before is " + quoted(ranked.strategy.name) + ", " +
+            seconds_text(ranked.metrics.step_time) + ".";
+    break;
+  }
+  sentences.push_back(text);
+}
+
+void add_averaging(const Tuning& tuning, Sentences& sentences) {
+  const auto& rows = tuning.averaging;
+  if (rows.size() < 2) return;
+  const auto faster = [](const Averaging& a, const Averaging& b) {
+    return a.metrics.throughput < b.metrics.throughput;
+  };
+  const auto& most = *std::max_element(rows.begin(), rows.end(), faster);
+  const auto& least = *std::min_element(rows.begin(), rows.end(), faster);
+  std::string text = "Averaging as " + quoted(most.strategy) + " gives " +
+                     short_speedup_text(most.metrics.throughput / least.metrics.throughput) +
+                     " the samples per second of " + quoted(least.strategy) +
+                     " (table below); what it costs in accuracy is not predicted";
+  const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const Averaging& row) {
+    return row.published && row.published->accuracy;
+  });
+  if (accuracy) text += ", the accuracies beside it are the published ones";
+  sentences.push_back(text + ".");
+}
+
+void add_emitted(const Tuning& tuning, Sentences& sentences) {
+  if (!tuning.emitted) return;
+  const Emitted& emitted = *tuning.emitted;
+  if (emitted.exact) {
+    sentences.push_back("In " + tuning.emitted_dialect + " the best is said exactly: " +
+                        seconds_text(emitted.step_time) + " a step when read back.");
+    return;
+  }
+  const double percent = percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
+  sentences.push_back(
+      tuning.emitted_dialect + " cannot say the best; of what it can say (" +
+      plural(emitted.searched, "configuration") + " priced) the best takes " +
+      seconds_text(emitted.step_time) + " a step when read back, " +
+      (percent >= 0 ? above_text(percent) + " it" : share_text(-percent) + " below it") +
+      ". The difference: " + emitted.difference + ".");
+}
+
+Grid ranking_grid(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  Grid grid;
+  grid.columns = {{"strategy", false}, {"step\ntime"}, {"speedup over\nbaseline"}};
+  for (const auto& own : tuning.defaults) grid.columns.push_back({"over\n" + own.dialect});
+  grid.columns.push_back({"above\noptimum"});
+  grid.columns.push_back({"above lower\nbound"});
+  grid.columns.push_back({"collectives\nper step"});
+  const bool confirmed = !tuning.confirmed_by.empty();
+  if (confirmed) grid.columns.push_back({"step time,\nsimulated"});
+  const auto add = [&](const Ranked& ranked, bool rule) {
+    const Seconds step = ranked.metrics.step_time;
+    Grid::Line line{{one_line(ranked.strategy.name), seconds_text(step),
+                     speedup_text(tuned.baseline.metrics.step_time / step)},
+                    rule};
+    for (const auto& own : tuning.defaults)
+      line.cells.push_back(speedup_text(own.step_time / step));
+    line.cells.push_back(percent_text(percent_above(step, tuned.optimum)));
+    line.cells.push_back(percent_text(percent_above(step, ranked.metrics.lower_bound)));
+    line.cells.push_back(count_text(ranked.metrics.collectives));
+    if (confirmed) line.cells.push_back(ranked.confirmed ? seconds_text(*ranked.confirmed) : "");
+    grid.lines.push_back(std::move(line));
+  };
+  for (const auto& ranked : tuned.ranking) add(ranked, false);
+  Ranked baseline = tuned.baseline;
+  baseline.strategy.name = "baseline: " + baseline.strategy.name;
+  add(baseline, true);
+  return grid;
+}
+
+Grid averaging_grid(const Tuning& tuning) {
+  const auto& rows = tuning.averaging;
+  const auto any = [&](auto has) { return std::any_of(rows.begin(), rows.end(), has); };
+  const bool throughput =
+      any([](const Averaging& row) { return row.published && row.published->throughput; });
+  const bool accuracy =
+      any([](const Averaging& row) { return row.published && row.published->accuracy; });
+  Grid grid{{{"strategy", false}, {"steps between\naveragings"}, {"throughput,\nsamples/s"}}, {}};
+  if (throughput) grid.columns.push_back({"throughput\n(published)"});
+  if (accuracy) grid.columns.push_back({"accuracy\n(published)"});
+  for (const auto& row : rows) {
+    Grid::Line line{
+        {one_line(row.strategy), row.period > 0 ? std::to_string(row.period) : "adaptive",
+         throughput_text(row.metrics.throughput)},
+        false};
+    const auto& published = row.published;
+    if (throughput) {
+      line.cells.push_back(
+          published && published->throughput ? throughput_text(*published->throughput) : "");
+    }
+    if (accuracy) {
+      line.cells.push_back(published && published->accuracy ? plain_number(*published->accuracy)
+                                                            : "");
+    }
+    grid.lines.push_back(std::move(line));
+  }
+  return grid;
+}
+
+std::string search_sentence(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const auto number = [](std::size_t count) { return count_text(static_cast<double>(count)); };
+  std::string text =
+      (tuning.own_search ? "Searched as the scenario says: "
+                         : "Searched by default (the scenario has no \"search\"): ") +
+      number(tuned.points) + " candidates around " + quoted(tuned.base.name) + ", " +
+      number(tuned.evaluations) + " of them priced by the " + tuning.executor + " executor";
+  if (!tuned.exhaustive) text += ", the rest ruled out by their bounds";
+  if (!tuned.complete) text += "; stopped before the end, so a better one may be left";
+  return text + ".";
+}
+
+std::string held_sentence(const Tuning& tuning) {
+  const Search& search = tuning.search;
+  Sentences held;
+  if (!search.varies_fusion()) held.push_back("fusion");
+  if (search.streams.empty()) held.push_back("streams");
+  if (search.algorithms.empty()) held.push_back("algorithm");
+  if (search.hierarchies.empty()) held.push_back("hierarchy");
+  if (search.compressions.empty()) held.push_back("compression");
+  if (search.local_sgds.empty()) held.push_back("the period of averaging");
+  held.push_back("overlap");
+  held.push_back("the moment of the update");
+  return "Held as in " + quoted(tuning.tuned.base.name) + ": " + join_and(held) + ".";
+}
+
+Page tune_page(const Tuning& tuning, bool markdown) {
+  Page page;
+  page.title = "Tuned: " + one_line(tuning.scenario.name);
+  page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
+                        one_line(tuning.scenario.cluster.name) + ".");
+  page.blocks.push_back(ranking_grid(tuning));
+  page.blocks.push_back(search_sentence(tuning) + " " + held_sentence(tuning));
+  page.blocks.push_back(Items{"Verdicts:", tune_verdicts(tuning)});
+  if (tuning.averaging.size() > 1) page.blocks.push_back(averaging_grid(tuning));
+  const std::string plot = curve_text(tuning.tuned.curve);
+  if (!plot.empty()) {
+    const std::string heading =
+        "Step time over the size of a bucket, the winner's other knobs held:";
+    page.blocks.push_back(heading);
+    if (!markdown) page.blocks.push_back(plot.substr(0, plot.size() - 1));
+  }
+  if (tuning.emitted && !markdown) {
+    page.blocks.push_back("Configuration for " + tuning.emitted_dialect + ":");
+    page.blocks.push_back(tuning.emitted->config.dump(2));
+  }
+  std::string source = "All figures are predicted by the " + tuning.executor + " executor";
+  if (tuning.calibrated) source += " with parameters fitted to the scenario's published rows";
+  page.blocks.push_back(source + ", none is measured.");
+  return page;
+}
+
+}  // namespace
+
+std::vector<std::string> tune_verdicts(const Tuning& tuning) {
+  Sentences sentences{winner_sentence(tuning), optimum_sentence(tuning)};
+  add_threshold(tuning, sentences);
+  sentences.push_back(binding_sentence(tuning));
+  for (const auto& even : tuning.break_evens) {
+    sentences.push_back(break_even_sentence(tuning, even));
+  }
+  add_averaging(tuning, sentences);
+  add_training(tuning, sentences);
+  add_confirmation(tuning, sentences);
+  add_emitted(tuning, sentences);
+  return sentences;
+}
+
+std::string tune_text(const Tuning& tuning) { return text_page(tune_page(tuning, false)); }
+
+std::string tune_markdown(const Tuning& tuning) {
+  std::string text = markdown_page(tune_page(tuning, true));
+  const auto block = [&](const std::string& language, const std::string& content) {
+    text += "\n```" + language + "\n" + content + "```\n";
+  };
+  const std::string plot = curve_text(tuning.tuned.curve);
+  if (!plot.empty()) block("text", plot);
+  if (tuning.emitted) block("json", tuning.emitted->config.dump(2) + "\n");
+  return text;
+}
+
+std::string tune_csv(const Tuning& tuning) {
+  std::string text = "strategy,step_time_s,speedup";
+  for (const auto& own : tuning.defaults) text += ",speedup_over_" + own.dialect;
+  text += ",above_optimum_percent,above_lower_bound_percent,collectives,simulated_step_time_s\n";
+  const auto& tuned = tuning.tuned;
+  for (const auto& ranked : tuned.ranking) {
+    const Seconds step = ranked.metrics.step_time;
+    std::string name = ranked.strategy.name;
+    for (std::size_t at = 0; (at = name.find('"', at)) != std::string::npos; at += 2) {
+      name.insert(at, 1, '"');
+    }
+    text += "\"" + name + "\"";
+    const auto figure = [&](double value) { text += "," + exact(value).dump(); };
+    figure(step);
+    figure(tuned.baseline.metrics.step_time / step);
+    for (const auto& own : tuning.defaults) figure(own.step_time / step);
+    figure(percent_above(step, tuned.optimum));
+    figure(percent_above(step, ranked.metrics.lower_bound));
+    figure(ranked.metrics.collectives);
+    text += ranked.confirmed ? "," + exact(*ranked.confirmed).dump() : ",";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string tune_json(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const Seconds step = tuned.winner().metrics.step_time;
+  Json curve = Json::array();
+  for (const auto& point : tuned.curve) {
+    curve.push_back({{"bytes", point.size}, {"step_time_s", exact(point.step_time)}});
+  }
+  Json json;
+  json["best"] = strategy_json(tuned.winner().strategy);
+  json["step_time_s"] = exact(step);
+  json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
+  json["optimum_s"] = exact(tuned.optimum);
+  json["lower_bound_s"] = exact(tuned.lower_bound);
+  json["regret_percent"] = exact(percent_above(step, tuned.optimum));
+  json["evaluations"] = tuned.evaluations;
+  json["curve"] = std::move(curve);
+  json["verdicts"] = tune_verdicts(tuning);
+  if (tuning.emitted) {
+    const Emitted& emitted = *tuning.emitted;
+    json["emitted"] = {{"dialect", tuning.emitted_dialect},
+                       {"config", emitted.config},
+                       {"step_time_s", exact(emitted.step_time)},
+                       {"exact", emitted.exact},
+                       {"difference", emitted.difference}};
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace syncline

@@ -1,0 +1,144 @@
+// `syncline tune`: the whole way from a file to an answer.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::string kRoot = SYNCLINE_SOURCE_DIR;
+
+struct Printed {
+  int status = 0;
+  std::string text;
+};
+
+Printed tune(const std::string& arguments) {
+  Printed printed;
+  FILE* pipe = popen(("'" SYNCLINE_BINARY "' tune " + arguments + " 2>&1").c_str(), "r");
+  char block[4096];
+  while (std::size_t got = std::fread(block, 1, sizeof block, pipe))
+    printed.text.append(block, got);
+  printed.status = pclose(pipe);
+  return printed;
+}
+
+std::string file(const std::string& name) { return "'" + kRoot + "/scenarios/" + name + "' "; }
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(Tune, PrintsTheAgreedJson) {
+  const Printed printed = tune(file("tune_resnet50.json") + "--format json");
+  ASSERT_EQ(printed.status, 0) << printed.text;
+  const Json answer = Json::parse(printed.text);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : answer.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"best", "step_time_s", "baseline_s", "optimum_s",
+                                            "lower_bound_s", "regret_percent", "evaluations",
+                                            "curve", "verdicts"}));
+  EXPECT_LE(answer["lower_bound_s"], answer["step_time_s"]);
+  EXPECT_LE(answer["step_time_s"], answer["baseline_s"]);
+  EXPECT_NEAR(answer["regret_percent"].get<double>(),
+              100 * (answer["step_time_s"].get<double>() / answer["optimum_s"].get<double>() - 1),
+              1e-9);
+  EXPECT_TRUE(answer["best"].contains("fusion"));
+  EXPECT_GT(answer["curve"].size(), 20u);
+  EXPECT_GE(answer["verdicts"].size(), 4u);
+}
+
+// The documents measured that it pays at 10 and at 1 Gbit/s and not at 100.
+TEST(Tune, SaysBelowWhichBandwidthDgcPays) {
+  const Printed here = tune(file("published/dgc_fasterrcnn.json"));
+  ASSERT_EQ(here.status, 0) << here.text;
+  std::smatch found;
+  const std::regex sentence(
+      "'dgc' does not pay here, at 100 Gbit/s .*it pays below ([0-9.]+) Gbit/s");
+  ASSERT_TRUE(std::regex_search(here.text, found, sentence)) << here.text;
+  const double even = std::stod(found[1]);
+  EXPECT_GT(even, 10);
+  EXPECT_LT(even, 100);
+
+  const auto at = [](double bandwidth) {
+    return tune(file("published/dgc_fasterrcnn.json") +
+                "--set cluster.inter.bandwidth_gbps=" + std::to_string(bandwidth));
+  };
+  EXPECT_NE(at(even * 0.99).text.find("'dgc' pays here"), std::string::npos);
+  EXPECT_NE(at(even * 1.01).text.find("'dgc' does not pay here"), std::string::npos);
+}
+
+TEST(Tune, ShowsThroughputByPeriodBesideThePublishedAccuracy) {
+  const Printed printed = tune(file("published/localsgd_resnet50.json") + "--format markdown");
+  ASSERT_EQ(printed.status, 0) << printed.text;
+  EXPECT_NE(printed.text.find("accuracy (published)"), std::string::npos) << printed.text;
+  EXPECT_NE(printed.text.find("0.743"), std::string::npos) << printed.text;
+  EXPECT_NE(printed.text.find("what it costs in accuracy is not predicted"), std::string::npos);
+}
+
+TEST(Tune, WritesTheCurveAndTheConfiguration) {
+  const auto folder = std::filesystem::temp_directory_path() / "syncline_tune_test";
+  std::filesystem::create_directories(folder);
+  const std::string svg = (folder / "curve.svg").string(), csv = (folder / "curve.csv").string();
+  for (const char* dialect : {"paddle", "mindspore", "pytorch", "horovod"}) {
+    const Printed printed = tune(file("tune_resnet50.json") + "--format json --emit " + dialect +
+                                 " --svg '" + svg + "' --csv '" + csv + "'");
+    ASSERT_EQ(printed.status, 0) << printed.text;
+    const Json emitted = Json::parse(printed.text).at("emitted");
+    EXPECT_EQ(emitted.at("dialect"), dialect);
+
+    // Pasted into the scenario, it predicts what was said.
+    Json scenario = Json::parse(read(kRoot + "/scenarios/tune_resnet50.json"));
+    for (const char* part : {"workload", "cluster"}) {
+      scenario[part] = kRoot + "/scenarios/" + scenario[part].get<std::string>();
+    }
+    scenario["strategies"] = {
+        {{"name", "back"}, {"dialect", dialect}, {"config", emitted.at("config")}}};
+    scenario.erase("search");
+    const std::string back = (folder / "back.json").string();
+    std::ofstream(back) << scenario;
+    FILE* pipe = popen(("'" SYNCLINE_BINARY "' run --format json '" + back + "'").c_str(), "r");
+    std::string text;
+    char block[4096];
+    while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
+    ASSERT_EQ(pclose(pipe), 0);
+    EXPECT_EQ(Json::parse(text).at("rows").at(0).at("step_time_s"), emitted.at("step_time_s"))
+        << dialect;
+  }
+  EXPECT_TRUE(read(svg).ends_with("</svg>\n"));
+  EXPECT_TRUE(read(csv).starts_with("bytes,step_time_s\n"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Tune, SearchesByDefaultAndSaysSo) {
+  const Printed printed = tune(file("first.json") + "--top 3");
+  ASSERT_EQ(printed.status, 0) << printed.text;
+  EXPECT_NE(printed.text.find("Searched by default"), std::string::npos) << printed.text;
+  EXPECT_NE(printed.text.find("within 0.05 %"), std::string::npos) << printed.text;
+}
+
+TEST(Tune, WrongInputIsToldWithItsPlace) {
+  const Printed printed = tune(file("first.json") + "--set cluster.nodez.x=3");
+  EXPECT_EQ(WEXITSTATUS(printed.status), 2);
+  EXPECT_NE(printed.text.find("did you mean 'nodes'"), std::string::npos) << printed.text;
+  EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--set cluster").status), 2);
+  EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--emit tensorflow").status), 2);
+}
+
+TEST(Tune, SameInputSameBytes) {
+  const std::string arguments = file("tune_resnet50.json") + "--format csv";
+  EXPECT_EQ(tune(arguments).text, tune(arguments).text);
+}
+
+}  // namespace

@@ -1,0 +1,99 @@
+// Rows that are priced in other processes are the rows that are priced here, to the last byte of
+// every report.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/measure/row_bytes.h"
+#include "core/measure/study.h"
+#include "reports/csv.h"
+#include "reports/json.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+StudyOptions options_with(int jobs) {
+  StudyOptions options;
+  options.make_executor = make_model_executor;
+  if (jobs > 1) {
+    options.spread = [jobs](std::size_t count, const std::function<std::string(std::size_t)>& work,
+                            const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
+  }
+  return options;
+}
+
+std::string everything(const Report& report) {
+  return text_table(report) + csv_report(report) + json_report(report);
+}
+
+// Published figures, a calibration with held-out rows, a sweep, a baseline: whatever a row may
+// carry.
+TEST(Spread, ReportsAreTheSame) {
+  for (const std::string name : {"published/dgc_fasterrcnn", "overlap_streams", "frameworks"}) {
+    const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/" + name + ".json");
+    const Report here = run_study(document, options_with(1));
+    EXPECT_EQ(everything(run_study(document, options_with(3))), everything(here)) << name;
+  }
+}
+
+TEST(Spread, TracedPlansStayHere) {
+  const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  StudyOptions one = options_with(1);
+  StudyOptions three = options_with(3);
+  one.trace = three.trace = true;
+  const Report here = run_study(document, one);
+  const Report spread = run_study(document, three);
+  EXPECT_EQ(everything(spread), everything(here));
+  ASSERT_EQ(spread.traced.size(), here.traced.size());
+  EXPECT_EQ(spread.traced.back().timeline.spans.size(), here.traced.back().timeline.spans.size());
+}
+
+TEST(Spread, ProgressCountsTheSameRows) {
+  const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  std::size_t last = 0;
+  std::size_t all = 0;
+  StudyOptions options = options_with(3);
+  options.trace = true;
+  options.progress = [&](std::size_t done, std::size_t wanted) {
+    EXPECT_EQ(done, last + 1);
+    last = done;
+    all = wanted;
+  };
+  const Report report = run_study(document, options);
+  EXPECT_EQ(last, report.rows.size());
+  EXPECT_EQ(all, report.rows.size());
+}
+
+TEST(Spread, InterruptedIsIncomplete) {
+  const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const Report whole = run_study(document, options_with(1));
+  std::size_t rows = 0;
+  StudyOptions options = options_with(2);
+  options.progress = [&](std::size_t done, std::size_t) { rows = done; };
+  options.interrupted = [&] { return rows >= 2; };
+  const Report report = run_study(document, options);
+  EXPECT_FALSE(report.complete);
+  EXPECT_LT(report.rows.size(), whole.rows.size());
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    EXPECT_EQ(report.rows[i].strategy, whole.rows[i].strategy);
+    EXPECT_EQ(report.rows[i].metrics.step_time, whole.rows[i].metrics.step_time);
+  }
+}
+
+TEST(RowBytes, AnyCutBeforeTheNameIsAnError) {
+  Row row;
+  row.executor = "model";
+  row.speedup = 1.0 / 3;
+  row.buckets = {{3, 0.1}, {7, 2.5}};
+  const std::string bytes = row_bytes(row);
+  const Row back = row_from_bytes(bytes);
+  EXPECT_EQ(back.executor, "model");
+  EXPECT_EQ(back.speedup, 1.0 / 3);
+  EXPECT_EQ(back.buckets, row.buckets);
+  for (std::size_t size = 0; size + 5 < bytes.size(); ++size) {
+    EXPECT_THROW(row_from_bytes(bytes.substr(0, size)), MachineError) << size;
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,276 @@
+// A live search that is killed, interrupted and resumed: no finished evaluation is repeated and the
+// answer is that of an undisturbed run.
+#include "core/tune/live_tuner.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "core/error.h"
+#include "core/tune/guides.h"
+#include "tests/support/scratch.h"
+
+namespace syncline {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Scratch;
+using test::text_of;
+using test::write_text;
+
+StepTrace small_trace() {
+  StepTrace trace;
+  trace.forward = 0.02;
+  Seconds now = 0;
+  for (int i = 0; i < 24; ++i) {
+    trace.gradients.ready.push_back(now += 1e-3 + 1e-4 * (i % 5));
+    trace.gradients.bytes.push_back(2e5 * (1 + i % 7));
+  }
+  return trace;
+}
+
+constexpr AffineCost kTruth{6e-4, 1.1e-9};
+
+const SearchProblem& problem() {
+  static const SearchProblem made = bucket_problem(small_trace(), {3e-4, 2e-9}, {}, 12);
+  return made;
+}
+
+LiveSettings settings() {
+  LiveSettings live;
+  live.seed = 5;
+  live.search.stop_at_noise_share = 0;  // the whole budget, so that there is much to interrupt
+  live.search.budget = 8;
+  return live;
+}
+
+// A machine that takes its time, and notes in a file when it begins which evaluation.
+class SleepingMachine final : public LiveObjective {
+ public:
+  SleepingMachine(milliseconds nap, std::string notes)
+      : machine_(
+            [](const Candidate& candidate) {
+              const auto& ends = candidate.strategy.fusion.ends;
+              return step_time(small_trace(), {ends.begin(), ends.end()}, kTruth);
+            },
+            0.02),
+        nap_(nap),
+        notes_(std::move(notes)) {}
+
+  std::string source() const override { return machine_.source(); }
+  Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
+    note(std::to_string(evaluation.number) + "\n");
+    std::this_thread::sleep_for(nap_);
+    return machine_.measure(candidate, evaluation);
+  }
+
+ private:
+  void note(const std::string& text) const {
+    if (notes_.empty()) return;
+    const int file = ::open(notes_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::close(file);
+  }
+
+  EmulatedObjective machine_;
+  milliseconds nap_;
+  std::string notes_;
+};
+
+LiveTuning tune_with(const std::string& path, milliseconds nap, const std::string& notes,
+                     const LiveSettings& live) {
+  SleepingMachine machine(nap, notes);
+  Journal journal(path, journal_header("scenario", problem(), live, machine));
+  return tune_live(problem(), live, machine, &journal);
+}
+
+// Runs `child` in a process of its own; gives the process.
+template <typename Work>
+pid_t forked(const Work& child) {
+  const pid_t process = ::fork();
+  if (process != 0) return process;
+  try {
+    child();
+  } catch (...) {
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+int status_of(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+long lines_in(const std::string& path) {
+  const std::string text = text_of(path);
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+// Killed at random moments until it gets through. Each life begins with the first evaluation that
+// the journal lacks, so a finished one is never measured again; and the journal ends up byte for
+// byte that of a run which nobody disturbed.
+TEST(LiveTuner, KilledAtRandomPointsLosesNothing) {
+  const Scratch scratch;
+  const LiveTuning undisturbed =
+      tune_with(scratch.path("whole.jsonl"), milliseconds(0), "", settings());
+  ASSERT_EQ(undisturbed.observations.size(), 8U);
+
+  std::mt19937 random(11);
+  int kills = 0;
+  for (int round = 0; round < 3; ++round) {
+    const std::string path = scratch.path("killed-" + std::to_string(round) + ".jsonl");
+    const std::string notes = scratch.path("notes-" + std::to_string(round));
+    bool through = false;
+    for (int life = 0; life < 200 && !through; ++life) {
+      const long finished = std::max(0L, lines_in(path) - 1);
+      const std::size_t noted = text_of(notes).size();
+      const pid_t child = forked([&] { tune_with(path, milliseconds(8), notes, settings()); });
+      // Later lives live longer, so that slow machines get through as well.
+      std::this_thread::sleep_for(
+          milliseconds(std::uniform_int_distribution<int>(1, 30 * (1 + life / 4))(random)));
+      ::kill(child, SIGKILL);
+      const int status = status_of(child);
+      through = WIFEXITED(status);
+      if (through) {
+        ASSERT_EQ(WEXITSTATUS(status), 0);
+      }
+      kills += through ? 0 : 1;
+      // What this life began: `finished`, `finished` + 1, ...
+      std::istringstream began(text_of(notes).substr(noted));
+      long number = 0;
+      for (long expected = finished; began >> number; ++expected) ASSERT_EQ(number, expected);
+    }
+    ASSERT_TRUE(through);
+    EXPECT_EQ(text_of(path), text_of(scratch.path("whole.jsonl")));
+    const LiveTuning again = tune_with(path, milliseconds(0), notes, settings());
+    EXPECT_EQ(again.resumed, 8U);
+    EXPECT_EQ(again.state.best, undisturbed.state.best);
+    EXPECT_EQ(again.state.beliefs[again.state.best].step_time,
+              undisturbed.state.beliefs[undisturbed.state.best].step_time);
+  }
+  EXPECT_GE(kills, 3);
+}
+
+volatile std::sig_atomic_t interrupts = 0;
+
+// Ctrl-C in the middle of an evaluation: it is finished and kept, the search says how to go on, and
+// goes on.
+TEST(LiveTuner, InterruptLosesNothing) {
+  const Scratch scratch;
+  const std::string path = scratch.path("tune.jsonl");
+  const std::string advice = scratch.path("advice");
+  const pid_t child = forked([&] {
+    std::signal(SIGINT, [](int) { interrupts = 1; });
+    LiveSettings live = settings();
+    live.interrupted = [] { return interrupts != 0; };
+    SleepingMachine machine(milliseconds(30), scratch.path("notes"));
+    Journal journal(path, journal_header("scenario", problem(), live, machine));
+    const LiveTuning tuning = tune_live(problem(), live, machine, &journal);
+    if (tuning.complete) ::_exit(9);
+    write_text(advice, resume_advice(tuning, live.search, &journal, "syncline tune x.json"));
+  });
+  while (lines_in(scratch.path("notes")) < 3) std::this_thread::sleep_for(milliseconds(1));
+  ::kill(child, SIGINT);
+  const int status = status_of(child);
+  ASSERT_TRUE(WIFEXITED(status));
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+
+  const long kept = lines_in(path) - 1;
+  EXPECT_EQ(kept, lines_in(scratch.path("notes")));  // the one under way was finished
+  EXPECT_LT(kept, 8);
+  const std::string said = text_of(advice);
+  EXPECT_NE(said.find("interrupted after " + std::to_string(kept) + " of at most 8"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find(path), std::string::npos) << said;
+  EXPECT_NE(said.find("repeat: syncline tune x.json"), std::string::npos) << said;
+
+  const LiveTuning resumed = tune_with(path, milliseconds(0), "", settings());
+  EXPECT_EQ(resumed.resumed, static_cast<std::size_t>(kept));
+  tune_with(scratch.path("whole.jsonl"), milliseconds(0), "", settings());
+  EXPECT_EQ(text_of(path), text_of(scratch.path("whole.jsonl")));
+}
+
+// A larger budget goes on from the smaller one's journal and ends where it would have ended.
+TEST(LiveTuner, ALargerBudgetGoesOn) {
+  const Scratch scratch;
+  LiveSettings small = settings();
+  small.search.budget = 3;
+  tune_with(scratch.path("a.jsonl"), milliseconds(0), "", small);
+  const LiveTuning grown = tune_with(scratch.path("a.jsonl"), milliseconds(0), "", settings());
+  EXPECT_EQ(grown.resumed, 3U);
+  const LiveTuning whole = tune_with(scratch.path("b.jsonl"), milliseconds(0), "", settings());
+  EXPECT_EQ(grown.state.best, whole.state.best);
+  EXPECT_EQ(text_of(scratch.path("a.jsonl")), text_of(scratch.path("b.jsonl")));
+}
+
+TEST(LiveTuner, RefusesAJournalOfAnotherSearch) {
+  const Scratch scratch;
+  const std::string path = scratch.path("tune.jsonl");
+  tune_with(path, milliseconds(0), "", settings());
+  LiveSettings other = settings();
+  other.seed = 6;
+  EXPECT_THROW(tune_with(path, milliseconds(0), "", other), InputError);
+}
+
+// Lines that are JSON and cannot be of this search.
+TEST(LiveTuner, RefusesEntriesThatCannotBe) {
+  const Scratch scratch;
+  const std::string path = scratch.path("tune.jsonl");
+  tune_with(path, milliseconds(0), "", settings());
+  const std::string whole = text_of(path);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    write_text(path, text);
+    try {
+      tune_with(path, milliseconds(0), "", settings());
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused("\"evaluation\":1", "\"evaluation\":4").find("line 3: evaluation"),
+            std::string::npos);
+  EXPECT_NE(refused("\"candidate\":", "\"candidate\":1000").find("line 2: candidate"),
+            std::string::npos);
+  EXPECT_NE(refused("\"candidate\":", "\"candidate\":0.5,\"x\":"), "");
+  EXPECT_NE(refused("buckets", "baskets").find("line 2: name"), std::string::npos);
+  EXPECT_NE(refused("\"step_time_s\":", "\"step_time_s\":-").find("line 2: step_time_s"),
+            std::string::npos);
+  EXPECT_NE(refused("\"step_time_s\":", "\"step_time_s\":null,\"x\":"), "");
+}
+
+TEST(LiveObjective, SummaryIsMeanAndItsError) {
+  const Measurement four = summary({1, 2, 3, 4});
+  EXPECT_EQ(four.step_time, 2.5);
+  EXPECT_NEAR(four.standard_error, std::sqrt(5.0 / 3 / 4), 1e-12);
+  EXPECT_EQ(summary({2}).standard_error, 0);
+}
+
+// The emulated noise is what it says: 2 % a step, so 2 % / sqrt(50) an evaluation.
+TEST(LiveObjective, EmulatedNoiseIsAsStated) {
+  EmulatedObjective machine([](const Candidate&) { return 2.0; }, 0.02);
+  double squares = 0;
+  constexpr int kCount = 2000;
+  for (int i = 0; i < kCount; ++i) {
+    const Measurement measured = machine.measure({}, {i, 50, 3});
+    squares += (measured.step_time / 2 - 1) * (measured.step_time / 2 - 1) / kCount;
+  }
+  EXPECT_NEAR(std::sqrt(squares), 0.02 / std::sqrt(50.0), 1e-4);
+  EXPECT_EQ(machine.measure({}, {4, 50, 3}).step_time, machine.measure({}, {4, 50, 3}).step_time);
+  EXPECT_NE(machine.measure({}, {4, 50, 3}).step_time, machine.measure({}, {5, 50, 3}).step_time);
+}
+
+}  // namespace
+}  // namespace syncline

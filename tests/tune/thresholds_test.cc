@@ -1,0 +1,91 @@
+// The thresholds found step by step against those found by trying every sum of consecutive sizes.
+#include "core/tune/thresholds.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "core/plan/fusion.h"
+#include "core/tune/rules.h"
+
+namespace syncline {
+namespace {
+
+std::vector<Tensor> random_tensors(std::mt19937& random, int count) {
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < count; ++i) {
+    Tensor tensor;
+    tensor.name = "layer" + std::to_string(i / 3) + ".t" + std::to_string(i);
+    tensor.elements = std::uniform_int_distribution<int>(1, 9)(random);
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+using Parts = std::vector<std::vector<int>>;
+
+TEST(Thresholds, AreAllThatChangeThePartition) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const auto tensors = random_tensors(random, 1 + i % 14);
+    std::vector<const Tensor*> pointers;
+    std::vector<int> candidates;
+    for (const auto& tensor : tensors) {
+      candidates.push_back(static_cast<int>(pointers.size()));
+      pointers.push_back(&tensor);
+    }
+    Fusion fusion = by_size(0, i % 2 == 0 ? Fusion::Close::kAfter : Fusion::Close::kBefore,
+                            i % 5 == 0 ? 12 : 0);
+    fusion.by_layer = i % 3 == 0;
+    if (i % 7 == 0) fusion.count = 4;
+    const auto found = size_thresholds(pointers, candidates, fusion);
+
+    // Every whole number of bytes up to more than all of them.
+    std::vector<Threshold> expected;
+    for (fusion.size = 0; fusion.size < 600; ++fusion.size) {
+      Parts groups = fuse(pointers, candidates, fusion);
+      if (expected.empty() || expected.back().groups != groups) {
+        expected.push_back({fusion.size, groups});
+      }
+    }
+    ASSERT_EQ(found.size(), expected.size()) << i;
+    for (std::size_t t = 0; t < found.size(); ++t) {
+      ASSERT_EQ(found[t].value, expected[t].value) << i;
+      ASSERT_EQ(found[t].groups, expected[t].groups) << i;
+    }
+  }
+}
+
+TEST(Thresholds, CountsEndWithOneBucket) {
+  std::mt19937 random(2);
+  const auto tensors = random_tensors(random, 11);
+  std::vector<const Tensor*> pointers;
+  std::vector<int> candidates;
+  for (const auto& tensor : tensors) {
+    candidates.push_back(static_cast<int>(pointers.size()));
+    pointers.push_back(&tensor);
+  }
+  const auto found = count_thresholds(pointers, candidates, Fusion{});
+  EXPECT_EQ(found.front().groups.size(), 11u);
+  EXPECT_EQ(found.back().groups.size(), 1u);
+  std::set<Parts> distinct;
+  for (const auto& threshold : found) distinct.insert(threshold.groups);
+  EXPECT_EQ(distinct.size(), found.size());
+}
+
+TEST(Thresholds, TheSmallestOfEqualsIsTaken) {
+  const std::vector<Threshold> thresholds{{1, {}}, {2, {}}, {3, {}}};
+  const auto& best = best_threshold(thresholds, [](const Threshold& t) {
+    return t.value == 1 ? 2.0 : t.value == 2 ? 1.0 : 1.0 - 1e-14;
+  });
+  EXPECT_EQ(best.value, 2);
+}
+
+TEST(Thresholds, RunEndsWantRuns) {
+  EXPECT_EQ(run_ends({{0, 1}, {2}}), (std::vector<std::size_t>{1, 2}));
+  EXPECT_TRUE(run_ends({{0, 2}, {1}}).empty());
+}
+
+}  // namespace
+}  // namespace syncline
