@@ -1,0 +1,556 @@
+// The text that nccl-tests prints. One pass over the lines; each is a row, a table's head, a fact
+// about the run, or nothing. A row can be torn by NCCL's own lines ("... sum  -1n013:161:161 [0]
+// NCCL INFO ..."): it then waits for the rest of its values.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include "core/calibrate/nccl_log_parts.h"
+
+namespace syncline {
+namespace {
+
+using Tokens = std::vector<std::string_view>;
+
+Tokens split(std::string_view line) {
+  Tokens tokens;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    const auto blank = [&](std::size_t i) {
+      return line[i] == ' ' || line[i] == '\t' || line[i] == '\r' || line[i] == '\0';
+    };
+    while (at < line.size() && blank(at)) ++at;
+    const std::size_t begin = at;
+    while (at < line.size() && !blank(at)) ++at;
+    if (at > begin) tokens.push_back(line.substr(begin, at - begin));
+  }
+  return tokens;
+}
+
+// The whole word as a number, or nothing.
+template <typename Number>
+std::optional<Number> number_of(std::string_view word) {
+  Number value{};
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+std::optional<double> amount(std::string_view word) {
+  const auto value = number_of<double>(word);
+  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
+  return value;
+}
+
+// Half a unit of the last digit of a printed number: 0.005 for "12.34".
+double half_unit(std::string_view word) {
+  double half = 0.5;
+  const std::size_t exponent = word.find_first_of("eE");
+  const std::string_view mantissa = word.substr(0, exponent);
+  const std::size_t point = mantissa.find('.');
+  if (point != std::string_view::npos) {
+    half *= std::pow(10, -static_cast<double>(mantissa.size() - point - 1));
+  }
+  if (exponent != std::string_view::npos) {
+    // from_chars takes no plus sign.
+    std::string_view power = word.substr(exponent + 1);
+    if (!power.empty() && power.front() == '+') power.remove_prefix(1);
+    half *= std::pow(10, number_of<int>(power).value_or(0));
+  }
+  return half;
+}
+
+// Launchers put a rank or a host ahead of each line, terminals put colours into it.
+std::string plain(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
+      i += 2;
+      while (i < line.size() && !(line[i] >= '@' && line[i] <= '~')) ++i;
+      continue;
+    }
+    text += line[i];
+  }
+  for (const std::string_view mark : {"<stdout>:", "<stderr>:"}) {
+    const std::size_t at = text.find(mark);
+    if (at != std::string::npos && at < 64) text.erase(0, at + mark.size());
+  }
+  // srun -l: "12: ".
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  if (digits > 0 && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
+  return text;
+}
+
+bool is_ncclline(std::string_view line) {
+  for (const std::string_view mark : {"NCCL INFO", "NCCL WARN", "NCCL TRACE", "NCCL ABORT"}) {
+    if (line.find(mark) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The columns of a table.
+
+enum class Column { kTime, kCpuTime, kAlg, kBus, kWrong, kOther };
+
+struct Head {
+  bool redop = false;
+  bool root = false;
+  std::vector<std::vector<Column>> places;  // out of place, then in place
+  bool counted = false;                     // the checks are "#wrong", a number of elements
+  bool milliseconds = false;                // the head of 2018: "bytes N type op"; no unit line
+  std::size_t values() const {
+    std::size_t sum = 0;
+    for (const auto& place : places) sum += place.size();
+    return sum;
+  }
+};
+
+std::string_view bare(std::string_view label) {
+  while (!label.empty() && label.front() == '#') label.remove_prefix(1);
+  return label;
+}
+
+// The head of a table, or nothing.
+std::optional<Head> head_of(const Tokens& tokens) {
+  std::size_t at = 0;
+  while (at < tokens.size() && bare(tokens[at]) != "size" && bare(tokens[at]) != "bytes") ++at;
+  if (at + 6 > tokens.size()) return std::nullopt;
+  if (tokens[at + 1] != "count" && tokens[at + 1] != "N") return std::nullopt;
+  if (tokens[at + 2] != "type") return std::nullopt;
+  Head head;
+  head.milliseconds = bare(tokens[at]) == "bytes";
+  for (at += 3; at < tokens.size(); ++at) {
+    const std::string_view word = bare(tokens[at]);
+    if (word == "time" || word == "cputime") {
+      head.places.push_back({word == "time" ? Column::kTime : Column::kCpuTime});
+    } else if (head.places.empty()) {
+      head.redop = head.redop || word == "redop" || word == "op";
+      head.root = head.root || word == "root";
+    } else if (word == "algbw") {
+      head.places.back().push_back(Column::kAlg);
+    } else if (word == "busbw") {
+      head.places.back().push_back(Column::kBus);
+    } else if (word == "wrong") {
+      head.places.back().push_back(Column::kWrong);
+      head.counted = true;
+    } else if (word == "timestamp") {
+      break;
+    } else {
+      head.places.back().push_back(Column::kOther);  // error, res, delta, i_min, ...
+    }
+  }
+  if (head.places.empty() || head.places.size() > 2) return std::nullopt;
+  return head;
+}
+
+// Where the head is missing (an abridged log): by the shape of one whole row. Both measurements
+// have four columns; a word behind the type is the operation, an odd number of numbers has a root.
+std::optional<Head> head_by_row(const Tokens& tokens, std::size_t at) {
+  Head head;
+  if (at < tokens.size() && !amount(tokens[at]) && tokens[at] != "N/A" &&
+      !number_of<int>(tokens[at])) {
+    head.redop = true;
+    ++at;
+  }
+  std::size_t numbers = 0;
+  while (at + numbers < tokens.size()) {
+    const std::string_view word = tokens[at + numbers];
+    if (!amount(word) && word != "N/A" && !number_of<int>(word)) break;
+    ++numbers;
+  }
+  if (numbers != 8 && numbers != 9) return std::nullopt;
+  head.root = numbers == 9;
+  const std::vector<Column> place{Column::kTime, Column::kAlg, Column::kBus, Column::kWrong};
+  head.places = {place, place};
+  head.counted = head.root;  // both came with 2.13, or nearly
+  return head;
+}
+
+// ---------------------------------------------------------------------------------------------
+// A row, as far as it has come.
+
+struct TornRow {
+  MeasuredRow row;
+  int root = -1;
+  int line = 0;
+  bool in_place_only = false;
+  std::vector<std::string> values;
+  std::size_t wanted = 0;
+};
+
+class TextReader {
+ public:
+  std::vector<RawTable> read(std::string_view text) {
+    std::size_t at = 0;
+    while (at < text.size()) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      ++line_;
+      take(plain(text.substr(at, end - at)));
+      at = end + 1;
+    }
+    drop_torn();
+    close();
+    return std::move(tables_);
+  }
+
+ private:
+  void take(const std::string& line) {
+    const Tokens tokens = split(line);
+    if (tokens.empty()) return;
+    const std::size_t row = row_at(tokens);
+    if (row < tokens.size()) {
+      drop_torn();
+      begin_row(tokens, row, line);
+      return;
+    }
+    if (torn_) {
+      if (append(tokens, 0, is_ncclline(line))) return;
+    }
+    if (auto head = head_of(tokens)) {
+      drop_torn();
+      close();
+      listing_ = false;
+      head_ = std::move(*head);
+      head_line_ = line_;
+      return;
+    }
+    learn(tokens, line);
+  }
+
+  // Two integers and a type begin a row, wherever in the line.
+  static std::size_t row_at(const Tokens& tokens) {
+    for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
+      if (nccl_type_size(tokens[i + 2]) == 0) continue;
+      const auto size = number_of<std::int64_t>(tokens[i]);
+      const auto count = number_of<std::int64_t>(tokens[i + 1]);
+      if (size && count && *size >= 0 && *count >= 0) return i;
+    }
+    return tokens.size();
+  }
+
+  void begin_row(const Tokens& tokens, std::size_t at, const std::string& line) {
+    if (!head_) {
+      head_ = head_by_row(tokens, at + 3);
+      if (!head_) return;
+      guessed_ = true;
+      head_line_ = line_;
+    }
+    open();
+    TornRow torn;
+    torn.line = line_;
+    torn.row.size = *number_of<std::int64_t>(tokens[at]);
+    torn.row.count = *number_of<std::int64_t>(tokens[at + 1]);
+    torn.row.type = tokens[at + 2];
+    torn.wanted = head_->values();
+    at += 3;
+    const bool noise = is_ncclline(line);
+    std::size_t lead_end = 0;
+    if (head_->redop && at < tokens.size()) {
+      torn.row.redop = redop_of(tokens[at]);
+      lead_end = static_cast<std::size_t>(tokens[at].data() - line.data()) + tokens[at].size();
+      ++at;
+    }
+    if (head_->root && at < tokens.size()) {
+      // "-1" may have a host name glued to it.
+      int root = -1;
+      const auto [stop, error] =
+          std::from_chars(tokens[at].data(), tokens[at].data() + tokens[at].size(), root);
+      if (error != std::errc{}) return;
+      torn.root = root;
+      lead_end = static_cast<std::size_t>(tokens[at].data() - line.data()) + tokens[at].size();
+      const bool glued = stop != tokens[at].data() + tokens[at].size();
+      ++at;
+      if (glued) at = tokens.size();
+    }
+    // Tests that measure in place only leave 32 blanks.
+    if (at < tokens.size() && head_->places.size() == 2 && lead_end > 0) {
+      const auto begin = static_cast<std::size_t>(tokens[at].data() - line.data());
+      if (begin >= lead_end + 32) {
+        torn.in_place_only = true;
+        torn.wanted = head_->places[1].size();
+      }
+    }
+    torn_ = std::move(torn);
+    append(tokens, at, noise);
+  }
+
+  static std::string redop_of(std::string_view word) {
+    for (const std::string_view known : {"none", "sum", "prod", "max", "min", "avg", "mulsum"}) {
+      if (word.substr(0, known.size()) == known) return std::string(known);
+    }
+    return std::string(word);
+  }
+
+  // Adds the values from token `at` on to the torn row, up to the first word that is none. Gives
+  // whether the line belonged to the row.
+  bool append(const Tokens& tokens, std::size_t at, bool noise) {
+    bool some = false;
+    for (; at < tokens.size() && torn_->values.size() < torn_->wanted; ++at) {
+      std::string_view word = tokens[at];
+      if (word != "N/A" && !amount(word)) {
+        if (!noise) break;
+        // A number with NCCL's host name glued to it.
+        double value = 0;
+        const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value,
+                                                   std::chars_format::fixed);
+        if (word.substr(0, 3) == "N/A") {
+          torn_->values.emplace_back("N/A");
+          some = true;
+        } else if (error == std::errc{} && value >= 0 && at > 0 && stop != word.data()) {
+          torn_->values.emplace_back(word.data(), stop);
+          some = true;
+        }
+        break;
+      }
+      torn_->values.emplace_back(word);
+      some = true;
+    }
+    if (torn_->values.size() == torn_->wanted) finish_row();
+    return some || noise;
+  }
+
+  void finish_row() {
+    MeasuredRow row = torn_->row;
+    std::size_t next = 0;
+    bool measured = false;
+    for (std::size_t p = torn_->in_place_only ? 1 : 0; p < head_->places.size(); ++p) {
+      const auto& place = head_->places[p];
+      // Cut off in the middle of a measurement: its last word may be half a number.
+      if (next + place.size() > torn_->values.size()) break;
+      const bool out = p == 0;
+      double alg = 0;
+      double bus = -1;
+      double half = 0;
+      for (const Column column : place) {
+        const std::string& word = torn_->values[next++];
+        const auto value = amount(word);
+        if (column == Column::kTime && value) {
+          (out ? row.out_of_place : row.in_place) = *value * kMicrosecond;
+        } else if (column == Column::kAlg && value) {
+          alg = *value;
+          half = half_unit(word);
+        } else if (column == Column::kBus && value) {
+          bus = *value;
+          half = std::max(half, half_unit(word));
+        } else if (column == Column::kWrong && head_->counted) {
+          (out ? row.out_of_place_wrong : row.in_place_wrong) = value;
+        }
+      }
+      (out ? row.out_of_place_alg : row.in_place_alg) = alg * kGigabytePerSecond;
+      (out ? row.out_of_place_bus : row.in_place_bus) = std::max(bus, 0.0) * kGigabytePerSecond;
+      tables_.back().narrow(alg, bus, half);
+      measured = true;
+    }
+    if (measured) {
+      tables_.back().root = torn_->root;
+      tables_.back().table.rows.push_back(std::move(row));
+    } else {
+      note("line " + std::to_string(torn_->line) + ": row without its values");
+    }
+    torn_.reset();
+  }
+
+  // The row's rest never came: what is whole of it counts.
+  void drop_torn() {
+    if (!torn_) return;
+    note("line " + std::to_string(torn_->line) + ": row cut off");
+    finish_row();
+  }
+
+  // -------------------------------------------------------------------------------------------
+  // Tables and what is said around them.
+
+  void note(std::string sentence) { tables_.back().table.notes.push_back(std::move(sentence)); }
+
+  void open() {
+    if (open_) return;
+    open_ = true;
+    RawTable& raw = tables_.emplace_back();
+    raw.table.line = head_line_;
+    raw.context = context_;
+    raw.context_inherited = !fresh_;
+    fresh_ = false;
+    average_ = false;
+    if (guessed_) note("the table has no head: columns taken from the shape of its rows");
+    for (const auto& place : head_->places) {
+      if (place.front() == Column::kCpuTime) {
+        note("the times are the host's (-C), not the collectives': they are left out");
+        break;
+      }
+    }
+  }
+
+  // Ends the table, if one is open, and forgets its head.
+  void close() {
+    if (open_) {
+      if (!average_) note("the log ends without an average: it may be cut off");
+      settle_unit(tables_.back());
+    }
+    open_ = false;
+    guessed_ = false;
+    unit_ = 0;
+    head_.reset();
+  }
+
+  // Times were printed in milliseconds in 2018. The unit line says so from 2019 on; before it, the
+  // row itself does: size / algbw is the time.
+  void settle_unit(RawTable& raw) const {
+    int micro = 0;
+    int milli = 0;
+    for (const MeasuredRow& row : raw.table.rows) {
+      if (!row.out_of_place || *row.out_of_place <= 0) continue;
+      if (row.out_of_place_alg < 0.1 * kGigabytePerSecond) continue;
+      const double ratio = static_cast<double>(row.size) / row.out_of_place_alg / *row.out_of_place;
+      if (ratio > 0.5 && ratio < 2) ++micro;
+      if (ratio > 500 && ratio < 2000) ++milli;
+    }
+    const bool by_head = head_ && head_->milliseconds && unit_ == 0;
+    const bool milliseconds = micro + milli > 0 && unit_ == 0 ? milli > micro
+                              : unit_ != 0                    ? unit_ == 2
+                                                              : by_head;
+    if (milliseconds) {
+      for (MeasuredRow& row : raw.table.rows) {
+        if (row.out_of_place) *row.out_of_place *= 1000;
+        if (row.in_place) *row.in_place *= 1000;
+      }
+    } else if (milli > micro) {
+      raw.table.notes.push_back("the times contradict size / algbw by a factor of 1000");
+    }
+  }
+
+  // A line about the run that comes behind a table's rows belongs to the next table.
+  void begin_context() {
+    drop_torn();
+    if (open_ || head_) close();
+    if (!fresh_) context_ = LogContext{};
+    fresh_ = true;
+  }
+
+  void learn(const Tokens& tokens, const std::string& line) {
+    if (line.find("Avg bus bandwidth") != std::string::npos) {
+      average_ = true;
+      return;
+    }
+    if (line.find("Out of bounds values") != std::string::npos) {
+      if (open_ && line.find("FAILED") != std::string::npos) {
+        note("the test failed its own check: " + std::string(tokens[tokens.size() - 2]) +
+             " values out of bounds");
+      }
+      return;
+    }
+    if (open_ && (line.find("Test NCCL failure") != std::string::npos ||
+                  line.find("Test CUDA failure") != std::string::npos)) {
+      note("line " + std::to_string(line_) + ": the test failed");
+      return;
+    }
+    if (tokens.front() == "(B)" || (tokens.size() > 2 && tokens[1] == "(B)")) {
+      if (line.find("(us)") != std::string::npos) unit_ = 1;
+      if (line.find("(ms)") != std::string::npos) unit_ = 2;
+      return;
+    }
+    learn_devices(tokens, line);
+    learn_version(line);
+    learn_comment(tokens, line);
+    if (line.find("Collective test concluded") != std::string::npos) return;
+    const std::string program = test_program_in(line);
+    if (!program.empty() && line.find("# COLLECTIVE") == std::string::npos) {
+      if (context_.test != program) {
+        begin_context();
+        context_.test = program;
+      }
+    }
+    if (line.find("nThread") != std::string::npos && line.find("nGpus") != std::string::npos) {
+      if (open_) begin_context();
+      fresh_ = true;
+    }
+    if (line.find("Using devices") != std::string::npos) {
+      if (open_) begin_context();
+      fresh_ = true;
+      context_.devices.clear();
+      listing_ = true;
+    }
+  }
+
+  // "Rank 3 [Group 0] [Pid 17] on host device 3 [0x07] name".
+  void learn_devices(const Tokens& tokens, const std::string& line) {
+    if (listing_ && line.find("...") != std::string::npos) context_.devices_cut = true;
+    for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
+      if (bare(tokens[i]) != "Rank") continue;
+      const auto rank = number_of<int>(tokens[i + 1]);
+      if (!rank || *rank < 0 || *rank >= (1 << 20)) return;
+      LogDevice device;
+      device.rank = *rank;
+      std::size_t at = i + 2;
+      if (at + 1 < tokens.size() && tokens[at] == "Group") {
+        device.group = number_of<int>(tokens[at + 1]).value_or(0);
+        at += 2;
+      }
+      if (at + 1 < tokens.size() && tokens[at] == "Pid") at += 2;
+      if (at + 2 >= tokens.size() || tokens[at] != "on" || tokens[at + 2] != "device") return;
+      device.host = tokens[at + 1];
+      if (open_) begin_context();
+      fresh_ = true;
+      if (*rank == 0 && !context_.devices.empty()) context_.devices.clear();
+      context_.devices.push_back(std::move(device));
+      return;
+    }
+  }
+
+  void learn_version(const std::string& line) {
+    for (const std::string_view mark : {"NCCL version ", "nccl-library="}) {
+      const std::size_t at = line.find(mark);
+      if (at == std::string::npos) continue;
+      const Tokens words = split(std::string_view(line).substr(at + mark.size()));
+      if (words.empty() || words[0][0] < '0' || words[0][0] > '9') continue;
+      const auto code = number_of<int>(words[0]);
+      if (open_) begin_context();
+      context_.nccl_version = code ? version_of_code(*code) : std::string(words[0]);
+    }
+  }
+
+  // "# NODES: 8" and its like, above a published table.
+  void learn_comment(const Tokens& tokens, const std::string& line) {
+    if (tokens.size() < 3 || tokens[0] != "#") return;
+    const auto leading = [&] {
+      int value = 0;
+      std::from_chars(tokens[2].data(), tokens[2].data() + tokens[2].size(), value);
+      return value > 0 && value <= (1 << 20) ? value : 0;
+    };
+    const std::string_view key = tokens[1];
+    const bool known = key == "COLLECTIVE:" || key == "NODES:" || key == "GPUS:" || key == "NCCL:";
+    if (!known) return;
+    if (open_) begin_context();
+    fresh_ = true;
+    if (key == "COLLECTIVE:") context_.said_test = test_name(line.substr(line.find(':')));
+    if (key == "NODES:") context_.said_nodes = leading();
+    if (key == "GPUS:") context_.said_gpus = leading();
+    if (key == "NCCL:") {
+      const std::string_view version =
+          tokens[2].substr(0, tokens[2].find_first_not_of("0123456789."));
+      if (version.find('.') != std::string_view::npos) context_.said_version = version;
+    }
+  }
+
+  std::vector<RawTable> tables_;
+  LogContext context_;
+  bool fresh_ = true;  // something was said since the last table began
+  std::optional<Head> head_;
+  bool guessed_ = false;  // the head is taken from a row
+  int head_line_ = 0;
+  bool open_ = false;     // tables_.back() takes rows
+  bool average_ = false;  // its end was seen
+  bool listing_ = false;
+  int unit_ = 0;  // of the times: 0 not said, 1 microseconds, 2 milliseconds
+  std::optional<TornRow> torn_;
+  int line_ = 0;
+};
+
+}  // namespace
+
+std::vector<RawTable> nccl_text_tables(std::string_view text) { return TextReader().read(text); }
+
+}  // namespace syncline
