@@ -46,7 +46,10 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "collective_overhead_us": 5,
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
                "launch_us": 5, "host_sync_us": 10},
-    "jitter": {"distribution": "normal", "relative": 0.05}
+    "jitter": {"distribution": "normal", "relative": 0.05},
+    "nccl": {"cpu": "amd", "compute_capability": 80, "nvlink": true, "nvswitch": true,
+             "gpu_direct": false, "channels": 8, "channel_intra_gbytes_per_s": 20,
+             "channel_inter_gbytes_per_s": 12, "tree": "plain"}
   },
   "strategies": [
     {"name": "plain"},
