@@ -22,32 +22,6 @@ std::string position_text(const std::string& text, std::size_t byte) {
   return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
 }
 
-std::string read_text(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw InputError(path + ": no such file");
-  if (fs::is_directory(status)) throw InputError(path + ": is a folder, expected a JSON file");
-  if (fs::is_regular_file(status)) {
-    const auto size = fs::file_size(path, error);
-    if (!error && size > static_cast<std::uintmax_t>(kLargestFile)) {
-      throw InputError(path + ": " + std::to_string(size >> 20) + " MiB, expected at most " +
-                       std::to_string(kLargestFile >> 20) + " MiB");
-    }
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(path + ": cannot be opened for reading");
-  // A pipe or a device has no size beforehand: read no more than the limit.
-  std::string text;
-  char block[1 << 16];
-  while (in.read(block, sizeof block) || in.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(in.gcount()));
-    if (static_cast<long long>(text.size()) > kLargestFile) {
-      throw InputError(path + ": more than " + std::to_string(kLargestFile >> 20) + " MiB");
-    }
-  }
-  return text;
-}
-
 // Puts a workload or cluster file in place of its name: "cluster": "x.json", or
 // "cluster": {"file": "x.json", "nodes": 8}, where the other keys replace the file's own.
 // Gives the file's path.
@@ -131,6 +105,33 @@ std::vector<std::string> names_inside(const Json& node) {
 
 }  // namespace
 
+std::string read_text_file(const std::string& path, std::string_view kind) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw InputError(path + ": no such file");
+  if (fs::is_directory(status))
+    throw InputError(path + ": is a folder, expected " + std::string(kind));
+  if (fs::is_regular_file(status)) {
+    const auto size = fs::file_size(path, error);
+    if (!error && size > static_cast<std::uintmax_t>(kLargestFile)) {
+      throw InputError(path + ": " + std::to_string(size >> 20) + " MiB, expected at most " +
+                       std::to_string(kLargestFile >> 20) + " MiB");
+    }
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(path + ": cannot be opened for reading");
+  // A pipe or a device has no size beforehand: read no more than the limit.
+  std::string text;
+  char block[1 << 16];
+  while (in.read(block, sizeof block) || in.gcount() > 0) {
+    text.append(block, static_cast<std::size_t>(in.gcount()));
+    if (static_cast<long long>(text.size()) > kLargestFile) {
+      throw InputError(path + ": more than " + std::to_string(kLargestFile >> 20) + " MiB");
+    }
+  }
+  return text;
+}
+
 Json parse_json_text(const std::string& name, const std::string& text) {
   // The parser keeps the last of repeated keys in silence; a second key is somebody's mistake.
   std::vector<std::vector<std::string>> open_objects;
@@ -172,7 +173,9 @@ Json parse_json_text(const std::string& name, const std::string& text) {
   }
 }
 
-Json read_json_file(const std::string& path) { return parse_json_text(path, read_text(path)); }
+Json read_json_file(const std::string& path) {
+  return parse_json_text(path, read_text_file(path, "a JSON file"));
+}
 
 Document read_document(const std::string& path) {
   Document document{read_json_file(path), path, {}, {}, {}};

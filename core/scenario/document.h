@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/scenario/scenario.h"
@@ -17,6 +18,10 @@ struct Document {
   // Dotted paths of keys inside those files' objects that the scenario gave itself.
   std::vector<std::string> changed;
 };
+
+// The whole file, at most kLargestFile bytes; `kind` says in messages what was expected ("a JSON
+// file").
+std::string read_text_file(const std::string& path, std::string_view kind);
 
 // Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the
 // end.

@@ -1,6 +1,6 @@
 #include "core/scenario/strategy.h"
 
-#include "core/collective/algorithm.h"
+#include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
 #include "core/scenario/parts.h"
@@ -99,7 +99,7 @@ Hierarchy read_hierarchy(Reader reader, const Cluster& cluster) {
   if (reader.has("first") && !leaders) reader.fail("first", "has no meaning with form 'sharded'");
   hierarchy.first_all_reduce =
       reader.word_or("first", "reduce", {"reduce", "all_reduce"}) == "all_reduce";
-  const auto names = split_names(algorithm_names());
+  const auto names = split_names(algorithm_choices());
   hierarchy.inside = reader.word_or("inside", "", names);
   hierarchy.across = reader.word_or("across", "", names);
   reader.finish();
@@ -160,7 +160,7 @@ std::optional<Misfit> misfit_of(const Strategy& strategy, const Cluster& cluster
   std::optional<Misfit> misfit;
   const auto must_fit = [&](const char* key, const std::string& name, CollectiveKind kind,
                             int size) {
-    if (misfit || find_algorithm(name)->fits(kind, size)) return;
+    if (misfit || choice_fits(name, kind, size)) return;
     misfit = Misfit{key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
                              std::to_string(size) + " ranks"};
   };
@@ -214,7 +214,7 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   if (!strategy.overlap && strategy.streams > 1) {
     reader.fail("streams", "has no meaning with overlap: false (everything on one stream)");
   }
-  strategy.algorithm = reader.word_or("algorithm", "ring", split_names(algorithm_names()));
+  strategy.algorithm = reader.word_or("algorithm", "ring", split_names(algorithm_choices()));
   if (reader.has("fusion")) strategy.fusion = read_fusion(reader.object("fusion"));
   if (reader.has("hierarchy")) {
     strategy.hierarchy = read_hierarchy(reader.object("hierarchy"), cluster);

@@ -68,7 +68,10 @@ constexpr std::string_view kFullScenario = R"json({
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
                "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
                "data_parallel_slowdown": 0.05},
-    "jitter": {"distribution": "normal", "relative": 0.05}
+    "jitter": {"distribution": "normal", "relative": 0.05},
+    "nccl": {"cpu": "amd", "compute_capability": 80, "nvlink": true, "nvswitch": true,
+             "gpu_direct": false, "channels": 8, "channel_intra_gbytes_per_s": 20,
+             "channel_inter_gbytes_per_s": 12, "tree": "plain"}
   },
   "strategies": [
     {"name": "plain"},

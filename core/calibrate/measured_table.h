@@ -1,0 +1,66 @@
+// A table of measured collectives, as nccl-tests prints one: what each size took, on how many
+// ranks, and what was odd about the log. Inside there are seconds, bytes and bytes per second.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/collective/schedule.h"
+#include "core/units.h"
+
+namespace syncline {
+
+// One size. nccl-tests measures each size twice: out of place and in place.
+struct MeasuredRow {
+  Bytes size = 0;          // the larger of what a rank sends and receives: ranks x count for
+                           // all-gather and reduce-scatter
+  std::int64_t count = 0;  // elements, as the test counts them
+  std::string type;        // "float", "half", ...
+  std::string redop;       // "sum", "none", ...; empty in layouts without that column
+  std::optional<Seconds> out_of_place;  // time of one call; empty: not measured
+  std::optional<Seconds> in_place;
+  std::optional<double> out_of_place_wrong;  // elements with a wrong result; empty: not checked
+  std::optional<double> in_place_wrong;
+  BytesPerSecond out_of_place_alg = 0;  // size / time as printed, 0: unknown
+  BytesPerSecond in_place_alg = 0;
+  BytesPerSecond out_of_place_bus = 0;  // as printed: scaled by the test's own factor
+  BytesPerSecond in_place_bus = 0;
+};
+
+struct MeasuredTable {
+  std::string source;  // the file
+  int line = 0;        // where the table begins in it
+  std::string test;    // "all_reduce", "all_gather", "alltoall", "sendrecv", ...; empty: unknown
+  std::optional<CollectiveKind> kind;  // of `test`, where it is one that a plan can hold
+  int ranks = 0;                       // 0: unknown, as in the two below
+  int nodes = 0;
+  int gpus_per_node = 0;
+  std::string nccl_version;  // "2.18.3", empty: unknown
+  std::vector<MeasuredRow> rows;
+  std::vector<std::string> notes;  // what was odd, a sentence each
+};
+
+// Which of a row's two measurements.
+enum class Place { kOutOfPlace, kInPlace };
+
+struct MeasuredPoint {
+  Bytes size = 0;
+  Seconds time = 0;
+};
+
+// What a fit may use, by ascending size: rows of size 0, without a time, or with wrong results in
+// that column are left out; of a size that was measured several times the median stays.
+std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place);
+
+// Whether the two measurements of each size agree: |in place / out of place - 1| below 6 % in the
+// median and below 30 % at the 90th percentile of the sizes that have both. What differs by more
+// was disturbed by something else than its size. False with fewer than three such sizes.
+bool is_clean(const MeasuredTable& table);
+
+// Puts in the shape that a caller knows better than the log. Throws InputError where the product
+// contradicts the ranks that the log shows.
+void set_shape(MeasuredTable& table, int nodes, int gpus_per_node);
+
+}  // namespace syncline

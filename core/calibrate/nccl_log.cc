@@ -1,0 +1,41 @@
+#include "core/calibrate/nccl_log.h"
+
+#include <filesystem>
+
+#include "core/calibrate/nccl_log_parts.h"
+#include "core/error.h"
+#include "core/scenario/document.h"
+
+namespace syncline {
+
+std::vector<MeasuredTable> read_nccl_log(const std::string& path) {
+  return nccl_log_from_text(path, read_text_file(path, "an nccl-tests log"));
+}
+
+std::vector<MeasuredTable> nccl_log_from_text(const std::string& name, std::string_view text) {
+  std::string problem;
+  std::vector<RawTable> raws;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') {
+    raws = nccl_json_tables(text, problem);
+  } else {
+    raws = nccl_text_tables(text);
+    problem = "holds no table of nccl-tests";
+  }
+  std::vector<MeasuredTable> tables;
+  const std::string file_name = std::filesystem::path(name).filename().string();
+  for (RawTable& raw : raws) {
+    if (raw.table.rows.empty()) continue;
+    raw.table.source = name;
+    settle_shape(raw, file_name);
+    tables.push_back(std::move(raw.table));
+  }
+  if (tables.empty()) {
+    throw InputError(name + ": " + problem +
+                     "; looked for rows of size, count and type (\"1048576  262144  float ...\") "
+                     "with time, algbw and busbw, as nccl-tests prints them, or its JSON (-J)");
+  }
+  return tables;
+}
+
+}  // namespace syncline

@@ -1,0 +1,224 @@
+// Who took part in a table, and in which collective.
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <optional>
+
+#include "core/calibrate/nccl_log_parts.h"
+
+namespace syncline {
+namespace {
+
+std::optional<CollectiveKind> kind_of(std::string_view test) {
+  for (const CollectiveKind kind : kAllCollectiveKinds) {
+    if (to_string(kind) == test) return kind;
+  }
+  return std::nullopt;
+}
+
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// What the columns show, whatever anybody said about them.
+struct Columns {
+  std::string redop;                // of the rows; empty: no such column
+  int multiple = 0;                 // size / (count x element), where it is the same in all rows
+  bool in_place_unchecked = false;  // only the out-of-place results were checked
+};
+
+Columns columns_of(const MeasuredTable& table) {
+  Columns columns;
+  bool out_checked = false;
+  bool in_checked = false;
+  bool first = true;
+  for (const MeasuredRow& row : table.rows) {
+    columns.redop = row.redop;
+    out_checked = out_checked || row.out_of_place_wrong.has_value();
+    in_checked = in_checked || row.in_place_wrong.has_value();
+    const int size = nccl_type_size(row.type);
+    if (row.count <= 0 || row.size <= 0 || size == 0) continue;
+    const Bytes base = row.count <= row.size / size ? row.count * size : 0;
+    const Bytes multiple = base > 0 && row.size % base == 0 ? row.size / base : 0;
+    const int found = multiple < (1 << 20) ? static_cast<int>(multiple) : 0;
+    columns.multiple = first || columns.multiple == found ? found : 0;
+    first = false;
+  }
+  columns.in_place_unchecked = out_checked && !in_checked;
+  return columns;
+}
+
+// Whether a table of that test can look like this.
+bool agrees(std::string_view test, const Columns& columns) {
+  const bool reduces = one_of(test, {"all_reduce", "reduce_scatter", "reduce"});
+  const bool moves = one_of(test, {"all_gather", "broadcast", "alltoall", "gather", "scatter"});
+  if (reduces && columns.redop == "none") return false;
+  if (moves && !columns.redop.empty() && columns.redop != "none") return false;
+  const bool whole = one_of(test, {"all_reduce", "reduce", "broadcast", "sendrecv"});
+  return !(whole && columns.multiple > 1);
+}
+
+// The collective by its columns alone; empty where several fit.
+std::string test_by_columns(const RawTable& raw, const Columns& columns) {
+  const bool rooted = raw.root >= 0;
+  const bool ratio_one = raw.has_ratio && raw.least_ratio <= 1 && raw.largest_ratio >= 1;
+  if (columns.redop.empty()) return {};
+  if (columns.multiple > 1) {
+    if (columns.redop != "none") return "reduce_scatter";
+    if (rooted) return {};
+    return columns.in_place_unchecked ? "alltoall" : "all_gather";
+  }
+  if (columns.redop == "none") return rooted && ratio_one ? "broadcast" : "";
+  if (rooted) return ratio_one ? "reduce" : "";
+  if (columns.in_place_unchecked) return ratio_one ? "sendrecv" : "";
+  return raw.has_ratio ? "all_reduce" : "";
+}
+
+struct Span {
+  int least = 0;
+  int largest = 0;  // 0: no limit
+  bool known = false;
+  bool holds(int ranks) const {
+    return !known || (ranks >= least && (largest == 0 || ranks <= largest));
+  }
+  int only() const { return known && least == largest ? least : 0; }
+};
+
+// The ranks that busbw / algbw = factor x (n - 1) / n allows.
+Span ranks_by_ratio(const RawTable& raw, std::string_view test) {
+  const double factor =
+      test == "all_reduce"                                                              ? 2
+      : one_of(test, {"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"}) ? 1
+                                                                                        : 0;
+  Span span;
+  if (factor == 0 || !raw.has_ratio || raw.least_ratio > raw.largest_ratio) return span;
+  constexpr double kMostRanks = 1 << 20;
+  const auto ranks = [&](double ratio) { return 1 / (1 - ratio / factor); };
+  if (raw.least_ratio >= factor) return span;
+  const double least = std::ceil(ranks(raw.least_ratio) - 1e-9);
+  if (least > kMostRanks) return span;
+  span.known = true;
+  span.least = std::max(1, static_cast<int>(least));
+  if (raw.largest_ratio < factor) {
+    const double largest = std::floor(ranks(raw.largest_ratio) + 1e-9);
+    if (largest < least) return {};
+    span.largest = largest > kMostRanks ? 0 : static_cast<int>(largest);
+  }
+  return span;
+}
+
+void settle_test(RawTable& raw, const Columns& columns, const std::string& file_name) {
+  MeasuredTable& table = raw.table;
+  const std::string by_columns = test_by_columns(raw, columns);
+  const auto take = [&](const std::string& name, const std::string& where) {
+    if (name.empty() || !table.test.empty()) return;
+    if (agrees(name, columns)) {
+      table.test = name;
+      return;
+    }
+    table.notes.push_back(where + " says " + name + ", which the columns contradict");
+  };
+  // Inherited from the table before, a name is worth less than this table's own columns.
+  if (!raw.context_inherited) take(raw.context.test, "the log");
+  take(raw.context.said_test, "a comment");
+  if (table.test.empty() && !by_columns.empty()) {
+    table.test = by_columns;
+    table.notes.push_back("collective recognised by its columns");
+  }
+  if (table.test.empty() && raw.context_inherited) take(raw.context.test, "the table before");
+  if (table.test.empty()) {
+    take(test_name(file_name), "the file's name");
+    if (!table.test.empty()) table.notes.push_back("collective taken from the file's name");
+  }
+  if (table.test.empty()) table.notes.push_back("collective not recognised");
+  table.kind = kind_of(table.test);
+}
+
+void settle_ranks(RawTable& raw, const Columns& columns) {
+  MeasuredTable& table = raw.table;
+  Span span = ranks_by_ratio(raw, table.test);
+  if (one_of(table.test, {"all_gather", "reduce_scatter"}) && columns.multiple > 0) {
+    span = {columns.multiple, columns.multiple, true};
+  }
+  // Ranks and hosts that the list of devices shows; one communicator of a split world.
+  const auto& devices = raw.context.devices;
+  std::map<std::string, int> hosts;
+  int listed = 0;
+  int last = -1;
+  const int group = devices.empty() ? 0 : devices.front().group;
+  for (const LogDevice& device : devices) {
+    last = std::max(last, device.rank);
+    if (device.group != group) continue;
+    hosts[device.host] += raw.context.ranks_per_device;
+    listed += raw.context.ranks_per_device;
+  }
+  const bool split = std::any_of(devices.begin(), devices.end(),
+                                 [&](const LogDevice& device) { return device.group != group; });
+  if (split) table.notes.push_back("the world is split: this is its first communicator");
+  const bool whole =
+      !raw.context.devices_cut && (split || raw.context.ranks_per_device > 1 || last + 1 == listed);
+  const int by_list = split || raw.context.ranks_per_device > 1 ? listed : last + 1;
+
+  if (!devices.empty() && span.holds(by_list)) {
+    table.ranks = by_list;
+    if (whole) {
+      table.nodes = static_cast<int>(hosts.size());
+      const int each = hosts.begin()->second;
+      const bool even =
+          std::all_of(hosts.begin(), hosts.end(), [&](const auto& h) { return h.second == each; });
+      if (even) table.gpus_per_node = each;
+      if (!even) table.notes.push_back("hosts with different numbers of ranks");
+      return;
+    }
+    table.notes.push_back("the list of devices is incomplete: it does not show the nodes");
+  } else if (!devices.empty()) {
+    table.notes.push_back("the list of devices shows " + std::to_string(by_list) +
+                          " ranks, which busbw / algbw contradicts");
+  }
+  if (table.ranks == 0 && raw.context.said_gpus > 0) {
+    if (span.holds(raw.context.said_gpus)) {
+      table.ranks = raw.context.said_gpus;
+    } else {
+      table.notes.push_back("a comment says " + std::to_string(raw.context.said_gpus) +
+                            " GPUs, which the columns contradict");
+    }
+  }
+  if (table.ranks == 0) {
+    table.ranks = span.only();
+    if (table.ranks > 0) {
+      table.notes.push_back("ranks recovered from the columns");
+    } else if (span.known) {
+      table.notes.push_back("busbw / algbw leaves " + std::to_string(span.least) + " to " +
+                            (span.largest == 0 ? "any number of" : std::to_string(span.largest)) +
+                            " ranks open");
+    }
+  }
+  if (raw.context.said_nodes > 0 &&
+      (table.ranks == 0 || table.ranks % raw.context.said_nodes == 0)) {
+    table.nodes = raw.context.said_nodes;
+  } else if (table.ranks == 1) {
+    table.nodes = 1;
+  }
+  if (table.nodes > 0 && table.ranks > 0) table.gpus_per_node = table.ranks / table.nodes;
+}
+
+}  // namespace
+
+void RawTable::narrow(double alg, double bus, double half) {
+  if (!(alg > 20 * half) || bus < 0) return;
+  has_ratio = true;
+  least_ratio = std::max(least_ratio, (bus - half) / (alg + half));
+  largest_ratio = std::min(largest_ratio, (bus + half) / (alg - half));
+}
+
+void settle_shape(RawTable& raw, const std::string& file_name) {
+  const Columns columns = columns_of(raw.table);
+  settle_test(raw, columns, file_name);
+  settle_ranks(raw, columns);
+  const LogContext& context = raw.context;
+  raw.table.nccl_version =
+      !context.nccl_version.empty() ? context.nccl_version : context.said_version;
+}
+
+}  // namespace syncline
