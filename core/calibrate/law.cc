@@ -91,6 +91,30 @@ double correction(const CollectiveLaw& law, NcclPath path, CollectiveKind kind, 
   return sum / weights;
 }
 
+// At one payload more nodes cannot be faster than the bytes that a link carries allow, nor slower
+// than a ring, whose time grows with its ranks at most: a law that leaves these bounds around the
+// nearest table by much is wrong there.
+Seconds bounded(const CollectiveLaw& law, CollectiveKind kind, double bytes, int nodes,
+                int gpus_per_node, Seconds time) {
+  const TableLaw* nearest = nullptr;
+  for (const TableLaw& table : law.tables) {
+    if (table.nodes == 1 || table.kind != kind || table.gpus_per_node != gpus_per_node) continue;
+    if (nearest == nullptr || octaves(table.nodes, nodes) < octaves(nearest->nodes, nodes)) {
+      nearest = &table;
+    }
+  }
+  if (nearest == nullptr) return time;
+  constexpr double kSlower = 1.5;
+  constexpr double kFaster = 5;  // NCCL may leave a slow algorithm behind as nodes are added
+  const Seconds there = size_time(nearest->law, bytes);
+  const double bus = bus_factor(kind, nodes * gpus_per_node) /
+                     bus_factor(kind, nearest->nodes * nearest->gpus_per_node);
+  const double steps = ring_steps(kind, nodes, gpus_per_node).all /
+                       ring_steps(kind, nearest->nodes, nearest->gpus_per_node).all;
+  return std::clamp(time, there * std::min(bus, steps) / kFaster,
+                    there * std::max(bus, steps) * kSlower);
+}
+
 bool counts_in_range(const CollectiveLaw& law, CollectiveKind kind, int nodes, int gpus_per_node) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes
   constexpr double kWell = 0.15;
@@ -179,7 +203,7 @@ std::optional<LawAnswer> law_time(const CollectiveLaw& law, CollectiveKind kind,
   const Seconds plain = step_time(step_law_of(*law.scale, path), kind, bytes, nodes, gpus_per_node,
                                   rate_share(*law.scale, gpus_per_node));
   const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);
-  return LawAnswer{plain * std::exp(off),
+  return LawAnswer{bounded(law, kind, bytes, nodes, gpus_per_node, plain * std::exp(off)),
                    covered && counts_in_range(law, kind, nodes, gpus_per_node)};
 }
 

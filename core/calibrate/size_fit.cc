@@ -195,18 +195,29 @@ SizeLaw fit_sum(const Points& points, const SizeLaw& line, double exponent) {
   return law;
 }
 
+// At the knots only: what iterates over its points need not see a thousand of them.
+Points thinned(const Points& points) {
+  Points kept;
+  auto knots = knots_of(points);
+  knots.pop_back();
+  for (const std::size_t knot : knots) kept.push_back(points[knot]);
+  if (kept.back().size != points.back().size) kept.push_back(points.back());
+  return kept;
+}
+
 // All candidates, by name so that those of two fits can be told to be the same.
 std::map<std::string, SizeLaw> candidates(const Points& points) {
   std::map<std::string, SizeLaw> laws;
+  const Points few = thinned(points);
   for (const SizeLaw& law : fit_segments(points)) {
     const auto lines = law.lines.size();
     laws["segments " + std::to_string(lines)] = law;
     if (lines == 2 || lines == 3) {
-      laws["envelope " + std::to_string(lines)] = fit_envelope(points, law);
+      laws["envelope " + std::to_string(lines)] = fit_envelope(few, law);
     }
     if (lines == 1 && points.size() > 1) {
       for (const double exponent : {2.0, 4.0}) {
-        laws["sum " + std::to_string(exponent)] = fit_sum(points, law, exponent);
+        laws["sum " + std::to_string(exponent)] = fit_sum(few, law, exponent);
       }
     }
   }
@@ -216,6 +227,20 @@ std::map<std::string, SizeLaw> candidates(const Points& points) {
 double log_interpolation(const MeasuredPoint& a, const MeasuredPoint& b, double bytes) {
   const double share = std::log(bytes / bytes_of(a)) / std::log(bytes_of(b) / bytes_of(a));
   return std::exp((1 - share) * std::log(a.time) + share * std::log(b.time));
+}
+
+// The median error of the sizes of 64 KiB and more, of all sizes where there are none.
+double median_error(const SizeLaw& law, const Points& points) {
+  constexpr Bytes kLarge = 64 * kKiB;
+  const bool large = points.back().size >= kLarge;
+  std::vector<double> errors;
+  for (const auto& point : points) {
+    if (large && point.size < kLarge) continue;
+    errors.push_back(std::abs(size_time(law, bytes_of(point)) / point.time - 1));
+  }
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  return *middle;
 }
 
 }  // namespace
@@ -257,6 +282,7 @@ SizeFit fit_sizes(SizeFit fit) {
   assert(!points.empty() && "a fit needs a point");
   const auto full = candidates(points);
   std::map<std::string, double> left_out;
+  std::map<std::string, double> judged;  // the same, single misses bounded
   if (points.size() >= 3) {
     const std::size_t stride = (points.size() + kMostLeftOut - 1) / kMostLeftOut;
     double count = 0;
@@ -271,17 +297,32 @@ SizeFit fit_sizes(SizeFit fit) {
           error = std::abs(size_time(found->second, bytes_of(points[i])) / points[i].time - 1);
         }
         left_out[name] += error;
+        // Where a table jumps no candidate can know the side: such a miss must not decide.
+        constexpr double kMiss = 0.25;
+        judged[name] += std::min(error, kMiss);
       }
     }
     for (auto& [name, sum] : left_out) sum /= count;
   }
+  // What misses half of the rows it has seen by 4 % does not describe the table, were it the best
+  // guess for sizes in between; only where nothing describes it all candidates are admitted.
+  constexpr double kDescribes = 0.04;
+  bool described = false;
+  for (const auto& [name, law] : full) {
+    described = described || median_error(law, points) < kDescribes;
+  }
+  if (described) {
+    std::erase_if(judged, [&](const auto& candidate) {
+      return median_error(full.at(candidate.first), points) >= kDescribes;
+    });
+  }
   // The fewest parameters among those within a fiftieth of the best.
   constexpr double kAlike = 1.02;
   double least = std::numeric_limits<double>::infinity();
-  for (const auto& [name, error] : left_out) least = std::min(least, error);
+  for (const auto& [name, error] : judged) least = std::min(least, error);
   const SizeLaw* chosen = nullptr;
   for (const auto& [name, law] : full) {
-    if (!left_out.empty() && left_out[name] > kAlike * least) continue;
+    if (!judged.empty() && (!judged.contains(name) || judged[name] > kAlike * least)) continue;
     if (chosen != nullptr && chosen->lines.size() <= law.lines.size()) continue;
     chosen = &law;
     fit.left_out = left_out.empty() ? -1 : left_out[name];
