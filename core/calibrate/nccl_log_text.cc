@@ -3,174 +3,15 @@
 // NCCL INFO ..."): it then waits for the rest of its values.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 
+#include "core/calibrate/nccl_log_facts.h"
+#include "core/calibrate/nccl_log_head.h"
 #include "core/calibrate/nccl_log_parts.h"
 
 namespace syncline {
 namespace {
 
-using Tokens = std::vector<std::string_view>;
-
-Tokens split(std::string_view line) {
-  Tokens tokens;
-  std::size_t at = 0;
-  while (at < line.size()) {
-    const auto blank = [&](std::size_t i) {
-      return line[i] == ' ' || line[i] == '\t' || line[i] == '\r' || line[i] == '\0';
-    };
-    while (at < line.size() && blank(at)) ++at;
-    const std::size_t begin = at;
-    while (at < line.size() && !blank(at)) ++at;
-    if (at > begin) tokens.push_back(line.substr(begin, at - begin));
-  }
-  return tokens;
-}
-
-// The whole word as a number, or nothing.
-template <typename Number>
-std::optional<Number> number_of(std::string_view word) {
-  Number value{};
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc{} || stop != end) return std::nullopt;
-  return value;
-}
-
-std::optional<double> amount(std::string_view word) {
-  const auto value = number_of<double>(word);
-  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
-  return value;
-}
-
-// Half a unit of the last digit of a printed number: 0.005 for "12.34".
-double half_unit(std::string_view word) {
-  double half = 0.5;
-  const std::size_t exponent = word.find_first_of("eE");
-  const std::string_view mantissa = word.substr(0, exponent);
-  const std::size_t point = mantissa.find('.');
-  if (point != std::string_view::npos) {
-    half *= std::pow(10, -static_cast<double>(mantissa.size() - point - 1));
-  }
-  if (exponent != std::string_view::npos) {
-    // from_chars takes no plus sign.
-    std::string_view power = word.substr(exponent + 1);
-    if (!power.empty() && power.front() == '+') power.remove_prefix(1);
-    half *= std::pow(10, number_of<int>(power).value_or(0));
-  }
-  return half;
-}
-
-// Launchers put a rank or a host ahead of each line, terminals put colours into it.
-std::string plain(std::string_view line) {
-  std::string text;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
-      i += 2;
-      while (i < line.size() && !(line[i] >= '@' && line[i] <= '~')) ++i;
-      continue;
-    }
-    text += line[i];
-  }
-  for (const std::string_view mark : {"<stdout>:", "<stderr>:"}) {
-    const std::size_t at = text.find(mark);
-    if (at != std::string::npos && at < 64) text.erase(0, at + mark.size());
-  }
-  // srun -l: "12: ".
-  std::size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  if (digits > 0 && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
-  return text;
-}
-
-bool is_ncclline(std::string_view line) {
-  for (const std::string_view mark : {"NCCL INFO", "NCCL WARN", "NCCL TRACE", "NCCL ABORT"}) {
-    if (line.find(mark) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-// ---------------------------------------------------------------------------------------------
-// The columns of a table.
-
-enum class Column { kTime, kCpuTime, kAlg, kBus, kWrong, kOther };
-
-struct Head {
-  bool redop = false;
-  bool root = false;
-  std::vector<std::vector<Column>> places;  // out of place, then in place
-  bool counted = false;                     // the checks are "#wrong", a number of elements
-  bool milliseconds = false;                // the head of 2018: "bytes N type op"; no unit line
-  std::size_t values() const {
-    std::size_t sum = 0;
-    for (const auto& place : places) sum += place.size();
-    return sum;
-  }
-};
-
-std::string_view bare(std::string_view label) {
-  while (!label.empty() && label.front() == '#') label.remove_prefix(1);
-  return label;
-}
-
-// The head of a table, or nothing.
-std::optional<Head> head_of(const Tokens& tokens) {
-  std::size_t at = 0;
-  while (at < tokens.size() && bare(tokens[at]) != "size" && bare(tokens[at]) != "bytes") ++at;
-  if (at + 6 > tokens.size()) return std::nullopt;
-  if (tokens[at + 1] != "count" && tokens[at + 1] != "N") return std::nullopt;
-  if (tokens[at + 2] != "type") return std::nullopt;
-  Head head;
-  head.milliseconds = bare(tokens[at]) == "bytes";
-  for (at += 3; at < tokens.size(); ++at) {
-    const std::string_view word = bare(tokens[at]);
-    if (word == "time" || word == "cputime") {
-      head.places.push_back({word == "time" ? Column::kTime : Column::kCpuTime});
-    } else if (head.places.empty()) {
-      head.redop = head.redop || word == "redop" || word == "op";
-      head.root = head.root || word == "root";
-    } else if (word == "algbw") {
-      head.places.back().push_back(Column::kAlg);
-    } else if (word == "busbw") {
-      head.places.back().push_back(Column::kBus);
-    } else if (word == "wrong") {
-      head.places.back().push_back(Column::kWrong);
-      head.counted = true;
-    } else if (word == "timestamp") {
-      break;
-    } else {
-      head.places.back().push_back(Column::kOther);  // error, res, delta, i_min, ...
-    }
-  }
-  if (head.places.empty() || head.places.size() > 2) return std::nullopt;
-  return head;
-}
-
-// Where the head is missing (an abridged log): by the shape of one whole row. Both measurements
-// have four columns; a word behind the type is the operation, an odd number of numbers has a root.
-std::optional<Head> head_by_row(const Tokens& tokens, std::size_t at) {
-  Head head;
-  if (at < tokens.size() && !amount(tokens[at]) && tokens[at] != "N/A" &&
-      !number_of<int>(tokens[at])) {
-    head.redop = true;
-    ++at;
-  }
-  std::size_t numbers = 0;
-  while (at + numbers < tokens.size()) {
-    const std::string_view word = tokens[at + numbers];
-    if (!amount(word) && word != "N/A" && !number_of<int>(word)) break;
-    ++numbers;
-  }
-  if (numbers != 8 && numbers != 9) return std::nullopt;
-  head.root = numbers == 9;
-  const std::vector<Column> place{Column::kTime, Column::kAlg, Column::kBus, Column::kWrong};
-  head.places = {place, place};
-  head.counted = head.root;  // both came with 2.13, or nearly
-  return head;
-}
-
-// ---------------------------------------------------------------------------------------------
 // A row, as far as it has come.
 
 struct TornRow {
@@ -189,7 +30,7 @@ class TextReader {
     while (at < text.size()) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
       ++line_;
-      take(plain(text.substr(at, end - at)));
+      take(plain_line(text.substr(at, end - at)));
       at = end + 1;
     }
     drop_torn();
@@ -199,7 +40,7 @@ class TextReader {
 
  private:
   void take(const std::string& line) {
-    const Tokens tokens = split(line);
+    const Tokens tokens = split_words(line);
     if (tokens.empty()) return;
     const std::size_t row = row_at(tokens);
     if (row < tokens.size()) {
@@ -208,7 +49,7 @@ class TextReader {
       return;
     }
     if (torn_) {
-      if (append(tokens, 0, is_ncclline(line))) return;
+      if (append(tokens, 0, is_nccl_line(line))) return;
     }
     if (auto head = head_of(tokens)) {
       drop_torn();
@@ -247,7 +88,7 @@ class TextReader {
     torn.row.type = tokens[at + 2];
     torn.wanted = head_->values();
     at += 3;
-    const bool noise = is_ncclline(line);
+    const bool noise = is_nccl_line(line);
     std::size_t lead_end = 0;
     if (head_->redop && at < tokens.size()) {
       torn.row.redop = redop_of(tokens[at]);
@@ -291,7 +132,7 @@ class TextReader {
     bool some = false;
     for (; at < tokens.size() && torn_->values.size() < torn_->wanted; ++at) {
       std::string_view word = tokens[at];
-      if (word != "N/A" && !amount(word)) {
+      if (word != "N/A" && !amount_of(word)) {
         if (!noise) break;
         // A number with NCCL's host name glued to it.
         double value = 0;
@@ -325,18 +166,18 @@ class TextReader {
       double alg = 0;
       double bus = -1;
       double half = 0;
-      for (const Column column : place) {
+      for (const LogColumn column : place) {
         const std::string& word = torn_->values[next++];
-        const auto value = amount(word);
-        if (column == Column::kTime && value) {
+        const auto value = amount_of(word);
+        if (column == LogColumn::kTime && value) {
           (out ? row.out_of_place : row.in_place) = *value * kMicrosecond;
-        } else if (column == Column::kAlg && value) {
+        } else if (column == LogColumn::kAlg && value) {
           alg = *value;
           half = half_unit(word);
-        } else if (column == Column::kBus && value) {
+        } else if (column == LogColumn::kBus && value) {
           bus = *value;
           half = std::max(half, half_unit(word));
-        } else if (column == Column::kWrong && head_->counted) {
+        } else if (column == LogColumn::kWrong && head_->counted) {
           (out ? row.out_of_place_wrong : row.in_place_wrong) = value;
         }
       }
@@ -377,7 +218,7 @@ class TextReader {
     average_ = false;
     if (guessed_) note("the table has no head: columns taken from the shape of its rows");
     for (const auto& place : head_->places) {
-      if (place.front() == Column::kCpuTime) {
+      if (place.front() == LogColumn::kCpuTime) {
         note("the times are the host's (-C), not the collectives': they are left out");
         break;
       }
@@ -452,93 +293,28 @@ class TextReader {
       if (line.find("(ms)") != std::string::npos) unit_ = 2;
       return;
     }
-    learn_devices(tokens, line);
-    learn_version(line);
-    learn_comment(tokens, line);
-    if (line.find("Collective test concluded") != std::string::npos) return;
-    const std::string program = test_program_in(line);
-    if (!program.empty() && line.find("# COLLECTIVE") == std::string::npos) {
-      if (context_.test != program) {
-        begin_context();
-        context_.test = program;
-      }
-    }
-    if (line.find("nThread") != std::string::npos && line.find("nGpus") != std::string::npos) {
-      if (open_) begin_context();
-      fresh_ = true;
-    }
-    if (line.find("Using devices") != std::string::npos) {
-      if (open_) begin_context();
-      fresh_ = true;
-      context_.devices.clear();
-      listing_ = true;
-    }
-  }
-
-  // "Rank 3 [Group 0] [Pid 17] on host device 3 [0x07] name".
-  void learn_devices(const Tokens& tokens, const std::string& line) {
     if (listing_ && line.find("...") != std::string::npos) context_.devices_cut = true;
-    for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
-      if (bare(tokens[i]) != "Rank") continue;
-      const auto rank = number_of<int>(tokens[i + 1]);
-      if (!rank || *rank < 0 || *rank >= (1 << 20)) return;
-      LogDevice device;
-      device.rank = *rank;
-      std::size_t at = i + 2;
-      if (at + 1 < tokens.size() && tokens[at] == "Group") {
-        device.group = number_of<int>(tokens[at + 1]).value_or(0);
-        at += 2;
-      }
-      if (at + 1 < tokens.size() && tokens[at] == "Pid") at += 2;
-      if (at + 2 >= tokens.size() || tokens[at] != "on" || tokens[at + 2] != "device") return;
-      device.host = tokens[at + 1];
-      if (open_) begin_context();
-      fresh_ = true;
-      if (*rank == 0 && !context_.devices.empty()) context_.devices.clear();
-      context_.devices.push_back(std::move(device));
-      return;
-    }
+    if (auto fact = fact_of(tokens, line)) apply(std::move(*fact));
   }
 
-  void learn_version(const std::string& line) {
-    for (const std::string_view mark : {"NCCL version ", "nccl-library="}) {
-      const std::size_t at = line.find(mark);
-      if (at == std::string::npos) continue;
-      const Tokens words = split(std::string_view(line).substr(at + mark.size()));
-      if (words.empty() || words[0][0] < '0' || words[0][0] > '9') continue;
-      const auto code = number_of<int>(words[0]);
-      if (open_) begin_context();
-      context_.nccl_version = code ? version_of_code(*code) : std::string(words[0]);
-    }
-  }
-
-  // "# NODES: 8" and its like, above a published table.
-  void learn_comment(const Tokens& tokens, const std::string& line) {
-    if (tokens.size() < 3 || tokens[0] != "#") return;
-    const auto leading = [&] {
-      int value = 0;
-      std::from_chars(tokens[2].data(), tokens[2].data() + tokens[2].size(), value);
-      return value > 0 && value <= (1 << 20) ? value : 0;
-    };
-    const std::string_view key = tokens[1];
-    const bool known = key == "COLLECTIVE:" || key == "NODES:" || key == "GPUS:" || key == "NCCL:";
-    if (!known) return;
-    if (open_) begin_context();
-    fresh_ = true;
-    if (key == "COLLECTIVE:") context_.said_test = test_name(line.substr(line.find(':')));
-    if (key == "NODES:") context_.said_nodes = leading();
-    if (key == "GPUS:") context_.said_gpus = leading();
-    if (key == "NCCL:") {
-      const std::string_view version =
-          tokens[2].substr(0, tokens[2].find_first_not_of("0123456789."));
-      if (version.find('.') != std::string_view::npos) context_.said_version = version;
-    }
+  void apply(LogFact fact) {
+    // Between the head and its rows a fact changes nothing about the head.
+    if (open_ || !head_) begin_context();
+    if (fact.begins_list || (fact.device && fact.device->rank == 0)) context_.devices.clear();
+    listing_ = listing_ || fact.begins_list;
+    if (fact.device) context_.devices.push_back(std::move(*fact.device));
+    if (!fact.program.empty()) context_.test = fact.program;
+    if (!fact.version.empty()) context_.nccl_version = fact.version;
+    if (!fact.said_test.empty()) context_.said_test = fact.said_test;
+    if (fact.said_nodes > 0) context_.said_nodes = fact.said_nodes;
+    if (fact.said_gpus > 0) context_.said_gpus = fact.said_gpus;
+    if (!fact.said_version.empty()) context_.said_version = fact.said_version;
   }
 
   std::vector<RawTable> tables_;
   LogContext context_;
   bool fresh_ = true;  // something was said since the last table began
-  std::optional<Head> head_;
+  std::optional<LogHead> head_;
   bool guessed_ = false;  // the head is taken from a row
   int head_line_ = 0;
   bool open_ = false;     // tables_.back() takes rows

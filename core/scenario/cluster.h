@@ -3,13 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/units.h"
 
 namespace syncline {
+
+struct Collective;
 
 // Levels of a network, at most: inside the node, between nodes, and a few above.
 inline constexpr int kMostTiers = 6;
@@ -21,7 +25,8 @@ struct Tier {
   std::string name;
   int span = 1;                  // ranks below one switch of this tier
   Seconds latency = 0;           // a message's start-up time
-  BytesPerSecond bandwidth = 0;  // of one unit's port, each direction
+  BytesPerSecond bandwidth = 0;  // of one unit's port, each direction, all its NICs together
+  int nics = 1;
   // What a single flow (one communicator's connection) can reach, e.g. one TCP stream on a fast
   // link; more streams fill the port.
   BytesPerSecond flow_cap = std::numeric_limits<double>::infinity();
@@ -31,6 +36,7 @@ struct Tier {
 
 // The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
 struct Device {
+  std::string name;
   double flops = 0;           // reached rate, floating-point operations per second; 0: unknown
   BytesPerSecond memory = 0;  // reached rate; 0: such work is free
   Seconds launch = 0;         // one kernel launch
@@ -45,6 +51,25 @@ struct Jitter {
   double relative = 0;
 };
 
+// What NCCL's search of the topology finds on such a node, where the user knows it; the rest is
+// guessed from the device and the tiers (core/collective/nccl_topology.h).
+struct NcclHints {
+  enum class Cpu { kIntel, kAmd, kOther };
+  Cpu cpu = Cpu::kIntel;
+  int compute_capability = 0;        // 80 for an A100; 0: by the device's name
+  std::optional<bool> nvlink;        // GPUs of a node see each other over NVLink
+  std::optional<bool> nvswitch;      // through a switch, which can add up (NVLS, from Hopper on)
+  std::optional<bool> gpu_direct;    // NICs reach the GPUs' memory without the CPU
+  int channels = 0;                  // of the ring and tree graphs; 0: by the bandwidths
+  BytesPerSecond channel_intra = 0;  // of one channel inside the node, 0: likewise
+  BytesPerSecond channel_inter = 0;  // and across nodes
+  bool balanced_tree = true;         // false: the TREE pattern, as with one NIC path a node
+};
+
+// How long a collective takes alone on the network, where something better is known than the links
+// and rounds: a calibration, a library's own model. Nothing: the links decide.
+using CollectiveLaw = std::function<std::optional<Seconds>(const Collective&)>;
+
 struct Cluster {
   std::string name;
   std::string source;
@@ -54,6 +79,8 @@ struct Cluster {
   Seconds collective_overhead = 0;  // fixed cost of each collective: launch and rendezvous
   Device device;
   Jitter jitter;
+  NcclHints nccl;
+  CollectiveLaw law;  // empty: NCCL's own model for what NCCL chose, else the links
 
   int ranks() const { return nodes * gpus_per_node; }
 };

@@ -1,0 +1,92 @@
+// NCCL 2.28.9's own model of what a collective takes, by which it chooses algorithm and protocol.
+//
+// For each collective, algorithm and protocol NCCL fills a latency and an algorithm bandwidth from
+// constants and from what its search of the topology found; a payload of n bytes is then taken to
+// cost latency + n / bandwidth, with two corrections, and the least wins (src/graph/tuning.cc,
+// ncclTopoTuneModel and ncclTopoGetAlgoTime; src/enqueue.cc, topoGetAlgoInfo). The payload of
+// all-gather and reduce-scatter counts all ranks' shards together, as here everywhere.
+//
+// The choice is NCCL's, wherever its constants are wrong too. The time is what NCCL believes: on
+// fast networks within a few ten percent of measurements, on TCP several times too short for small
+// payloads. Where a calibration is at hand, take the choice from here and the time from there.
+//
+// Left out: fp8 (penalised on rings of more than 8), CollNet's all-gather and reduce-scatter.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "core/collective/collective.h"
+#include "core/scenario/cluster.h"
+#include "core/units.h"
+
+namespace syncline {
+
+// Kinds of paths between two ends, the nearest first.
+enum class NcclPath { kLoc, kNvl, kNvb, kPix, kPxb, kPxn, kPhb, kSys, kNet };
+enum class NcclPattern { kBalancedTree, kTree };
+
+// What the search found for one algorithm. Bandwidths are those of one channel.
+struct NcclGraph {
+  int channels = 0;  // 0: none found, the algorithm is not offered
+  BytesPerSecond intra = 0;
+  BytesPerSecond inter = 0;
+  NcclPath path_intra = NcclPath::kLoc;
+  NcclPath path_inter = NcclPath::kPix;
+  NcclPattern pattern = NcclPattern::kBalancedTree;
+  bool same_channels = true;
+  Seconds inter_latency = 0;  // of the NIC, beyond NCCL's own constants
+};
+
+struct NcclTopology {
+  int nodes = 1;
+  int ranks = 2;
+  int least_capability = 80;  // compute capability: 70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell
+  int most_capability = 80;
+  NcclHints::Cpu cpu = NcclHints::Cpu::kIntel;
+  NcclGraph ring;
+  NcclGraph tree;  // PAT runs over it too
+  NcclGraph nvls;
+  NcclGraph collnet_direct;
+  NcclGraph collnet_chain;
+  bool nvswitch = false;
+  bool collnet = false;  // the network can add up (SHARP)
+  int channels = 2;      // of the communicator: twice the ring's, as a rule
+
+  int gpus_per_node() const { return ranks / nodes; }  // rounded down, as in NCCL
+};
+
+inline constexpr std::size_t kNcclAlgorithms = 7;
+inline constexpr std::size_t kNcclProtocols = 3;
+
+struct NcclCell {
+  Seconds latency = 0;
+  BytesPerSecond bandwidth = 0;  // payload / time; 0: not offered
+};
+
+// By algorithm and protocol, for one kind of collective.
+using NcclTable = std::array<std::array<NcclCell, kNcclProtocols>, kNcclAlgorithms>;
+
+NcclTable nccl_table(const NcclTopology& topology, CollectiveKind kind);
+
+struct NcclChoice {
+  NcclPick pick;
+  Seconds time = 0;
+};
+
+// The least time of all that is offered; ties go to the first. `operations` is how many collectives
+// of one group share a channel (1 outside ncclGroupStart/End). Requires at least two ranks.
+NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, CollectiveKind kind,
+                       double bytes, int operations = 1);
+
+// What one cell of the table takes; nothing where it is not offered.
+std::optional<Seconds> nccl_time(const NcclTopology& topology, const NcclTable& table,
+                                 CollectiveKind kind, const NcclPick& pick, double bytes,
+                                 int operations = 1);
+
+// NCCL's own names: "Ring", "LL128", ...
+std::string_view to_string(NcclAlgorithm algorithm);
+std::string_view to_string(NcclProtocol protocol);
+
+}  // namespace syncline
