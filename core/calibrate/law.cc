@@ -28,7 +28,7 @@ double bus_factor(CollectiveKind kind, int ranks) {
 }
 
 // Inside one node, from the tables of other numbers of GPUs and of other collectives.
-std::optional<Seconds> time_in_node(const CollectiveLaw& law, CollectiveKind kind, double bytes,
+std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind, double bytes,
                                     int gpus) {
   const auto latency = [&](CollectiveKind of, int ranks) {
     return law.node.base + law.node.step * ring_steps(of, 1, ranks).all;
@@ -53,7 +53,7 @@ std::optional<Seconds> time_in_node(const CollectiveLaw& law, CollectiveKind kin
 }
 
 // How far the law of `path` was off in the tables, as a logarithm, where they took that path.
-double correction(const CollectiveLaw& law, NcclPath path, CollectiveKind kind, double bytes,
+double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, double bytes,
                   int nodes, int gpus_per_node) {
   const ScaleLaw& scale = *law.scale;
   const StepLaw steps = step_law_of(scale, path);
@@ -64,7 +64,7 @@ double correction(const CollectiveLaw& law, NcclPath path, CollectiveKind kind, 
     if (table.nodes == 1 || !ring_like(table.kind)) continue;
     const double table_ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
     const double alike = path.tree ? bytes : bytes * table_ranks / ranks;
-    const NcclChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node);
+    const PathChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node);
     const double share = rate_share(scale, table.gpus_per_node);
     double off = 0;
     double near = 0;
@@ -94,7 +94,7 @@ double correction(const CollectiveLaw& law, NcclPath path, CollectiveKind kind, 
 // At one payload more nodes cannot be faster than the bytes that a link carries allow, nor slower
 // than a ring, whose time grows with its ranks at most: a law that leaves these bounds around the
 // nearest table by much is wrong there.
-Seconds bounded(const CollectiveLaw& law, CollectiveKind kind, double bytes, int nodes,
+Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int nodes,
                 int gpus_per_node, Seconds time) {
   const TableLaw* nearest = nullptr;
   for (const TableLaw& table : law.tables) {
@@ -115,7 +115,7 @@ Seconds bounded(const CollectiveLaw& law, CollectiveKind kind, double bytes, int
                     there * std::max(bus, steps) * kSlower);
 }
 
-bool counts_in_range(const CollectiveLaw& law, CollectiveKind kind, int nodes, int gpus_per_node) {
+bool counts_in_range(const MeasuredLaw& law, CollectiveKind kind, int nodes, int gpus_per_node) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes
   constexpr double kWell = 0.15;
   bool same_kind = false;
@@ -167,14 +167,14 @@ double rate_share(const ScaleLaw& scale, int gpus_per_node) {
   return rate / own;
 }
 
-StepLaw step_law_of(const ScaleLaw& scale, NcclPath path) {
+StepLaw step_law_of(const ScaleLaw& scale, StepPath path) {
   for (const StepLaw& law : scale.steps) {
     if (law.path == path) return law;
   }
   return prior_law(path, scale.prior);
 }
 
-std::optional<LawAnswer> law_time(const CollectiveLaw& law, CollectiveKind kind, double bytes,
+std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
                                   int nodes, int gpus_per_node) {
   if (nodes * gpus_per_node < 2 || bytes <= 0) return std::nullopt;
   constexpr double kSlack = 2;
@@ -199,7 +199,7 @@ std::optional<LawAnswer> law_time(const CollectiveLaw& law, CollectiveKind kind,
     return LawAnswer{*time, covered && counts_in_range(law, kind, nodes, gpus_per_node)};
   }
   if (!law.scale) return std::nullopt;
-  const NcclPath path = NcclChoice(law.scale->graph, kind, nodes, gpus_per_node)(bytes);
+  const StepPath path = PathChoice(law.scale->graph, kind, nodes, gpus_per_node)(bytes);
   const Seconds plain = step_time(step_law_of(*law.scale, path), kind, bytes, nodes, gpus_per_node,
                                   rate_share(*law.scale, gpus_per_node));
   const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/calibrate/nccl_choice.h"
+#include "core/calibrate/path_choice.h"
 #include "core/calibrate/size_law.h"
 #include "core/calibrate/step_law.h"
 
@@ -44,7 +44,7 @@ struct NodeRate {
 
 // Between nodes, at every count.
 struct ScaleLaw {
-  NcclGraph graph;
+  GraphGuess graph;
   StepPrior prior;                // for paths that no row showed
   std::vector<StepLaw> steps;     // by path
   std::vector<NodeRate> rates;    // measured, by GPUs a node
@@ -58,7 +58,7 @@ struct NodeLaw {
   Seconds step = 0;
 };
 
-struct CollectiveLaw {
+struct MeasuredLaw {
   std::vector<TableLaw> tables;
   std::optional<ScaleLaw> scale;
   NodeLaw node;
@@ -73,13 +73,13 @@ struct LawAnswer {
 // The time that one collective takes alone. `bytes` counts as nccl-tests prints it: the payload of
 // an all-reduce, all shards together for all-gather and reduce-scatter. Empty where the tables say
 // nothing: one rank, no table, or a kind other than these three that was not measured itself.
-std::optional<LawAnswer> law_time(const CollectiveLaw& law, CollectiveKind kind, double bytes,
+std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
                                   int nodes, int gpus_per_node);
 
 // The rate between nodes with so many GPUs a node at work, relative to the law's own.
 double rate_share(const ScaleLaw& scale, int gpus_per_node);
 
 // The law of a path, its prior where no row showed it.
-StepLaw step_law_of(const ScaleLaw& scale, NcclPath path);
+StepLaw step_law_of(const ScaleLaw& scale, StepPath path);
 
 }  // namespace syncline

@@ -20,11 +20,11 @@ struct Sample {
 
 // The graphs that are tried: channels and rates of NCCL's own search, and what else a log does not
 // show. A tree faster than the ring is rare: it must explain the rows clearly better.
-std::vector<NcclGraph> graphs() {
+std::vector<GraphGuess> graphs() {
   constexpr double kGB = kGigabytePerSecond;
   const std::vector<std::pair<double, double>> rings = {
       {40, 40}, {24, 24}, {20, 20}, {20, 12}, {12, 12}, {12, 6}, {6, 6}, {3, 3}, {1.2, 1.2}};
-  std::vector<NcclGraph> list;
+  std::vector<GraphGuess> list;
   for (const bool amd : {false, true}) {
     for (const int channels : {1, 2, 4, 6, 8, 12}) {
       for (const auto& [intra, inter] : rings) {
@@ -48,7 +48,7 @@ class Search {
   explicit Search(std::vector<Sample> samples) : samples_(std::move(samples)) {}
 
   struct Found {
-    NcclGraph graph;
+    GraphGuess graph;
     StepPrior prior;
     std::vector<StepLaw> steps;
     double cost = 0;
@@ -57,8 +57,8 @@ class Search {
   Found best() {
     Found best;
     bool any = false;
-    std::set<std::vector<NcclPath>> seen;
-    for (const NcclGraph& graph : graphs()) {
+    std::set<std::vector<StepPath>> seen;
+    for (const GraphGuess& graph : graphs()) {
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
       Found found = fit(graph, paths);
@@ -70,10 +70,10 @@ class Search {
   }
 
  private:
-  std::vector<NcclPath> chosen(const NcclGraph& graph) const {
-    std::vector<NcclPath> paths;
+  std::vector<StepPath> chosen(const GraphGuess& graph) const {
+    std::vector<StepPath> paths;
     std::size_t table = samples_.size();
-    std::optional<NcclChoice> choice;
+    std::optional<PathChoice> choice;
     for (const Sample& sample : samples_) {
       const StepRow& row = sample.row;
       if (sample.table != table) {
@@ -86,7 +86,7 @@ class Search {
   }
 
   // The rows of one path and their fit; many graphs agree about a path, so fits are remembered.
-  StepFit fit_path(NcclPath path, const std::vector<bool>& mine, const StepPrior& prior) {
+  StepFit fit_path(StepPath path, const std::vector<bool>& mine, const StepPrior& prior) {
     const auto key = std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
                                      std::lround(std::log(prior.bandwidth) * 50),
                                      prior.latency_spread);
@@ -101,10 +101,10 @@ class Search {
     return known->second;
   }
 
-  Found fit(const NcclGraph& graph, const std::vector<NcclPath>& paths) {
+  Found fit(const GraphGuess& graph, const std::vector<StepPath>& paths) {
     // The fabric's rate: the fastest row, as its path counts bytes.
     double rate = 0;
-    std::map<NcclPath, std::vector<bool>> groups;
+    std::map<StepPath, std::vector<bool>> groups;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const StepRow& row = samples_[i].row;
       const RingSteps steps = ring_steps(row.kind, row.nodes, row.gpus_per_node);
@@ -141,7 +141,7 @@ class Search {
     return found;
   }
 
-  using Key = std::tuple<NcclPath, std::vector<bool>, long, long, double>;
+  using Key = std::tuple<StepPath, std::vector<bool>, long, long, double>;
   std::vector<Sample> samples_;
   std::map<Key, StepFit> fits_;
 };
@@ -178,7 +178,7 @@ bool scales(CollectiveKind kind) {
          kind == CollectiveKind::kReduceScatter;
 }
 
-ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const CollectiveLaw& law) {
+ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw& law) {
   ScaleLaw scale;
   std::map<int, double> rates;
   double ring_inside = 0;
@@ -218,8 +218,8 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const CollectiveL
   for (const Sample& sample : samples) {
     const StepRow& row = sample.row;
     if (row.bytes < kLarge) continue;
-    const NcclPath path =
-        NcclChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node)(row.bytes);
+    const StepPath path =
+        PathChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node)(row.bytes);
     const double time = step_time(step_law_of(scale, path), row.kind, row.bytes, row.nodes,
                                   row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
@@ -233,10 +233,10 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const CollectiveL
 }
 
 // What small payloads cost inside a node, by the steps of a ring.
-NodeLaw fit_node(const CollectiveLaw& law) {
+NodeLaw fit_node(const MeasuredLaw& law) {
   constexpr double kSmall = 4096;
   constexpr double kNoise = 0.08;
-  const NcclPath path{false, NcclProtocol::kLL};
+  const StepPath path{false, NcclProtocol::kLl};
   const std::array<double, 2> centre = {std::log(nccl_base_latency(path)),
                                         std::log(nccl_step_latency(path, false))};
   const std::array<double, 2> spread = {0.7, 1.5};

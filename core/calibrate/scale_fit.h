@@ -20,7 +20,7 @@ struct CalibratedTable {
 };
 
 struct Calibrated {
-  CollectiveLaw law;
+  MeasuredLaw law;
   std::vector<CalibratedTable> tables;
 };
 

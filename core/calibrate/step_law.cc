@@ -15,7 +15,7 @@ constexpr double kNoise = 0.08;
 
 using Parameters = std::array<double, 4>;  // logarithms: base, latency, bandwidth, share or fill
 
-StepLaw law_of(NcclPath path, const Parameters& p, double exponent) {
+StepLaw law_of(StepPath path, const Parameters& p, double exponent) {
   StepLaw law{path, std::exp(p[0]), std::exp(p[1]), std::exp(p[2]), 0, 0, exponent};
   (path.tree ? law.fill : law.intra_share) = std::exp(p[3]);
   if (!path.tree) law.intra_share = std::min(law.intra_share, 1.0);
@@ -27,10 +27,10 @@ Parameters parameters_of(const StepLaw& law) {
           std::log(law.path.tree ? law.fill : law.intra_share)};
 }
 
-Parameters spreads(NcclPath path, const StepPrior& prior) {
+Parameters spreads(StepPath path, const StepPrior& prior) {
   // Simple reaches the network's rate; LL and LL128 a share of it that varies.
   const double rate = path.protocol == NcclProtocol::kSimple  ? 0.2
-                      : path.protocol == NcclProtocol::kLL128 ? 0.3
+                      : path.protocol == NcclProtocol::kLl128 ? 0.3
                                                               : 0.7;
   return {0.5, prior.latency_spread, rate, path.tree ? 2.0 : 0.7};
 }
@@ -56,13 +56,13 @@ Seconds step_time(const StepLaw& law, CollectiveKind kind, double bytes, int nod
                              1 / law.exponent);
 }
 
-StepLaw prior_law(NcclPath path, const StepPrior& prior) {
+StepLaw prior_law(StepPath path, const StepPrior& prior) {
   StepLaw law;
   law.path = path;
   law.base = nccl_base_latency(path);
   law.latency = nccl_step_latency(path, true) * prior.latency_scale;
   const bool simple = path.protocol == NcclProtocol::kSimple;
-  const bool ll = path.protocol == NcclProtocol::kLL;
+  const bool ll = path.protocol == NcclProtocol::kLl;
   // LL sends 4 bytes of flag with 4 of data, LL128 8 with 120; a tree of LL loses more.
   const double efficiency = path.tree ? (simple ? .95 : ll ? .25 : .9) : (simple ? 1 : ll ? .5 : .92);
   law.bandwidth = prior.bandwidth * efficiency;
@@ -71,7 +71,7 @@ StepLaw prior_law(NcclPath path, const StepPrior& prior) {
   return law;
 }
 
-StepFit fit_step_law(NcclPath path, const std::vector<StepRow>& rows, const StepPrior& prior) {
+StepFit fit_step_law(StepPath path, const std::vector<StepRow>& rows, const StepPrior& prior) {
   const Parameters centre = parameters_of(prior_law(path, prior));
   const Parameters spread = spreads(path, prior);
   StepFit best;

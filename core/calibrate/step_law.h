@@ -14,12 +14,12 @@
 #include <array>
 #include <vector>
 
-#include "core/calibrate/nccl_choice.h"
+#include "core/calibrate/path_choice.h"
 
 namespace syncline {
 
 struct StepLaw {
-  NcclPath path;
+  StepPath path;
   Seconds base = 0;
   Seconds latency = 0;  // of a step between nodes, or of a hop
   BytesPerSecond bandwidth = 0;
@@ -39,7 +39,7 @@ struct StepPrior {
   double latency_spread = 1.5;
   BytesPerSecond bandwidth = 0;
 };
-StepLaw prior_law(NcclPath path, const StepPrior& prior);
+StepLaw prior_law(StepPath path, const StepPrior& prior);
 
 struct StepRow {
   CollectiveKind kind = CollectiveKind::kAllReduce;
@@ -56,6 +56,6 @@ struct StepFit {
 };
 
 // Least squares of the relative errors, damped for outliers, and of the distances to the prior.
-StepFit fit_step_law(NcclPath path, const std::vector<StepRow>& rows, const StepPrior& prior);
+StepFit fit_step_law(StepPath path, const std::vector<StepRow>& rows, const StepPrior& prior);
 
 }  // namespace syncline

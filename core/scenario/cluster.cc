@@ -1,5 +1,7 @@
 #include "core/scenario/cluster.h"
 
+#include "core/calibrate/law_json.h"
+#include "core/calibrate/law_provider.h"
 #include "core/scenario/parts.h"
 
 namespace syncline {
@@ -110,6 +112,9 @@ Cluster read_cluster(Reader reader) {
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
+  if (reader.has("calibration")) {
+    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node);
+  }
   reader.finish();
   return cluster;
 }
