@@ -18,6 +18,7 @@ VerbAction add_explain(CLI::App& app);
 VerbAction add_emit(CLI::App& app);
 VerbAction add_check(CLI::App& app);
 VerbAction add_list(CLI::App& app);
+VerbAction add_calibrate(CLI::App& app);
 
 std::string version();
 

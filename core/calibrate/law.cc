@@ -23,9 +23,7 @@ double steepness(const TableLaw& table, double bytes) {
   return std::clamp(rise / std::log(high / low), 0.0, 1.0);
 }
 
-double bus_factor(CollectiveKind kind, int ranks) {
-  return ring_steps(kind, 1, ranks).all / ranks;
-}
+double bus_factor(CollectiveKind kind, int ranks) { return ring_steps(kind, 1, ranks).all / ranks; }
 
 // Inside one node, from the tables of other numbers of GPUs and of other collectives.
 std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind, double bytes,
@@ -43,8 +41,8 @@ std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind,
     const double share = std::min(1.0, 2.5 * steepness(table, bytes));
     const double time =
         size_time(table.law, bytes) * std::pow(small, 1 - share) * std::pow(large, share);
-    const double weight = (table.kind == kind ? 1 : 0.05) *
-                          std::exp(-1.5 * octaves(gpus, table.gpus_per_node));
+    const double weight =
+        (table.kind == kind ? 1 : 0.05) * std::exp(-1.5 * octaves(gpus, table.gpus_per_node));
     sum += weight * std::log(time);
     weights += weight;
   }
@@ -71,14 +69,13 @@ double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, do
     // Smoothed over some two octaves: noise of single rows is not carried over.
     constexpr std::array<double, 7> kOctaves = {-1.5, -1, -0.5, 0, 0.5, 1, 1.5};
     for (const double octave : kOctaves) {
-      const double at =
-          std::clamp(alike * std::exp2(octave), table.min_bytes, table.max_bytes);
+      const double at = std::clamp(alike * std::exp2(octave), table.min_bytes, table.max_bytes);
       if (choice(at) != path) continue;
       const double weight = std::exp(-octave * octave / (2 * 0.6 * 0.6)) *
                             std::exp(-0.5 * octaves(at, alike * std::exp2(octave)));
-      off += weight * std::log(size_time(table.law, at) /
-                               step_time(steps, table.kind, at, table.nodes, table.gpus_per_node,
-                                         share));
+      off +=
+          weight * std::log(size_time(table.law, at) / step_time(steps, table.kind, at, table.nodes,
+                                                                 table.gpus_per_node, share));
       near += weight;
     }
     if (near < 0.05) continue;
@@ -183,8 +180,7 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, d
   for (const TableLaw& table : law.tables) {
     if (table.kind != kind) continue;
     if (table.nodes == nodes && table.gpus_per_node == gpus_per_node) {
-      const bool covered =
-          bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
+      const bool covered = bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
       return LawAnswer{size_time(table.law, bytes), covered && table.clean};
     }
     if ((table.nodes == 1) != (nodes == 1)) continue;

@@ -29,10 +29,10 @@ struct TableLaw {
   double min_bytes = 0;  // of the fitted sizes
   double max_bytes = 0;
   int rows = 0;
-  double in_sample = 0;   // mean relative errors, see size_fit.h
-  double left_out = -1;   // negative: too few sizes
-  bool clean = true;      // the test's two times of each size agree
-  std::string source;     // the file
+  double in_sample = 0;         // mean relative errors, see size_fit.h
+  double left_out = -1;         // negative: too few sizes
+  bool clean = true;            // the test's two times of each size agree
+  std::string source;           // the file
   std::vector<Bytes> outliers;  // sizes that were left out as disturbed
 };
 
@@ -45,11 +45,11 @@ struct NodeRate {
 // Between nodes, at every count.
 struct ScaleLaw {
   GraphGuess graph;
-  StepPrior prior;                // for paths that no row showed
-  std::vector<StepLaw> steps;     // by path
-  std::vector<NodeRate> rates;    // measured, by GPUs a node
-  BytesPerSecond inside = 0;      // the ring inside a node, the most that NICs can use; 0: unknown
-  double in_sample = 0;           // median relative error over the rows of 64 KiB and more
+  StepPrior prior;              // for paths that no row showed
+  std::vector<StepLaw> steps;   // by path
+  std::vector<NodeRate> rates;  // measured, by GPUs a node
+  BytesPerSecond inside = 0;    // the ring inside a node, the most that NICs can use; 0: unknown
+  double in_sample = 0;         // median relative error over the rows of 64 KiB and more
 };
 
 // Inside a node: latency of small payloads = base + steps * step.

@@ -65,8 +65,8 @@ Json scale_json(const ScaleLaw& scale) {
   }
   Json rates = Json::array();
   for (const NodeRate& rate : scale.rates) {
-    rates.push_back({{"gpus_per_node", rate.gpus_per_node},
-                     {"bandwidth_gbytes_per_s", giga(rate.bandwidth)}});
+    rates.push_back(
+        {{"gpus_per_node", rate.gpus_per_node}, {"bandwidth_gbytes_per_s", giga(rate.bandwidth)}});
   }
   return {{"graph",
            {{"amd", graph.amd},
@@ -144,7 +144,8 @@ TableLaw read_table(Reader reader) {
     line.finish();
   }
   if (table.law.lines.empty()) reader.fail("lines", "expected at least one line");
-  if (table.law.form == SizeLaw::Form::kSum) table.law.exponent = reader.number("exponent", kExponent);
+  if (table.law.form == SizeLaw::Form::kSum)
+    table.law.exponent = reader.number("exponent", kExponent);
   if (reader.has("outlier_bytes")) {
     for (const Json& bytes : reader.array("outlier_bytes")) {
       table.outliers.push_back(checked_integer(bytes, 1, Bytes{1} << 50, reader.file(),

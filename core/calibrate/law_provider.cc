@@ -52,11 +52,11 @@ CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node) {
     if (shape.nodes > 1 && shape.groups_per_node > 1 && shared->scale) {
       // What all of them send together, in units of what one alone could.
       const int busy = std::min(gpus_per_node, shape.groups_per_node * shape.gpus_per_node);
-      bytes *= std::max(1.0, shape.groups_per_node * rate_share(*shared->scale, shape.gpus_per_node) /
-                                 rate_share(*shared->scale, busy));
+      bytes *=
+          std::max(1.0, shape.groups_per_node * rate_share(*shared->scale, shape.gpus_per_node) /
+                            rate_share(*shared->scale, busy));
     }
-    const auto answer =
-        law_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node);
+    const auto answer = law_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node);
     if (!answer) return std::nullopt;
     return answer->time;
   };

@@ -19,8 +19,7 @@ inline double damped(double error) {
 // `residuals(parameters, out)` writes `rows` numbers. Gives the best parameters found and the sum
 // of squares there. Steps are bounded: no parameter moves by more than a factor e^2 at once.
 template <std::size_t N, typename Residuals>
-std::pair<std::array<double, N>, double> least_squares(const Residuals& residuals,
-                                                       std::size_t rows,
+std::pair<std::array<double, N>, double> least_squares(const Residuals& residuals, std::size_t rows,
                                                        const std::array<double, N>& start) {
   constexpr int kRounds = 60;
   constexpr int kTries = 8;

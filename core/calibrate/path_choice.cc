@@ -23,10 +23,14 @@ NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpus_per_node) 
   // Between nodes the bounds of the GPU generations differ little: Hopper's are used.
   topology.least_capability = topology.most_capability = 90;
   topology.cpu = guess.amd ? NcclHints::Cpu::kAmd : NcclHints::Cpu::kIntel;
-  topology.ring = {guess.channels,     guess.ring_intra,
-                   guess.ring_inter,   NcclPath::kNvl,
+  topology.ring = {guess.channels,
+                   guess.ring_intra,
+                   guess.ring_inter,
+                   NcclPath::kNvl,
                    guess.ll128 ? NcclPath::kPix : NcclPath::kPhb,
-                   NcclPattern::kBalancedTree, true, 0};
+                   NcclPattern::kBalancedTree,
+                   true,
+                   0};
   topology.tree = topology.ring;
   topology.tree.intra = guess.tree_intra;
   topology.tree.inter = guess.tree_inter;
@@ -63,8 +67,8 @@ Seconds nccl_base_latency(StepPath path) {
 }
 
 Seconds nccl_step_latency(StepPath path, bool between_nodes) {
-  const PerProtocol& list = between_nodes ? (path.tree ? kTreeNet : kRingNet)
-                                          : (path.tree ? kTreeNvlink : kRingNvlink);
+  const PerProtocol& list =
+      between_nodes ? (path.tree ? kTreeNet : kRingNet) : (path.tree ? kTreeNvlink : kRingNvlink);
   return list[index(path.protocol)] * kMicrosecond;
 }
 

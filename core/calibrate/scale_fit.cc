@@ -87,9 +87,9 @@ class Search {
 
   // The rows of one path and their fit; many graphs agree about a path, so fits are remembered.
   StepFit fit_path(StepPath path, const std::vector<bool>& mine, const StepPrior& prior) {
-    const auto key = std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
-                                     std::lround(std::log(prior.bandwidth) * 50),
-                                     prior.latency_spread);
+    const auto key =
+        std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
+                        std::lround(std::log(prior.bandwidth) * 50), prior.latency_spread);
     const auto [known, fresh] = fits_.try_emplace(key);
     if (fresh) {
       std::vector<StepRow> rows;
@@ -108,8 +108,8 @@ class Search {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const StepRow& row = samples_[i].row;
       const RingSteps steps = ring_steps(row.kind, row.nodes, row.gpus_per_node);
-      const double times = paths[i].tree ? (row.nodes <= 2 ? 1 : 2)
-                                         : steps.all / (row.nodes * row.gpus_per_node);
+      const double times =
+          paths[i].tree ? (row.nodes <= 2 ? 1 : 2) : steps.all / (row.nodes * row.gpus_per_node);
       rate = std::max(rate, times * row.bytes / row.time / row.share);
       auto& mine = groups[paths[i]];
       mine.resize(paths.size());

@@ -112,8 +112,8 @@ std::vector<SizeLaw> fit_segments(const Points& points) {
     for (std::size_t left = k; left > 0; --left) {
       const std::size_t begin = from[left][end];
       const auto line = sums.line(knots[begin], knots[end]);
-      law.lines.insert(law.lines.begin(), size_line(points, knots[begin], knots[end],
-                                                    line.latency, line.slope));
+      law.lines.insert(law.lines.begin(),
+                       size_line(points, knots[begin], knots[end], line.latency, line.slope));
       end = begin;
     }
   }
@@ -142,8 +142,7 @@ SizeLaw fit_envelope(const Points& points, const SizeLaw& start) {
       std::size_t lowest = 0;
       double least = std::numeric_limits<double>::infinity();
       for (std::size_t k = 0; k < law.lines.size(); ++k) {
-        const double time =
-            law.lines[k].latency + law.lines[k].seconds_per_byte * bytes_of(point);
+        const double time = law.lines[k].latency + law.lines[k].seconds_per_byte * bytes_of(point);
         if (time < least) {
           least = time;
           lowest = k;

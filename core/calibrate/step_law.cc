@@ -64,7 +64,12 @@ StepLaw prior_law(StepPath path, const StepPrior& prior) {
   const bool simple = path.protocol == NcclProtocol::kSimple;
   const bool ll = path.protocol == NcclProtocol::kLl;
   // LL sends 4 bytes of flag with 4 of data, LL128 8 with 120; a tree of LL loses more.
-  const double efficiency = path.tree ? (simple ? .95 : ll ? .25 : .9) : (simple ? 1 : ll ? .5 : .92);
+  const double efficiency = path.tree ? (simple ? .95
+                                         : ll   ? .25
+                                                : .9)
+                                      : (simple ? 1
+                                         : ll   ? .5
+                                                : .92);
   law.bandwidth = prior.bandwidth * efficiency;
   law.intra_share = simple || ll ? .25 : .45;  // NCCL's own latencies inside a node and between
   law.fill = (simple ? 20 : 100) * kMicrosecond;
