@@ -1,7 +1,9 @@
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "cli/verbs.h"
+#include "core/collective/nccl.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/scenario/document.h"
@@ -9,6 +11,25 @@
 
 namespace syncline {
 namespace {
+
+bool uses_nccl(const Strategy& strategy) {
+  return strategy.algorithm == kNcclName || strategy.hierarchy.inside == kNcclName ||
+         strategy.hierarchy.across == kNcclName;
+}
+
+// What the choice of NCCL rests on here.
+std::string nccl_remark(const Cluster& cluster) {
+  const NcclTopology t = nccl_topology(cluster, world_group(cluster.ranks()));
+  std::ostringstream text;
+  text << "algorithm nccl: taken for compute capability " << t.least_capability << ", "
+       << t.ring.channels << (t.ring.channels == 1 ? " channel" : " channels") << " of "
+       << t.ring.intra / kGigabytePerSecond << " GB/s inside a node and "
+       << t.ring.inter / kGigabytePerSecond << " GB/s across" << (t.nvswitch ? ", NVSwitch" : "")
+       << " (cluster.nccl overrides); "
+       << (cluster.law ? "times by the cluster's calibration where it covers them"
+                       : "times are what NCCL 2.28.9's own model believes, not calibrated here");
+  return text.str();
+}
 
 // Things that are allowed and rarely meant.
 std::vector<std::string> remarks(const Scenario& scenario) {
@@ -21,6 +42,9 @@ std::vector<std::string> remarks(const Scenario& scenario) {
         "cluster.device.tflops): only communication is priced, nothing can overlap");
   }
   for (const auto& strategy : scenario.strategies) {
+    if (uses_nccl(strategy) && ranks > 1) {
+      list.push_back("strategy '" + strategy.name + "': " + nccl_remark(scenario.cluster));
+    }
     const bool memory = scenario.cluster.device.memory > 0;
     if (!strategy.compression.codec.empty() && !memory) {
       list.push_back("strategy '" + strategy.name +

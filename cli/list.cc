@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "cli/verbs.h"
-#include "core/collective/algorithm.h"
+#include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
 #include "reports/grid.h"
@@ -26,6 +26,9 @@ int run() {
         {{std::string(algorithm.name), kinds_of(algorithm), std::string(algorithm.summary)},
          false});
   }
+  collectives.lines.push_back(
+      {{std::string(kNcclName), kinds_of(*find_algorithm("ring")), std::string(kNcclSummary)},
+       false});
   Grid codec_grid{{{"codec", false}, {"what it does", false}}, {}};
   for (const auto& codec : codecs()) {
     codec_grid.lines.push_back({{std::string(codec.name), std::string(codec.summary)}, false});

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/collective/nccl_model.h"
+
 namespace syncline {
 namespace {
 
@@ -60,6 +62,10 @@ Json args_of(const Op& op, const Plan& plan, const Workload& workload) {
   } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
     args["kind"] = to_string(collective->kind);
     if (collective->algorithm != nullptr) args["algorithm"] = collective->algorithm->name;
+    if (collective->nccl) {
+      args["nccl"] = std::string(to_string(collective->nccl->algorithm)) + "/" +
+                     std::string(to_string(collective->nccl->protocol));
+    }
     args["groups"] = groups_text(collective->groups);
     args["bytes"] = collective->bytes();
     put_bucket(args, plan, collective->bucket, workload);

@@ -20,6 +20,7 @@ class MergedRun final : public CollectiveRun {
       const auto* collective = std::get_if<Collective>(&op.work);
       latencies_.push_back(collective == nullptr ? std::vector<Seconds>{}
                                                  : book.latencies(*collective));
+      scales_.push_back(collective == nullptr ? 1 : book.price(*collective).scale);
     }
   }
 
@@ -71,8 +72,9 @@ class MergedRun final : public CollectiveRun {
     const auto& flows = stages_of(progress.op)[progress.stage];
     progress.outstanding = bytes > 0 ? static_cast<int>(flows.size()) : 0;
     if (progress.outstanding == 0) return false;
+    const double scale = scales_[static_cast<std::size_t>(progress.op)];
     for (const auto& flow : flows) {
-      fluid.start_flow(flow.route, flow.fraction * bytes, {kFlowDone, instance, 0});
+      fluid.start_flow(flow.route, flow.fraction * bytes * scale, {kFlowDone, instance, 0});
     }
     return true;
   }
@@ -81,6 +83,7 @@ class MergedRun final : public CollectiveRun {
   Seconds overhead_;
   FlowSet flows_;
   std::vector<std::vector<Seconds>> latencies_;  // by operation and stage
+  std::vector<double> scales_;                   // by operation: where a law outruns the links
   std::unordered_map<int, Progress> running_;
 };
 

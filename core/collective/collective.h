@@ -31,7 +31,7 @@ struct Collective {
   int bucket = 0;  // of the plan
   // Set where the strategy's algorithm is `nccl`: `algorithm` is then the nearest that is known
   // here to NCCL's own, and the time is that of its law.
-  std::optional<NcclPick> nccl;
+  std::optional<NcclPick> nccl = {};
 
   Bytes bytes() const { return elements * unit; }
 };

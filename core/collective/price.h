@@ -4,9 +4,15 @@
 //   latency  is what the rounds take beyond that: rounds * latency on one tier, the longest chain
 //            of messages where tiers mix (critical_path.h).
 // Groups that work side by side share the links.
+//
+// Where the cluster has a law for the collective (cluster.h), that one says how long it takes
+// alone, beside the overhead. The links' shares stay, for what happens when collectives meet: the
+// latency becomes what the law leaves above the transfer; where the law is faster than the links
+// as given, the transfer is scaled down to it.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,6 +34,13 @@ struct CollectivePrice {
   std::vector<StagePrice> stages;
   double seconds_per_byte = 0;  // sum over the stages
   std::vector<double> sent;     // payload multiples that each world rank sends
+  double scale = 1;  // how much less than the links say the transfer takes; already counted above
+};
+
+// The least that a law asks of any payload up to some size, for bounds.
+struct LeastPrice {
+  Seconds latency = 0;
+  double scale = 1;  // of the collective's own seconds per byte
 };
 
 // Prices by collective, worked out once each. One book serves one cluster.
@@ -42,19 +55,27 @@ class PriceBook {
   const CollectivePrice& price(const Collective& collective);
   // The latency of each stage for this payload.
   const std::vector<Seconds>& latencies(const Collective& collective);
-  // The same, were the payload `bytes` long.
+  // The same, were the payload `bytes` long and the links alone to decide.
   std::vector<Seconds> latencies_for(const Collective& collective, double bytes);
+  // The least latency and transfer that this collective could take, were it split or fused into
+  // payloads of at most `largest` bytes. Only where a law prices it; nothing otherwise.
+  std::optional<LeastPrice> least(const Collective& collective, Bytes largest);
   // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }
 
  private:
   struct Entry;
+  struct LawEntry;
   Entry& entry(const Collective& collective);
+  LawEntry* law_entry(const Collective& collective);
+  std::optional<Seconds> law_time(const Collective& collective) const;
   Cluster cluster_;
   Network network_;
   std::vector<std::unique_ptr<Entry>> entries_;
   Entry* last_ = nullptr;
+  std::vector<std::unique_ptr<LawEntry>> law_entries_;
+  LawEntry* last_law_ = nullptr;
 };
 
 }  // namespace syncline

@@ -67,10 +67,18 @@ Demands demands_of(const Plan& plan, PriceBook& book) {
 
     Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
     const Seconds overhead = book.cluster().collective_overhead;
-    const auto latencies = book.latencies_for(*collective, largest);
-    if (demand.payloads.empty()) demand.first_latency = overhead + latencies.front();
-    demand.latency += std::accumulate(latencies.begin(), latencies.end(), overhead);
-    const auto bytes = static_cast<double>(collective->bytes());
+    auto bytes = static_cast<double>(collective->bytes());
+    if (const auto least = book.least(*collective, static_cast<Bytes>(largest))) {
+      // A law prices each payload by itself: count the cheapest byte and the cheapest start that
+      // any fusion could bring.
+      if (demand.payloads.empty()) demand.first_latency = overhead;
+      demand.latency += overhead + least->latency;
+      bytes *= least->scale;
+    } else {
+      const auto latencies = book.latencies_for(*collective, largest);
+      if (demand.payloads.empty()) demand.first_latency = overhead + latencies.front();
+      demand.latency += std::accumulate(latencies.begin(), latencies.end(), overhead);
+    }
     demand.payloads.emplace_back(index, bytes);
     demand.transfer += bytes * price->seconds_per_byte;
   }

@@ -1,10 +1,12 @@
 #include "core/plan/hierarchy.h"
 
+#include "core/collective/nccl.h"
+
 namespace syncline {
 namespace {
 
-const Algorithm* named(const std::string& name, const std::string& fallback) {
-  return find_algorithm(name.empty() ? fallback : name);
+const std::string& named(const std::string& name, const std::string& fallback) {
+  return name.empty() ? fallback : name;
 }
 
 // Sharding splits the payload evenly; the odd elements are rounded up so that none is lost.
@@ -19,17 +21,18 @@ std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& c
   const int ranks = cluster.ranks();
   const int size = hierarchy.group_size;
   std::vector<Collective> collectives;
-  const auto add = [&](Kind kind, const Algorithm* algorithm, Groups groups, std::int64_t count) {
+  const auto add = [&](Kind kind, const std::string& algorithm, Groups groups, std::int64_t count) {
     if (groups.size < 2) return;
-    collectives.push_back({kind, algorithm, groups, count, unit, bucket});
+    collectives.push_back({kind, nullptr, groups, count, unit, bucket, {}});
+    choose_algorithm(collectives.back(), algorithm, cluster);
   };
 
   if (hierarchy.form == Hierarchy::Form::kFlat) {
-    add(Kind::kAllReduce, find_algorithm(strategy.algorithm), world_group(ranks), elements);
+    add(Kind::kAllReduce, strategy.algorithm, world_group(ranks), elements);
     return collectives;
   }
-  const Algorithm* inside = named(hierarchy.inside, strategy.algorithm);
-  const Algorithm* across = named(hierarchy.across, strategy.algorithm);
+  const std::string& inside = named(hierarchy.inside, strategy.algorithm);
+  const std::string& across = named(hierarchy.across, strategy.algorithm);
   const Groups blocks = block_groups(ranks, size);
   if (hierarchy.form == Hierarchy::Form::kLeaders) {
     collectives.reserve(3);
@@ -46,11 +49,14 @@ std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& c
   return collectives;
 }
 
-Collective all_gather_by(const Strategy& strategy, int ranks, std::int64_t elements, Bytes unit,
-                         int bucket) {
-  const Algorithm* algorithm = find_algorithm(strategy.algorithm);
-  if (!algorithm->fits(CollectiveKind::kAllGather, ranks)) algorithm = find_algorithm("ring");
-  return {CollectiveKind::kAllGather, algorithm, world_group(ranks), elements, unit, bucket};
+Collective all_gather_by(const Strategy& strategy, const Cluster& cluster, std::int64_t elements,
+                         Bytes unit, int bucket) {
+  constexpr auto kKind = CollectiveKind::kAllGather;
+  const int ranks = cluster.ranks();
+  Collective collective{kKind, nullptr, world_group(ranks), elements, unit, bucket, {}};
+  const bool fits = choice_fits(strategy.algorithm, kKind, ranks);
+  choose_algorithm(collective, fits ? strategy.algorithm : "ring", cluster);
+  return collective;
 }
 
 }  // namespace syncline

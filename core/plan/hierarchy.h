@@ -21,7 +21,7 @@ std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& c
 
 // An all-gather of `elements` units in total, always flat: Paddle's sparse exchange ignores the
 // hierarchy. The strategy's algorithm where it gathers, else ring.
-Collective all_gather_by(const Strategy& strategy, int ranks, std::int64_t elements, Bytes unit,
-                         int bucket);
+Collective all_gather_by(const Strategy& strategy, const Cluster& cluster, std::int64_t elements,
+                         Bytes unit, int bucket);
 
 }  // namespace syncline

@@ -65,11 +65,11 @@ class Builder {
       const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(bucket.tensors.front())];
       const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
       const Bytes row = tensor.bytes() / rows + kRowIndexBytes;
-      return {all_gather_by(strategy_, ranks, bucket.kept * ranks, row, id)};
+      return {all_gather_by(strategy_, cluster_, bucket.kept * ranks, row, id)};
     }
     if (bucket.codec != nullptr && bucket.codec->sparse) {
       const Bytes pair = bucket.codec->encoded_bytes(bucket.elements, bucket.kept) / bucket.kept;
-      return {all_gather_by(strategy_, ranks, bucket.kept * ranks, pair, id)};
+      return {all_gather_by(strategy_, cluster_, bucket.kept * ranks, pair, id)};
     }
     if (bucket.codec != nullptr) {
       const Bytes bytes = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);

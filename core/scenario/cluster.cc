@@ -14,10 +14,10 @@ Tier read_tier(Reader& reader, std::string name, int span) {
   tier.name = std::move(name);
   tier.span = span;
   const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
-  const auto nics = static_cast<double>(reader.integer_or("nics", 1, 1, 1024));
+  tier.nics = static_cast<int>(reader.integer_or("nics", 1, 1, 1024));
   tier.latency = reader.number("latency_us", {0, 1e9}) * kMicrosecond;
   tier.bandwidth =
-      reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond * efficiency * nics;
+      reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond * efficiency * tier.nics;
   if (reader.has("flow_cap_gbps")) {
     tier.flow_cap = reader.number("flow_cap_gbps", {0, 1e7, true}) * kGigabitPerSecond;
   }
@@ -27,7 +27,7 @@ Tier read_tier(Reader& reader, std::string name, int span) {
 
 Device read_device(Reader reader) {
   Device device;
-  reader.text_or("name", "");
+  device.name = reader.text_or("name", "");
   const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
   device.flops = reader.number_or("tflops", 0, {0, 1e9}) * 1e12 * efficiency;
   device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
@@ -35,6 +35,26 @@ Device read_device(Reader reader) {
   device.host_sync = reader.number_or("host_sync_us", 0, {0, 1e9}) * kMicrosecond;
   reader.finish();
   return device;
+}
+
+NcclHints read_nccl(Reader reader) {
+  NcclHints hints;
+  const std::string cpu = reader.word_or("cpu", "intel", {"intel", "amd", "other"});
+  hints.cpu = cpu == "amd"     ? NcclHints::Cpu::kAmd
+              : cpu == "other" ? NcclHints::Cpu::kOther
+                               : NcclHints::Cpu::kIntel;
+  hints.compute_capability = static_cast<int>(reader.integer_or("compute_capability", 0, 50, 999));
+  if (reader.has("nvlink")) hints.nvlink = reader.boolean_or("nvlink", false);
+  if (reader.has("nvswitch")) hints.nvswitch = reader.boolean_or("nvswitch", false);
+  if (reader.has("gpu_direct")) hints.gpu_direct = reader.boolean_or("gpu_direct", false);
+  hints.channels = static_cast<int>(reader.integer_or("channels", 0, 1, 32));
+  hints.channel_intra =
+      reader.number_or("channel_intra_gbytes_per_s", 0, {0, 1e6, true}) * kGigabytePerSecond;
+  hints.channel_inter =
+      reader.number_or("channel_inter_gbytes_per_s", 0, {0, 1e6, true}) * kGigabytePerSecond;
+  hints.balanced_tree = reader.word_or("tree", "balanced", {"balanced", "plain"}) == "balanced";
+  reader.finish();
+  return hints;
 }
 
 Jitter read_jitter(Reader reader) {
@@ -115,6 +135,7 @@ Cluster read_cluster(Reader reader) {
   if (reader.has("calibration")) {
     cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node);
   }
+  if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   reader.finish();
   return cluster;
 }

@@ -1,6 +1,6 @@
 #include "core/scenario/strategy.h"
 
-#include "core/collective/algorithm.h"
+#include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
 #include "core/scenario/parts.h"
@@ -97,7 +97,7 @@ Hierarchy read_hierarchy(Reader reader, const Cluster& cluster) {
   if (reader.has("first") && !leaders) reader.fail("first", "has no meaning with form 'sharded'");
   hierarchy.first_all_reduce =
       reader.word_or("first", "reduce", {"reduce", "all_reduce"}) == "all_reduce";
-  const auto names = split_names(algorithm_names());
+  const auto names = split_names(algorithm_choices());
   hierarchy.inside = reader.word_or("inside", "", names);
   hierarchy.across = reader.word_or("across", "", names);
   reader.finish();
@@ -158,8 +158,7 @@ void judge_together(Reader& reader, const Strategy& strategy, const Cluster& clu
   const int ranks = cluster.ranks();
   const auto must_fit = [&](const char* key, const std::string& name, CollectiveKind kind,
                             int size) {
-    const Algorithm* row = find_algorithm(name);
-    if (!row->fits(kind, size)) {
+    if (!choice_fits(name, kind, size)) {
       reader.fail(key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
                            std::to_string(size) + " ranks");
     }
@@ -215,7 +214,7 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   if (!strategy.overlap && strategy.streams > 1) {
     reader.fail("streams", "has no meaning with overlap: false (everything on one stream)");
   }
-  strategy.algorithm = reader.word_or("algorithm", "ring", split_names(algorithm_names()));
+  strategy.algorithm = reader.word_or("algorithm", "ring", split_names(algorithm_choices()));
   if (reader.has("fusion")) strategy.fusion = read_fusion(reader.object("fusion"));
   if (reader.has("hierarchy")) {
     strategy.hierarchy = read_hierarchy(reader.object("hierarchy"), cluster);

@@ -1,0 +1,246 @@
+// The algorithm `nccl`: what is guessed of the topology, what is chosen, and what it costs.
+#include "core/collective/nccl.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/collective/price.h"
+#include "tests/support/plans.h"
+
+namespace syncline {
+namespace {
+
+constexpr auto kAllReduce = CollectiveKind::kAllReduce;
+
+Collective chosen(const Cluster& cluster, CollectiveKind kind, Groups groups, Bytes bytes) {
+  Collective collective{kind, nullptr, groups, bytes / 4, 4, 0, {}};
+  choose_algorithm(collective, kNcclName, cluster);
+  return collective;
+}
+
+Cluster nodes_of_eight(int nodes, double intra_gbytes, double nic_gbits, int nics,
+                       const char* gpu) {
+  Cluster cluster = two_tier_cluster(nodes, 8);
+  cluster.device.name = gpu;
+  cluster.tiers[0].bandwidth = intra_gbytes * kGigabytePerSecond;
+  if (nodes > 1) {
+    cluster.tiers[1].bandwidth = nic_gbits * kGigabitPerSecond * nics;
+    cluster.tiers[1].nics = nics;
+  }
+  return cluster;
+}
+
+TEST(NcclTopology, ADgxA100) {
+  const NcclTopology t = nccl_topology(nodes_of_eight(1, 240, 0, 1, "A100"), world_group(8));
+  EXPECT_EQ(t.nodes, 1);
+  EXPECT_EQ(t.gpus_per_node(), 8);
+  EXPECT_EQ(t.least_capability, 80);
+  EXPECT_TRUE(t.nvswitch);
+  // 6 channels of 40 GB/s, cut in two.
+  EXPECT_EQ(t.ring.channels, 12);
+  EXPECT_DOUBLE_EQ(t.ring.intra, 20e9);
+  EXPECT_EQ(t.ring.path_intra, NcclPath::kNvl);
+  EXPECT_EQ(t.channels, 24);
+  // NVLS needs Hopper.
+  const auto table = nccl_table(t, kAllReduce);
+  EXPECT_EQ(table[static_cast<std::size_t>(NcclAlgorithm::kNvls)][2].bandwidth, 0);
+}
+
+TEST(NcclTopology, HopperNodesWithANicForEachGpu) {
+  const Cluster cluster = nodes_of_eight(4, 370, 400, 8, "H100");
+  const NcclTopology t = nccl_topology(cluster, world_group(32));
+  EXPECT_EQ(t.nodes, 4);
+  EXPECT_EQ(t.least_capability, 90);
+  // NICs of 50 GB/s carry 48; the ring inside feeds seven of them.
+  EXPECT_DOUBLE_EQ(t.ring.inter, 48e9);
+  EXPECT_EQ(t.ring.channels, 7);
+  EXPECT_GT(
+      nccl_table(t, kAllReduce)[static_cast<std::size_t>(NcclAlgorithm::kNvlsTree)][2].bandwidth,
+      0);
+}
+
+TEST(NcclTopology, SocketsHaveOneChannelAndNoLl128) {
+  const Cluster cluster = flat_cluster(8);
+  const NcclTopology t = nccl_topology(cluster, world_group(8));
+  EXPECT_EQ(t.ring.channels, 1);
+  EXPECT_DOUBLE_EQ(t.ring.inter, 1.2e9);
+  EXPECT_EQ(t.ring.path_inter, NcclPath::kPhb);
+  EXPECT_EQ(t.ring.pattern, NcclPattern::kTree);
+  EXPECT_EQ(nccl_table(t, kAllReduce)[1][1].bandwidth, 0);
+  Cluster direct = cluster;
+  direct.nccl.gpu_direct = true;
+  EXPECT_GT(nccl_table(nccl_topology(direct, world_group(8)), kAllReduce)[1][1].bandwidth, 0);
+}
+
+TEST(NcclTopology, GroupsLieOnNodes) {
+  const Cluster cluster = nodes_of_eight(4, 240, 200, 8, "A100");
+  const NcclTopology inside = nccl_topology(cluster, block_groups(32, 8));
+  EXPECT_EQ(inside.nodes, 1);
+  EXPECT_EQ(inside.ranks, 8);
+  const NcclTopology across = nccl_topology(cluster, shard_groups(32, 8));
+  EXPECT_EQ(across.nodes, 4);
+  EXPECT_EQ(across.gpus_per_node(), 1);
+  // One GPU goes out by one NIC, not by all eight.
+  EXPECT_LE(across.ring.channels * across.ring.inter, 25e9 * 1.0001);
+  const NcclTopology pairs = nccl_topology(cluster, block_groups(32, 16));
+  EXPECT_EQ(pairs.nodes, 2);
+  EXPECT_EQ(pairs.gpus_per_node(), 8);
+  EXPECT_EQ(nccl_topology(cluster, leader_group(32, 8)).nodes, 4);
+}
+
+TEST(NcclTopology, HintsReplaceGuesses) {
+  Cluster cluster = nodes_of_eight(2, 240, 200, 8, "A100");
+  cluster.nccl.compute_capability = 90;
+  cluster.nccl.channels = 5;
+  cluster.nccl.channel_intra = 11e9;
+  cluster.nccl.channel_inter = 7e9;
+  cluster.nccl.nvswitch = false;
+  cluster.nccl.nvlink = false;
+  cluster.nccl.balanced_tree = false;
+  cluster.nccl.cpu = NcclHints::Cpu::kAmd;
+  const NcclTopology t = nccl_topology(cluster, world_group(16));
+  EXPECT_EQ(t.least_capability, 90);
+  EXPECT_EQ(t.ring.channels, 5);
+  EXPECT_EQ(t.ring.intra, 11e9);
+  EXPECT_EQ(t.tree.inter, 7e9);
+  EXPECT_FALSE(t.nvswitch);
+  EXPECT_EQ(t.ring.path_intra, NcclPath::kPhb);
+  EXPECT_EQ(t.tree.pattern, NcclPattern::kTree);
+  EXPECT_EQ(t.cpu, NcclHints::Cpu::kAmd);
+}
+
+// Published by eunomia-bpf/nccl-eBPF for three ranks over sockets: Tree/LL up to 2 KiB, Ring/LL
+// from 4 to 64 KiB, Ring/Simple from 128 KiB on.
+TEST(NcclChoice, ThreeRanksOverSocketsAsPublished) {
+  Cluster cluster = flat_cluster(3);
+  cluster.device.name = "NVIDIA GeForce RTX 5090";
+  cluster.nccl.channels = 2;
+  for (Bytes bytes = 8; bytes <= 256 * kMiB; bytes *= 2) {
+    const auto pick = chosen(cluster, kAllReduce, world_group(3), bytes).nccl;
+    ASSERT_TRUE(pick.has_value());
+    const bool tree = bytes <= 2 * kKiB;
+    EXPECT_EQ(pick->algorithm, tree ? NcclAlgorithm::kTree : NcclAlgorithm::kRing) << bytes;
+    EXPECT_EQ(pick->protocol, bytes <= 64 * kKiB ? NcclProtocol::kLl : NcclProtocol::kSimple)
+        << bytes;
+  }
+}
+
+TEST(NcclChoice, TransfersAreThoseOfTheNearestAlgorithm) {
+  const Cluster cluster = flat_cluster(8);
+  EXPECT_EQ(chosen(cluster, kAllReduce, world_group(8), 64).algorithm->name, "double_binary_tree");
+  EXPECT_EQ(chosen(cluster, kAllReduce, world_group(8), kGiB).algorithm->name, "ring");
+  // Whatever is chosen can be done, and NCCL is asked for nothing else.
+  for (const auto kind : kAllCollectiveKinds) {
+    for (const int ranks : {2, 3, 7, 16}) {
+      EXPECT_TRUE(choice_fits(kNcclName, kind, ranks));
+      for (const Bytes bytes : {Bytes{4}, 64 * kKiB, kGiB}) {
+        const Collective c = chosen(flat_cluster(ranks), kind, world_group(ranks), bytes);
+        EXPECT_TRUE(c.algorithm->fits(kind, ranks));
+        EXPECT_TRUE(c.nccl.has_value());
+      }
+    }
+  }
+  Collective ring{kAllReduce, nullptr, world_group(8), 16, 4, 0, {}};
+  choose_algorithm(ring, "ring", cluster);
+  EXPECT_FALSE(ring.nccl.has_value());
+  EXPECT_FALSE(nccl_law(cluster, ring).has_value());
+}
+
+TEST(NcclLaw, GroupsSideBySideShareTheirNics) {
+  const Cluster one_nic = nodes_of_eight(4, 240, 100, 1, "A100");
+  const Cluster eight_nics = nodes_of_eight(4, 240, 100, 8, "A100");
+  const Collective leaders = chosen(one_nic, kAllReduce, leader_group(32, 8), 256 * kMiB);
+  const Collective shards = chosen(one_nic, kAllReduce, shard_groups(32, 8), 256 * kMiB);
+  const Seconds alone = *nccl_law(one_nic, leaders);
+  EXPECT_NEAR(*nccl_law(one_nic, shards) / alone, 8, 0.4);
+  EXPECT_DOUBLE_EQ(*nccl_law(eight_nics, shards), *nccl_law(eight_nics, leaders));
+}
+
+// --------------------------------------------------------------------------------------------
+// A law prices what it knows.
+
+Seconds alone(PriceBook& book, const Collective& collective) {
+  const auto& latencies = book.latencies(collective);
+  return std::accumulate(latencies.begin(), latencies.end(), 0.0) +
+         book.price(collective).seconds_per_byte * static_cast<double>(collective.bytes());
+}
+
+TEST(Law, ThePriceIsTheLawsTime) {
+  for (const Cluster& cluster : {flat_cluster(2), flat_cluster(7), two_tier_cluster(2, 4),
+                                 two_tier_cluster(4, 8), two_tier_cluster(1, 4)}) {
+    PriceBook book(cluster);
+    for (const auto kind : kAllCollectiveKinds) {
+      for (Bytes bytes = 4; bytes <= kGiB; bytes *= 8) {
+        const Collective c = chosen(cluster, kind, world_group(cluster.ranks()), bytes);
+        const Seconds law = *nccl_law(cluster, c);
+        EXPECT_NEAR(book.time(c) / law, 1, 1e-12);
+        EXPECT_NEAR(alone(book, c) / law, 1, 1e-12);
+        for (const Seconds latency : book.latencies(c)) EXPECT_GE(latency, 0);
+      }
+    }
+  }
+}
+
+TEST(Law, SlowerThanTheLinksIsLatencyFasterScalesThem) {
+  Cluster cluster = flat_cluster(4);
+  const Collective ring = collective_of(kAllReduce, "ring", world_group(4), 1 << 20);
+  PriceBook links(cluster);
+  const Seconds time = links.time(ring);
+  const double rate = links.price(ring).seconds_per_byte;
+  const auto transfer = rate * static_cast<double>(ring.bytes());
+
+  cluster.law = [&](const Collective&) { return std::optional<Seconds>(3 * time); };
+  PriceBook slow(cluster);
+  EXPECT_DOUBLE_EQ(slow.time(ring), 3 * time);
+  EXPECT_EQ(slow.price(ring).seconds_per_byte, rate);
+  EXPECT_EQ(slow.price(ring).scale, 1);
+
+  cluster.law = [&](const Collective&) { return std::optional<Seconds>(transfer / 4); };
+  PriceBook fast(cluster);
+  EXPECT_DOUBLE_EQ(fast.time(ring), transfer / 4);
+  EXPECT_DOUBLE_EQ(fast.price(ring).scale, 0.25);
+  EXPECT_DOUBLE_EQ(fast.price(ring).stages[0].links[0].second,
+                   links.price(ring).stages[0].links[0].second / 4);
+  // The same bytes leave each rank.
+  EXPECT_EQ(fast.price(ring).sent, links.price(ring).sent);
+
+  // A law that does not know the collective leaves it to the links; the overhead comes on top.
+  cluster.law = [](const Collective&) { return std::optional<Seconds>(); };
+  cluster.collective_overhead = 7e-6;
+  PriceBook unknown(cluster);
+  EXPECT_DOUBLE_EQ(unknown.time(ring), time + 7e-6);
+  EXPECT_FALSE(unknown.least(ring, kGiB).has_value());
+}
+
+TEST(Law, AClustersLawComesBeforeNcclsOwn) {
+  Cluster cluster = flat_cluster(4);
+  const Collective c = chosen(cluster, kAllReduce, world_group(4), kMiB);
+  cluster.law = [](const Collective& asked) {
+    return asked.nccl ? std::optional<Seconds>(1.5) : std::nullopt;
+  };
+  PriceBook book(cluster);
+  EXPECT_DOUBLE_EQ(book.time(c), 1.5);
+}
+
+TEST(Law, TheLeastUndercutsEverySize) {
+  for (const Cluster& cluster : {flat_cluster(8), two_tier_cluster(4, 8)}) {
+    PriceBook book(cluster);
+    const Groups world = world_group(cluster.ranks());
+    const Bytes largest = 512 * kMiB;
+    const Collective own = chosen(cluster, kAllReduce, world, 3 * kMiB);
+    const auto least = book.least(own, largest);
+    ASSERT_TRUE(least.has_value());
+    EXPECT_GE(least->latency, 0);
+    EXPECT_GT(least->scale, 0);
+    EXPECT_LE(least->scale, 1);
+    const double rate = book.price(own).seconds_per_byte * least->scale;
+    for (Bytes bytes = 4; bytes <= largest; bytes *= 2) {
+      const Collective c = chosen(cluster, kAllReduce, world, bytes);
+      EXPECT_LE(least->latency + rate * static_cast<double>(bytes), book.time(c) * (1 + 1e-9));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,100 @@
+// Strategies whose algorithm is `nccl`, from JSON to metrics.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/collective/nccl.h"
+#include "core/measure/study.h"
+#include "core/plan/planner.h"
+#include "core/scenario/document.h"
+#include "sim/sim_executor.h"
+#include "tests/support/full_scenario.h"
+
+namespace syncline {
+namespace {
+
+// Gradients of a few KB to 64 MB on four nodes.
+Scenario scenario_with(const std::string& cluster_keys, const std::string& strategy_keys) {
+  Document document;
+  document.file = "nccl.json";
+  document.root = parse_json_text(document.file, R"({
+    "name": "n", "workload": {"name": "w", "batch": 8, "forward_ms": 4, "tensors": [
+      {"name": "a", "shape": [4096, 4096], "backward_us": 3000},
+      {"name": "b", "shape": [16], "backward_us": 10},
+      {"name": "c", "shape": [512, 1024], "backward_us": 900},
+      {"name": "d", "shape": [64, 64], "backward_us": 40},
+      {"name": "e", "shape": [2048, 1024], "backward_us": 1200}]},
+    "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 2, "device": {"name": "A100"},
+                "intra": {"latency_us": 3, "bandwidth_gbps": 200},
+                "inter": {"latency_us": 15, "bandwidth_gbps": 10})" +
+                                                     cluster_keys + R"(},
+    "strategies": [{"name": "s", "algorithm": "nccl")" +
+                                                     strategy_keys + "}]}");
+  return parse_scenario(document);
+}
+
+TEST(NcclStrategy, SmallGradientsGoByTreesLargeOnesByRings) {
+  const Scenario s = scenario_with("", "");
+  const Plan plan = make_plan(s.workload, s.cluster, s.strategies[0], {});
+  bool tree = false;
+  bool ring = false;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr) continue;
+    ASSERT_TRUE(collective->nccl.has_value());
+    tree = tree || collective->nccl->algorithm == NcclAlgorithm::kTree;
+    ring = ring || collective->nccl->algorithm == NcclAlgorithm::kRing;
+  }
+  EXPECT_TRUE(tree);
+  EXPECT_TRUE(ring);
+}
+
+// No fusion, no number of streams and no grouping goes below the bound; model and simulation agree.
+TEST(NcclStrategy, TheLowerBoundHoldsAndTheSimulationAgrees) {
+  const std::string fusions[] = {"", R"(, "fusion": {"rule": "one"})",
+                                 R"(, "fusion": {"rule": "size", "size_mb": 3})"};
+  const std::string hierarchies[] = {"", R"(, "hierarchy": {"form": "sharded"})",
+                                     R"(, "hierarchy": {"form": "leaders"})"};
+  for (const auto& fusion : fusions) {
+    for (const auto& hierarchy : hierarchies) {
+      for (const int streams : {1, 2, 3}) {
+        const std::string keys = fusion + hierarchy + R"(, "streams": )" + std::to_string(streams);
+        const Scenario s = scenario_with("", keys);
+        PriceBook book(s.cluster);
+        auto model = make_model_executor({s.cluster, {}, 1});
+        const Metrics metrics = price_strategy(s, s.strategies[0], *model, book).metrics;
+        EXPECT_GT(metrics.lower_bound, 0);
+        EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-9)) << keys;
+        auto sim = make_sim_executor({s.cluster, {}, 1});
+        const Metrics simulated = price_strategy(s, s.strategies[0], *sim, book).metrics;
+        EXPECT_NEAR(simulated.step_time / metrics.step_time, 1, streams == 1 ? 1e-3 : 0.03) << keys;
+      }
+    }
+  }
+}
+
+TEST(NcclStrategy, HintsAreReadAndWrongOnesNamed) {
+  const Scenario s = scenario_with(R"(, "nccl": {"cpu": "amd", "compute_capability": 70,
+      "nvlink": false, "nvswitch": false, "gpu_direct": true, "channels": 3,
+      "channel_intra_gbytes_per_s": 5, "channel_inter_gbytes_per_s": 0.5, "tree": "plain"})",
+                                   "");
+  const NcclTopology t = nccl_topology(s.cluster, world_group(8));
+  EXPECT_EQ(t.cpu, NcclHints::Cpu::kAmd);
+  EXPECT_EQ(t.least_capability, 70);
+  EXPECT_EQ(t.ring.channels, 3);
+  EXPECT_DOUBLE_EQ(t.ring.intra, 5e9);
+  EXPECT_DOUBLE_EQ(t.ring.inter, 0.5e9);
+  EXPECT_EQ(t.ring.path_inter, NcclPath::kPxb);
+  EXPECT_EQ(t.tree.pattern, NcclPattern::kTree);
+
+  const auto error = [](const std::string& keys) {
+    return test::input_error([&] { scenario_with(", \"nccl\": {" + keys + "}", ""); });
+  };
+  EXPECT_NE(error(R"("cpu": "arm")").find("cluster.nccl.cpu"), std::string::npos);
+  EXPECT_NE(error(R"("channels": 0)").find("cluster.nccl.channels"), std::string::npos);
+  EXPECT_NE(error(R"("chanels": 2)").find("channels"), std::string::npos);
+  EXPECT_NE(error(R"("channel_inter_gbytes_per_s": 0)").find("cluster.nccl"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncline
