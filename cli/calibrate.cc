@@ -82,7 +82,7 @@ std::vector<MeasuredTable> read_tables(const std::vector<std::string>& arguments
   return tables;
 }
 
-std::string printed(const Calibration& calibration, const std::string& format) {
+std::string printed(const LogCalibration& calibration, const std::string& format) {
   if (format == "json") return calibration_json(calibration);
   if (format == "markdown") return calibration_markdown(calibration);
   return calibration_text(calibration);
@@ -91,7 +91,7 @@ std::string printed(const Calibration& calibration, const std::string& format) {
 int run(const CalibrateOptions& options) {
   const auto tables = read_tables(options.logs);
   const auto against = read_tables(options.against);
-  const Calibration calibration = calibration_of(tables, against, options.name);
+  const LogCalibration calibration = calibration_of(tables, against, options.name);
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
   if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
   std::cout << printed(calibration, options.format);

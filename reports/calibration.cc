@@ -29,7 +29,7 @@ Grid rows_of(const ComparedTable& table, const char* answer) {
   return grid;
 }
 
-Grid summary_of(const Calibration& calibration) {
+Grid summary_of(const LogCalibration& calibration) {
   Grid grid{{{"table", false},
              {"nodes"},
              {"GPUs\na node"},
@@ -55,7 +55,7 @@ Grid summary_of(const Calibration& calibration) {
   return grid;
 }
 
-std::vector<PlotSeries> series_of(const Calibration& calibration) {
+std::vector<PlotSeries> series_of(const LogCalibration& calibration) {
   std::vector<PlotSeries> list;
   for (const auto* tables : {&calibration.fitted, &calibration.against}) {
     for (const auto& table : *tables) {
@@ -70,7 +70,7 @@ std::vector<PlotSeries> series_of(const Calibration& calibration) {
   return list;
 }
 
-std::vector<std::string> facts_of(const Calibration& calibration) {
+std::vector<std::string> facts_of(const LogCalibration& calibration) {
   std::vector<std::string> facts;
   facts.push_back("Mean error over the rows used: " + share(calibration.in_sample) +
                   (calibration.left_out < 0 ? std::string("; too few sizes to leave one out.")
@@ -90,7 +90,7 @@ std::string title() { return "Calibration from nccl-tests"; }
 
 }  // namespace
 
-std::string calibration_text(const Calibration& calibration) {
+std::string calibration_text(const LogCalibration& calibration) {
   std::string text = title() + "\n";
   for (const auto& table : calibration.fitted) {
     text += "\nFitted: " + one_line(heading(table)) + " (" + table.form + ")\n\n" +
@@ -107,7 +107,7 @@ std::string calibration_text(const Calibration& calibration) {
   return text;
 }
 
-std::string calibration_markdown(const Calibration& calibration) {
+std::string calibration_markdown(const LogCalibration& calibration) {
   std::string text = "# " + title() + "\n\n" + markdown_grid(summary_of(calibration));
   for (const auto& fact : facts_of(calibration)) text += "\n" + markdown_text(fact) + "\n";
   for (const auto& warning : calibration.warnings) {
@@ -124,7 +124,7 @@ std::string calibration_markdown(const Calibration& calibration) {
   return text;
 }
 
-std::string calibration_json(const Calibration& calibration) {
+std::string calibration_json(const LogCalibration& calibration) {
   Json against = Json::array();
   for (const auto& table : calibration.against) {
     Json rows = Json::array();
@@ -141,7 +141,7 @@ std::string calibration_json(const Calibration& calibration) {
   return json.dump(2) + "\n";
 }
 
-std::string calibration_svg(const Calibration& calibration) {
+std::string calibration_svg(const LogCalibration& calibration) {
   return svg_plot(title(), series_of(calibration));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -81,7 +82,7 @@ std::string sizes_text(const std::vector<Bytes>& sizes) {
   return text;
 }
 
-std::vector<std::string> warnings_of(const Calibration& calibration) {
+std::vector<std::string> warnings_of(const LogCalibration& calibration) {
   std::vector<std::string> list;
   for (const TableLaw& table : calibration.law.tables) {
     if (!table.clean) {
@@ -133,10 +134,10 @@ Errors errors_of(const ComparedTable& table) {
   return {at(0.5), at(0.9), errors.back()};
 }
 
-Calibration calibration_of(const std::vector<MeasuredTable>& tables,
-                           const std::vector<MeasuredTable>& against, const std::string& name) {
+LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
+                              const std::vector<MeasuredTable>& against, const std::string& name) {
   check_one_cluster(tables);
-  Calibration result;
+  LogCalibration result;
   const Calibrated found = calibrate(tables);
   result.cluster = cluster_json(found.law, name);
   // What is printed are the answers of the file, not those of more digits in memory.

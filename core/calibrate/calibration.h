@@ -30,7 +30,7 @@ struct ComparedTable {
   std::vector<Bytes> outliers;
 };
 
-struct Calibration {
+struct LogCalibration {
   MeasuredLaw law;  // as read back from the JSON that is written
   Json cluster;
   std::vector<ComparedTable> fitted;
@@ -51,7 +51,7 @@ Errors errors_of(const ComparedTable& table);
 // Requires known kinds and counts. Throws InputError where two tables cannot be of one cluster:
 // same collective, counts and sizes, times apart by half or more; or where a table that is to be
 // foretold is of a kind or count that the law knows nothing of.
-Calibration calibration_of(const std::vector<MeasuredTable>& tables,
-                           const std::vector<MeasuredTable>& against, const std::string& name);
+LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
+                              const std::vector<MeasuredTable>& against, const std::string& name);
 
 }  // namespace syncline

@@ -41,10 +41,10 @@ Shape shape_of(const Groups& groups, int gpus_per_node) {
 
 }  // namespace
 
-CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node) {
+CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhead) {
   // Prices copy their cluster: all copies share the tables.
   const auto shared = std::make_shared<const MeasuredLaw>(std::move(law));
-  return [shared, gpus_per_node](const Collective& collective) -> std::optional<Seconds> {
+  return [shared, gpus_per_node, overhead](const Collective& collective) -> std::optional<Seconds> {
     if (!collective.nccl) return std::nullopt;
     const Shape shape = shape_of(collective.groups, gpus_per_node);
     if (shape.gpus_per_node == 0) return std::nullopt;
@@ -58,7 +58,7 @@ CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node) {
     }
     const auto answer = law_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node);
     if (!answer) return std::nullopt;
-    return answer->time;
+    return std::max(0.0, answer->time - overhead);
   };
 }
 

@@ -133,7 +133,8 @@ Cluster read_cluster(Reader reader) {
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
   if (reader.has("calibration")) {
-    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node);
+    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
+                                 cluster.collective_overhead);
   }
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   reader.finish();
