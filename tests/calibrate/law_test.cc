@@ -199,7 +199,7 @@ TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
           ASSERT_TRUE(answer.has_value());
           EXPECT_TRUE(std::isfinite(answer->time));
           EXPECT_GT(answer->time, 0);
-          if (nodes > 2) EXPECT_FALSE(answer->in_range);
+          EXPECT_TRUE(nodes == 2 || !answer->in_range);
         }
         const auto large = law_time(found.law, kind, 1e12, nodes, gpus);
         const auto larger = law_time(found.law, kind, 1e13, nodes, gpus);
