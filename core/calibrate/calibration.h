@@ -2,6 +2,7 @@
 // how well it foretells tables that it has not seen.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -10,6 +10,7 @@
 #include "core/calibrate/nccl_log.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/calibrate/size_fit.h"
+#include "core/calibrate/tiers.h"
 #include "core/error.h"
 #include "core/measure/study.h"
 #include "reports/calibration.h"
@@ -186,6 +187,27 @@ TEST(Scale, OneTcpNetworkToOneGpuANode) {
   EXPECT_LT(percent_errors(answer.against.at(0), 0).median, 10);
   // Other counts than the single measured one: the tool says so itself.
   EXPECT_FALSE(answer.against[0].rows[0].in_range);
+}
+
+// The forced tree on each of two networks, by its factor on the other one.
+TEST(Scale, ForcedTreeFromOneNetworkToTheOther) {
+  const std::string networks[] = {"2080ti-10gbe-tcp", "2080ti-100gib"};
+  const auto rate = [](const std::string& network) {
+    return calibrate(logs({network + "_allreduce_default_n008x4"})).law.scale->rates[0].bandwidth;
+  };
+  for (const int here : {0, 1}) {
+    const auto there = logs({networks[1 - here] + "_allreduce_tree_n016x1"});
+    const double factor = bandwidth_factor(points_of(there[0]).points, rate(networks[1 - here]));
+    EXPECT_NEAR(factor, 4.1, 0.1);
+    const auto table = logs({networks[here] + "_allreduce_tree_n016x1"});
+    const BytesPerSecond own = rate(networks[here]);
+    ComparedTable compared;
+    for (const auto& point : points_of(table[0]).points) {
+      const auto bytes = static_cast<double>(point.size);
+      compared.rows.push_back({point.size, point.time, time_by_factor(factor, bytes, own), true});
+    }
+    EXPECT_LT(errors_of(compared).median, 0.08) << networks[here];
+  }
 }
 
 TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
