@@ -20,6 +20,7 @@ VerbAction add_check(CLI::App& app);
 VerbAction add_fidelity(CLI::App& app);
 VerbAction add_list(CLI::App& app);
 VerbAction add_tune(CLI::App& app);
+VerbAction add_calibrate(CLI::App& app);
 
 std::string version();
 

@@ -1,5 +1,7 @@
 #include "core/scenario/cluster.h"
 
+#include "core/calibrate/law_json.h"
+#include "core/calibrate/law_provider.h"
 #include "core/scenario/parts.h"
 
 namespace syncline {
@@ -133,6 +135,10 @@ Cluster read_cluster(Reader reader) {
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
+  if (reader.has("calibration")) {
+    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
+                                 cluster.collective_overhead);
+  }
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   reader.finish();
   return cluster;

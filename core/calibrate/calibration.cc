@@ -1,0 +1,179 @@
+#include "core/calibrate/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/calibrate/cluster_from_fit.h"
+#include "core/calibrate/law_json.h"
+#include "core/calibrate/scale_fit.h"
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+std::string counts(int nodes, int gpus) {
+  return std::to_string(nodes) + (nodes == 1 ? " node x " : " nodes x ") + std::to_string(gpus) +
+         (gpus == 1 ? " GPU" : " GPUs");
+}
+
+// Tables of one cluster agree where they overlap.
+void check_one_cluster(const std::vector<MeasuredTable>& tables) {
+  constexpr double kApart = 1.5;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    std::map<Bytes, Seconds> first;
+    for (const auto& point : points_of(tables[i]).points) first[point.size] = point.time;
+    for (std::size_t j = i + 1; j < tables.size(); ++j) {
+      const MeasuredTable& other = tables[j];
+      if (other.kind != tables[i].kind || other.nodes != tables[i].nodes ||
+          other.gpus_per_node != tables[i].gpus_per_node) {
+        continue;
+      }
+      std::vector<double> ratios;
+      for (const auto& point : points_of(other).points) {
+        const auto same = first.find(point.size);
+        if (same != first.end()) ratios.push_back(std::log(point.time / same->second));
+      }
+      if (ratios.empty()) continue;
+      std::nth_element(ratios.begin(),
+                       ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2),
+                       ratios.end());
+      const double apart = std::exp(std::abs(ratios[ratios.size() / 2]));
+      if (apart < kApart) continue;
+      char factor[16];
+      std::snprintf(factor, sizeof factor, "%.2g", apart);
+      throw InputError(tables[i].source + " and " + other.source + ": both are " + other.test +
+                       " on " + counts(other.nodes, other.gpus_per_node) +
+                       ", their times differ by a factor of " + factor +
+                       " in the median: two clusters, networks or forced algorithms; calibrate "
+                       "each by itself");
+    }
+  }
+}
+
+ComparedTable compared(const MeasuredTable& table, const std::vector<MeasuredPoint>& points,
+                       const MeasuredLaw& law) {
+  ComparedTable result{
+      table.source, table.test, table.nodes, table.gpus_per_node, is_clean(table), {}, "", -1, {}};
+  for (const auto& point : points) {
+    const auto answer = law_time(law, *table.kind, static_cast<double>(point.size), table.nodes,
+                                 table.gpus_per_node);
+    if (!answer) {
+      throw InputError(
+          table.source + ": " + table.test + " on " + counts(table.nodes, table.gpus_per_node) +
+          " cannot be predicted from the tables given: " +
+          (table.nodes > 1 ? "none of them is of several nodes" : "none of them is of one node") +
+          ", or it is a collective that must be measured itself");
+    }
+    result.rows.push_back({point.size, point.time, answer->time, answer->in_range});
+  }
+  return result;
+}
+
+std::string sizes_text(const std::vector<Bytes>& sizes) {
+  std::string text;
+  constexpr std::size_t kMost = 6;
+  for (std::size_t i = 0; i < std::min(kMost, sizes.size()); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  }
+  if (sizes.size() > kMost) text += ", ... (" + std::to_string(sizes.size()) + " in all)";
+  return text;
+}
+
+std::vector<std::string> warnings_of(const LogCalibration& calibration) {
+  std::vector<std::string> list;
+  for (const TableLaw& table : calibration.law.tables) {
+    if (!table.clean) {
+      list.push_back(table.source +
+                     ": not clean: the test's two times of each size differ by 6 % "
+                     "or more in the median, or by 30 % at the 90th percentile");
+    }
+    if (!table.outliers.empty()) {
+      list.push_back(table.source + ": left out as disturbed: " + sizes_text(table.outliers) +
+                     " bytes");
+    }
+    if (table.left_out < 0) {
+      list.push_back(table.source +
+                     ": fewer than three sizes: how well the law holds between "
+                     "them is not known");
+    }
+  }
+  const auto& scale = calibration.law.scale;
+  constexpr double kWell = 0.15;
+  if (scale && scale->in_sample > kWell) {
+    list.emplace_back(
+        "the law for other counts of nodes misses its own rows by more than 15 % in "
+        "the median: predictions at other counts are not in range");
+  }
+  for (const ComparedTable& table : calibration.against) {
+    const bool out = std::any_of(table.rows.begin(), table.rows.end(),
+                                 [](const ComparedRow& row) { return !row.in_range; });
+    if (out) {
+      list.push_back(table.file + ": " + counts(table.nodes, table.gpus_per_node) +
+                     ": the prediction leaves what the measurements speak for");
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Errors errors_of(const ComparedTable& table) {
+  std::vector<double> errors;
+  for (const auto& row : table.rows) errors.push_back(std::abs(row.predicted / row.measured - 1));
+  if (errors.empty()) return {};
+  std::sort(errors.begin(), errors.end());
+  const auto at = [&](double share) {
+    const double place = share * static_cast<double>(errors.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, errors.size() - 1);
+    return errors[below] + (place - static_cast<double>(below)) * (errors[above] - errors[below]);
+  };
+  return {at(0.5), at(0.9), errors.back()};
+}
+
+LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
+                              const std::vector<MeasuredTable>& against, const std::string& name) {
+  check_one_cluster(tables);
+  LogCalibration result;
+  const Calibrated found = calibrate(tables);
+  result.cluster = cluster_json(found.law, name);
+  // What is printed are the answers of the file, not those of more digits in memory.
+  result.law = read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
+  double rows = 0;
+  double judged = 0;
+  double left_out = 0;
+  for (std::size_t i = 0; i < found.tables.size(); ++i) {
+    const CalibratedTable& table = found.tables[i];
+    ComparedTable& fitted =
+        result.fitted.emplace_back(compared(table.measured, table.fit.points, result.law));
+    fitted.form = describe(result.law.tables[i].law);
+    fitted.left_out = table.fit.left_out;
+    fitted.outliers = result.law.tables[i].outliers;
+    for (const auto& row : fitted.rows) {
+      result.in_sample += std::abs(row.predicted / row.measured - 1);
+    }
+    const auto count = static_cast<double>(fitted.rows.size());
+    rows += count;
+    if (table.fit.left_out >= 0) {
+      judged += count;
+      left_out += count * table.fit.left_out;
+    }
+  }
+  result.in_sample /= rows;
+  if (judged > 0) result.left_out = left_out / judged;
+  for (const MeasuredTable& table : against) {
+    // Nothing is left out of what is foretold: disturbed rows count as well.
+    const SizeFit points = points_of(table);
+    std::vector<MeasuredPoint> all = points.points;
+    all.insert(all.end(), points.outliers.begin(), points.outliers.end());
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
+    result.against.push_back(compared(table, all, result.law));
+  }
+  result.warnings = warnings_of(result);
+  return result;
+}
+
+}  // namespace syncline

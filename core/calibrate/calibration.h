@@ -1,0 +1,58 @@
+// What `syncline calibrate` answers: the law of some measured tables, how well it tells those, and
+// how well it foretells tables that it has not seen.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/calibrate/law.h"
+#include "core/calibrate/measured_table.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+struct ComparedRow {
+  Bytes bytes = 0;
+  Seconds measured = 0;
+  Seconds predicted = 0;
+  bool in_range = true;
+};
+
+struct ComparedTable {
+  std::string file;
+  std::string test;  // "all_reduce", ...
+  int nodes = 0;
+  int gpus_per_node = 0;
+  bool clean = true;
+  std::vector<ComparedRow> rows;
+  std::string form;      // of the law, where the table was fitted
+  double left_out = -1;  // mean relative error, each size left out; negative: not known
+  std::vector<Bytes> outliers;
+};
+
+struct LogCalibration {
+  MeasuredLaw law;  // as read back from the JSON that is written
+  Json cluster;
+  std::vector<ComparedTable> fitted;
+  std::vector<ComparedTable> against;
+  std::vector<std::string> warnings;
+  double in_sample = 0;  // mean relative error over all fitted rows
+  double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
+};
+
+// Relative errors of a table's rows, as shares: median, 90th percentile and worst.
+struct Errors {
+  double median = 0;
+  double p90 = 0;
+  double worst = 0;
+};
+Errors errors_of(const ComparedTable& table);
+
+// Requires known kinds and counts. Throws InputError where two tables cannot be of one cluster:
+// same collective, counts and sizes, times apart by half or more; or where a table that is to be
+// foretold is of a kind or count that the law knows nothing of.
+LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
+                              const std::vector<MeasuredTable>& against, const std::string& name);
+
+}  // namespace syncline

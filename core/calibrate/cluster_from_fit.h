@@ -1,0 +1,17 @@
+// A whole cluster description from measured tables: counts, tiers whose latency and bandwidth
+// follow from the laws, the law itself with its ranges, errors and sources. `syncline run` takes
+// it as it is.
+#pragma once
+
+#include <string>
+
+#include "core/calibrate/law.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+// The counts are the largest that were measured. What no table showed (the inside of a node when
+// only several nodes were measured) is assumed, and "about" says so.
+Json cluster_json(const MeasuredLaw& law, const std::string& name);
+
+}  // namespace syncline

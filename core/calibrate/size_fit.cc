@@ -1,0 +1,338 @@
+#include "core/calibrate/size_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+
+namespace syncline {
+namespace {
+
+constexpr int kMostSegments = 7;
+constexpr std::size_t kMostKnots = 48;
+constexpr std::size_t kMostLeftOut = 64;
+
+using Points = std::vector<MeasuredPoint>;
+
+double bytes_of(const MeasuredPoint& point) { return static_cast<double>(point.size); }
+
+// Sums over points [0, i) that the least squares of a line on relative errors need.
+class Sums {
+ public:
+  explicit Sums(const Points& points) : sums_(points.size() + 1) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const double w = 1 / points[i].time;
+      const double x = bytes_of(points[i]) * w;
+      const std::array<double, 5> add = {w * w, w * x, x * x, w, x};
+      for (std::size_t k = 0; k < add.size(); ++k) sums_[i + 1][k] = sums_[i][k] + add[k];
+    }
+  }
+
+  // The line through points [begin, end) with neither latency nor slope negative, and its sum of
+  // squared relative errors.
+  struct Line {
+    double latency = 0;
+    double slope = 0;
+    double squares = 0;
+  };
+  Line line(std::size_t begin, std::size_t end) const {
+    std::array<double, 5> s{};
+    for (std::size_t k = 0; k < s.size(); ++k) s[k] = sums_[end][k] - sums_[begin][k];
+    const auto [a, b, c, u, v] = s;
+    const auto count = static_cast<double>(end - begin);
+    const double determinant = a * c - b * b;
+    if (determinant > 1e-10 * a * c) {
+      const double latency = (u * c - v * b) / determinant;
+      const double slope = (a * v - b * u) / determinant;
+      if (latency >= 0 && slope >= 0) {
+        return {latency, slope, std::max(0.0, count - latency * u - slope * v)};
+      }
+    }
+    const Line flat{u / a, 0, std::max(0.0, count - u * u / a)};
+    const Line steep{0, v / c, std::max(0.0, count - v * v / c)};
+    return flat.squares < steep.squares ? flat : steep;
+  }
+
+ private:
+  std::vector<std::array<double, 5>> sums_;
+};
+
+SizeLine size_line(const Points& points, std::size_t begin, std::size_t end, double latency,
+                   double slope) {
+  return {bytes_of(points[begin]), bytes_of(points[end - 1]), latency, slope};
+}
+
+// Where segments may begin and end: every point, or some fifty evenly spread by their logarithms.
+std::vector<std::size_t> knots_of(const Points& points) {
+  std::vector<std::size_t> knots = {0};
+  const bool all = points.size() <= kMostKnots;
+  const double first = std::log(bytes_of(points.front()));
+  const double range = std::log(bytes_of(points.back())) - first;
+  double bin = 0;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const double at = (std::log(bytes_of(points[i])) - first) / range * double{kMostKnots};
+    if (!all && at < bin + 1) continue;
+    bin = std::floor(at);
+    knots.push_back(i);
+  }
+  knots.push_back(points.size());
+  return knots;
+}
+
+// The best 1, 2, ... segments of at least two points each, by dynamic programming.
+std::vector<SizeLaw> fit_segments(const Points& points) {
+  const Sums sums(points);
+  const auto knots = knots_of(points);
+  const std::size_t n = knots.size() - 1;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  // least[k][j]: squares of the first j stretches cut into k segments; from: where the last begins.
+  std::vector<std::vector<double>> least(kMostSegments + 1, std::vector<double>(n + 1, kNone));
+  std::vector<std::vector<std::size_t>> from(kMostSegments + 1, std::vector<std::size_t>(n + 1));
+  least[0][0] = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = i + 1; j <= n; ++j) {
+      if (knots[j] - knots[i] < 2 && points.size() > 1) continue;
+      const double squares = sums.line(knots[i], knots[j]).squares;
+      for (std::size_t k = 1; k <= kMostSegments; ++k) {
+        if (least[k - 1][i] + squares < least[k][j]) {
+          least[k][j] = least[k - 1][i] + squares;
+          from[k][j] = i;
+        }
+      }
+    }
+  }
+  std::vector<SizeLaw> laws;
+  for (std::size_t k = 1; k <= kMostSegments && least[k][n] < kNone; ++k) {
+    SizeLaw& law = laws.emplace_back();
+    std::size_t end = n;
+    for (std::size_t left = k; left > 0; --left) {
+      const std::size_t begin = from[left][end];
+      const auto line = sums.line(knots[begin], knots[end]);
+      law.lines.insert(law.lines.begin(),
+                       size_line(points, knots[begin], knots[end], line.latency, line.slope));
+      end = begin;
+    }
+  }
+  return laws;
+}
+
+double squares_of(const SizeLaw& law, const Points& points) {
+  double sum = 0;
+  for (const auto& point : points) {
+    const double error = size_time(law, bytes_of(point)) / point.time - 1;
+    sum += error * error;
+  }
+  return sum;
+}
+
+// The least of as many lines as `start` has: each point belongs to the line that is lowest there,
+// each line is fitted to its points, until nothing changes.
+SizeLaw fit_envelope(const Points& points, const SizeLaw& start) {
+  SizeLaw law = start;
+  law.form = SizeLaw::Form::kEnvelope;
+  SizeLaw best = law;
+  double best_squares = squares_of(law, points);
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Points> own(law.lines.size());
+    for (const auto& point : points) {
+      std::size_t lowest = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t k = 0; k < law.lines.size(); ++k) {
+        const double time = law.lines[k].latency + law.lines[k].seconds_per_byte * bytes_of(point);
+        if (time < least) {
+          least = time;
+          lowest = k;
+        }
+      }
+      own[lowest].push_back(point);
+    }
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      if (own[k].empty()) continue;
+      const auto line = Sums(own[k]).line(0, own[k].size());
+      law.lines[k] = size_line(own[k], 0, own[k].size(), line.latency, line.slope);
+    }
+    const double squares = squares_of(law, points);
+    if (squares >= best_squares * (1 - 1e-9)) break;
+    best = law;
+    best_squares = squares;
+  }
+  std::sort(best.lines.begin(), best.lines.end(),
+            [](const SizeLine& a, const SizeLine& b) { return a.from < b.from; });
+  return best;
+}
+
+// A sum of powers: the plain line's two parameters, moved by steps that shrink.
+SizeLaw fit_sum(const Points& points, const SizeLaw& line, double exponent) {
+  SizeLaw law = line;
+  law.form = SizeLaw::Form::kSum;
+  law.exponent = exponent;
+  SizeLine& only = law.lines.front();
+  only.latency = points.front().time;
+  only.seconds_per_byte = points.back().time / bytes_of(points.back());
+  double least = squares_of(law, points);
+  for (double step = 0.5; step > 1e-4;) {
+    bool moved = false;
+    for (double* value : {&only.latency, &only.seconds_per_byte}) {
+      for (const double factor : {1 + step, 1 / (1 + step)}) {
+        const double old = *value;
+        *value *= factor;
+        const double squares = squares_of(law, points);
+        if (squares < least) {
+          least = squares;
+          moved = true;
+        } else {
+          *value = old;
+        }
+      }
+    }
+    if (!moved) step /= 2;
+  }
+  return law;
+}
+
+// At the knots only: what iterates over its points need not see a thousand of them.
+Points thinned(const Points& points) {
+  Points kept;
+  auto knots = knots_of(points);
+  knots.pop_back();
+  for (const std::size_t knot : knots) kept.push_back(points[knot]);
+  if (kept.back().size != points.back().size) kept.push_back(points.back());
+  return kept;
+}
+
+// All candidates, by name so that those of two fits can be told to be the same.
+std::map<std::string, SizeLaw> candidates(const Points& points) {
+  std::map<std::string, SizeLaw> laws;
+  const Points few = thinned(points);
+  for (const SizeLaw& law : fit_segments(points)) {
+    const auto lines = law.lines.size();
+    laws["segments " + std::to_string(lines)] = law;
+    if (lines == 2 || lines == 3) {
+      laws["envelope " + std::to_string(lines)] = fit_envelope(few, law);
+    }
+    if (lines == 1 && points.size() > 1) {
+      for (const double exponent : {2.0, 4.0}) {
+        laws["sum " + std::to_string(exponent)] = fit_sum(few, law, exponent);
+      }
+    }
+  }
+  return laws;
+}
+
+double log_interpolation(const MeasuredPoint& a, const MeasuredPoint& b, double bytes) {
+  const double share = std::log(bytes / bytes_of(a)) / std::log(bytes_of(b) / bytes_of(a));
+  return std::exp((1 - share) * std::log(a.time) + share * std::log(b.time));
+}
+
+// The median error of the sizes of 64 KiB and more, of all sizes where there are none.
+double median_error(const SizeLaw& law, const Points& points) {
+  constexpr Bytes kLarge = 64 * kKiB;
+  const bool large = points.back().size >= kLarge;
+  std::vector<double> errors;
+  for (const auto& point : points) {
+    if (large && point.size < kLarge) continue;
+    errors.push_back(std::abs(size_time(law, bytes_of(point)) / point.time - 1));
+  }
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  return *middle;
+}
+
+}  // namespace
+
+SizeFit points_of(const MeasuredTable& table) {
+  SizeFit fit;
+  std::map<Bytes, std::pair<double, double>> both;  // out of place, in place; 0: none
+  for (const auto& point : usable_points(table, Place::kOutOfPlace)) {
+    both[point.size].first = point.time;
+  }
+  for (const auto& point : usable_points(table, Place::kInPlace)) {
+    both[point.size].second = point.time;
+  }
+  Points all;
+  std::vector<double> others;
+  for (const auto& [size, times] : both) {
+    all.push_back({size, times.first > 0 ? times.first : times.second});
+    others.push_back(times.first > 0 ? times.second : 0);
+  }
+  constexpr double kWarmUp = 1.25;
+  constexpr double kApart = 1.3;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    bool disturbed = false;
+    const double other = others[i];
+    if (i == 0 && all.size() > 2) disturbed = all[0].time > kWarmUp * all[1].time;
+    if (i > 0 && i + 1 < all.size() && other > 0 &&
+        std::abs(std::log(other / all[i].time)) > std::log(kApart)) {
+      const double expected = log_interpolation(all[i - 1], all[i + 1], bytes_of(all[i]));
+      disturbed = std::abs(std::log(all[i].time / expected)) > std::log(kApart) &&
+                  std::abs(std::log(other / expected)) < std::log(kApart);
+    }
+    (disturbed ? fit.outliers : fit.points).push_back(all[i]);
+  }
+  return fit;
+}
+
+SizeFit fit_sizes(SizeFit fit) {
+  const Points& points = fit.points;
+  assert(!points.empty() && "a fit needs a point");
+  const auto full = candidates(points);
+  std::map<std::string, double> left_out;
+  std::map<std::string, double> judged;  // the same, single misses bounded
+  if (points.size() >= 3) {
+    const std::size_t stride = (points.size() + kMostLeftOut - 1) / kMostLeftOut;
+    double count = 0;
+    for (std::size_t i = 0; i < points.size(); i += stride, ++count) {
+      Points rest = points;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto without = candidates(rest);
+      for (const auto& [name, law] : full) {
+        const auto found = without.find(name);
+        double error = 1;
+        if (found != without.end()) {
+          error = std::abs(size_time(found->second, bytes_of(points[i])) / points[i].time - 1);
+        }
+        left_out[name] += error;
+        // Where a table jumps no candidate can know the side: such a miss must not decide.
+        constexpr double kMiss = 0.25;
+        judged[name] += std::min(error, kMiss);
+      }
+    }
+    for (auto& [name, sum] : left_out) sum /= count;
+  }
+  // What misses half of the rows it has seen by 4 % does not describe the table, were it the best
+  // guess for sizes in between; only where nothing describes it all candidates are admitted.
+  constexpr double kDescribes = 0.04;
+  bool described = false;
+  for (const auto& [name, law] : full) {
+    described = described || median_error(law, points) < kDescribes;
+  }
+  if (described) {
+    std::erase_if(judged, [&](const auto& candidate) {
+      return median_error(full.at(candidate.first), points) >= kDescribes;
+    });
+  }
+  // The fewest parameters among those within a fiftieth of the best.
+  constexpr double kAlike = 1.02;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [name, error] : judged) least = std::min(least, error);
+  const SizeLaw* chosen = nullptr;
+  for (const auto& [name, law] : full) {
+    if (!judged.empty() && (!judged.contains(name) || judged[name] > kAlike * least)) continue;
+    if (chosen != nullptr && chosen->lines.size() <= law.lines.size()) continue;
+    chosen = &law;
+    fit.left_out = left_out.empty() ? -1 : left_out[name];
+  }
+  fit.law = *chosen;
+  fit.in_sample = 0;
+  for (const auto& point : points) {
+    fit.in_sample += std::abs(size_time(fit.law, bytes_of(point)) / point.time - 1);
+  }
+  fit.in_sample /= static_cast<double>(points.size());
+  return fit;
+}
+
+}  // namespace syncline

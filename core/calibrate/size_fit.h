@@ -1,0 +1,31 @@
+// Fitting the law of one table (size_law.h): every candidate by least squares of relative errors,
+// and of the candidates the one that predicts best the sizes it has not seen.
+#pragma once
+
+#include <vector>
+
+#include "core/calibrate/measured_table.h"
+#include "core/calibrate/size_law.h"
+
+namespace syncline {
+
+struct SizeFit {
+  SizeLaw law;
+  std::vector<MeasuredPoint> points;    // what was fitted, by ascending size
+  std::vector<MeasuredPoint> outliers;  // what was left out as disturbed
+  // Means of |fitted / measured - 1| over the points: with all sizes seen, and for each size with
+  // that size left out of the fit (of more than 64 sizes, 64 evenly spread ones are left out in
+  // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
+  double in_sample = 0;
+  double left_out = -1;
+};
+
+// The table's points: out of place, or in place for sizes that have no good out-of-place time.
+// Disturbed are a first row that is slower than the next size by a quarter (the test's warm-up),
+// and rows whose two times differ by 30 % where only the other one lies near the neighbours.
+SizeFit points_of(const MeasuredTable& table);
+
+// Fits the points. Requires at least one.
+SizeFit fit_sizes(SizeFit measured);
+
+}  // namespace syncline

@@ -1,0 +1,21 @@
+// Points and curves over payload and time, both axes logarithmic: as text for a terminal, as SVG
+// for a file.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace syncline {
+
+struct PlotSeries {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // bytes, seconds; measured
+  std::vector<std::pair<double, double>> curve;   // fitted, by ascending bytes
+};
+
+// Each series' points by a letter of its own, curves by dots. Empty where there is nothing to draw.
+std::string text_plot(const std::vector<PlotSeries>& series);
+std::string svg_plot(const std::string& title, const std::vector<PlotSeries>& series);
+
+}  // namespace syncline
