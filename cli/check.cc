@@ -64,8 +64,9 @@ int run(const std::string& file) {
   for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
   for (const auto& strategy : scenario.strategies) {
     for (const auto& note : strategy.notes) {
-      std::cout << "  note: strategy '" << strategy.name << "' (" << strategy.dialect
-                << "): " << note << "\n";
+      std::cout << "  note: strategy '" << strategy.name << "'"
+                << (strategy.dialect.empty() ? "" : " (" + strategy.dialect + ")") << ": " << note
+                << "\n";
     }
   }
   return 0;

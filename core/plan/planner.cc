@@ -4,6 +4,7 @@
 
 #include "core/compress/sparsity.h"
 #include "core/plan/compression.h"
+#include "core/plan/compute_fusion.h"
 #include "core/plan/fusion.h"
 #include "core/plan/hierarchy.h"
 #include "core/plan/local_sgd.h"
@@ -241,6 +242,9 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
 
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point) {
+  if (const auto fused = fused_workload(workload, cluster.device, strategy.compute_fusion)) {
+    return make_plan(*fused, cluster, strategy, point);
+  }
   if (!strategy.local_sgd.enabled) {
     return synchronous_plan(workload, cluster, strategy, point.step);
   }

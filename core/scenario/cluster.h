@@ -32,8 +32,10 @@ struct Tier {
 // The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
 struct Device {
   double flops = 0;           // reached rate, floating-point operations per second; 0: unknown
+  double half_flops = 0;      // of matrix products in fp16 and bf16; 0: like the others
   BytesPerSecond memory = 0;  // reached rate; 0: such work is free
   Seconds launch = 0;         // one kernel launch
+  Seconds kernel_gap = 0;     // the least time between two kernels on a stream
   Seconds host_sync = 0;      // the host waits for a stream
 };
 
