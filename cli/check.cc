@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "cli/verbs.h"
 #include "core/measure/study.h"
+#include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/scenario/document.h"
 #include "reports/format.h"
@@ -14,7 +16,13 @@ namespace {
 std::vector<std::string> remarks(const Scenario& scenario) {
   std::vector<std::string> list;
   const int ranks = scenario.cluster.ranks();
-  if (ranks == 1) list.push_back("one rank exchanges nothing: every strategy costs the same");
+  const bool computes_alike =
+      scenario.workload.operators.empty() ||
+      std::none_of(scenario.strategies.begin(), scenario.strategies.end(),
+                   [](const Strategy& strategy) { return any(strategy.compute_fusion); });
+  if (ranks == 1 && computes_alike) {
+    list.push_back("one rank exchanges nothing: every strategy costs the same");
+  }
   if (backward_time(scenario.workload) == 0 && scenario.workload.forward == 0) {
     list.push_back(
         "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "

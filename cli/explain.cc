@@ -69,6 +69,15 @@ std::string binding_sentence(const Plan& plan, const Metrics& metrics, PriceBook
   return (share > 50 ? "latency: " : "bandwidth: ") + part;
 }
 
+void explain_exchange(const Priced& priced, PriceBook& book) {
+  const Metrics& metrics = priced.metrics;
+  std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
+            << "  overlap   " << overlap_sentence(priced.plan, metrics) << "\n"
+            << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
+            << "  at best   " << seconds_text(metrics.lower_bound)
+            << " a step with this algorithm, whatever is fused\n";
+}
+
 void explain(const Scenario& scenario, const Strategy& strategy) {
   const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
   PriceBook book(scenario.cluster);
@@ -81,13 +90,10 @@ void explain(const Scenario& scenario, const Strategy& strategy) {
             << throughput_text(metrics.throughput) << " samples/s\n";
   if (scenario.cluster.ranks() == 1) {
     std::cout << "  one rank exchanges nothing\n";
-    return;
+    if (scenario.workload.operators.empty()) return;
+  } else {
+    explain_exchange(priced, book);
   }
-  std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
-            << "  overlap   " << overlap_sentence(priced.plan, metrics) << "\n"
-            << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
-            << "  at best   " << seconds_text(metrics.lower_bound)
-            << " a step with this algorithm, whatever is fused\n";
   for (const auto& note : strategy.notes) std::cout << "  note      " << note << "\n";
   const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent);
   if (advice.empty()) {

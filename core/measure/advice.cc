@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/measure/study.h"
 
@@ -119,17 +120,50 @@ Kind averaging_changes(const Strategy& strategy) {
   return kind;
 }
 
+// Each of Paddle's switches that is off, where the workload's operators tell what it would match.
+Kind compute_changes(const Workload& workload, const Strategy& strategy) {
+  Kind kind;
+  if (workload.operators.empty()) return kind;
+  struct Switch {
+    const char* name;
+    bool ComputeFusion::*knob;
+  };
+  for (const Switch& one :
+       {Switch{"fuse_relu_depthwise_conv", &ComputeFusion::fuse_relu_depthwise_conv},
+        Switch{"fuse_bn_act_ops", &ComputeFusion::fuse_bn_act_ops},
+        Switch{"fuse_bn_add_act_ops", &ComputeFusion::fuse_bn_add_act_ops},
+        Switch{"fuse_gemm_epilogue", &ComputeFusion::fuse_gemm_epilogue},
+        Switch{"fuse_elewise_add_act_ops", &ComputeFusion::fuse_elewise_add_act_ops},
+        Switch{"fuse_all_optimizer_ops", &ComputeFusion::fuse_all_optimizer_ops}}) {
+    if (strategy.compute_fusion.*one.knob) continue;
+    Strategy changed = strategy;
+    changed.compute_fusion.*one.knob = true;
+    if (one.knob == &ComputeFusion::fuse_all_optimizer_ops) {
+      changed.update = Strategy::Update::kAfterAll;
+    }
+    kind.candidates.push_back(
+        {"fuse operators (compute_fusion: " + std::string(one.name) + ")", changed});
+  }
+  return kind;
+}
+
 }  // namespace
 
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
                            PriceBook& book, double least_percent) {
   std::vector<Advice> advice;
-  if (scenario.cluster.ranks() == 1) return advice;
-  const Seconds now = price_strategy(scenario, strategy, executor, book).metrics.step_time;
-  for (const Kind& kind : {fusion_changes(strategy), stream_changes(strategy),
+  std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
+  if (scenario.cluster.ranks() > 1) {
+    for (Kind& kind :
+         std::vector<Kind>{fusion_changes(strategy), stream_changes(strategy),
                            hierarchy_changes(strategy, scenario.cluster),
                            algorithm_changes(strategy, scenario.cluster),
                            compression_changes(strategy), averaging_changes(strategy)}) {
+      kinds.push_back(std::move(kind));
+    }
+  }
+  const Seconds now = price_strategy(scenario, strategy, executor, book).metrics.step_time;
+  for (const Kind& kind : kinds) {
     std::optional<Advice> best;
     for (const auto& candidate : kind.candidates) {
       const Seconds then =

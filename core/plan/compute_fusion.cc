@@ -10,7 +10,8 @@ namespace syncline {
 namespace {
 
 std::string count_text(int forward, int backward) {
-  return "detected " + std::to_string(forward) + " subgraphs forward and " +
+  return "detected " + std::to_string(forward) +
+         (forward == 1 ? " subgraph forward and " : " subgraphs forward and ") +
          std::to_string(backward) + " backward";
 }
 
@@ -164,7 +165,7 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
       notes.push_back(found.knob + ": " + count_text(found.forward, found.backward));
     }
   }
-  if (notes.empty()) return notes;
+  if (fused.operators.operators.size() == workload.operators.operators.size()) return notes;
   const auto [before, after] = prices(workload, fused.operators, device);
   const auto fused_times = fused_workload(workload, device, fusion);
   char traffic_text[96];

@@ -64,8 +64,9 @@ Link bias_of(const OperatorGraph& graph, int product) {
   const Link link = link_to(graph, product, "elementwise_add");
   if (!found(link)) return {};
   const auto& inputs = graph.at(link.reader).inputs;
+  const Bytes row = graph.at(product).columns * size_of(graph.at(product).dtype);
   const bool bias = inputs.size() == 2 && inputs[0].value == link.value &&
-                    graph.value(inputs[1].value).bytes < graph.value(link.value).bytes;
+                    graph.value(inputs[1].value).bytes <= row;
   return bias ? link : Link{};
 }
 
