@@ -261,7 +261,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   ComputeFusion& fusion = strategy.compute_fusion;
   if (cluster.ranks() > 1) strategy.update = update_of(fusion, workload, dgc, notes);
-  if (dgc) fusion.fuse_all_optimizer_ops = false;
+  if (strategy.update == Strategy::Update::kPerBucket) fusion.fuse_all_optimizer_ops = false;
   return reading;
 }
 
