@@ -37,13 +37,6 @@ int OperatorGraph::only_reader(int value) const {
   return list.size() == 1 ? list.front() : -1;
 }
 
-int OperatorGraph::private_link(int first, int second) const {
-  for (const auto& output : at(first).outputs) {
-    if (only_reader(output.value) == second) return output.value;
-  }
-  return -1;
-}
-
 bool OperatorGraph::reads(int op, int value) const {
   const auto& list = readers(value);
   return std::find(list.begin(), list.end(), op) != list.end();
@@ -125,8 +118,6 @@ void OperatorGraph::replace_input(int op, int old_value, int new_value) {
   if (!reads(op, new_value)) readers_[index(new_value)].push_back(op);
 }
 
-void OperatorGraph::rename(int op, const std::string& kind) { edit(op).kind = kind; }
-
 // A fused operator stands where its last part stood; where a reader comes before that, it moves
 // up. The stack holds operators that wait for the writers above them.
 OperatorList OperatorGraph::finish() && {
@@ -154,6 +145,21 @@ OperatorList OperatorGraph::finish() && {
   }
   list_.operators = std::move(ordered);
   return std::move(list_);
+}
+
+Link link_to(const OperatorGraph& graph, int op, const std::string& kind) {
+  for (const auto& output : graph.at(op).outputs) {
+    const int reader = graph.only_reader(output.value);
+    if (graph.is(reader, kind)) return {output.value, reader};
+  }
+  return {};
+}
+
+int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind) {
+  for (const int op : graph.readers(value)) {
+    if (graph.is(op, kind)) return op;
+  }
+  return -1;
 }
 
 }  // namespace syncline

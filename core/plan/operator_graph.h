@@ -25,8 +25,6 @@ class OperatorGraph {
   }
   // The one operator that reads the value, or -1 where none or several do.
   int only_reader(int value) const;
-  // The value that `first` writes and `second` alone reads, or -1.
-  int private_link(int first, int second) const;
   bool reads(int op, int value) const;
 
   // Folds `first` into `second`, which reads its `value`: one kernel does the work of both, for
@@ -38,7 +36,6 @@ class OperatorGraph {
   void join(const std::vector<int>& ops, const std::string& kind);
 
   void replace_input(int op, int old_value, int new_value);
-  void rename(int op, const std::string& kind);
 
   // The operators that are left, each behind those whose values it reads, otherwise in order.
   OperatorList finish() &&;
@@ -51,5 +48,19 @@ class OperatorGraph {
   std::vector<int> writers_;
   std::vector<std::vector<int>> readers_;
 };
+
+// An edge that a pattern may take in: a value that one operator alone reads.
+struct Link {
+  int value = -1;
+  int reader = -1;
+
+  bool found() const { return reader >= 0; }
+};
+
+// The first of an operator's outputs that one operator alone reads, and that one of this kind.
+Link link_to(const OperatorGraph& graph, int op, const std::string& kind);
+
+// A reader of `value` that is of this kind, or -1.
+int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind);
 
 }  // namespace syncline

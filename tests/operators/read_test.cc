@@ -183,7 +183,7 @@ TEST(ReadOperators, MistakesInAList) {
            Case{R"([{"op": "remove", "path": "/operators/list"}])", "operators.list: missing"},
            Case{R"([{"op": "remove", "path": "/tensors"}])",
                 "operators.list: needs the workload's tensors"},
-           Case{R"([{"op": "replace", "path": "/operators/list/0/kernels", "value": 0}])",
+           Case{R"([{"op": "add", "path": "/operators/list/0/kernels", "value": 0}])",
                 "operators.list[0].kernels: found 0, expected a whole number from 1 to 10000"},
            Case{R"([{"op": "add", "path": "/operators/list/0/flop", "value": 0}])",
                 "operators.list[0].flop: unknown key (did you mean 'flops'?)"},
