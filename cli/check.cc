@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -5,6 +6,7 @@
 #include "cli/verbs.h"
 #include "core/collective/nccl.h"
 #include "core/measure/study.h"
+#include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/scenario/document.h"
 #include "reports/format.h"
@@ -35,7 +37,13 @@ std::string nccl_remark(const Cluster& cluster) {
 std::vector<std::string> remarks(const Scenario& scenario) {
   std::vector<std::string> list;
   const int ranks = scenario.cluster.ranks();
-  if (ranks == 1) list.push_back("one rank exchanges nothing: every strategy costs the same");
+  const bool computes_alike =
+      scenario.workload.operators.empty() ||
+      std::none_of(scenario.strategies.begin(), scenario.strategies.end(),
+                   [](const Strategy& strategy) { return any(strategy.compute_fusion); });
+  if (ranks == 1 && computes_alike) {
+    list.push_back("one rank exchanges nothing: every strategy costs the same");
+  }
   if (backward_time(scenario.workload) == 0 && scenario.workload.forward == 0) {
     list.push_back(
         "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "
@@ -88,8 +96,9 @@ int run(const std::string& file) {
   for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
   for (const auto& strategy : scenario.strategies) {
     for (const auto& note : strategy.notes) {
-      std::cout << "  note: strategy '" << strategy.name << "' (" << strategy.dialect
-                << "): " << note << "\n";
+      std::cout << "  note: strategy '" << strategy.name << "'"
+                << (strategy.dialect.empty() ? "" : " (" + strategy.dialect + ")") << ": " << note
+                << "\n";
     }
   }
   return 0;

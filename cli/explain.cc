@@ -82,6 +82,19 @@ const Json& written_in(const Document& document, const Strategy& strategy) {
                        [&](const Json& item) { return item.at("name") == strategy.name; });
 }
 
+void explain_exchange(const Priced& priced, const Cluster& cluster, PriceBook& book) {
+  const Metrics& metrics = priced.metrics;
+  std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
+            << "  overlap   " << overlap_sentence(priced.plan, metrics, cluster) << "\n"
+            << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
+            << "  at best   " << seconds_text(metrics.lower_bound)
+            << " a step with this algorithm, whatever is fused\n";
+  if (cluster.step_overhead() > 0) {
+    std::cout << "  besides   " << seconds_text(cluster.step_overhead())
+              << " of each step is what data-parallel running costs the host\n";
+  }
+}
+
 void explain(const Scenario& scenario, const Strategy& strategy, const Json& written) {
   const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
   PriceBook book(scenario.cluster);
@@ -94,16 +107,9 @@ void explain(const Scenario& scenario, const Strategy& strategy, const Json& wri
             << throughput_text(metrics.throughput) << " samples/s\n";
   if (scenario.cluster.ranks() == 1) {
     std::cout << "  one rank exchanges nothing\n";
-    return;
-  }
-  std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
-            << "  overlap   " << overlap_sentence(priced.plan, metrics, scenario.cluster) << "\n"
-            << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
-            << "  at best   " << seconds_text(metrics.lower_bound)
-            << " a step with this algorithm, whatever is fused\n";
-  if (scenario.cluster.step_overhead() > 0) {
-    std::cout << "  besides   " << seconds_text(scenario.cluster.step_overhead())
-              << " of each step is what data-parallel running costs the host\n";
+    if (scenario.workload.operators.empty()) return;
+  } else {
+    explain_exchange(priced, scenario.cluster, book);
   }
   for (const auto& note : strategy.notes) std::cout << "  note      " << note << "\n";
   const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent, &written);

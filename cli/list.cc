@@ -4,6 +4,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/operators/architecture.h"
 #include "reports/grid.h"
 
 namespace syncline {
@@ -43,17 +44,22 @@ int run() {
     dialect_grid.lines.push_back(
         {{std::string(dialect.name), std::string(dialect.summary)}, false});
   }
+  Grid architecture_grid{{{"architecture", false}, {"operators generated", false}}, {}};
+  for (const auto& row : architectures()) {
+    architecture_grid.lines.push_back({{std::string(row.name), std::string(row.summary)}, false});
+  }
   std::cout << plain_grid(collectives) << "\n"
             << plain_grid(codec_grid) << "\n"
             << plain_grid(executors) << "\n"
-            << plain_grid(dialect_grid);
+            << plain_grid(dialect_grid) << "\n"
+            << plain_grid(architecture_grid);
   return 0;
 }
 
 }  // namespace
 
 VerbAction add_list(CLI::App& app) {
-  app.add_subcommand("list", "List algorithms, codecs, executors and dialects");
+  app.add_subcommand("list", "List algorithms, codecs, executors, dialects and architectures");
   return [] { return run(); };
 }
 

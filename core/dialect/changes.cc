@@ -25,6 +25,10 @@ Changes paddle_changes(const Json& config, const Cluster& cluster) {
     changes.push_back(
         {ChangeKind::kStreams, {{"nccl_comm_num", comms}, {"sync_nccl_allreduce", false}}});
   }
+  for (const char* fuse : {"fuse_elewise_add_act_ops", "fuse_bn_act_ops", "fuse_bn_add_act_ops",
+                           "fuse_relu_depthwise_conv", "fuse_gemm_epilogue"}) {
+    changes.push_back({ChangeKind::kCompute, {{"build_strategy", {{fuse, true}}}}});
+  }
   if (cluster.gpus_per_node > 1) {
     changes.push_back({ChangeKind::kHierarchy,
                        {{"use_hierarchical_allreduce", true},

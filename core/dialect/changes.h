@@ -12,7 +12,15 @@
 namespace syncline {
 
 // What a change is about: only the best change of a kind is told.
-enum class ChangeKind { kFusion, kStreams, kHierarchy, kAlgorithm, kCompression, kAveraging };
+enum class ChangeKind {
+  kCompute,
+  kFusion,
+  kStreams,
+  kHierarchy,
+  kAlgorithm,
+  kCompression,
+  kAveraging
+};
 
 struct ConfigChange {
   ChangeKind kind = ChangeKind::kFusion;

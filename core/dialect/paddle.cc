@@ -26,7 +26,6 @@ struct Settings {
   bool use_hierarchical_allreduce = false;
   std::int64_t inter_nranks = 1;
   bool sync_batch_norm = false;
-  bool fuse_all_optimizer_ops = false;
 };
 
 std::string number(std::int64_t value) { return std::to_string(value); }
@@ -97,31 +96,36 @@ double read_tflops(Reader& config, PaddleSetters& set, bool as_documents, Notes&
   return set.real(key, 50);
 }
 
-// build_strategy: what it fuses below the gradients. Gives fuse_all_optimizer_ops.
-bool read_build_strategy(Reader build, const Workload& workload, Notes& notes) {
-  const auto note = [&](const char* key, const std::string& what) {
-    if (build.boolean_or(key, false)) notes.push_back(std::string(key) + what);
+// build_strategy: what it fuses below the gradients. What that comes to on the workload's operators
+// is noted where they are fused (core/plan/compute_fusion); without operators it is unknown.
+ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes& notes) {
+  std::string asked;
+  const auto flag = [&](const char* key, bool fallback) {
+    const bool on = build.boolean_or(key, fallback);
+    if (on && build.has(key)) asked += (asked.empty() ? "" : ", ") + std::string(key);
+    return on;
   };
-  const bool optimizer = build.boolean_or("fuse_all_optimizer_ops", false);
-  const std::string unmodelled =
-      " is not modelled yet: the workload's times are taken as they are given";
-  note("fuse_elewise_add_act_ops", unmodelled);
-  note("fuse_relu_depthwise_conv", unmodelled);
-  note("fuse_gemm_epilogue", unmodelled);
+  ComputeFusion fusion;
+  fusion.fuse_relu_depthwise_conv = flag("fuse_relu_depthwise_conv", false);
+  fusion.fuse_bn_act_ops = flag("fuse_bn_act_ops", false);
+  fusion.fuse_bn_add_act_ops = flag("fuse_bn_add_act_ops", true);
+  fusion.fuse_gemm_epilogue = flag("fuse_gemm_epilogue", false);
+  fusion.fuse_elewise_add_act_ops = flag("fuse_elewise_add_act_ops", false);
+  fusion.fuse_all_optimizer_ops = build.boolean_or("fuse_all_optimizer_ops", false);
   if (build.boolean_or("fused_bn_add_act_ops", false)) {
     notes.push_back(
         "fused_bn_add_act_ops is the documents' spelling of fuse_bn_add_act_ops, true by default");
   }
-  // The batch-norm forms exist in FP16 with channels last only.
-  const bool half = std::any_of(workload.tensors.begin(), workload.tensors.end(),
-                                [](const Tensor& tensor) { return tensor.dtype == DType::kFp16; });
-  const std::string batch_norm =
-      half ? unmodelled : " matches nothing here: it needs FP16 and NHWC";
-  note("fuse_bn_act_ops", batch_norm);
-  note("fuse_bn_add_act_ops", batch_norm);
-  note("fuse_broadcast_ops", " is turned off: it only works under Reduce mode");
+  if (!asked.empty() && workload.operators.empty()) {
+    notes.push_back(asked +
+                    ": what they fuse is not known, as the workload has no operators; its times "
+                    "are taken as they are given");
+  }
+  if (build.boolean_or("fuse_broadcast_ops", false)) {
+    notes.push_back("fuse_broadcast_ops is turned off: it only works under Reduce mode");
+  }
   build.finish();
-  return optimizer;
+  return fusion;
 }
 
 // graph_execution_optimizer.py, _try_to_compile: what it quietly sets back.
@@ -164,9 +168,9 @@ int streams_of(Reader& config, const Settings& settings, bool as_documents, Note
 
 // fuse_optimizer_op_pass.cc: one operator for all parameters waits for every all-reduce; separate
 // ones run gradient by gradient after the backward pass, each after its own.
-Strategy::Update update_of(const Settings& settings, const Workload& workload, bool dgc,
+Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload, bool dgc,
                            Notes& notes) {
-  if (!settings.fuse_all_optimizer_ops) return Strategy::Update::kPerBucket;
+  if (!fusion.fuse_all_optimizer_ops) return Strategy::Update::kPerBucket;
   if (dgc) {
     notes.push_back(
         "fuse_all_optimizer_ops fuses nothing under dgc: momentum and dgc_momentum are two types "
@@ -220,8 +224,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
                                      ", expected a whole number from 1 to " + number(kMostComms));
   }
   Notes build_notes;
+  strategy.compute_fusion.fuse_bn_add_act_ops = true;
   if (config.has("build_strategy")) {
-    settings.fuse_all_optimizer_ops =
+    strategy.compute_fusion =
         read_build_strategy(config.object("build_strategy"), workload, build_notes);
   }
   const PaddleTraining training = read_paddle_training(config, workload, cluster, notes);
@@ -229,6 +234,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 
   if (training.local_sgd.enabled) {
     strategy.local_sgd = training.local_sgd;
+    strategy.compute_fusion = {};
     strategy.streams = 2;
     note_unread(config, notes);
     return reading;
@@ -253,7 +259,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         read_paddle_hierarchy(config, settings.inter_nranks, cluster, as_documents, notes);
     if (dgc) notes.push_back("dgc exchanges its encoded gradients flat: no hierarchy for them");
   }
-  if (cluster.ranks() > 1) strategy.update = update_of(settings, workload, dgc, notes);
+  ComputeFusion& fusion = strategy.compute_fusion;
+  if (cluster.ranks() > 1) strategy.update = update_of(fusion, workload, dgc, notes);
+  if (strategy.update == Strategy::Update::kPerBucket) fusion.fuse_all_optimizer_ops = false;
   return reading;
 }
 

@@ -36,6 +36,18 @@ Json switches_of(const Strategy& strategy) {
   return config;
 }
 
+// What differs from the defaults of a build strategy.
+Json build_strategy_of(const ComputeFusion& fusion) {
+  Json build = Json::object();
+  if (fusion.fuse_relu_depthwise_conv) build["fuse_relu_depthwise_conv"] = true;
+  if (fusion.fuse_bn_act_ops) build["fuse_bn_act_ops"] = true;
+  if (!fusion.fuse_bn_add_act_ops) build["fuse_bn_add_act_ops"] = false;
+  if (fusion.fuse_gemm_epilogue) build["fuse_gemm_epilogue"] = true;
+  if (fusion.fuse_elewise_add_act_ops) build["fuse_elewise_add_act_ops"] = true;
+  if (fusion.fuse_all_optimizer_ops) build["fuse_all_optimizer_ops"] = true;
+  return build;
+}
+
 // Whole mebibytes are all that Paddle takes.
 std::vector<std::int64_t> sizes_for(const Fusion& fusion, const std::vector<Bucket>& buckets) {
   std::vector<std::int64_t> sizes;
@@ -52,8 +64,11 @@ std::vector<std::int64_t> sizes_for(const Fusion& fusion, const std::vector<Buck
 }  // namespace
 
 std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<Bucket>& buckets,
-                                 const Workload&, const Cluster&) {
-  const Json switches = switches_of(strategy);
+                                 const Workload& workload, const Cluster&) {
+  Json switches = switches_of(strategy);
+  const Json build = build_strategy_of(strategy.compute_fusion);
+  const bool matters = !workload.operators.empty() && !strategy.local_sgd.enabled;
+  if (matters && !build.empty()) switches["build_strategy"] = build;
   if (strategy.local_sgd.enabled || strategy.compression.codec == "dgc") return {switches};
   std::vector<Json> configs;
   Json unfused = switches;

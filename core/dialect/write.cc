@@ -28,6 +28,18 @@ bool same_tensors(const Bucket& a, const Bucket& b) {
   return x == y;
 }
 
+// Time of the forward or the backward pass, which compute fusion changes.
+Seconds compute_time(const Plan& plan, Phase phase) {
+  Seconds sum = 0;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute != nullptr && compute->phase == phase) sum += compute->seconds;
+  }
+  return sum;
+}
+
+bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
+
 bool same_collective(const Collective* a, const Collective* b) {
   return a->kind == b->kind && a->algorithm == b->algorithm && a->groups == b->groups &&
          a->unit == b->unit;
@@ -59,6 +71,11 @@ std::string plan_difference(const Plan& wanted, const Plan& found) {
     if (a_stream != b_stream) return name + " travels on another stream";
     if (!std::equal(a.begin(), a.end(), other.begin(), other.end(), same_collective)) {
       return name + " is exchanged by other collectives";
+    }
+  }
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    if (!same_time(compute_time(wanted, phase), compute_time(found, phase))) {
+      return "it fuses other operators of the computation";
     }
   }
   return {};

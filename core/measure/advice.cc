@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
@@ -194,17 +195,51 @@ class Chooser {
   Seconds now_;
 };
 
+// Each of Paddle's switches that is off, where the workload's operators tell what it would match.
+Kind compute_changes(const Workload& workload, const Strategy& strategy) {
+  Kind kind;
+  kind.kind = ChangeKind::kCompute;
+  if (workload.operators.empty()) return kind;
+  struct Switch {
+    const char* name;
+    bool ComputeFusion::*knob;
+  };
+  for (const Switch& one :
+       {Switch{"fuse_relu_depthwise_conv", &ComputeFusion::fuse_relu_depthwise_conv},
+        Switch{"fuse_bn_act_ops", &ComputeFusion::fuse_bn_act_ops},
+        Switch{"fuse_bn_add_act_ops", &ComputeFusion::fuse_bn_add_act_ops},
+        Switch{"fuse_gemm_epilogue", &ComputeFusion::fuse_gemm_epilogue},
+        Switch{"fuse_elewise_add_act_ops", &ComputeFusion::fuse_elewise_add_act_ops},
+        Switch{"fuse_all_optimizer_ops", &ComputeFusion::fuse_all_optimizer_ops}}) {
+    if (strategy.compute_fusion.*one.knob) continue;
+    Strategy changed = strategy;
+    changed.compute_fusion.*one.knob = true;
+    if (one.knob == &ComputeFusion::fuse_all_optimizer_ops) {
+      changed.update = Strategy::Update::kAfterAll;
+    }
+    kind.candidates.push_back(
+        {"fuse operators (compute_fusion: " + std::string(one.name) + ")", changed});
+  }
+  return kind;
+}
+
 }  // namespace
 
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
                            PriceBook& book, double least_percent, const Json* written) {
   std::vector<Advice> advice;
-  if (scenario.cluster.ranks() == 1) return advice;
-  Chooser chooser(scenario, strategy, executor, book);
-  for (const Kind& kind : {fusion_changes(strategy), stream_changes(strategy),
+  std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
+  if (scenario.cluster.ranks() > 1) {
+    for (Kind& kind :
+         std::vector<Kind>{fusion_changes(strategy), stream_changes(strategy),
                            hierarchy_changes(strategy, scenario.cluster),
                            algorithm_changes(strategy, scenario.cluster),
                            compression_changes(strategy), averaging_changes(strategy)}) {
+      kinds.push_back(std::move(kind));
+    }
+  }
+  Chooser chooser(scenario, strategy, executor, book);
+  for (const Kind& kind : kinds) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
       const auto candidates = said_changes(kind.kind, scenario, *written);

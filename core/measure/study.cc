@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/scenario_fit.h"
+#include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 
 namespace syncline {
@@ -352,11 +353,14 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
                       PriceBook& book) {
   Priced priced;
   std::vector<WeightedMetrics> phases;
+  const auto fused =
+      fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
+  const Workload& workload = fused ? *fused : scenario.workload;
   for (const auto& phase : training_phases(strategy, scenario.training)) {
-    Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+    Plan plan = make_plan(workload, scenario.cluster, strategy, phase.point);
     const Periods periods = periods_for(scenario, plan, executor.name());
     Outcome outcome = executor.run(plan, {}, periods.all);
-    phases.push_back({measure(plan, scenario.workload, outcome.timeline, periods.warmup, book),
+    phases.push_back({measure(plan, workload, outcome.timeline, periods.warmup, book),
                       static_cast<double>(phase.steps)});
     if (phases.size() > 1) continue;
     priced.plan = std::move(plan);

@@ -4,6 +4,7 @@
 
 #include "core/compress/sparsity.h"
 #include "core/plan/compression.h"
+#include "core/plan/compute_fusion.h"
 #include "core/plan/exchange.h"
 #include "core/plan/fusion.h"
 #include "core/plan/hierarchy.h"
@@ -262,6 +263,9 @@ Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Clust
 
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point) {
+  if (const auto fused = fused_workload(workload, cluster.device, strategy.compute_fusion)) {
+    return make_plan(*fused, cluster, strategy, point);
+  }
   if (!strategy.local_sgd.enabled) {
     return synchronous_plan(workload, cluster, strategy, point.step);
   }

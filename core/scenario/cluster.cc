@@ -30,8 +30,10 @@ Device read_device(Reader reader) {
   device.name = reader.text_or("name", "");
   const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
   device.flops = reader.number_or("tflops", 0, {0, 1e9}) * 1e12 * efficiency;
+  device.half_flops = reader.number_or("half_tflops", 0, {0, 1e9}) * 1e12 * efficiency;
   device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
   device.launch = reader.number_or("launch_us", 0, {0, 1e9}) * kMicrosecond;
+  device.kernel_gap = reader.number_or("kernel_gap_us", 0, {0, 1e9}) * kMicrosecond;
   device.host_sync = reader.number_or("host_sync_us", 0, {0, 1e9}) * kMicrosecond;
   device.data_parallel_overhead =
       reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;

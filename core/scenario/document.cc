@@ -84,8 +84,8 @@ Json* step_into(Json& node, const std::string& key) {
 // Objects that a scenario may leave out: a path may open them.
 bool may_be_left_out(const std::string& key) {
   static const std::vector<std::string> objects{
-      "device",    "fusion",     "hierarchy",   "inter",    "intra",        "jitter",
-      "local_sgd", "simulation", "compression", "training", "learning_rate"};
+      "device",    "fusion",     "hierarchy",   "inter",    "intra",         "jitter",
+      "local_sgd", "simulation", "compression", "training", "learning_rate", "compute_fusion"};
   return std::find(objects.begin(), objects.end(), key) != objects.end();
 }
 

@@ -3,6 +3,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/plan/compute_fusion.h"
 #include "core/scenario/parts.h"
 
 namespace syncline {
@@ -155,6 +156,29 @@ LocalSgd read_local_sgd(Reader reader) {
   return local;
 }
 
+// As in Paddle one switch is on unless it is turned off.
+ComputeFusion read_compute_fusion(Reader reader) {
+  ComputeFusion fusion;
+  fusion.fuse_relu_depthwise_conv = reader.boolean_or("fuse_relu_depthwise_conv", false);
+  fusion.fuse_bn_act_ops = reader.boolean_or("fuse_bn_act_ops", false);
+  fusion.fuse_bn_add_act_ops = reader.boolean_or("fuse_bn_add_act_ops", true);
+  fusion.fuse_gemm_epilogue = reader.boolean_or("fuse_gemm_epilogue", false);
+  fusion.fuse_elewise_add_act_ops = reader.boolean_or("fuse_elewise_add_act_ops", false);
+  fusion.fuse_all_optimizer_ops = reader.boolean_or("fuse_all_optimizer_ops", false);
+  reader.finish();
+  return fusion;
+}
+
+// What compute fusion finds on this workload, in the strategy's notes.
+void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool default_on,
+                         Strategy& strategy) {
+  std::vector<std::string> silent;
+  if (default_on) silent.push_back("fuse_bn_add_act_ops");
+  for (auto& note : fusion_notes(workload, cluster.device, strategy.compute_fusion, silent)) {
+    strategy.notes.push_back(std::move(note));
+  }
+}
+
 std::optional<Misfit> misfit_of(const Strategy& strategy, const Cluster& cluster) {
   const int ranks = cluster.ranks();
   std::optional<Misfit> misfit;
@@ -205,6 +229,7 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
     strategy.about = about;
     strategy.dialect = dialect->name;
     strategy.notes = std::move(reading.notes);
+    note_compute_fusion(workload, cluster, true, strategy);
     return strategy;
   }
   strategy.name = name;
@@ -227,6 +252,21 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
       reader.word_or("update", "after_all", {"after_all", "per_bucket"}) == "per_bucket"
           ? Strategy::Update::kPerBucket
           : Strategy::Update::kAfterAll;
+  if (reader.has("compute_fusion")) {
+    Reader fusion = reader.object("compute_fusion");
+    strategy.compute_fusion = read_compute_fusion(fusion);
+    if (strategy.compute_fusion.fuse_all_optimizer_ops &&
+        strategy.update == Strategy::Update::kPerBucket) {
+      reader.fail("compute_fusion.fuse_all_optimizer_ops",
+                  "cannot stand beside update 'per_bucket': the one operator waits for every "
+                  "gradient");
+    }
+    if (workload.operators.empty()) {
+      strategy.notes.push_back(
+          "compute_fusion changes nothing here: the workload has no operators");
+    }
+    note_compute_fusion(workload, cluster, !fusion.has("fuse_bn_add_act_ops"), strategy);
+  }
   // A mistake is told here, where the user can still be told where.
   if (const auto misfit = misfit_of(strategy, cluster)) reader.fail(misfit->key, misfit->why);
   reader.finish();

@@ -73,6 +73,17 @@ struct LocalSgd {
   std::int64_t max_period = 16;
 };
 
+// Which operators of the workload become one, by the names of Paddle's build strategy. Nothing
+// happens to a workload without operators.
+struct ComputeFusion {
+  bool fuse_relu_depthwise_conv = false;  // relu into the depthwise convolution behind it
+  bool fuse_bn_act_ops = false;           // batch_norm + relu; fp16 with channels last only
+  bool fuse_bn_add_act_ops = false;       // batch_norm + elementwise_add + relu; likewise
+  bool fuse_gemm_epilogue = false;        // product + bias + activation, cublasLt
+  bool fuse_elewise_add_act_ops = false;  // elementwise_add + activation
+  bool fuse_all_optimizer_ops = false;    // one update operator, which waits for every gradient
+};
+
 struct Strategy {
   std::string name;
   std::string about;
@@ -85,6 +96,7 @@ struct Strategy {
   Hierarchy hierarchy;
   Compression compression;
   LocalSgd local_sgd;
+  ComputeFusion compute_fusion;
   // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
   // parameters are updated when its collective is done, in order, after the backward pass.
   enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;

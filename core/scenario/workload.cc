@@ -3,6 +3,8 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/operators/price.h"
+#include "core/operators/read.h"
 #include "core/scenario/parts.h"
 
 namespace syncline {
@@ -93,6 +95,27 @@ void price_forward(Reader& reader, Workload& workload, const std::vector<TensorW
   for (const auto& item : work) workload.forward += item.forward_flops / device.flops;
 }
 
+// The operators price what the workload gives no time for; fusion is counted from there.
+void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
+                        const Device& device) {
+  if (device.flops == 0 || device.memory == 0) {
+    reader.fail("operators",
+                "needs cluster.device.tflops and memory_gbytes_per_s, which price them");
+  }
+  const StepTimes times = price_operators(workload.operators, device);
+  const bool forward_given = reader.has("forward_ms");
+  const bool backward_given = waits_given || reader.has("backward_ms");
+  workload.times_given = forward_given || backward_given || reader.has("update_ms");
+  if (!forward_given) workload.forward = times.forward;
+  if (!reader.has("update_ms")) workload.update = times.update;
+  if (waits_given) return;
+  const Seconds total = std::accumulate(times.backward.begin(), times.backward.end(), Seconds{0});
+  const Seconds wanted = backward_given ? backward_time(workload) : total;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    workload.tensors[i].backward = times.backward[i] * (wanted / total);
+  }
+}
+
 }  // namespace
 
 Bytes size_of(DType dtype) {
@@ -142,7 +165,8 @@ Workload read_workload(Reader reader, const Device& device) {
   const DType dtype = dtype_of(reader, DType::kFp32);
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
 
-  reader.require("tensors");
+  const bool has_tensors = reader.has("tensors");
+  if (!reader.has("operators")) reader.require("tensors");
   std::vector<TensorWork> work;
   for (auto& item : reader.objects("tensors")) {
     Tensor tensor = read_shape(item, dtype);
@@ -160,14 +184,22 @@ Workload read_workload(Reader reader, const Device& device) {
     workload.tensors.push_back(std::move(tensor));
     work.push_back(flops);
   }
-  if (workload.tensors.empty()) reader.fail("tensors", "empty, expected at least one gradient");
+  if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
+    reader.fail("tensors", "empty, expected at least one gradient");
+  }
   if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 200000 tensors");
   for (auto& item : reader.objects("buffers")) {
     workload.buffers.push_back(read_shape(item, dtype));
     item.finish();
   }
+  if (reader.has("operators")) read_operators(reader.object("operators"), workload, has_tensors);
+  work.resize(workload.tensors.size());
   price_backward(reader, workload, work, device);
   price_forward(reader, workload, work, device);
+  if (!workload.operators.empty()) {
+    const bool waits = !work.empty() && work.front().has_wait;
+    price_by_operators(reader, workload, waits, device);
+  }
   reader.finish();
   return workload;
 }

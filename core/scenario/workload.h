@@ -6,14 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/operators/operators.h"
+#include "core/scenario/dtype.h"
 #include "core/units.h"
 
 namespace syncline {
-
-enum class DType { kFp32, kFp16, kBf16, kFp64 };
-
-Bytes size_of(DType dtype);
-std::string to_string(DType dtype);
 
 struct Tensor {
   std::string name;
@@ -41,6 +38,10 @@ struct Workload {
   std::vector<Tensor> tensors;  // gradients, in backward (ready) order
   std::vector<Tensor>
       buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
+  // What the layers launch, where it is known. The times above are those without compute fusion;
+  // make_plan changes them by what a strategy's compute_fusion saves (core/plan/compute_fusion.h).
+  OperatorList operators;
+  bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 
 // Sum of the gradients' waits: the length of one backward pass.

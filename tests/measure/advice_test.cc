@@ -187,5 +187,19 @@ TEST(Advice, IsSilentWhereNothingIsToBeGained) {
   EXPECT_TRUE(advice_for(fast, 0.5).empty());
 }
 
+// Operators tell what fusing them would gain, on a single GPU too.
+TEST(Advice, FusesOperatorsWhereThatPays) {
+  const Scenario scenario = parse_scenario(document_from_text(
+      "advice", R"({"name": "advice", "workload": {"name": "w", "batch": 64, "operators":
+      {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}}, "cluster": {"name": "c",
+      "nodes": 1, "gpus_per_node": 1, "device": {"tflops": 15.7, "half_tflops": 125,
+      "memory_gbytes_per_s": 720}}, "strategies": [{"name": "s"}]})"));
+  const auto advice = advice_for(scenario, 0.5);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].change, "fuse operators (compute_fusion: fuse_bn_add_act_ops)");
+  EXPECT_DOUBLE_EQ(step_time(scenario, advice[0].strategy), advice[0].step_time);
+  EXPECT_FALSE(advice[0].changes_training);
+}
+
 }  // namespace
 }  // namespace syncline

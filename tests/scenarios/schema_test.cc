@@ -50,7 +50,13 @@ constexpr std::string_view kFullScenario = R"json({
       {"name": "scale", "shape": []},
       {"name": "embedding.weight", "shape": [1000, 64], "sparse_rows": 32}
     ],
-    "buffers": [{"name": "bn.running_mean", "shape": [64], "dtype": "fp64"}]
+    "buffers": [{"name": "bn.running_mean", "shape": [64], "dtype": "fp64"}],
+    "operators": {
+      "values": [{"name": "x", "bytes": 4096}, {"name": "y", "bytes": 4096}],
+      "list": [{"kind": "matmul_v2", "part": "backward", "inputs": ["x", "x"], "outputs": ["y"],
+                "in_place": ["z"], "matrix_flops": 1e6, "flops": 1e3, "dtype": "fp16",
+                "layout": "NHWC", "kernels": 2, "columns": 64}]
+    }
   },
   "cluster": {
     "$schema": "../schema.json",
@@ -67,7 +73,8 @@ constexpr std::string_view kFullScenario = R"json({
     "collective_overhead_us": 5,
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
                "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
-               "data_parallel_slowdown": 0.05},
+               "data_parallel_slowdown": 0.05, "half_tflops": 125,
+               "kernel_gap_us": 1},
     "jitter": {"distribution": "normal", "relative": 0.05},
     "nccl": {"cpu": "amd", "compute_capability": 80, "nvlink": true, "nvswitch": true,
              "gpu_direct": false, "channels": 8, "channel_intra_gbytes_per_s": 20,
@@ -104,6 +111,9 @@ constexpr std::string_view kFullScenario = R"json({
                 "close": "before", "by_layer": true, "layer_key": "first_dot", "align_bytes": 256},
      "hierarchy": {"form": "leaders", "group_size": 8, "first": "all_reduce", "inside": "to_one",
                    "across": "ring"},
+     "compute_fusion": {"fuse_relu_depthwise_conv": true, "fuse_bn_act_ops": true,
+                        "fuse_bn_add_act_ops": false, "fuse_gemm_epilogue": true,
+                        "fuse_elewise_add_act_ops": true, "fuse_all_optimizer_ops": false},
      "update": "per_bucket"},
     {"name": "compressed", "fusion": {"rule": "index", "ends": [0, 2]},
      "compression": {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_begin_step": 100,
@@ -150,7 +160,12 @@ constexpr std::string_view kFullScenario = R"json({
 
 constexpr std::string_view kSmallScenario = R"json({
   "name": "small",
-  "workload": {"file": "workloads/resnet50_v100.json", "batch": 64},
+  "workload": {
+    "file": "workloads/resnet50_v100.json", "batch": 64,
+    "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
+                  "classes": 1000, "sequence": 128, "optimizer": "momentum",
+                  "fused_attention": false, "fused_feedforward": false, "fused_linear": false}
+  },
   "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1},
   "strategies": [
     {"name": "plain"},

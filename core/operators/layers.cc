@@ -1,0 +1,271 @@
+#include "core/operators/layers.h"
+
+namespace syncline {
+namespace {
+
+double real(std::int64_t count) { return static_cast<double>(count); }
+
+// Adds the gradient operator of a product with a weight: dX unless x is the model's input, and dW.
+// Each is a kernel of its own and reads dY.
+void product_gradient(GraphBuilder& build, const std::string& kind, int x, int weight, int y,
+                      double flops, std::int64_t columns) {
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const bool inner = !build.is_constant(x);
+    std::vector<Operand> outputs;
+    if (inner) outputs.push_back({build.contribute(x)});
+    outputs.push_back({build.contribute_parameter(weight)});
+    std::vector<Operand> inputs{{x}, {dy, inner ? 2 : 1}};
+    if (inner) inputs.push_back({weight});
+    Operator& op = build.add(kind, std::move(inputs), std::move(outputs));
+    op.kernels = inner ? 2 : 1;
+    op.matrix_flops = flops * op.kernels;
+    op.columns = columns;
+  });
+}
+
+// Adds the gradient operator of an element-wise function that reads what `kept` names besides dY.
+void elementwise_gradient(GraphBuilder& build, const std::string& kind, int x, int y,
+                          std::vector<Operand> kept, std::int64_t elements) {
+  build.on_backward([=, &build] {
+    std::vector<Operand> inputs = kept;
+    inputs.push_back({build.gradient(y)});
+    Operator& op = build.add(kind, std::move(inputs), {{build.contribute(x)}});
+    op.flops = real(elements);
+  });
+}
+
+}  // namespace
+
+Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std::int64_t channels,
+             std::int64_t kernel, std::int64_t stride) {
+  Image y = x;
+  y.channels = channels;
+  y.size = (x.size + stride - 1) / stride;
+  y.value = build.activation(y.elements());
+  const int w = build.parameter(weight, {channels, x.channels, kernel, kernel}, true);
+  const double flops = 2 * real(y.elements()) * real(x.channels * kernel * kernel);
+  Operator& op = build.add("conv2d", {{x.value}, {w}}, {{y.value}});
+  op.matrix_flops = flops;
+  product_gradient(build, "conv2d_grad", x.value, w, y.value, flops, 0);
+  return y;
+}
+
+// Passes: the statistics need the whole input before the first output, so it is read twice; the
+// gradient needs two sums over x and dY before it reads both again.
+Image batch_norm(GraphBuilder& build, const Image& x, const std::string& prefix) {
+  Image y = x;
+  y.value = build.activation(y.elements());
+  const int scale = build.parameter(prefix + "_scale", {x.channels}, false);
+  const int offset = build.parameter(prefix + "_offset", {x.channels}, false);
+  build.buffer(prefix + "_mean", x.channels);
+  build.buffer(prefix + "_variance", x.channels);
+  build.add("batch_norm", {{x.value, 2}, {scale}, {offset}}, {{y.value}}).flops =
+      8 * real(x.elements());
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y.value);
+    const int dx = build.contribute(x.value);
+    const int dscale = build.contribute_parameter(scale);
+    const int doffset = build.contribute_parameter(offset);
+    build.add("batch_norm_grad", {{x.value, 2}, {dy, 2}, {scale}}, {{dx}, {dscale}, {doffset}})
+        .flops = 12 * real(x.elements());
+  });
+  return y;
+}
+
+Image max_pool(GraphBuilder& build, const Image& x) {
+  Image y = x;
+  y.size = (x.size + 1) / 2;
+  y.value = build.activation(y.elements());
+  build.add("pool2d", {{x.value}}, {{y.value}}).flops = real(x.elements());
+  elementwise_gradient(build, "pool2d_grad", x.value, y.value, {{x.value}, {y.value}},
+                       x.elements());
+  return y;
+}
+
+Image mean_pool(GraphBuilder& build, const Image& x) {
+  Image y = x;
+  y.size = 1;
+  y.value = build.activation(y.elements());
+  build.add("pool2d", {{x.value}}, {{y.value}}).flops = real(x.elements());
+  elementwise_gradient(build, "pool2d_grad", x.value, y.value, {}, x.elements());
+  return y;
+}
+
+int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add(kind, {{x}}, {{y}}).flops = real(elements);
+  std::vector<Operand> kept;
+  if (kind == "relu" || kind == "tanh") kept.push_back({y});
+  if (kind == "gelu") kept.push_back({x});
+  elementwise_gradient(build, kind + "_grad", x, y, kept, elements);
+  return y;
+}
+
+// The gradient is dY for both: the first takes over its memory, the second is a copy.
+int add(GraphBuilder& build, int x, int y, std::int64_t elements) {
+  const int sum = build.activation(elements);
+  build.add("elementwise_add", {{x}, {y}}, {{sum}}).flops = real(elements);
+  build.on_backward([=, &build] {
+    const int dsum = build.gradient(sum);
+    const int dx = build.contribute(x);
+    const int dy = build.contribute(y);
+    build.add("elementwise_add_grad", {{dsum}}, {{dx, 0}, {dy}});
+  });
+  return sum;
+}
+
+int add_bias(GraphBuilder& build, int x, std::int64_t elements, const std::string& bias,
+             std::int64_t bias_elements) {
+  const int b = build.parameter(bias, {bias_elements}, true);
+  const int y = build.activation(elements);
+  build.add("elementwise_add", {{x}, {b}}, {{y}}).flops = real(elements);
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dx = build.contribute(x);
+    const int db = build.contribute_parameter(b);
+    build.add("elementwise_add_grad", {{dy}}, {{dx, 0}, {db}}).flops = real(elements);
+  });
+  return y;
+}
+
+int dropout(GraphBuilder& build, int x, std::int64_t elements) {
+  const int y = build.activation(elements);
+  const int mask = build.raw_value({}, elements);  // a byte each
+  build.add("dropout", {{x}}, {{y}, {mask}}).flops = real(elements);
+  elementwise_gradient(build, "dropout_grad", x, y, {{mask}}, elements);
+  return y;
+}
+
+int softmax(GraphBuilder& build, int x, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("softmax", {{x}}, {{y}}).flops = 4 * real(elements);
+  elementwise_gradient(build, "softmax_grad", x, y, {{y}}, 4 * elements);
+  return y;
+}
+
+int transpose(GraphBuilder& build, int x, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("transpose2", {{x}}, {{y}});
+  elementwise_gradient(build, "transpose2_grad", x, y, {}, 0);
+  return y;
+}
+
+// A row stays on the chip, so x is read once; the parameters' gradients take a pass of their own.
+int layer_norm(GraphBuilder& build, int x, std::int64_t rows, std::int64_t width,
+               const std::string& prefix) {
+  const int scale = build.parameter(prefix + ".weight", {width}, false);
+  const int offset = build.parameter(prefix + ".bias", {width}, false);
+  const int y = build.activation(rows * width);
+  build.add("layer_norm", {{x}, {scale}, {offset}}, {{y}}).flops = 8 * real(rows * width);
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dx = build.contribute(x);
+    const int doffset = build.contribute_parameter(offset);
+    const int dscale = build.contribute_parameter(scale);
+    Operator& op =
+        build.add("layer_norm_grad", {{x, 2}, {dy, 2}, {scale}}, {{dx}, {doffset}, {dscale}});
+    op.flops = 12 * real(rows * width);
+    op.kernels = 2;
+  });
+  return y;
+}
+
+int product(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+            const std::string& weight, bool stored_out) {
+  using Shape = std::vector<std::int64_t>;
+  const Shape shape = stored_out ? Shape{columns, inner} : Shape{inner, columns};
+  const int w = build.parameter(weight, shape, true);
+  const int y = build.activation(rows * columns);
+  const double flops = 2 * real(rows) * real(inner) * real(columns);
+  Operator& op = build.add("matmul_v2", {{x}, {w}}, {{y}});
+  op.matrix_flops = flops;
+  op.columns = columns;
+  product_gradient(build, "matmul_v2_grad", x, w, y, flops, columns);
+  return y;
+}
+
+int linear(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, std::int64_t columns,
+           const std::string& weight, const std::string& bias, bool stored_out, bool fused) {
+  if (!fused) {
+    const int y = product(build, x, rows, inner, columns, weight, stored_out);
+    return add_bias(build, y, rows * columns, bias, columns);
+  }
+  using Shape = std::vector<std::int64_t>;
+  const Shape shape = stored_out ? Shape{columns, inner} : Shape{inner, columns};
+  const int w = build.parameter(weight, shape, true);
+  const int b = build.parameter(bias, {columns}, true);
+  const int y = build.activation(rows * columns);
+  const double flops = 2 * real(rows) * real(inner) * real(columns);
+  Operator& op = build.add("fused_gemm_epilogue", {{x}, {w}, {b}}, {{y}});
+  op.matrix_flops = flops;
+  op.flops = real(rows * columns);
+  op.columns = columns;
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const bool wanted = !build.is_constant(x);
+    std::vector<Operand> inputs{{x}, {dy, wanted ? 2 : 1}};
+    if (wanted) inputs.push_back({w});
+    std::vector<Operand> outputs;
+    if (wanted) outputs.push_back({build.contribute(x)});
+    outputs.push_back({build.contribute_parameter(b)});
+    outputs.push_back({build.contribute_parameter(w)});
+    Operator& grad = build.add("fused_gemm_epilogue_grad", std::move(inputs), std::move(outputs));
+    grad.kernels = wanted ? 2 : 1;
+    grad.matrix_flops = flops * grad.kernels;
+    grad.flops = real(rows * columns);
+    grad.columns = columns;
+  });
+  return y;
+}
+
+int batched_product(GraphBuilder& build, int x, int y, std::int64_t count, std::int64_t m,
+                    std::int64_t k, std::int64_t n) {
+  const int z = build.activation(count * m * n);
+  const double flops = 2 * real(count) * real(m) * real(k) * real(n);
+  build.add("matmul_v2", {{x}, {y}}, {{z}}).matrix_flops = flops;
+  build.on_backward([=, &build] {
+    const int dz = build.gradient(z);
+    const int dx = build.contribute(x);
+    const int dy = build.contribute(y);
+    Operator& op = build.add("matmul_v2_grad", {{x}, {y}, {dz, 2}}, {{dx}, {dy}});
+    op.matrix_flops = 2 * flops;
+    op.kernels = 2;
+  });
+  return z;
+}
+
+// The gradient's table is cleared and written, and the rows are added to it.
+int embedding(GraphBuilder& build, const std::string& weight, std::int64_t table,
+              std::int64_t width, std::int64_t rows, bool cast) {
+  const int w = build.parameter(weight, {table, width}, cast);
+  const int y = build.activation(rows * width);
+  // Only the rows asked for are read: as many bytes as are written, in the table's own dtype.
+  const int read = cast ? build.activation(rows * width) : build.value(rows * width, DType::kFp32);
+  build.add("lookup_table_v2", {{w, 0}, {read}}, {{y}});
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dw = build.contribute_parameter(w);
+    Operator& op = build.add("lookup_table_v2_grad", {{dy}}, {{dw}});
+    op.flops = real(rows * width);
+    op.kernels = 2;
+  });
+  return y;
+}
+
+void cross_entropy(GraphBuilder& build, int logits, std::int64_t elements) {
+  const int probabilities = build.activation(elements);
+  build.add("softmax_with_cross_entropy", {{logits}}, {{probabilities}}).flops = 5 * real(elements);
+  build.on_backward([=, &build] {
+    build.add("softmax_with_cross_entropy_grad", {{probabilities}}, {{build.contribute(logits)}})
+        .flops = real(elements);
+  });
+}
+
+void mean_loss(GraphBuilder& build, int x, std::int64_t elements) {
+  const int mean = build.activation(1);
+  build.add("mean", {{x}}, {{mean}}).flops = real(elements);
+  build.on_backward([=, &build] { build.add("mean_grad", {{mean}}, {{build.contribute(x)}}); });
+}
+
+}  // namespace syncline

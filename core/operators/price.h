@@ -1,0 +1,34 @@
+// What an operator list costs on a device, by its roofline: a kernel takes
+//   max(matrix FLOPs / matrix rate + other FLOPs / rate, bytes / memory bandwidth),
+// the memory time being what XLA's and other compilers' fusion passes decide by too.
+//
+// Two clocks, because small kernels wait for their launch: the host issues one launch after the
+// other, each taking device.launch, and runs ahead of the device; a kernel begins when it has been
+// launched and device.kernel_gap after the one before it has ended. Fusing kernels therefore saves
+// launches only where the host is what the device waits for. Both clocks start with the step: the
+// framework's executor waits for a step to end before it issues the next.
+#pragma once
+
+#include <vector>
+
+#include "core/operators/operators.h"
+#include "core/scenario/cluster.h"
+
+namespace syncline {
+
+// Time of one step's parts on the compute stream, with nothing to wait for.
+struct StepTimes {
+  Seconds forward = 0;
+  // For each gradient of the list, the time from the readiness of the one before it (or the end of
+  // the forward pass) to its own. What comes behind the last gradient belongs to it.
+  std::vector<Seconds> backward;
+  Seconds update = 0;
+};
+
+// The operator's kernels without launch and gap.
+Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device);
+
+// Requires device.flops and device.memory above 0.
+StepTimes price_operators(const OperatorList& list, const Device& device);
+
+}  // namespace syncline

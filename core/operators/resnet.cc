@@ -1,0 +1,70 @@
+// ResNet-50 (He et al., 2016), with the parameter names of PaddleFleetX's example. Version 1 puts
+// a block's stride into its first 1 x 1 convolution, version 1.5 into the 3 x 3.
+#include <array>
+
+#include "core/operators/architecture.h"
+#include "core/operators/layers.h"
+
+namespace syncline {
+namespace {
+
+Image conv_bn(GraphBuilder& build, const Image& x, const std::string& conv, const std::string& bn,
+              std::int64_t channels, std::int64_t kernel, std::int64_t stride, bool relu) {
+  Image y = conv2d(build, x, conv + "_weights", channels, kernel, stride);
+  y = batch_norm(build, y, bn);
+  if (relu) y.value = activate(build, "relu", y.value, y.elements());
+  return y;
+}
+
+// Three convolutions, then the shortcut: the identity, or a projection where the shape changes.
+Image bottleneck(GraphBuilder& build, const Image& x, const std::string& name,
+                 std::int64_t channels, std::int64_t stride, bool stride_first) {
+  const auto branch = [&](const Image& in, const char* part, std::int64_t out, std::int64_t kernel,
+                          std::int64_t step, bool relu) {
+    const std::string suffix = name + "_branch" + part;
+    return conv_bn(build, in, "res" + suffix, "bn" + suffix, out, kernel, step, relu);
+  };
+  Image y = branch(x, "2a", channels, 1, stride_first ? stride : 1, true);
+  y = branch(y, "2b", channels, 3, stride_first ? 1 : stride, true);
+  y = branch(y, "2c", 4 * channels, 1, 1, false);
+  Image shortcut = x;
+  if (x.channels != y.channels || stride != 1) {
+    shortcut = branch(x, "1", 4 * channels, 1, stride, false);
+  }
+  y.value = add(build, shortcut.value, y.value, y.elements());
+  y.value = activate(build, "relu", y.value, y.elements());
+  return y;
+}
+
+void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first) {
+  Image x{0, options.batch, 3, options.image};
+  x.value = build.activation(x.elements());
+  build.mark_constant(x.value);
+  x = conv_bn(build, x, "conv1", "bn_conv1", 64, 7, 2, true);
+  x = max_pool(build, x);
+  constexpr std::array<int, 4> kBlocks{3, 4, 6, 3};
+  for (std::size_t stage = 0; stage < kBlocks.size(); ++stage) {
+    for (int block = 0; block < kBlocks[stage]; ++block) {
+      const std::string name =
+          std::to_string(stage + 2) + std::string(1, static_cast<char>('a' + block));
+      const std::int64_t stride = block == 0 && stage > 0 ? 2 : 1;
+      x = bottleneck(build, x, name, std::int64_t{64} << stage, stride, stride_first);
+    }
+  }
+  x = mean_pool(build, x);
+  const int logits = linear(build, x.value, options.batch, x.channels, options.classes, "fc_0.w_0",
+                            "fc_0.b_0", false, false);
+  cross_entropy(build, logits, options.batch * options.classes);
+}
+
+}  // namespace
+
+void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options) {
+  build_resnet(build, options, true);
+}
+
+void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options) {
+  build_resnet(build, options, false);
+}
+
+}  // namespace syncline

@@ -1,0 +1,50 @@
+// One transformer block as operators: attention and feed-forward, each with its residual and
+// normalisation, either operator by operator as Paddle's nn.TransformerEncoderLayer launches them,
+// or as the kernels inside FusedMultiHeadAttention and FusedFeedForward.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/operators/architecture.h"
+#include "core/operators/layers.h"
+
+namespace syncline {
+
+struct BlockShape {
+  std::int64_t batch = 1;
+  std::int64_t sequence = 128;
+  std::int64_t hidden = 768;
+  std::int64_t heads = 12;
+
+  std::int64_t rows() const { return batch * sequence; }
+  std::int64_t elements() const { return rows() * hidden; }
+  std::int64_t scores() const { return batch * heads * sequence * sequence; }
+};
+
+// Names of the layers, to which .weight and .bias are added.
+struct BlockNames {
+  std::vector<std::string> projections;  // query, key and value; or one for all three
+  std::string all;                       // that one, where the fused layer makes it of three
+  std::string output;
+  std::string attention_norm;
+  std::string inner;
+  std::string outer;
+  std::string feedforward_norm;
+};
+
+struct BlockStyle {
+  bool norm_first = false;  // GPT-2 normalises what goes into a half, BERT what comes out
+  bool stored_out = true;   // weights are stored as [columns, inner]
+  bool fused_attention = false;
+  bool fused_feedforward = false;
+  bool fused_linear = false;
+};
+
+// x + attention(x), and x + feed-forward(x), with dropout and normalisation.
+int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
+              const BlockStyle& style);
+int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
+                const BlockStyle& style);
+
+}  // namespace syncline

@@ -1,0 +1,189 @@
+#include "core/plan/compute_fusion.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "core/plan/fusion_patterns.h"
+
+namespace syncline {
+namespace {
+
+std::string count_text(int forward, int backward) {
+  return "detected " + std::to_string(forward) +
+         (forward == 1 ? " subgraph forward and " : " subgraphs forward and ") +
+         std::to_string(backward) + " backward";
+}
+
+std::string milliseconds(Seconds seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", seconds / kMillisecond);
+  return text;
+}
+
+bool has(const OperatorList& list, const std::string& kind) { return count_of(list, kind) > 0; }
+
+// Why a batch-norm form matched nothing.
+std::string batch_norm_reason(const OperatorList& list) {
+  if (!has(list, "batch_norm")) return "no batch_norm left to match";
+  for (const auto& op : list.operators) {
+    if (op.kind != "batch_norm") continue;
+    if (op.dtype == DType::kFp16 && op.layout == Layout::kNhwc) continue;
+    return "it needs FP16 and NHWC, and batch_norm runs in " + to_string(op.dtype) +
+           (op.layout == Layout::kNhwc ? " NHWC" : " NCHW");
+  }
+  return "no batch_norm has the operators behind it that it needs";
+}
+
+FusionMatch match(const char* knob, const PatternCount& count, const std::string& reason) {
+  FusionMatch result{knob, count.forward, count.backward, {}};
+  if (count.forward + count.backward == 0) result.detail = reason;
+  return result;
+}
+
+FusionMatch optimizer_match(const OptimizerFusion& found) {
+  FusionMatch result{"fuse_all_optimizer_ops", 0, 0, {}};
+  if (found.kind.empty()) {
+    result.detail = "no sgd, momentum or adam operators";
+    return result;
+  }
+  result.detail = "found " + std::to_string(found.operators) + " " + found.kind +
+                  " operators, and " + std::to_string(found.dense) + " for dense gradients";
+  if (found.refusal.empty()) {
+    result.detail += "; they become one";
+  } else {
+    result.detail += "; none is fused: " + found.refusal;
+  }
+  return result;
+}
+
+Seconds changed(Seconds given, Seconds before, Seconds after) {
+  return std::max(0.0, given + (after - before));
+}
+
+int launches(const OperatorList& list) {
+  int sum = 0;
+  for (const auto& op : list.operators) sum += op.kernels;
+  return sum;
+}
+
+double bytes_moved(const OperatorList& list) {
+  double sum = 0;
+  for (const auto& op : list.operators) sum += traffic(list, op);
+  return sum;
+}
+
+// What both lists cost.
+struct Prices {
+  StepTimes before;
+  StepTimes after;
+};
+
+Prices prices(const Workload& workload, const OperatorList& fused, const Device& device) {
+  return {price_operators(workload.operators, device), price_operators(fused, device)};
+}
+
+}  // namespace
+
+bool any(const ComputeFusion& fusion) {
+  return fusion.fuse_relu_depthwise_conv || fusion.fuse_bn_act_ops || fusion.fuse_bn_add_act_ops ||
+         fusion.fuse_gemm_epilogue || fusion.fuse_elewise_add_act_ops ||
+         fusion.fuse_all_optimizer_ops;
+}
+
+FusedOperators fuse_operators(const Workload& workload, const ComputeFusion& fusion) {
+  FusedOperators result;
+  OperatorGraph graph(workload.operators);
+  auto& matches = result.matches;
+  const auto& list = workload.operators;
+  if (fusion.fuse_relu_depthwise_conv) {
+    matches.push_back(match("fuse_relu_depthwise_conv", fuse_relu_depthwise_conv(graph),
+                            has(list, "depthwise_conv2d")
+                                ? "no relu is read by depthwise_conv2d alone"
+                                : "the workload has no depthwise_conv2d"));
+  }
+  if (fusion.fuse_bn_act_ops) {
+    matches.push_back(match("fuse_bn_act_ops", fuse_bn_act(graph), batch_norm_reason(list)));
+  }
+  if (fusion.fuse_bn_add_act_ops) {
+    matches.push_back(
+        match("fuse_bn_add_act_ops", fuse_bn_add_act(graph), batch_norm_reason(list)));
+  }
+  if (fusion.fuse_gemm_epilogue) {
+    matches.push_back(match("fuse_gemm_epilogue", fuse_gemm_epilogue(graph),
+                            "no matmul_v2 with a weight has a bias behind it"));
+  }
+  if (fusion.fuse_elewise_add_act_ops) {
+    matches.push_back(match("fuse_elewise_add_act_ops", fuse_elewise_add_act(graph),
+                            "no elementwise_add is left beside relu, scale or tanh"));
+  }
+  if (fusion.fuse_all_optimizer_ops) {
+    matches.push_back(optimizer_match(fuse_all_optimizers(graph, workload)));
+  }
+  result.operators = std::move(graph).finish();
+  return result;
+}
+
+std::optional<Workload> fused_workload(const Workload& workload, const Device& device,
+                                       const ComputeFusion& fusion) {
+  if (workload.operators.empty() || !any(fusion)) return std::nullopt;
+  const FusedOperators fused = fuse_operators(workload, fusion);
+  const auto [before, after] = prices(workload, fused.operators, device);
+  Workload result;
+  result.name = workload.name;
+  result.source = workload.source;
+  result.batch = workload.batch;
+  result.forward = changed(workload.forward, before.forward, after.forward);
+  result.update = changed(workload.update, before.update, after.update);
+  result.tensors = workload.tensors;
+  result.buffers = workload.buffers;
+  // Where a measured wait is shorter than what is saved on it, the rest is taken from those behind.
+  Seconds owed = 0;
+  for (std::size_t i = 0; i < result.tensors.size(); ++i) {
+    const Seconds wait =
+        workload.tensors[i].backward + (after.backward[i] - before.backward[i]) - owed;
+    result.tensors[i].backward = std::max(0.0, wait);
+    owed = std::max(0.0, -wait);
+  }
+  return result;
+}
+
+std::vector<std::string> fusion_notes(const Workload& workload, const Device& device,
+                                      const ComputeFusion& fusion,
+                                      const std::vector<std::string>& silent) {
+  std::vector<std::string> notes;
+  if (!any(fusion) || workload.operators.empty()) return notes;
+  const FusedOperators fused = fuse_operators(workload, fusion);
+  for (const auto& found : fused.matches) {
+    const bool nothing = found.forward + found.backward == 0;
+    if (nothing && std::find(silent.begin(), silent.end(), found.knob) != silent.end()) continue;
+    if (found.knob == "fuse_all_optimizer_ops") {
+      notes.push_back(found.knob + ": " + found.detail);
+    } else if (nothing) {
+      notes.push_back(found.knob + " matches nothing here: " + found.detail);
+    } else {
+      notes.push_back(found.knob + ": " + count_text(found.forward, found.backward));
+    }
+  }
+  if (fused.operators.operators.size() == workload.operators.operators.size()) return notes;
+  const auto [before, after] = prices(workload, fused.operators, device);
+  const auto fused_times = fused_workload(workload, device, fusion);
+  char traffic_text[96];
+  std::snprintf(traffic_text, sizeof traffic_text, ", %.2f GB less through memory",
+                (bytes_moved(workload.operators) - bytes_moved(fused.operators)) / 1e9);
+  notes.push_back(
+      "compute fusion: " + std::to_string(launches(workload.operators)) + " kernels become " +
+      std::to_string(launches(fused.operators)) + traffic_text + "; forward " +
+      milliseconds(workload.forward) + " to " + milliseconds(fused_times->forward) + ", backward " +
+      milliseconds(backward_time(workload)) + " to " + milliseconds(backward_time(*fused_times)) +
+      ", update " + milliseconds(workload.update) + " to " + milliseconds(fused_times->update));
+  if (workload.times_given) {
+    notes.push_back(
+        "the workload's own times stand; compute fusion changes them by what the roofline prices "
+        "(unfused forward " +
+        milliseconds(before.forward) + ", fused " + milliseconds(after.forward) + ")");
+  }
+  return notes;
+}
+
+}  // namespace syncline

@@ -1,0 +1,66 @@
+// An operator list as a graph that can be rewritten: who writes a value, who reads it, and how two
+// operators become one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/operators/operators.h"
+
+namespace syncline {
+
+class OperatorGraph {
+ public:
+  explicit OperatorGraph(const OperatorList& list);
+
+  int size() const { return static_cast<int>(list_.operators.size()); }
+  // Of an operator that was folded into another one: an empty kind.
+  const Operator& at(int op) const { return list_.operators[static_cast<std::size_t>(op)]; }
+  bool is(int op, const std::string& kind) const { return op >= 0 && at(op).kind == kind; }
+  const Value& value(int id) const { return list_.values[static_cast<std::size_t>(id)]; }
+
+  int writer(int value) const { return writers_[static_cast<std::size_t>(value)]; }  // or -1
+  const std::vector<int>& readers(int value) const {
+    return readers_[static_cast<std::size_t>(value)];
+  }
+  // The one operator that reads the value, or -1 where none or several do.
+  int only_reader(int value) const;
+  bool reads(int op, int value) const;
+
+  // Folds `first` into `second`, which reads its `value`: one kernel does the work of both, for
+  // each pass over `value` with one over what it was made from. `value` itself is written only if
+  // others read it. The result stands for `second` and is called `kind`.
+  void fold(int first, int second, int value, const std::string& kind);
+
+  // Folds any number of independent operators into the first of them.
+  void join(const std::vector<int>& ops, const std::string& kind);
+
+  void replace_input(int op, int old_value, int new_value);
+
+  // The operators that are left, each behind those whose values it reads, otherwise in order.
+  OperatorList finish() &&;
+
+ private:
+  Operator& edit(int op) { return list_.operators[static_cast<std::size_t>(op)]; }
+  void forget_reader(int value, int op);
+
+  OperatorList list_;
+  std::vector<int> writers_;
+  std::vector<std::vector<int>> readers_;
+};
+
+// An edge that a pattern may take in: a value that one operator alone reads.
+struct Link {
+  int value = -1;
+  int reader = -1;
+
+  bool found() const { return reader >= 0; }
+};
+
+// The first of an operator's outputs that one operator alone reads, and that one of this kind.
+Link link_to(const OperatorGraph& graph, int op, const std::string& kind);
+
+// A reader of `value` that is of this kind, or -1.
+int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind);
+
+}  // namespace syncline

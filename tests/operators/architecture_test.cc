@@ -1,0 +1,259 @@
+// Generated operators against what is known of the architectures: parameters, FLOPs in closed form
+// and as published, tensors of the shipped workloads, and the graph's own consistency.
+#include "core/operators/architecture.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace syncline {
+namespace {
+
+Generated made(const char* name, ArchitectureOptions options = {}) {
+  const Architecture* row = find_architecture(name);
+  EXPECT_NE(row, nullptr) << name;
+  options.optimizer = row->optimizer;
+  return generate(*row, options);
+}
+
+ArchitectureOptions batch_of(std::int64_t batch) {
+  ArchitectureOptions options;
+  options.batch = batch;
+  return options;
+}
+
+ArchitectureOptions text_of(std::int64_t batch, std::int64_t sequence) {
+  ArchitectureOptions options = batch_of(batch);
+  options.sequence = sequence;
+  return options;
+}
+
+std::int64_t parameters(const Generated& made) {
+  std::int64_t sum = 0;
+  for (const auto& tensor : made.tensors) sum += tensor.elements;
+  return sum;
+}
+
+double forward_products(const Generated& made) {
+  return matrix_flops_of(made.operators, StepPart::kForward);
+}
+
+nlohmann::json shipped(const std::string& name) {
+  std::ifstream file(std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/workloads/" + name + ".json");
+  return nlohmann::json::parse(file);
+}
+
+void expect_same_tensors(const Generated& made, const std::string& name, bool names) {
+  const auto tensors = shipped(name).at("tensors");
+  ASSERT_EQ(made.tensors.size(), tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::int64_t elements = 1;
+    for (const auto& extent : tensors[i].at("shape")) elements *= extent.get<std::int64_t>();
+    EXPECT_EQ(made.tensors[i].elements, elements) << tensors[i].at("name");
+    if (names) {
+      EXPECT_EQ(made.tensors[i].name, tensors[i].at("name").get<std::string>());
+    }
+  }
+}
+
+// The model behind the documents' logs, tensor by tensor, in backward order.
+TEST(Architecture, ResNet50IsPaddles) {
+  ArchitectureOptions options;
+  options.classes = 10;
+  const Generated ten = made("resnet50", options);
+  expect_same_tensors(ten, "resnet50_paddle_class10", true);
+  EXPECT_EQ(ten.tensors.size(), 161u);
+  EXPECT_EQ(ten.buffers.size(), 106u);
+  EXPECT_EQ(parameters(made("resnet50")), 25557032);
+}
+
+// The two versions differ in the order of BN's two parameters only, which are of one size, so
+// torchvision's measured workload is the same list of sizes.
+TEST(Architecture, ResNet50OfTorchvisionHasTheSameSizes) {
+  const Generated v15 = made("resnet50_v1.5");
+  const auto tensors = shipped("resnet50_v100").at("tensors");
+  ASSERT_EQ(v15.tensors.size(), tensors.size());
+  expect_same_tensors(v15, "resnet50_v100", false);
+}
+
+TEST(Architecture, TransformersAreThePublishedCheckpoints) {
+  expect_same_tensors(made("bert_base"), "bert_base", true);
+  expect_same_tensors(made("bert_large"), "bert_large", true);
+  expect_same_tensors(made("gpt2_small"), "gpt2_small", true);
+  EXPECT_EQ(parameters(made("bert_base")), 109482240);
+  EXPECT_EQ(parameters(made("bert_large")), 335141888);
+  EXPECT_EQ(parameters(made("gpt2_small")), 124439808);
+}
+
+TEST(Architecture, Vgg16HasItsPublishedParameters) {
+  const Generated vgg = made("vgg16");
+  EXPECT_EQ(parameters(vgg), 138357544);
+  EXPECT_EQ(vgg.tensors.size(), 32u);
+  EXPECT_EQ(vgg.tensors.front().name, "classifier.6.bias");
+  EXPECT_EQ(vgg.tensors.back().name, "features.0.weight");
+}
+
+// One image forward, in multiply-adds: 4.1 G for ResNet-50 v1.5 (torchvision's figure
+// is 4.09), 3.86 for version 1, whose strided 1 x 1 convolutions work on a quarter of the image (He
+// et al.: 3.8); 15.5 for VGG-16.
+TEST(Architecture, ForwardFlopsAreThePublishedOnes) {
+  EXPECT_NEAR(forward_products(made("resnet50_v1.5")) / 2, 4.09e9, 0.01e9);
+  EXPECT_NEAR(forward_products(made("resnet50")) / 2, 3.86e9, 0.01e9);
+  EXPECT_NEAR(forward_products(made("vgg16")) / 2, 15.47e9, 0.01e9);
+}
+
+// The shipped workloads count products and little else on the weights; query, key and value
+// products hang on the value weight there.
+TEST(Architecture, ForwardFlopsAgreeWithTheShippedWorkloads) {
+  const auto sum = [](const nlohmann::json& workload, const char* suffix) {
+    double flops = 0;
+    for (const auto& tensor : workload.at("tensors")) {
+      const auto name = tensor.at("name").get<std::string>();
+      const bool norm =
+          name.find("bn") != std::string::npos || name.find("downsample.1") != std::string::npos ||
+          name.find("LayerNorm") != std::string::npos || name.find("ln_") != std::string::npos;
+      const bool weight = name.size() > 7 && name.substr(name.size() - 7) == ".weight";
+      if (weight && !norm) flops += tensor.at(suffix).get<double>();
+    }
+    return flops;
+  };
+  EXPECT_DOUBLE_EQ(forward_products(made("resnet50_v1.5", batch_of(32))),
+                   sum(shipped("resnet50_v100"), "forward_flops"));
+  EXPECT_NEAR(forward_products(made("bert_base", text_of(64, 64))) /
+                  sum(shipped("bert_base"), "forward_flops"),
+              1, 2e-3);
+  EXPECT_NEAR(forward_products(made("bert_large", text_of(8, 64))) /
+                  sum(shipped("bert_large"), "forward_flops"),
+              1, 2e-3);
+  EXPECT_NEAR(forward_products(made("gpt2_small", text_of(8, 1024))) /
+                  sum(shipped("gpt2_small"), "forward_flops"),
+              1, 8e-3);
+}
+
+// 2 FLOPs a weight and token in every product, and 2 x 2 x sequence x hidden a token and layer in
+// attention; the pooler sees one token a sample.
+TEST(Architecture, TransformerFlopsInClosedForm) {
+  for (const std::int64_t sequence : {1, 64, 128, 512}) {
+    constexpr double kBatch = 4, kHidden = 768, kLayers = 12;
+    const double tokens = kBatch * static_cast<double>(sequence);
+    const double weights = 12 * kHidden * kHidden * kLayers;
+    const double scores = 4 * static_cast<double>(sequence) * kHidden * kLayers;
+    const double pooler = 2 * kHidden * kHidden * kBatch;
+    const double bert = tokens * (2 * weights + scores) + pooler;
+    EXPECT_DOUBLE_EQ(forward_products(made("bert_base", text_of(4, sequence))), bert);
+    const double gpt = tokens * (2 * weights + scores + 2 * kHidden * 50257);
+    EXPECT_DOUBLE_EQ(forward_products(made("gpt2_small", text_of(4, sequence))), gpt);
+  }
+}
+
+// Backward: a gradient of the input and one of the weight for each product, but for the product
+// that reads the model's input.
+TEST(Architecture, BackwardProductsAreTwiceTheForwardOnes) {
+  const Generated bert = made("bert_base", text_of(2, 64));
+  EXPECT_DOUBLE_EQ(matrix_flops_of(bert.operators, StepPart::kBackward),
+                   2 * forward_products(bert));
+  const Generated resnet = made("resnet50");
+  const double first = 2.0 * 112 * 112 * 64 * 3 * 49;
+  EXPECT_DOUBLE_EQ(matrix_flops_of(resnet.operators, StepPart::kBackward),
+                   2 * forward_products(resnet) - first);
+}
+
+TEST(Architecture, WorkIsProportionalToTheBatch) {
+  for (const char* name : {"resnet50", "vgg16", "bert_base", "gpt2_small"}) {
+    const double one = forward_products(made(name, text_of(1, 64)));
+    EXPECT_DOUBLE_EQ(forward_products(made(name, text_of(8, 64))), 8 * one) << name;
+  }
+}
+
+TEST(Architecture, LaunchesWhatPaddleDoes) {
+  const auto list = made("resnet50").operators;
+  EXPECT_EQ(count_of(list, "conv2d"), 53);
+  EXPECT_EQ(count_of(list, "batch_norm"), 53);
+  EXPECT_EQ(count_of(list, "relu"), 49);             // 1 + 3 in each of 16 blocks
+  EXPECT_EQ(count_of(list, "elementwise_add"), 17);  // 16 residuals and the bias
+  EXPECT_EQ(count_of(list, "conv2d_grad"), 53);
+  EXPECT_EQ(count_of(list, "sum"), 16);  // each block's input has two readers
+  EXPECT_EQ(count_of(list, "momentum"), 161);
+  EXPECT_EQ(count_of(list, "cast"), 0);
+  EXPECT_EQ(count_of(made("bert_base").operators, "adam"), 199);
+}
+
+// FusedMultiHeadAttention and FusedFeedForward: 10 and 4 kernels forward, 11 and 5 with the
+// normalisation first.
+TEST(Architecture, FusedLayersLaunchAsManyKernelsAsPaddles) {
+  const auto forward = [](const OperatorList& list, const std::string& prefix) {
+    int kernels = 0;
+    for (const auto& op : list.operators) {
+      if (op.part == StepPart::kForward && op.kind.rfind(prefix, 0) == 0) kernels += op.kernels;
+    }
+    return kernels;
+  };
+  ArchitectureOptions options = text_of(2, 64);
+  options.fused_attention = options.fused_feedforward = true;
+  const Generated bert = made("bert_base", options);
+  EXPECT_EQ(forward(bert.operators, "fused_attention."), 12 * 10);
+  EXPECT_EQ(forward(bert.operators, "fused_feedforward."), 12 * 4);
+  const Generated gpt = made("gpt2_small", options);
+  EXPECT_EQ(forward(gpt.operators, "fused_attention."), 12 * 11);
+  EXPECT_EQ(forward(gpt.operators, "fused_feedforward."), 12 * 5);
+  // The work and the parameters are the same, in fewer tensors: one for query, key and value.
+  const Generated plain = made("bert_base", text_of(2, 64));
+  EXPECT_DOUBLE_EQ(forward_products(bert), forward_products(plain));
+  EXPECT_EQ(parameters(bert), parameters(plain));
+  EXPECT_EQ(bert.tensors.size(), plain.tensors.size() - 4 * 12);
+}
+
+// Mixed precision: products' gradients travel in half precision, normalisations' in fp32.
+TEST(Architecture, MixedPrecisionAsPaddles) {
+  ArchitectureOptions options;
+  options.dtype = DType::kFp16;
+  const Generated amp = made("resnet50", options);
+  int half = 0;
+  for (const auto& tensor : amp.tensors) {
+    const bool norm = tensor.name.rfind("bn", 0) == 0;
+    EXPECT_EQ(tensor.dtype, norm ? DType::kFp32 : DType::kFp16) << tensor.name;
+    half += tensor.dtype == DType::kFp16;
+  }
+  EXPECT_EQ(half, 55);
+  EXPECT_EQ(count_of(amp.operators, "cast"), 2 * 55);  // the parameter, and its gradient back
+}
+
+// Every value is written before it is read, once; every gradient is written in the backward pass.
+TEST(Architecture, GraphsAreConsistent) {
+  for (const auto& row : architectures()) {
+    for (const DType dtype : {DType::kFp32, DType::kFp16}) {
+      for (const bool fused : {false, true}) {
+        ArchitectureOptions options = text_of(2, 32);
+        options.dtype = dtype;
+        options.fused_attention = options.fused_feedforward = options.fused_linear = fused;
+        const Generated one = generate(row, options);
+        const auto& list = one.operators;
+        std::vector<int> written(list.values.size(), 0);
+        for (const auto& op : list.operators) {
+          for (const auto& output : op.outputs) ++written[static_cast<std::size_t>(output.value)];
+        }
+        std::set<int> ready;
+        for (const auto& op : list.operators) {
+          for (const auto& input : op.inputs) {
+            const bool source = written[static_cast<std::size_t>(input.value)] == 0;
+            EXPECT_TRUE(source || ready.contains(input.value)) << row.name << " " << op.kind;
+          }
+          for (const auto& output : op.outputs) ready.insert(output.value);
+        }
+        for (const int count : written) EXPECT_LE(count, 1) << row.name;
+        ASSERT_EQ(list.gradients.size(), one.tensors.size());
+        for (std::size_t i = 0; i < list.gradients.size(); ++i) {
+          const auto value = static_cast<std::size_t>(list.gradients[i]);
+          EXPECT_EQ(written[value], 1);
+          EXPECT_EQ(list.values[value].name, one.tensors[i].name + "@GRAD");
+          EXPECT_EQ(list.values[value].bytes, one.tensors[i].bytes());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline
