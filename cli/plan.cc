@@ -28,6 +28,13 @@ std::string waits_for(const Op& op) {
     text = std::to_string(op.after.front()) + ".." + std::to_string(op.after.back()) + " (" +
            std::to_string(op.after.size()) + ")";
   }
+  if (!op.after_previous.empty()) {
+    const OpId first = op.after_previous.front();
+    text += (text.empty() ? "" : "; ") + std::string("last period's ") + std::to_string(first);
+    if (op.after_previous.size() > 1) {
+      text += ".. (" + std::to_string(op.after_previous.size()) + ")";
+    }
+  }
   return text.empty() ? "-" : text;
 }
 
@@ -35,12 +42,10 @@ std::string amount(const Op& op, const Plan& plan) {
   if (const auto* collective = std::get_if<Collective>(&op.work)) {
     return bytes_text(static_cast<double>(collective->bytes()));
   }
-  if (const auto* compute = std::get_if<Compute>(&op.work)) return seconds_text(compute->seconds);
   if (const auto* encode = std::get_if<Encode>(&op.work)) {
     return std::to_string(plan.buckets[static_cast<std::size_t>(encode->bucket)].kept) + " kept";
   }
-  if (const auto* decode = std::get_if<Decode>(&op.work)) return seconds_text(decode->seconds);
-  return seconds_text(std::get<HostSync>(op.work).seconds);
+  return seconds_text(seconds_of(op.work));
 }
 
 void print_plan(const Scenario& scenario, const Strategy& strategy) {

@@ -69,6 +69,11 @@ Json args_of(const Op& op, const Plan& plan, const Workload& workload) {
   } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
     args["kind"] = "decode";
     put_bucket(args, plan, decode->bucket, workload);
+  } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
+    args["kind"] = copy->into ? "copy_in" : "copy_out";
+    put_bucket(args, plan, copy->bucket, workload);
+  } else if (std::holds_alternative<Wait>(op.work)) {
+    args["kind"] = "wait";
   } else {
     args["kind"] = "host_sync";
   }

@@ -1,4 +1,5 @@
 // What an operation is called when people see it: in traces and messages.
+#include <algorithm>
 #include <cassert>
 
 #include "core/plan/plan.h"
@@ -47,7 +48,26 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* decode = std::get_if<Decode>(&op.work)) {
     return bucket_text("decode", decode->bucket);
   }
+  if (const auto* copy = std::get_if<Copy>(&op.work)) {
+    return bucket_text(copy->into ? "copy into" : "copy out of", copy->bucket);
+  }
+  if (std::holds_alternative<Wait>(op.work)) return "wait for the tick";
   return "host sync";
+}
+
+Seconds seconds_of(const Work& work) {
+  return std::visit(
+      [](const auto& kind) -> Seconds {
+        if constexpr (requires { kind.seconds; }) return kind.seconds;
+        return 0;
+      },
+      work);
+}
+
+bool crosses_steps(const Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    return !op.after_previous.empty() && std::holds_alternative<Compute>(op.work);
+  });
 }
 
 const std::string& tensor_name(const Workload& workload, int index) {

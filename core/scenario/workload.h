@@ -28,6 +28,8 @@ struct Tensor {
 
   // Time on the compute stream from the previous gradient's readiness to this one's.
   Seconds backward = 0;
+  // Its part of the forward pass, relative to the other tensors'; 0 everywhere: as in backward.
+  Seconds forward = 0;
 
   Bytes bytes() const { return elements * size_of(dtype); }
 };
@@ -45,6 +47,10 @@ struct Workload {
 
 // Sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);
+
+// The forward pass by tensor, in the tensors' (backward) order: shared out by their `forward`, else
+// by their `backward`, else by elements. Adds up to workload.forward.
+std::vector<Seconds> forward_times(const Workload& workload);
 
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);
