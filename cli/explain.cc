@@ -44,8 +44,8 @@ std::string overlap_sentence(const Plan& plan, const Metrics& metrics) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
   const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
-  return plural(static_cast<std::size_t>(plan.streams - 1), "communication stream") + "; " +
-         share_text(share) + " of " + seconds_text(metrics.communication) +
+  return plural(static_cast<std::size_t>(communication_streams(plan)), "communication stream") +
+         "; " + share_text(share) + " of " + seconds_text(metrics.communication) +
          " of communication is hidden behind computation, " + seconds_text(metrics.exposed) +
          " of each step is not";
 }

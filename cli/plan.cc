@@ -16,7 +16,9 @@ struct PlanOptions {
   std::string strategy;
 };
 
-std::string stream_name(StreamId stream) {
+std::string stream_name(const Op& op) {
+  const StreamId stream = op.stream;
+  if (std::holds_alternative<Wait>(op.work)) return "ticks";
   return stream == kComputeStream ? "compute" : "communication " + std::to_string(stream);
 }
 
@@ -64,7 +66,7 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const Op& op = plan.ops[i];
       grid.lines.push_back(
-          {{std::to_string(i), stream_name(op.stream), describe(op, plan, scenario.workload),
+          {{std::to_string(i), stream_name(op), describe(op, plan, scenario.workload),
             amount(op, plan), waits_for(op)},
            false});
     }

@@ -253,6 +253,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         read_paddle_hierarchy(config, settings.inter_nranks, cluster, as_documents, notes);
     if (dgc) notes.push_back("dgc exchanges its encoded gradients flat: no hierarchy for them");
   }
+  strategy.host_sync = settings.sync_nccl_allreduce && cluster.ranks() > 1;
   if (cluster.ranks() > 1) strategy.update = update_of(settings, workload, dgc, notes);
   return reading;
 }

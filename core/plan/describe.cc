@@ -64,6 +64,13 @@ Seconds seconds_of(const Work& work) {
       work);
 }
 
+int communication_streams(const Plan& plan) {
+  const bool waits = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    return std::holds_alternative<Wait>(op.work);
+  });
+  return plan.streams - (waits ? 2 : 1);
+}
+
 bool crosses_steps(const Plan& plan) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
     return !op.after_previous.empty() && std::holds_alternative<Compute>(op.work);

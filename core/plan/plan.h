@@ -104,6 +104,9 @@ struct Plan {
 // Whether a period begins before the last one's exchange is over.
 bool crosses_steps(const Plan& plan);
 
+// Streams beside the compute stream, without one that only holds waits.
+int communication_streams(const Plan& plan);
+
 // "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.
 std::string describe(const Op& op, const Plan& plan, const Workload& workload);
 

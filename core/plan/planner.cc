@@ -87,6 +87,14 @@ class Builder {
     return last;
   }
 
+  // Back out of the bucket, on the compute stream. Gives its operation, or `arrived` where nothing
+  // is copied.
+  OpId copy_out(std::size_t index, OpId arrived) {
+    const Seconds seconds = copy_time(plan.buckets[index]);
+    if (plan.ranks == 1 || seconds <= 0) return arrived;
+    return add(kComputeStream, Copy{static_cast<int>(index), seconds, false}, {arrived});
+  }
+
   // One bucket's way over the network in one go, beginning once `ready` is done. Gives its last
   // operation.
   OpId exchange(std::size_t index, OpId ready) {
@@ -321,7 +329,7 @@ class StepPlan {
       gather(update_shards(sent));
     } else {
       if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
-      copy_out();
+      for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = build_.copy_out(b, arrived_[b]);
       if (!strategy_.cross_step) update();
     }
     for (const auto& [op, carriers] : leads_) {
@@ -469,16 +477,6 @@ class StepPlan {
     return list;
   }
 
-  void copy_out() {
-    if (build_.plan.ranks == 1) return;
-    for (std::size_t b = 0; b < gradients(); ++b) {
-      const Seconds seconds = build_.copy_time(buckets()[b]);
-      if (seconds <= 0) continue;
-      arrived_[b] =
-          build_.add(kComputeStream, Copy{static_cast<int>(b), seconds, false}, {arrived_[b]});
-    }
-  }
-
   void update() {
     if (strategy_.update == Strategy::Update::kAfterAll) {
       build_.compute(Phase::kUpdate, workload_.update, 0, last_, arrived_);
@@ -536,6 +534,9 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
       auto& buckets = build.plan.buckets;
       buckets.insert(buckets.end(), exchanges.buckets.begin(), exchanges.buckets.end());
       exchanged = Backward(build, workload, cluster, strategy).run(begin, exchanges, whole);
+      for (std::size_t b = 0; b < exchanged.size(); ++b) {
+        exchanged[b] = build.copy_out(begin + b, exchanged[b]);
+      }
     } else {
       build.compute(Phase::kBackward, backward_time(workload), 0, last);
     }
