@@ -18,8 +18,9 @@ std::string compute_text(const Compute& compute, const Workload& workload) {
   const bool all =
       compute.first == 0 && compute.last == static_cast<int>(workload.tensors.size()) - 1;
   switch (compute.phase) {
+    // Likewise the forward pass, which is one operation unless steps overlap.
     case Phase::kForward:
-      return "forward";
+      return all ? "forward" : "forward" + range_text(compute.first, compute.last, workload);
     case Phase::kBackward:
       return "backward" + range_text(compute.first, compute.last, workload);
     // One update of everything needs no range; one a bucket does.

@@ -1,5 +1,6 @@
 #include "core/run/walk.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace syncline {
@@ -44,9 +45,9 @@ Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.op
       next_on_stream_[static_cast<std::size_t>(last[stream])] = id;
     }
     last[stream] = id;
-    for (const OpId before : plan.ops[i].after) {
-      assert(before < id && "operations are listed after what they wait for");
-    }
+    assert(std::all_of(plan.ops[i].after.begin(), plan.ops[i].after.end(),
+                       [id](OpId before) { return before < id; }) &&
+           "operations are listed after what they wait for");
   }
   for (std::size_t s = 0; s < first.size(); ++s) {
     if (last[s] < 0) continue;
