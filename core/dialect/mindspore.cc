@@ -80,7 +80,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
                           const Workload&, const Cluster&) {
   if (strategy.exchange == Strategy::Exchange::kSharded) return suggest_sharded();
   Json config{{"parallel_mode", "data_parallel"}};
-  if (buckets.size() < 2) return {config};
+  if (buckets.size() < 2 || strategy.local_sgd.enabled) return {config};
   std::vector<Json> configs;
   Json ends = Json::array();
   std::int64_t last = -1;

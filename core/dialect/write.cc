@@ -46,10 +46,13 @@ std::string schedule_difference(const Plan& wanted, const Plan& found) {
     return crosses_steps(wanted) ? "its next step begins when all parameters are in"
                                  : "its next step begins before all parameters are in";
   }
-  if (count_of<Wait>(wanted) == 0 && count_of<Wait>(found) > 0) {
-    return "it releases gradients at ticks";
+  const auto waits = count_of<Wait>(wanted);
+  const auto other_waits = count_of<Wait>(found);
+  if (waits != other_waits) {
+    return waits == 0         ? "it releases gradients at ticks"
+           : other_waits == 0 ? "it releases gradients as soon as they are ready, not at ticks"
+                              : "it releases gradients at other ticks";
   }
-  if (count_of<Wait>(wanted) != count_of<Wait>(found)) return "it releases gradients otherwise";
   const auto copies = count_of<Copy>(wanted);
   if (copies != count_of<Copy>(found)) {
     return copies == 0 ? "it copies gradients into buckets and back"

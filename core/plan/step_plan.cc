@@ -19,7 +19,8 @@ class StepPlan {
         build_(workload, cluster, strategy),
         exchanges_(gradient_exchanges(workload, cluster, strategy, point)),
         sharded_(strategy.exchange == Strategy::Exchange::kSharded && build_.plan.ranks > 1),
-        last_(static_cast<int>(workload.tensors.size()) - 1) {
+        last_(static_cast<int>(workload.tensors.size()) - 1),
+        all_bytes_(static_cast<double>(gradient_bytes(workload))) {
     build_.plan.buckets = exchanges_.buckets;
     if (sharded_) {
       for (auto& bucket : gather_buckets(workload, strategy)) build_.plan.buckets.push_back(bucket);
@@ -57,30 +58,40 @@ class StepPlan {
 
   // Which exchanges are split, and by which buckets each tensor's parameters come in.
   void find_carriers() {
+    split_.assign(gradients(), 0);
+    const bool halves =
+        strategy_.exchange != Strategy::Exchange::kAllReduce && build_.plan.ranks > 1;
+    if (!halves && !strategy_.cross_step) return;  // nobody will ask
     carriers_.resize(workload_.tensors.size());
     for (std::size_t b = gradients(); b < buckets().size(); ++b) {
       for (const int index : buckets()[b].tensors) {
         carriers_[static_cast<std::size_t>(index)].push_back(b);
       }
     }
-    const bool any = strategy_.exchange != Strategy::Exchange::kAllReduce && build_.plan.ranks > 1;
+    const bool apart = buckets().size() > gradients();
     for (std::size_t b = 0; b < gradients(); ++b) {
       const Bucket& bucket = buckets()[b];
       const auto first = static_cast<std::size_t>(bucket.tensors.front());
       const bool gathered_apart =
           !carriers_[first].empty() && carriers_[first].front() >= gradients();
-      const bool apart = buckets().size() > gradients();
-      split_.push_back(any && !bucket.sparse && (!apart || gathered_apart) ? 1 : 0);
+      split_[b] = halves && !bucket.sparse && (!apart || gathered_apart) ? 1 : 0;
       if (gathered_apart) continue;
       for (const int index : bucket.tensors)
         carriers_[static_cast<std::size_t>(index)].push_back(b);
     }
   }
 
+  // The share of the update that a bucket's parameters take on one rank.
   double share_of(std::size_t b) const {
-    const double whole =
-        static_cast<double>(buckets()[b].bytes) / static_cast<double>(gradient_bytes(workload_));
-    return sharded_ && split_[b] != 0 ? whole / build_.plan.ranks : whole;
+    double bytes = 0;
+    for (const int index : buckets()[b].tensors) {
+      const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(index)];
+      const bool part = buckets()[b].tensors.size() == 1;
+      bytes += static_cast<double>(size_of(tensor.dtype)) *
+               static_cast<double>(part ? buckets()[b].elements : tensor.elements);
+    }
+    const double share = bytes / all_bytes_;
+    return sharded_ && split_[b] != 0 ? share / build_.plan.ranks : share;
   }
 
   void forward() {
@@ -212,7 +223,8 @@ class StepPlan {
   Builder build_;
   Exchanges exchanges_;
   bool sharded_;
-  int last_;                                        // tensor
+  int last_;  // tensor
+  double all_bytes_;
   std::vector<char> split_;                         // by bucket of gradients
   std::vector<std::vector<std::size_t>> carriers_;  // by tensor
   std::vector<OpId> arrived_;                       // by bucket
