@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -52,7 +53,11 @@ std::string amount(const Op& op, const Plan& plan) {
 
 void print_plan(const Scenario& scenario, const Strategy& strategy) {
   const auto phases = training_phases(strategy, scenario.training);
+  const auto same_tick =
+      std::count_if(phases.begin(), phases.end(),
+                    [](const TrainingPhase& phase) { return phase.point.tick_phase == 0; });
   for (const auto& phase : phases) {
+    if (phase.point.tick_phase > 0) continue;  // the other moments of a cycle look alike
     const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
     std::cout << "\n"
               << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
@@ -60,7 +65,10 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
               << (plan.streams == 1 ? " stream, " : " streams, ") << plan.ops.size()
               << " operations, " << plan.buckets.size() << " buckets";
     if (plan.steps > 1) std::cout << ", one period of " << plan.steps << " steps";
-    if (phases.size() > 1) std::cout << "; " << phase.steps << " steps of the run are like this";
+    if (strategy.fusion.cycle > 0) {
+      std::cout << ", at the first of " << kTickPhases << " moments of a cycle";
+    }
+    if (same_tick > 1) std::cout << "; " << phase.steps << " steps of the run are like this";
     std::cout << "\n\n";
     Grid grid{{{"op"}, {"stream", false}, {"what", false}, {"amount"}, {"after", false}}, {}};
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {

@@ -74,7 +74,8 @@ class StepPlan {
       const auto first = static_cast<std::size_t>(bucket.tensors.front());
       const bool gathered_apart =
           !carriers_[first].empty() && carriers_[first].front() >= gradients();
-      split_[b] = halves && !bucket.sparse && (!apart || gathered_apart) ? 1 : 0;
+      const bool dense = !bucket.sparse && (bucket.codec == nullptr || !bucket.codec->sparse);
+      split_[b] = halves && dense && (!apart || gathered_apart) ? 1 : 0;
       if (gathered_apart) continue;
       for (const int index : bucket.tensors)
         carriers_[static_cast<std::size_t>(index)].push_back(b);
