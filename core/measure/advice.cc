@@ -29,6 +29,7 @@ Kind fusion_changes(const Strategy& strategy) {
     changed.fusion.size = mebibytes * kMiB;
     changed.fusion.align = strategy.fusion.align;
     changed.fusion.to_fp32 = strategy.fusion.to_fp32;
+    changed.partition = 0;  // parts are made of gradients that travel alone
     // Ticks are the framework's: they stay, with their packing.
     changed.fusion.cycle = strategy.fusion.cycle;
     if (changed.fusion.cycle > 0) changed.fusion.close = Fusion::Close::kBefore;

@@ -1,7 +1,7 @@
 #include "core/plan/exchanges.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "core/collective/price.h"
 #include "core/plan/compression.h"
@@ -138,8 +138,10 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
     released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
                           std::move(bucket));
   }
-  std::stable_sort(released.begin(), released.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(released.begin(), released.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second.tensors.front()) <
+           std::pair(b.first, b.second.tensors.front());
+  });
   Exchanges exchanges;
   for (auto& [time, bucket] : released) {
     exchanges.releases.push_back(time);
