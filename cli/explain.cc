@@ -50,8 +50,8 @@ std::string overlap_sentence(const Plan& plan, const Metrics& metrics, const Clu
   const Seconds exposed = waiting(metrics, cluster);
   const Seconds hidden = std::max(0.0, metrics.communication - exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
-  return plural(static_cast<std::size_t>(plan.streams - 1), "communication stream") + "; " +
-         share_text(share) + " of " + seconds_text(metrics.communication) +
+  return plural(static_cast<std::size_t>(communication_streams(plan)), "communication stream") +
+         "; " + share_text(share) + " of " + seconds_text(metrics.communication) +
          " of communication is hidden behind computation, " + seconds_text(exposed) +
          " of each step is not";
 }

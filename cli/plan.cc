@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -16,7 +17,9 @@ struct PlanOptions {
   std::string strategy;
 };
 
-std::string stream_name(StreamId stream) {
+std::string stream_name(const Op& op) {
+  const StreamId stream = op.stream;
+  if (std::holds_alternative<Wait>(op.work)) return "ticks";
   return stream == kComputeStream ? "compute" : "communication " + std::to_string(stream);
 }
 
@@ -28,6 +31,13 @@ std::string waits_for(const Op& op) {
     text = std::to_string(op.after.front()) + ".." + std::to_string(op.after.back()) + " (" +
            std::to_string(op.after.size()) + ")";
   }
+  if (!op.after_previous.empty()) {
+    const OpId first = op.after_previous.front();
+    text += (text.empty() ? "" : "; ") + std::string("last period's ") + std::to_string(first);
+    if (op.after_previous.size() > 1) {
+      text += ".. (" + std::to_string(op.after_previous.size()) + ")";
+    }
+  }
   return text.empty() ? "-" : text;
 }
 
@@ -35,17 +45,19 @@ std::string amount(const Op& op, const Plan& plan) {
   if (const auto* collective = std::get_if<Collective>(&op.work)) {
     return bytes_text(static_cast<double>(collective->bytes()));
   }
-  if (const auto* compute = std::get_if<Compute>(&op.work)) return seconds_text(compute->seconds);
   if (const auto* encode = std::get_if<Encode>(&op.work)) {
     return std::to_string(plan.buckets[static_cast<std::size_t>(encode->bucket)].kept) + " kept";
   }
-  if (const auto* decode = std::get_if<Decode>(&op.work)) return seconds_text(decode->seconds);
-  return seconds_text(std::get<HostSync>(op.work).seconds);
+  return seconds_text(seconds_of(op.work));
 }
 
 void print_plan(const Scenario& scenario, const Strategy& strategy) {
   const auto phases = training_phases(strategy, scenario.training);
+  const auto same_tick =
+      std::count_if(phases.begin(), phases.end(),
+                    [](const TrainingPhase& phase) { return phase.point.tick_phase == 0; });
   for (const auto& phase : phases) {
+    if (phase.point.tick_phase > 0) continue;  // the other moments of a cycle look alike
     const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
     std::cout << "\n"
               << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
@@ -53,13 +65,16 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
               << (plan.streams == 1 ? " stream, " : " streams, ") << plan.ops.size()
               << " operations, " << plan.buckets.size() << " buckets";
     if (plan.steps > 1) std::cout << ", one period of " << plan.steps << " steps";
-    if (phases.size() > 1) std::cout << "; " << phase.steps << " steps of the run are like this";
+    if (strategy.fusion.cycle > 0) {
+      std::cout << ", at the first of " << kTickPhases << " moments of a cycle";
+    }
+    if (same_tick > 1) std::cout << "; " << phase.steps << " steps of the run are like this";
     std::cout << "\n\n";
     Grid grid{{{"op"}, {"stream", false}, {"what", false}, {"amount"}, {"after", false}}, {}};
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const Op& op = plan.ops[i];
       grid.lines.push_back(
-          {{std::to_string(i), stream_name(op.stream), describe(op, plan, scenario.workload),
+          {{std::to_string(i), stream_name(op), describe(op, plan, scenario.workload),
             amount(op, plan), waits_for(op)},
            false});
     }

@@ -75,6 +75,11 @@ Json args_of(const Op& op, const Plan& plan, const Workload& workload) {
   } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
     args["kind"] = "decode";
     put_bucket(args, plan, decode->bucket, workload);
+  } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
+    args["kind"] = copy->into ? "copy_in" : "copy_out";
+    put_bucket(args, plan, copy->bucket, workload);
+  } else if (std::holds_alternative<Wait>(op.work)) {
+    args["kind"] = "wait";
   } else {
     args["kind"] = "host_sync";
   }
@@ -96,7 +101,8 @@ Json metadata(std::string_view what, std::int64_t process, std::int64_t thread, 
               {"args", {{sort ? "sort_index" : "name", std::move(value)}}}};
 }
 
-std::string stream_name(StreamId stream) {
+std::string stream_name(StreamId stream, bool waits) {
+  if (waits) return "ticks";
   return stream == kComputeStream ? "compute" : "communication " + std::to_string(stream);
 }
 
@@ -144,7 +150,7 @@ class Track {
 
   // Processes and threads are named ahead of their first event: with thousands of strategies even
   // names must fit.
-  std::string names_for(int rank, StreamId stream) {
+  std::string names_for(int rank, StreamId stream, bool waits) {
     const std::int64_t process = processes_[rank];
     const std::int64_t thread = process * kThreadsApart + stream;
     std::string names;
@@ -156,7 +162,7 @@ class Track {
       put("process_sort_index", process);
     }
     if (!named_.contains({rank, stream})) {
-      put("thread_name", stream_name(stream));
+      put("thread_name", stream_name(stream, waits));
       put("thread_sort_index", stream);
     }
     return names;
@@ -179,7 +185,8 @@ class Track {
                      {"ts", microseconds(begin)},
                      {"dur", microseconds(end - begin)},
                      {"args", std::move(args)}};
-    std::string result = names_for(span.rank, op.stream) + text_of(event) + ",\n";
+    std::string result = names_for(span.rank, op.stream, std::holds_alternative<Wait>(op.work)) +
+                         text_of(event) + ",\n";
     named_.insert({span.rank, -1});
     named_.insert({span.rank, op.stream});
     return result;

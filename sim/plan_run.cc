@@ -85,25 +85,17 @@ class PlanRun {
     }
     begins_[static_cast<std::size_t>(instance)] = fluid_.now();
     if (!collective) {
-      fluid_.start_timer(duration(op.work), {kOpDone, instance, 0});
+      fluid_.start_timer(seconds_of(op.work), {kOpDone, instance, 0});
     } else if (collectives_->start(fluid_, instance, walk_.op(instance))) {
       finish(instance);
     }
-  }
-
-  static Seconds duration(const Work& work) {
-    if (const auto* compute = std::get_if<Compute>(&work)) return compute->seconds;
-    if (const auto* encode = std::get_if<Encode>(&work)) return encode->seconds;
-    if (const auto* decode = std::get_if<Decode>(&work)) return decode->seconds;
-    if (const auto* sync = std::get_if<HostSync>(&work)) return sync->seconds;
-    return 0;
   }
 
   // Each rank does the work when it is free; the next operation on the stream may queue at once,
   // whoever depends on this one waits for the slowest rank.
   void advance_lanes(int instance, const Op& op) {
     const Seconds now = fluid_.now();
-    const Seconds seconds = duration(op.work);
+    const Seconds seconds = seconds_of(op.work);
     const bool jittered = std::holds_alternative<Compute>(op.work) && lane_free_.size() > 1;
     const int period = walk_.period(instance);
     const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;

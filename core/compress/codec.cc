@@ -2,13 +2,14 @@
 
 #include <array>
 
+#include "core/compress/bf16.h"
 #include "core/compress/dgc.h"
 #include "core/compress/fp16.h"
 
 namespace syncline {
 
 std::span<const Codec> codecs() {
-  static const std::array table{dgc_codec(), fp16_codec()};
+  static const std::array table{dgc_codec(), fp16_codec(), bf16_codec()};
   return table;
 }
 

@@ -1,20 +1,19 @@
 #include "core/dialect/horovod.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <deque>
-#include <utility>
 
 namespace syncline {
 namespace {
-
-using Parts = std::vector<std::vector<int>>;
 
 constexpr double kDefaultThreshold = 128.0 * static_cast<double>(kMiB);
 constexpr double kDefaultCycleMs = 1;
 // Controller::TensorFusionThresholdBytes: a fusion buffer splits evenly among the ranks of a node
 // into pieces of 64 elements of the largest type.
 constexpr Bytes kBufferUnit = Bytes{64} * 8;
+// What a cycle of 0 comes to: the thread looks again at once.
+constexpr Seconds kPoll = kMicrosecond;
 
 // A variable as a number: written as one, or as text that is one.
 double variable(Reader& config, const char* key, double fallback, Reader::Limits limits) {
@@ -49,60 +48,35 @@ bool flag(Reader& config, const char* key, std::vector<std::string>& notes) {
   return number > 0;
 }
 
-// What travels: a gradient's own type, or halves with compression "fp16".
-struct Wire {
-  bool half = false;
-  DType dtype(const Tensor& tensor) const { return half ? DType::kFp16 : tensor.dtype; }
-  Bytes bytes(const Tensor& tensor) const { return tensor.elements * size_of(dtype(tensor)); }
-};
-
-// Controller::FuseResponses, for what is ready at one tick: the first gradient opens a bucket, and
-// those behind it are added as long as the sum stays within the threshold. A gradient of another
-// type is looked past while the bucket and all that was looked past would stay within it; what was
-// looked past comes first for the next bucket.
-void pack(std::deque<int> ready, const std::vector<Tensor>& tensors, const Wire& wire,
-          Bytes threshold, Parts& groups) {
-  while (!ready.empty()) {
-    const Tensor& first = tensors[static_cast<std::size_t>(ready.front())];
-    std::vector<int> group{ready.front()};
-    ready.pop_front();
-    Bytes bytes = wire.bytes(first);
-    Bytes looked_past = 0;
-    std::vector<int> skipped;
-    while (!ready.empty()) {
-      const int index = ready.front();
-      const Tensor& tensor = tensors[static_cast<std::size_t>(index)];
-      const Bytes added = wire.bytes(tensor);
-      if (wire.dtype(tensor) == wire.dtype(first) && bytes + added <= threshold) {
-        group.push_back(index);
-        bytes += added;
-      } else {
-        looked_past += added;
-        if (bytes + looked_past > threshold) break;
-        skipped.push_back(index);
-      }
-      ready.pop_front();
-    }
-    ready.insert(ready.begin(), skipped.begin(), skipped.end());
-    groups.push_back(std::move(group));
+// The autotuner's own variables act with HOROVOD_AUTOTUNE alone.
+void read_autotune(Reader& config, bool threshold_given, std::vector<std::string>& notes) {
+  const bool on = flag(config, "HOROVOD_AUTOTUNE", notes);
+  std::string unread;
+  const auto number_of = [&](const char* key, double fallback, Reader::Limits limits) {
+    if (config.has(key)) unread += (unread.empty() ? "" : ", ") + std::string(key);
+    return variable(config, key, fallback, limits);
+  };
+  constexpr double kMost = 1e9;
+  const double warm_up = number_of("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", 3, {0, kMost});
+  const double steps = number_of("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", 10, {1, kMost});
+  const double points = number_of("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 20, {1, kMost});
+  number_of("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", 0.8, {0, 1});
+  if (config.has("HOROVOD_AUTOTUNE_LOG")) config.text("HOROVOD_AUTOTUNE_LOG");
+  if (!on) {
+    if (!unread.empty()) notes.push_back("no effect without HOROVOD_AUTOTUNE: " + unread);
+    return;
   }
-}
-
-// Gradients by the tick at which they are released: ticks come every `cycle` from the step's
-// begin. Without a cycle each moment is a tick. Sparse gradients are gathered, not reduced.
-std::vector<std::deque<int>> by_tick(const Workload& workload, Seconds cycle) {
-  std::vector<std::deque<int>> ticks;
-  Seconds now = workload.forward;
-  double last = -1;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    now += workload.tensors[i].backward;
-    if (workload.tensors[i].sparse) continue;
-    const double tick = cycle > 0 ? std::ceil(now / cycle) : now;
-    if (ticks.empty() || tick != last) ticks.emplace_back();
-    last = tick;
-    ticks.back().push_back(static_cast<int>(i));
+  constexpr double kSamplesAScore = 5;
+  const auto length = static_cast<std::int64_t>((warm_up + points + 1) * kSamplesAScore * steps);
+  notes.push_back("HOROVOD_AUTOTUNE varies threshold and cycle time while training, for about " +
+                  std::to_string(length) +
+                  " steps, and twice as long for each switch that is left to it; it is not "
+                  "emulated here: the values given are kept");
+  if (!threshold_given) {
+    notes.push_back(
+        "HOROVOD_AUTOTUNE looks for a threshold up to 64 MiB: it cannot come back to the default "
+        "of 128 MiB");
   }
-  return ticks;
 }
 
 Bytes rounded_threshold(double bytes, const Cluster& cluster) {
@@ -111,33 +85,48 @@ Bytes rounded_threshold(double bytes, const Cluster& cluster) {
   return (whole + unit - 1) / unit * unit;
 }
 
-Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
   const double threshold =
       variable(config, "HOROVOD_FUSION_THRESHOLD", kDefaultThreshold, {0, 1e15});
   const double cycle_ms = variable(config, "HOROVOD_CYCLE_TIME", kDefaultCycleMs, {0, 1e6});
   const bool hierarchical = flag(config, "HOROVOD_HIERARCHICAL_ALLREDUCE", reading.notes);
-  const bool autotune = flag(config, "HOROVOD_AUTOTUNE", reading.notes);
-  const Wire wire{config.word_or("compression", "none", {"none", "fp16"}) == "fp16"};
+  read_autotune(config, config.has("HOROVOD_FUSION_THRESHOLD"), reading.notes);
+  if (flag(config, "HOROVOD_TORUS_ALLREDUCE", reading.notes)) {
+    config.fail("HOROVOD_TORUS_ALLREDUCE",
+                "the torus all-reduce is not modelled; HOROVOD_HIERARCHICAL_ALLREDUCE is the "
+                "nearest");
+  }
+  if (flag(config, "HOROVOD_HIERARCHICAL_ALLGATHER", reading.notes)) {
+    reading.notes.push_back(
+        "HOROVOD_HIERARCHICAL_ALLGATHER acts on gathered (sparse) gradients alone, which are "
+        "priced flat");
+  }
+  variable(config, "HOROVOD_CACHE_CAPACITY", 1024, {0, 1e9});
+  constexpr double kMostStreams = 64;
+  strategy.streams =
+      static_cast<int>(variable(config, "HOROVOD_NUM_NCCL_STREAMS", 1, {1, kMostStreams}));
+  const bool half = config.word_or("compression", "none", {"none", "fp16"}) == "fp16";
   config.finish();
   if (threshold != std::floor(threshold)) {
     config.fail("HOROVOD_FUSION_THRESHOLD", "expected a whole number of bytes");
   }
 
-  strategy.fusion.rule = Fusion::Rule::kGroups;
-  const auto ticks = by_tick(workload, cycle_ms * kMillisecond);
-  for (const auto& ready : ticks) {
-    pack(ready, workload.tensors, wire, rounded_threshold(threshold, cluster),
-         strategy.fusion.groups);
-  }
-  if (wire.half) strategy.compression.codec = "fp16";
+  strategy.fusion.rule = Fusion::Rule::kSize;
+  strategy.fusion.close = Fusion::Close::kBefore;
+  strategy.fusion.size = rounded_threshold(threshold, cluster);
+  strategy.fusion.cycle = cycle_ms > 0 ? cycle_ms * kMillisecond : kPoll;
+  if (half) strategy.compression.codec = "fp16";
 
-  if (cycle_ms > 0) {
-    reading.notes.push_back("only gradients released at the same tick travel together: " +
-                            std::to_string(ticks.size()) +
-                            " ticks with gradients in this backward pass; the wait for the tick "
-                            "itself is not modelled yet");
+  if (cycle_ms > 0 && cluster.ranks() > 1) {
+    reading.notes.push_back("gradients wait for a tick, one every " + Json(cycle_ms).dump() +
+                            " ms, and only those of one tick travel together: on average half a "
+                            "cycle is lost before the first");
+  } else if (cluster.ranks() > 1) {
+    reading.notes.push_back(
+        "HOROVOD_CYCLE_TIME = 0 polls without a pause: gradients travel together only if they are "
+        "ready within a microsecond");
   }
   if (hierarchical && (cluster.nodes == 1 || cluster.gpus_per_node == 1)) {
     reading.notes.push_back(std::string("hierarchical all-reduce is flat with one ") +
@@ -146,18 +135,40 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = cluster.gpus_per_node;
   }
-  if (autotune) {
-    reading.notes.push_back(
-        "HOROVOD_AUTOTUNE would vary threshold and cycle time while training; it is not emulated "
-        "here: the values given are kept");
-  }
   return reading;
+}
+
+// Horovod always has ticks; a strategy without them comes out with the default cycle, which is then
+// the difference.
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& buckets,
+                          const Workload&, const Cluster& cluster) {
+  Json config = Json::object();
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  if (hierarchy.form == Hierarchy::Form::kSharded &&
+      hierarchy.group_size == cluster.gpus_per_node) {
+    config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
+  }
+  if (strategy.compression.codec == "fp16") config["compression"] = "fp16";
+  if (strategy.streams > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = strategy.streams;
+  Bytes size = 0;
+  for (const auto& bucket : buckets) {
+    if (bucket.tensors.size() > 1) size = std::max(size, bucket.bytes);
+  }
+  if (strategy.fusion.rule == Fusion::Rule::kSize) size = strategy.fusion.size;
+  config["HOROVOD_FUSION_THRESHOLD"] = size;
+  const Seconds cycle = strategy.fusion.cycle;
+  if (cycle == kPoll) {
+    config["HOROVOD_CYCLE_TIME"] = 0;
+  } else if (cycle > 0) {
+    config["HOROVOD_CYCLE_TIME"] = cycle / kMillisecond;
+  }
+  return {config};
 }
 
 }  // namespace
 
 Dialect horovod_dialect() {
-  return {"horovod", "Horovod: HOROVOD_FUSION_THRESHOLD, _CYCLE_TIME, compression", read};
+  return {"horovod", "Horovod: HOROVOD_FUSION_THRESHOLD, _CYCLE_TIME, compression", read, suggest};
 }
 
 }  // namespace syncline

@@ -259,6 +259,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         read_paddle_hierarchy(config, settings.inter_nranks, cluster, as_documents, notes);
     if (dgc) notes.push_back("dgc exchanges its encoded gradients flat: no hierarchy for them");
   }
+  strategy.host_sync = settings.sync_nccl_allreduce && cluster.ranks() > 1;
   ComputeFusion& fusion = strategy.compute_fusion;
   if (cluster.ranks() > 1) strategy.update = update_of(fusion, workload, dgc, notes);
   if (strategy.update == Strategy::Update::kPerBucket) fusion.fuse_all_optimizer_ops = false;

@@ -19,10 +19,8 @@ Json switches_of(const Strategy& strategy) {
     config[keys]["begin_step"] = local.begin_step;
     return config;
   }
-  if (strategy.streams > 1) {
-    config["nccl_comm_num"] = strategy.streams;
-    config["sync_nccl_allreduce"] = false;
-  }
+  if (strategy.streams > 1) config["nccl_comm_num"] = strategy.streams;
+  if (!strategy.host_sync) config["sync_nccl_allreduce"] = false;
   if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
     config["use_hierarchical_allreduce"] = true;
     config["hierarchical_allreduce_inter_nranks"] = strategy.hierarchy.group_size;

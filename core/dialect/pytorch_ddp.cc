@@ -56,6 +56,46 @@ std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
   return closed;
 }
 
+// PostLocalSGDState and PeriodicModelAverager: gradients are all-reduced among all ranks up to
+// start_localSGD_iter, then among those of a subgroup (a node), while the averager takes the mean
+// of the parameters, flattened into one tensor, every `period` steps.
+LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std::string>& notes) {
+  LocalSgd local;
+  local.enabled = true;
+  local.warmup_gradients = true;
+  Reader state = config.object("PostLocalSGDState");
+  local.begin_step = state.integer("start_localSGD_iter", 0, std::int64_t{1} << 40);
+  const int ranks = cluster.ranks();
+  const auto size =
+      static_cast<int>(state.integer_or("subgroup_size", cluster.gpus_per_node, 1, ranks));
+  if (ranks % size != 0) {
+    state.fail("subgroup_size", "ValueError: group_size must divide world_size evenly: found " +
+                                    std::to_string(size) + " of " + std::to_string(ranks));
+  }
+  const bool inside = state.boolean_or("post_local_gradient_allreduce", true);
+  state.finish();
+  if (inside) local.subgroup = size;
+  if (inside && size == 1) {
+    notes.push_back("a subgroup of one rank: no gradients are exchanged between averagings");
+  }
+  Reader averager = config.object("PeriodicModelAverager");
+  local.period = averager.integer("period", 1, 1 << 20);
+  const std::int64_t warm_up =
+      averager.integer_or("warmup_steps", local.begin_step, 0, std::int64_t{1} << 40);
+  averager.finish();
+  if (warm_up != local.begin_step) {
+    notes.push_back("PeriodicModelAverager.warmup_steps is " + std::to_string(warm_up) +
+                    " and start_localSGD_iter " + std::to_string(local.begin_step) +
+                    ": averaging is priced from start_localSGD_iter on");
+  }
+  if (local.period == 1) {
+    notes.push_back(
+        "When period is 1, no need to use model averaging: it costs no less than DDP's all-reduce "
+        "of the gradients");
+  }
+  return local;
+}
+
 // The keyword arguments of DistributedDataParallel that decide what is communicated, and the
 // communication hook by its name in torch.distributed.algorithms.
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
@@ -65,9 +105,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const bool views = config.boolean_or("gradient_as_bucket_view", false);
   const bool static_graph = config.boolean_or("static_graph", false);
   const bool find_unused = config.boolean_or("find_unused_parameters", false);
-  const std::string hook =
-      config.word_or("comm_hook", "allreduce_hook",
-                     {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook"});
+  const std::string hook = config.word_or(
+      "comm_hook", "allreduce_hook",
+      {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "post_localSGD_hook"});
+  if (hook == "post_localSGD_hook") {
+    strategy.local_sgd = read_post_local(config, cluster, reading.notes);
+  }
   config.finish();
 
   // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
@@ -87,14 +130,16 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         "find_unused_parameters is true: the buckets of the first step stay, they are never "
         "rebuilt in the order in which gradients arrive");
   }
-  if (hook != "allreduce_hook") strategy.compression.codec = "fp16";
-  if (hook == "bf16_compress_hook") {
-    reading.notes.push_back("bf16_compress_hook is priced as fp16, the same bytes, and emitted so");
-  }
-  if (!views) {
+  if (hook == "fp16_compress_hook") strategy.compression.codec = "fp16";
+  if (hook == "bf16_compress_hook") strategy.compression.codec = "bf16";
+  // With views a gradient's memory is its bucket's.
+  strategy.bucket_copies = !views;
+  if (!views && cluster.ranks() > 1) {
     reading.notes.push_back(
-        "gradients are copied into the buckets (gradient_as_bucket_view is false): the copies are "
-        "not priced yet");
+        cluster.device.memory > 0
+            ? "gradients are copied into the buckets and back: gradient_as_bucket_view saves it"
+            : "gradients are copied into the buckets and back (gradient_as_bucket_view is false), "
+              "which costs nothing here: cluster.device.memory_gbytes_per_s is not given");
   }
   if (cluster.ranks() > 1 && cap >= kDefaultCapMb && strategy.fusion.groups.size() < 3) {
     reading.notes.push_back("all gradients fit into " +
@@ -116,7 +161,18 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
   std::vector<Json> configs;
   for (const double cap : caps) {
     Json config{{"bucket_cap_mb", cap}};
-    if (strategy.compression.codec == "fp16") config["comm_hook"] = "fp16_compress_hook";
+    const std::string& codec = strategy.compression.codec;
+    if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
+    if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
+    if (strategy.local_sgd.enabled) {
+      const LocalSgd& local = strategy.local_sgd;
+      config["comm_hook"] = "post_localSGD_hook";
+      config["PostLocalSGDState"] = {{"start_localSGD_iter", local.begin_step},
+                                     {"subgroup_size", local.subgroup},
+                                     {"post_local_gradient_allreduce", local.subgroup > 1}};
+      config["PeriodicModelAverager"] = {{"period", local.period},
+                                         {"warmup_steps", local.begin_step}};
+    }
     configs.push_back(config);
   }
   // The same limits with the buckets of the first step.
@@ -131,7 +187,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
 }  // namespace
 
 Dialect pytorch_ddp_dialect() {
-  return {"pytorch", "DistributedDataParallel: bucket_cap_mb, comm_hook", read, suggest};
+  return {"pytorch", "DistributedDataParallel: bucket_cap_mb, copies, comm_hook", read, suggest};
 }
 
 }  // namespace syncline

@@ -45,6 +45,37 @@ bool same_collective(const Collective* a, const Collective* b) {
          a->unit == b->unit;
 }
 
+template <typename Kind>
+std::size_t count_of(const Plan& plan) {
+  return static_cast<std::size_t>(std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    return std::holds_alternative<Kind>(op.work);
+  }));
+}
+
+// What happens around the collectives.
+std::string schedule_difference(const Plan& wanted, const Plan& found) {
+  if (crosses_steps(wanted) != crosses_steps(found)) {
+    return crosses_steps(wanted) ? "its next step begins when all parameters are in"
+                                 : "its next step begins before all parameters are in";
+  }
+  const auto waits = count_of<Wait>(wanted);
+  const auto other_waits = count_of<Wait>(found);
+  if (waits != other_waits) {
+    return waits == 0         ? "it releases gradients at ticks"
+           : other_waits == 0 ? "it releases gradients as soon as they are ready, not at ticks"
+                              : "it releases gradients at other ticks";
+  }
+  const auto copies = count_of<Copy>(wanted);
+  if (copies != count_of<Copy>(found)) {
+    return copies == 0 ? "it copies gradients into buckets and back"
+                       : "it does not copy gradients into buckets and back";
+  }
+  const auto syncs = count_of<HostSync>(wanted);
+  if (syncs < count_of<HostSync>(found)) return "its host waits for exchanges";
+  if (syncs > count_of<HostSync>(found)) return "its host does not wait for exchanges";
+  return {};
+}
+
 }  // namespace
 
 std::string plan_difference(const Plan& wanted, const Plan& found) {
@@ -52,9 +83,11 @@ std::string plan_difference(const Plan& wanted, const Plan& found) {
     return "it averages every " + std::to_string(found.steps) + " steps instead of " +
            std::to_string(wanted.steps);
   }
-  if (wanted.streams != found.streams) {
-    return "it uses " + std::to_string(found.streams - 1) + " communication streams instead of " +
-           std::to_string(wanted.streams - 1);
+  const int streams = communication_streams(wanted);
+  const int other_streams = communication_streams(found);
+  if (streams != other_streams) {
+    return "it uses " + std::to_string(other_streams) + " communication streams instead of " +
+           std::to_string(streams);
   }
   if (wanted.buckets.size() != found.buckets.size()) {
     return "it exchanges " + std::to_string(found.buckets.size()) + " buckets instead of " +
@@ -78,7 +111,7 @@ std::string plan_difference(const Plan& wanted, const Plan& found) {
       return "it fuses other operators of the computation";
     }
   }
-  return {};
+  return schedule_difference(wanted, found);
 }
 
 std::vector<double> sizes_that_close(const std::vector<Bucket>& closed) {

@@ -33,11 +33,17 @@ Kind fusion_changes(const Strategy& strategy) {
     changed.fusion.rule = Fusion::Rule::kSize;
     changed.fusion.size = mebibytes * kMiB;
     changed.fusion.align = strategy.fusion.align;
+    changed.fusion.to_fp32 = strategy.fusion.to_fp32;
+    changed.partition = 0;  // parts are made of gradients that travel alone
+    // Ticks are the framework's: they stay, with their packing.
+    changed.fusion.cycle = strategy.fusion.cycle;
+    if (changed.fusion.cycle > 0) changed.fusion.close = Fusion::Close::kBefore;
     kind.candidates.push_back({"fuse gradients up to " + std::to_string(mebibytes) +
                                    " MiB (fusion: rule size, size_mb " + std::to_string(mebibytes) +
                                    ")",
                                changed});
   }
+  if (strategy.fusion.cycle > 0) return kind;
   Strategy alone = strategy;
   alone.fusion = Fusion{};
   kind.candidates.push_back({"send each gradient by itself (fusion: rule none)", alone});
@@ -69,7 +75,8 @@ Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
   Kind kind;
   kind.kind = ChangeKind::kHierarchy;
   const int group = cluster.gpus_per_node;
-  if (cluster.nodes < 2 || group < 2 || strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+  if (cluster.nodes < 2 || group < 2 || strategy.hierarchy.form != Hierarchy::Form::kFlat ||
+      strategy.exchange != Strategy::Exchange::kAllReduce || strategy.local_sgd.subgroup > 1) {
     return kind;
   }
   for (const bool sharded : {true, false}) {
@@ -93,6 +100,9 @@ Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
   for (const auto& algorithm : algorithms()) {
     if (algorithm.name == strategy.algorithm) continue;
     if (!algorithm.fits(CollectiveKind::kAllReduce, cluster.ranks())) continue;
+    const bool halves = algorithm.fits(CollectiveKind::kReduceScatter, cluster.ranks()) &&
+                        algorithm.fits(CollectiveKind::kAllGather, cluster.ranks());
+    if (strategy.exchange != Strategy::Exchange::kAllReduce && !halves) continue;
     Strategy changed = strategy;
     changed.algorithm = algorithm.name;
     kind.candidates.push_back({"all-reduce by " + std::string(algorithm.name) +
@@ -107,7 +117,11 @@ Kind compression_changes(const Strategy& strategy) {
   kind.kind = ChangeKind::kCompression;
   kind.changes_training = true;
   if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) return kind;
+  if (strategy.exchange == Strategy::Exchange::kSharded) return kind;
   for (const char* codec : {"fp16", "dgc"}) {
+    // A sparse exchange has no halves.
+    if (strategy.exchange != Strategy::Exchange::kAllReduce && codec == std::string("dgc"))
+      continue;
     Strategy changed = strategy;
     changed.compression.codec = codec;
     const std::string how = codec == std::string("dgc") ? "0.1 % of each large gradient"
@@ -122,7 +136,9 @@ Kind averaging_changes(const Strategy& strategy) {
   kind.kind = ChangeKind::kAveraging;
   kind.changes_training = true;
   if (strategy.local_sgd.enabled || !strategy.compression.codec.empty()) return kind;
+  if (strategy.cross_step || strategy.exchange != Strategy::Exchange::kAllReduce) return kind;
   Strategy changed = strategy;
+  changed.fusion.cycle = 0;
   changed.local_sgd.enabled = true;
   changed.local_sgd.period = 4;
   kind.candidates.push_back({"average parameters every 4 steps (local_sgd: period 4)", changed});

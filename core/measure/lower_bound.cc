@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/plan/forward.h"
+
 namespace syncline {
 namespace {
 
@@ -13,16 +15,21 @@ struct ModelWork {
   Seconds all = 0;
   Seconds forward = 0;
   Seconds backward = 0;
+  Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
   Seconds tail = 0;       // what can only follow the last exchange
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
+  bool crosses = false;   // the next step's forward pass waits for its parameters layer by layer
+  OpId last_update = -1;
 };
 
 ModelWork model_work(const Plan& plan, Seconds overhead) {
   ModelWork work;
   int updates = 0;
+  int forwards = 0;
   // What data-parallel running costs the host stands before each step's forward pass.
-  work.all = overhead * plan.steps;
-  work.forward = overhead * plan.steps;
+  work.overhead = overhead * plan.steps;
+  work.all = work.overhead;
+  work.forward = work.overhead;
   for (const auto& op : plan.ops) {
     const auto* compute = std::get_if<Compute>(&op.work);
     if (compute == nullptr) continue;
@@ -32,7 +39,10 @@ ModelWork model_work(const Plan& plan, Seconds overhead) {
     if (compute->phase == Phase::kUpdate) work.tail += compute->seconds;
     updates += compute->phase == Phase::kUpdate;
     work.averages |= compute->phase == Phase::kAverage;
+    forwards += compute->phase == Phase::kForward;
+    if (compute->phase == Phase::kUpdate) work.last_update = static_cast<OpId>(&op - &plan.ops[0]);
   }
+  work.crosses = crosses_steps(plan) && forwards > 1;
   // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
   if (updates > 1) work.tail = 0;
   return work;
@@ -113,20 +123,50 @@ struct Piece {
   double share = 0;
 };
 
+// When each gradient is ready, from the moment at which its own parameters are needed: the step's
+// begin, or its layer's forward pass where that is all that waits for them.
+std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork& work,
+                                      double stretch) {
+  std::vector<Seconds> ready;
+  Seconds clock = 0;
+  for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward * stretch);
+  if (!work.crosses) {
+    for (auto& time : ready) time += work.forward;
+    return ready;
+  }
+  Seconds rest = work.forward - work.overhead;  // of the forward pass, from this layer on
+  for (const auto& layer : forward_layers(workload)) {
+    for (int t = layer.first; t <= layer.last; ++t) ready[static_cast<std::size_t>(t)] += rest;
+    rest -= layer.seconds * stretch;
+  }
+  return ready;
+}
+
+// Buckets that LocalSGD's local steps exchange, which are over long before the averaging.
+std::vector<char> local_buckets(const Plan& plan, const ModelWork& work) {
+  std::vector<char> local(plan.buckets.size(), 0);
+  for (OpId id = 0; work.averages && id < work.last_update; ++id) {
+    const auto* collective = std::get_if<Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
+    if (collective != nullptr) local[static_cast<std::size_t>(collective->bucket)] = 1;
+  }
+  return local;
+}
+
 std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const ModelWork& work,
                              double stretch) {
-  std::vector<Seconds> ready;
-  Seconds clock = work.forward;
-  for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward * stretch);
+  const std::vector<Seconds> ready = ready_after_need(workload, work, stretch);
+  const std::vector<char> local = local_buckets(plan, work);
   std::vector<Piece> pieces;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    if (local[b] != 0) continue;
     for (const int index : plan.buckets[b].tensors) {
       const auto t = static_cast<std::size_t>(index);
       const bool buffer = t >= workload.tensors.size();
       const Tensor& tensor =
           buffer ? workload.buffers[t - workload.tensors.size()] : workload.tensors[t];
-      const auto all = static_cast<double>(plan.buckets[b].bytes);
-      const double share = all > 0 ? static_cast<double>(tensor.bytes()) / all : 0;
+      // A bucket may hold no more than a part of the tensor.
+      const auto all = static_cast<double>(plan.buckets[b].elements);
+      const double share = std::min(1.0, static_cast<double>(tensor.elements) / all);
       pieces.push_back({work.averages ? work.all : ready[t], b, share});
     }
   }
@@ -143,7 +183,7 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
 
   const Demands demands = demands_of(plan, book);
   const auto links = link_profiles(demands.prices);
-  Seconds bound = work.averages ? work.all : work.forward + work.backward;
+  Seconds bound = work.averages ? work.all : work.crosses ? 0 : work.forward + work.backward;
   // From the latest gradient back: what the links still have to carry from its readiness on.
   std::vector<double> later(demands.prices.size(), 0.0);
   Seconds first_latency = 0;
@@ -162,7 +202,8 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
     bound = std::max({bound, piece.ready + demand.latency + demand.transfer * piece.share,
                       piece.ready + first_latency + busiest});
   }
-  return std::max(work.all, work.averages ? bound : bound + work.tail) / plan.steps;
+  const bool follows = !work.averages && !work.crosses;  // the update, after everything
+  return std::max(work.all, follows ? bound + work.tail : bound) / plan.steps;
 }
 
 }  // namespace syncline

@@ -1,4 +1,5 @@
 // What an operation is called when people see it: in traces and messages.
+#include <algorithm>
 #include <cassert>
 
 #include "core/plan/plan.h"
@@ -17,8 +18,9 @@ std::string compute_text(const Compute& compute, const Workload& workload) {
   const bool all =
       compute.first == 0 && compute.last == static_cast<int>(workload.tensors.size()) - 1;
   switch (compute.phase) {
+    // Likewise the forward pass, which is one operation unless steps overlap.
     case Phase::kForward:
-      return "forward";
+      return all ? "forward" : "forward" + range_text(compute.first, compute.last, workload);
     case Phase::kBackward:
       return "backward" + range_text(compute.first, compute.last, workload);
     // One update of everything needs no range; one a bucket does.
@@ -47,7 +49,33 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* decode = std::get_if<Decode>(&op.work)) {
     return bucket_text("decode", decode->bucket);
   }
+  if (const auto* copy = std::get_if<Copy>(&op.work)) {
+    return bucket_text(copy->into ? "copy into" : "copy out of", copy->bucket);
+  }
+  if (std::holds_alternative<Wait>(op.work)) return "wait for the tick";
   return "host sync";
+}
+
+Seconds seconds_of(const Work& work) {
+  return std::visit(
+      [](const auto& kind) -> Seconds {
+        if constexpr (requires { kind.seconds; }) return kind.seconds;
+        return 0;
+      },
+      work);
+}
+
+int communication_streams(const Plan& plan) {
+  const bool waits = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    return std::holds_alternative<Wait>(op.work);
+  });
+  return plan.streams - (waits ? 2 : 1);
+}
+
+bool crosses_steps(const Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    return !op.after_previous.empty() && std::holds_alternative<Compute>(op.work);
+  });
 }
 
 const std::string& tensor_name(const Workload& workload, int index) {

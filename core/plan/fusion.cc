@@ -123,6 +123,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
       return as_listed(candidates, fusion.groups);
     case Fusion::Rule::kSize:
     case Fusion::Rule::kCount:
+    case Fusion::Rule::kMgWfbp:  // needs ready times and prices: core/plan/exchanges.cc
       break;
   }
   const Parts units =
@@ -135,17 +136,20 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
   std::vector<Bucket> buckets;
   for (const int index : group) {
     const Tensor& tensor = *tensors[static_cast<std::size_t>(index)];
+    const bool cast = fusion.to_fp32 && size_of(tensor.dtype) < size_of(DType::kFp32);
+    const DType dtype = cast ? DType::kFp32 : tensor.dtype;
+    const Bytes bytes = tensor.elements * size_of(dtype);
     auto it = std::find_if(buckets.begin(), buckets.end(),
-                           [&](const Bucket& bucket) { return bucket.dtype == tensor.dtype; });
+                           [&](const Bucket& bucket) { return bucket.dtype == dtype; });
     if (it == buckets.end()) {
       it = buckets.emplace(buckets.end());
-      it->dtype = tensor.dtype;
+      it->dtype = dtype;
       it->tensors.reserve(group.size());
     }
     it->tensors.push_back(index);
     it->elements += tensor.elements;
-    it->bytes += tensor.bytes();
-    it->padded_bytes += (tensor.bytes() + fusion.align - 1) / fusion.align * fusion.align;
+    it->bytes += bytes;
+    it->padded_bytes += (bytes + fusion.align - 1) / fusion.align * fusion.align;
     it->ready = std::max(it->ready, index);
   }
   return buckets;

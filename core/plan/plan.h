@@ -1,7 +1,8 @@
 // A plan: the strategy applied to a workload on a cluster. Operations on streams with
 // dependencies, in SPMD form (every rank walks the same list). It says *what* happens; executors
 // say when. One plan covers one period: a single training step, or the k steps from one LocalSGD
-// averaging to the next. Executors repeat it; each stream goes on where it stood.
+// averaging to the next. Executors repeat it; each stream goes on where it stood. Where steps
+// overlap, an operation also waits for operations of the period before.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace syncline {
 using OpId = std::int32_t;
 using StreamId = std::int32_t;
 
-// Stream 0 computes; streams 1.. communicate, each with a communicator of its own.
+// Stream 0 computes; streams 1.. communicate, each with a communicator of its own. A stream behind
+// those may hold the framework's own waits (Wait), which occupy neither.
 inline constexpr StreamId kComputeStream = 0;
 
 // Gradients (or, under LocalSGD, parameters) that travel together.
@@ -34,6 +36,8 @@ struct Bucket {
   const Codec* codec = nullptr;  // nullptr: travels as it is
   std::int64_t kept = 0;         // elements (or rows) that one rank sends
   int ready = 0;                 // the tensor with which the bucket is complete
+  // A part of one tensor, where large ones are partitioned: `elements` from this one on.
+  std::int64_t first = 0;
 };
 
 enum class Phase { kForward, kBackward, kUpdate, kAverage };
@@ -61,7 +65,22 @@ struct HostSync {
   Seconds seconds = 0;
 };
 
-using Work = std::variant<Compute, Collective, Encode, Decode, HostSync>;
+// Gradients are copied into their bucket's buffer, or back out of it.
+struct Copy {
+  int bucket = 0;
+  Seconds seconds = 0;
+  bool into = true;
+};
+
+// The framework lets time pass: Horovod's background thread sleeps until its next tick.
+struct Wait {
+  Seconds seconds = 0;
+};
+
+using Work = std::variant<Compute, Collective, Encode, Decode, HostSync, Copy, Wait>;
+
+// How long the work takes by itself; 0 for a collective, whose time is its network's affair.
+Seconds seconds_of(const Work& work);
 
 struct Op {
   StreamId stream = kComputeStream;
@@ -69,6 +88,9 @@ struct Op {
       after;  // besides the previous operation on its stream; all smaller than its own id
   Work work;
   int step = 0;  // which of the period's steps it belongs to
+  // Operations of the period before, of any id, that must be done too. The first period waits for
+  // none: the parameters are in place when a training begins.
+  std::vector<OpId> after_previous = {};
 };
 
 struct Plan {
@@ -78,6 +100,12 @@ struct Plan {
   std::vector<Bucket> buckets;
   std::vector<Op> ops;
 };
+
+// Whether a period begins before the last one's exchange is over.
+bool crosses_steps(const Plan& plan);
+
+// Streams beside the compute stream, without one that only holds waits.
+int communication_streams(const Plan& plan);
 
 // "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.
 std::string describe(const Op& op, const Plan& plan, const Workload& workload);

@@ -118,8 +118,48 @@ class HostExecutor final : public Executor {
       exchange_rows(bucket, collectives.front(), outcome);
     } else if (bucket.codec != nullptr && bucket.codec->sparse) {
       exchange_pairs(bucket, collectives.front(), outcome);
+    } else if (collectives.size() == 1 && collectives.front().kind != CollectiveKind::kAllReduce) {
+      exchange_shards(plan, bucket, collectives.front(), outcome);
     } else {
       exchange_dense(plan, bucket, collectives, outcome);
+    }
+  }
+
+  // One half of an exchange whose other half has other buckets: each tensor is split evenly among
+  // the ranks, and a bucket holds every rank's slices together, so that slice r of each is at home
+  // on rank r between the halves.
+  static void exchange_shards(const Plan& plan, const Bucket& bucket, const Collective& collective,
+                              Outcome& outcome) {
+    const auto ranks = static_cast<std::size_t>(plan.ranks);
+    const bool scatter = collective.kind == CollectiveKind::kReduceScatter;
+    // Walks a payload and the slices that it is made of: (slice's owner, its value, its place).
+    const auto walk = [&](auto& gradients, auto visit) {
+      std::size_t place = 0;
+      for (std::size_t owner = 0; owner < ranks; ++owner) {
+        for (const int index : bucket.tensors) {
+          auto& values = gradients[static_cast<std::size_t>(index)];
+          assert(values.size() % ranks == 0 && "sharded tensors split evenly");
+          const std::size_t length = values.size() / ranks;
+          for (std::size_t i = 0; i < length; ++i)
+            visit(owner, values[owner * length + i], place++);
+        }
+      }
+    };
+    Payloads<float> payloads(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      auto& payload = payloads[rank];
+      payload.assign(static_cast<std::size_t>(collective.elements), 0.0F);
+      walk(outcome.gradients[rank], [&](std::size_t owner, float value, std::size_t place) {
+        if (scatter || owner == rank) payload[place] = value;
+      });
+    }
+    move(
+        collective, payloads, [](int) { return 0; },
+        [](float& sum, const float& value) { sum += value; }, outcome.bytes_sent);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      walk(outcome.gradients[rank], [&](std::size_t owner, float& value, std::size_t place) {
+        if (!scatter || owner == rank) value = payloads[rank][place];
+      });
     }
   }
 
@@ -136,6 +176,9 @@ class HostExecutor final : public Executor {
       payload.reserve(static_cast<std::size_t>(longest));
       for (const int index : bucket.tensors) {
         auto values = gradients[static_cast<std::size_t>(index)];
+        if (is_part(bucket, values)) {
+          values = {values.begin() + bucket.first, values.begin() + bucket.first + bucket.elements};
+        }
         if (bucket.codec != nullptr) values = bucket.codec->encode(values, bucket.kept).values;
         payload.insert(payload.end(), values.begin(), values.end());
         if (padded) payload.resize(payload.size() + padding_of(bucket, index, padding), 0.0F);
@@ -153,12 +196,18 @@ class HostExecutor final : public Executor {
       auto from = payloads[rank].begin();
       for (const int index : bucket.tensors) {
         auto& values = outcome.gradients[rank][static_cast<std::size_t>(index)];
-        const auto count = static_cast<std::ptrdiff_t>(values.size());
-        std::copy(from, from + count, values.begin());
+        const bool part = is_part(bucket, values);
+        const auto count = part ? bucket.elements : static_cast<std::ptrdiff_t>(values.size());
+        std::copy(from, from + count, values.begin() + (part ? bucket.first : 0));
         from += count;
         if (padded) from += static_cast<std::ptrdiff_t>(padding_of(bucket, index, padding));
       }
     }
+  }
+
+  // Whether the bucket holds no more than a part of this, its only tensor.
+  static bool is_part(const Bucket& bucket, const std::vector<float>& values) {
+    return bucket.tensors.size() == 1 && bucket.elements < static_cast<std::int64_t>(values.size());
   }
 
   // Elements of padding behind one tensor. The alignment itself is not in the bucket: with one

@@ -179,25 +179,28 @@ class ModelExecutor final : public Executor {
   Seconds duration(const Work& work) {
     if (const auto* compute = std::get_if<Compute>(&work)) return compute->seconds * stretch_;
     if (const auto* collective = std::get_if<Collective>(&work)) return book_.time(*collective);
-    if (const auto* encode = std::get_if<Encode>(&work)) return encode->seconds;
-    if (const auto* decode = std::get_if<Decode>(&work)) return decode->seconds;
-    return std::get<HostSync>(work).seconds;
+    return seconds_of(work);
   }
 
   // Operations are listed after what they wait for: one pass in order.
   void run_queues(const Plan& plan, int periods, Timeline& timeline) {
     std::vector<Seconds> free(static_cast<std::size_t>(plan.streams), 0);
-    std::vector<Seconds> ends(plan.ops.size());
+    std::vector<Seconds> ends(plan.ops.size(), 0);
     durations_.clear();
     for (const auto& op : plan.ops) durations_.push_back(duration(op.work));
+    std::vector<Seconds> ends_before(plan.ops.size(), 0);
     for (int p = 0; p < periods; ++p) {
       Seconds all = 0;
+      std::swap(ends, ends_before);
       for (std::size_t i = 0; i < plan.ops.size(); ++i) {
         const Op& op = plan.ops[i];
         Seconds& stream = free[static_cast<std::size_t>(op.stream)];
         Seconds begin = stream;
         for (const OpId before : op.after) {
           begin = std::max(begin, ends[static_cast<std::size_t>(before)]);
+        }
+        for (const OpId before : op.after_previous) {
+          begin = std::max(begin, ends_before[static_cast<std::size_t>(before)]);
         }
         ends[i] = stream = begin + durations_[i];
         all = std::max(all, ends[i]);

@@ -1,14 +1,37 @@
 #include "core/run/walk.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace syncline {
+namespace {
+
+// Turns what each operation waits for into who waits for it: `begin` holds each one's range in
+// `successors`.
+void gather_edges(const Plan& plan, std::vector<OpId> Op::*awaited, std::vector<int>& begin,
+                  std::vector<OpId>& successors) {
+  const auto n = plan.ops.size();
+  begin.assign(n + 1, 0);
+  for (const auto& op : plan.ops) {
+    for (const OpId before : op.*awaited) ++begin[static_cast<std::size_t>(before) + 1];
+  }
+  for (std::size_t i = 0; i < n; ++i) begin[i + 1] += begin[i];
+  successors.resize(static_cast<std::size_t>(begin[n]));
+  std::vector<int> fill(begin.begin(), begin.end() - 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const OpId before : plan.ops[i].*awaited) {
+      successors[static_cast<std::size_t>(fill[static_cast<std::size_t>(before)]++)] =
+          static_cast<OpId>(i);
+    }
+  }
+}
+
+}  // namespace
 
 Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.ops.size())) {
   const auto n = plan.ops.size();
   next_on_stream_.assign(n, -1);
   wraps_.assign(n, 0);
-  successor_begin_.assign(n + 1, 0);
   waiting_.assign(n * static_cast<std::size_t>(periods), 0);
 
   std::vector<OpId> first(static_cast<std::size_t>(plan.streams), -1);
@@ -22,31 +45,24 @@ Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.op
       next_on_stream_[static_cast<std::size_t>(last[stream])] = id;
     }
     last[stream] = id;
-    for (const OpId before : plan.ops[i].after) {
-      assert(before < id && "operations are listed after what they wait for");
-      ++successor_begin_[static_cast<std::size_t>(before) + 1];
-    }
+    assert(std::all_of(plan.ops[i].after.begin(), plan.ops[i].after.end(),
+                       [id](OpId before) { return before < id; }) &&
+           "operations are listed after what they wait for");
   }
   for (std::size_t s = 0; s < first.size(); ++s) {
     if (last[s] < 0) continue;
     next_on_stream_[static_cast<std::size_t>(last[s])] = first[s];
     wraps_[static_cast<std::size_t>(last[s])] = 1;
   }
-  for (std::size_t i = 0; i < n; ++i) successor_begin_[i + 1] += successor_begin_[i];
-  successors_.resize(static_cast<std::size_t>(successor_begin_[n]));
-  std::vector<int> fill(successor_begin_.begin(), successor_begin_.end() - 1);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (const OpId before : plan.ops[i].after) {
-      successors_[static_cast<std::size_t>(fill[static_cast<std::size_t>(before)]++)] =
-          static_cast<OpId>(i);
-    }
-  }
+  gather_edges(plan, &Op::after, successor_begin_, successors_);
+  gather_edges(plan, &Op::after_previous, next_begin_, next_successors_);
   for (int p = 0; p < periods; ++p) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto stream = static_cast<std::size_t>(plan.ops[i].stream);
       const bool begins_stream = p == 0 && first[stream] == static_cast<OpId>(i);
       waiting_[static_cast<std::size_t>(p) * n + i] =
-          static_cast<int>(plan.ops[i].after.size()) + (begins_stream ? 0 : 1);
+          static_cast<int>(plan.ops[i].after.size()) + (begins_stream ? 0 : 1) +
+          (p == 0 ? 0 : static_cast<int>(plan.ops[i].after_previous.size()));
     }
   }
 }
@@ -71,6 +87,10 @@ void Walk::pass_dependents(int instance, std::vector<int>& ready) {
   const int base = instance - op(instance);
   for (int s = successor_begin_[id]; s < successor_begin_[id + 1]; ++s) {
     release(base + successors_[static_cast<std::size_t>(s)], ready);
+  }
+  if (base + operations_ >= instances()) return;
+  for (int s = next_begin_[id]; s < next_begin_[id + 1]; ++s) {
+    release(base + operations_ + next_successors_[static_cast<std::size_t>(s)], ready);
   }
 }
 

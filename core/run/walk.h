@@ -1,5 +1,6 @@
 // Walking a plan in time: which operations may begin once another is done. Executors that follow
-// events share it; it knows the order of streams and the dependencies, not the clock.
+// events share it; it knows the order of streams and the dependencies, not the clock. Dependencies
+// on the period before are edges like the others that lead one period on.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,8 @@ class Walk {
   std::vector<char> wraps_;           // by op: the next one is in the next period
   std::vector<int> successor_begin_;  // by op: range in successors_
   std::vector<OpId> successors_;
+  std::vector<int> next_begin_;        // by op: range in next_successors_
+  std::vector<OpId> next_successors_;  // those that wait for it in the next period
 };
 
 }  // namespace syncline

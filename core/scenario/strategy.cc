@@ -27,7 +27,7 @@ Bytes mebibytes(double value) { return static_cast<Bytes>(value * static_cast<do
 Fusion read_fusion(Reader reader) {
   Fusion fusion;
   const std::string rule =
-      reader.word_or("rule", "size", {"none", "layer", "size", "count", "index", "one"});
+      reader.word_or("rule", "size", {"none", "layer", "size", "count", "index", "one", "mg_wfbp"});
   const bool by_size = rule == "size";
   const bool by_count = rule == "count";
   fusion.rule = rule == "none"    ? Fusion::Rule::kNone
@@ -35,7 +35,8 @@ Fusion read_fusion(Reader reader) {
                 : by_size         ? Fusion::Rule::kSize
                 : by_count        ? Fusion::Rule::kCount
                 : rule == "index" ? Fusion::Rule::kIndex
-                                  : Fusion::Rule::kOne;
+                : rule == "one"   ? Fusion::Rule::kOne
+                                  : Fusion::Rule::kMgWfbp;
 
   // A limit that the rule would ignore is a mistake, not a decoration.
   const auto only_for = [&](const char* key, bool applies, const char* rules) {
@@ -49,6 +50,8 @@ Fusion read_fusion(Reader reader) {
   only_for("ends", rule == "index", "'index'");
   only_for("close", by_size || by_count, "'size' and 'count'");
   only_for("by_layer", by_size || by_count, "'size' and 'count'");
+  only_for("order", by_size || by_count, "'size' and 'count'");
+  only_for("cycle_ms", by_size, "'size'");
 
   if (by_size) fusion.size = mebibytes(reader.number("size_mb", {0, 1e9, true}));
   if (by_size) fusion.first_size = mebibytes(reader.number_or("first_size_mb", 0, {0, 1e9}));
@@ -72,6 +75,21 @@ Fusion read_fusion(Reader reader) {
                      ? Fusion::Close::kBefore
                      : Fusion::Close::kAfter;
   fusion.by_layer = reader.boolean_or("by_layer", false);
+  fusion.order = reader.word_or("order", "backward", {"backward", "forward"}) == "forward"
+                     ? Fusion::Order::kForward
+                     : Fusion::Order::kBackward;
+  fusion.cycle = reader.number_or("cycle_ms", 0, {0, 1e6}) * kMillisecond;
+  if (fusion.cycle > 0) {
+    // Packing at a tick has a rule of its own: Horovod's.
+    if (fusion.close != Fusion::Close::kBefore) {
+      reader.fail("cycle_ms",
+                  "needs close: before, as what is packed at a tick never exceeds size_mb");
+    }
+    for (const char* key : {"first_size_mb", "count", "by_layer", "order"}) {
+      if (reader.has(key)) reader.fail(key, "has no meaning with cycle_ms");
+    }
+  }
+  fusion.to_fp32 = reader.word_or("cast", "none", {"none", "fp32"}) == "fp32";
   fusion.layer_key =
       reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
           ? Fusion::LayerKey::kFirstDot
@@ -136,7 +154,7 @@ Compression read_compression(Reader reader) {
   return compression;
 }
 
-LocalSgd read_local_sgd(Reader reader) {
+LocalSgd read_local_sgd(Reader reader, int ranks) {
   LocalSgd local;
   local.enabled = true;
   local.adaptive = reader.boolean_or("adaptive", false);
@@ -152,6 +170,13 @@ LocalSgd read_local_sgd(Reader reader) {
   local.begin_step = reader.integer_or("begin_step", 1, 1, kMostSteps);
   local.init_period = reader.integer_or("init_period", 1, 1, 1 << 20);
   local.max_period = reader.integer_or("max_period", 16, 1, 1 << 20);
+  local.subgroup = static_cast<int>(reader.integer_or("subgroup", 1, 1, ranks));
+  if (ranks % local.subgroup != 0) {
+    reader.fail("subgroup", "found " + std::to_string(local.subgroup) +
+                                ", expected a divisor of the " + std::to_string(ranks) + " ranks");
+  }
+  local.warmup_gradients =
+      reader.word_or("warmup", "average", {"average", "gradients"}) == "gradients";
   reader.finish();
   return local;
 }
@@ -176,6 +201,131 @@ void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool 
   if (default_on) silent.push_back("fuse_bn_add_act_ops");
   for (auto& note : fusion_notes(workload, cluster.device, strategy.compute_fusion, silent)) {
     strategy.notes.push_back(std::move(note));
+  }
+}
+
+// Named rules: what the keys of a strategy fall back on.
+//   mg_wfbp        merges gradients by ready times and prices (MG-WFBP)
+//   dear           all-reduce in two halves around the step's end, buckets of 25 MiB formed first
+//                  layer first, whole layers (DeAR's defaults)
+//   bytescheduler  parts of a million fp32 parameters, first layers first, four million under way
+//                  (BYTESCHEDULER_PARTITION and _CREDIT)
+Strategy preset_of(const std::string& name) {
+  constexpr Bytes kMillionParameters = 4'000'000;
+  Strategy strategy;
+  if (name == "mg_wfbp") strategy.fusion.rule = Fusion::Rule::kMgWfbp;
+  if (name == "dear") {
+    strategy.fusion.rule = Fusion::Rule::kSize;
+    strategy.fusion.size = 25 * kMiB;
+    strategy.fusion.close = Fusion::Close::kBefore;
+    strategy.fusion.by_layer = true;
+    strategy.fusion.order = Fusion::Order::kForward;
+    strategy.exchange = Strategy::Exchange::kDecoupled;
+    strategy.cross_step = true;
+  }
+  if (name == "bytescheduler") {
+    strategy.partition = kMillionParameters;
+    strategy.credit = 4 * kMillionParameters;
+    strategy.priority = Strategy::Priority::kLayer;
+    strategy.cross_step = true;
+  }
+  return strategy;
+}
+
+// What is exchanged when: the keys that split, order and stretch exchanges over steps.
+void read_schedule(Reader& reader, Strategy& strategy) {
+  using Exchange = Strategy::Exchange;
+  const char* own = strategy.exchange == Exchange::kDecoupled ? "decoupled" : "all_reduce";
+  const std::string exchange =
+      reader.word_or("exchange", own, {"all_reduce", "decoupled", "sharded"});
+  strategy.exchange = exchange == "decoupled" ? Exchange::kDecoupled
+                      : exchange == "sharded" ? Exchange::kSharded
+                                              : Exchange::kAllReduce;
+  strategy.cross_step = reader.boolean_or("cross_step", strategy.cross_step);
+  const bool by_layer = strategy.priority == Strategy::Priority::kLayer;
+  const std::string priority =
+      reader.word_or("priority", by_layer ? "layer" : "ready", {"ready", "layer"});
+  strategy.priority = priority == "layer" ? Strategy::Priority::kLayer : Strategy::Priority::kReady;
+  if (reader.has("credit_mb") && priority != "layer") {
+    reader.fail("credit_mb", "has a meaning only with priority 'layer'");
+  }
+  if (priority != "layer") strategy.credit = 0;
+  const auto in_mebibytes = [](Bytes bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(kMiB);
+  };
+  strategy.credit =
+      mebibytes(reader.number_or("credit_mb", in_mebibytes(strategy.credit), {0, 1e9}));
+  strategy.partition =
+      mebibytes(reader.number_or("partition_mb", in_mebibytes(strategy.partition), {0, 1e9}));
+  if (strategy.partition > 0 && strategy.fusion.rule != Fusion::Rule::kNone) {
+    if (reader.has("partition_mb")) {
+      reader.fail("partition_mb",
+                  "parts are made of gradients that travel alone: needs fusion rule "
+                  "'none'");
+    }
+    strategy.partition = 0;
+  }
+  strategy.bucket_copies = reader.boolean_or("bucket_copies", false);
+  strategy.host_sync = reader.boolean_or("host_sync", false);
+  const bool each = strategy.cross_step && strategy.exchange != Exchange::kSharded;
+  strategy.update = reader.word_or("update", each ? "per_bucket" : "after_all",
+                                   {"after_all", "per_bucket"}) == "per_bucket"
+                        ? Strategy::Update::kPerBucket
+                        : Strategy::Update::kAfterAll;
+  if (each && strategy.update == Strategy::Update::kAfterAll) {
+    reader.fail("update",
+                "'after_all' leaves nothing to overlap: with cross_step each layer's "
+                "parameters are updated before its forward pass");
+  }
+}
+
+// What cannot be had together, with the key to change.
+void judge_schedule(Reader& reader, const Strategy& strategy, const Cluster& cluster) {
+  const bool split = strategy.exchange != Strategy::Exchange::kAllReduce;
+  const bool reordered = strategy.priority == Strategy::Priority::kLayer;
+  const char* key = split                    ? "exchange"
+                    : strategy.cross_step    ? "cross_step"
+                    : reordered              ? "priority"
+                    : strategy.partition > 0 ? "partition_mb"
+                                             : nullptr;
+  if (key != nullptr) {
+    if (!strategy.overlap) reader.fail(key, "has no meaning with overlap: false");
+    if (strategy.local_sgd.enabled) {
+      reader.fail(key, "cannot be combined with local_sgd, which averages parameters");
+    }
+    if (strategy.fusion.cycle > 0) reader.fail(key, "cannot be combined with fusion.cycle_ms");
+    if (strategy.bucket_copies)
+      reader.fail("bucket_copies", std::string("is DDP's, which has no ") + key);
+  }
+  if (split) {
+    if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+      reader.fail("hierarchy", "an exchange in two halves is flat");
+    }
+    const std::string& codec = strategy.compression.codec;
+    const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+    if (!codec.empty() && (sharded || find_codec(codec)->sparse)) {
+      reader.fail("compression", sharded ? "sharded parameters are gathered in full"
+                                         : "a sparse exchange has no halves");
+    }
+    for (const auto kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+      if (choice_fits(strategy.algorithm, kind, cluster.ranks())) continue;
+      reader.fail("algorithm", "'" + strategy.algorithm + "' does no " +
+                                   std::string(to_string(kind)) + " among " +
+                                   std::to_string(cluster.ranks()) + " ranks");
+    }
+  }
+  const LocalSgd& local = strategy.local_sgd;
+  if (local.enabled && strategy.fusion.cycle > 0) {
+    reader.fail("fusion.cycle_ms", "has no meaning with local_sgd");
+  }
+  if (local.enabled && local.subgroup > 1) {
+    if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+      reader.fail("hierarchy", "cannot be combined with local_sgd.subgroup");
+    }
+    if (!choice_fits(strategy.algorithm, CollectiveKind::kAllReduce, local.subgroup)) {
+      reader.fail("algorithm", "'" + strategy.algorithm + "' does no all_reduce among " +
+                                   std::to_string(local.subgroup) + " ranks");
+    }
   }
 }
 
@@ -232,6 +382,9 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
     note_compute_fusion(workload, cluster, true, strategy);
     return strategy;
   }
+  if (reader.has("preset")) {
+    strategy = preset_of(reader.word_or("preset", "", {"mg_wfbp", "dear", "bytescheduler"}));
+  }
   strategy.name = name;
   strategy.about = about;
   strategy.overlap = reader.boolean_or("overlap", true);
@@ -247,11 +400,10 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   if (reader.has("compression")) {
     strategy.compression = read_compression(reader.object("compression"));
   }
-  if (reader.has("local_sgd")) strategy.local_sgd = read_local_sgd(reader.object("local_sgd"));
-  strategy.update =
-      reader.word_or("update", "after_all", {"after_all", "per_bucket"}) == "per_bucket"
-          ? Strategy::Update::kPerBucket
-          : Strategy::Update::kAfterAll;
+  if (reader.has("local_sgd")) {
+    strategy.local_sgd = read_local_sgd(reader.object("local_sgd"), cluster.ranks());
+  }
+  read_schedule(reader, strategy);
   if (reader.has("compute_fusion")) {
     Reader fusion = reader.object("compute_fusion");
     strategy.compute_fusion = read_compute_fusion(fusion);
@@ -269,6 +421,7 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   }
   // A mistake is told here, where the user can still be told where.
   if (const auto misfit = misfit_of(strategy, cluster)) reader.fail(misfit->key, misfit->why);
+  judge_schedule(reader, strategy, cluster);
   reader.finish();
   return strategy;
 }

@@ -20,6 +20,7 @@ struct Fusion {
     kIndex,   // explicit inclusive end indices
     kOne,     // all gradients in one bucket
     kGroups,  // explicit lists: what a dialect's own rule came to on this workload
+    kMgWfbp,  // MG-WFBP's greedy merging by ready times and prices (core/plan/mg_wfbp.h)
   };
   Rule rule = Rule::kNone;
   Bytes size = 0;
@@ -36,6 +37,13 @@ struct Fusion {
   // Layer of a tensor: its name up to the last dot (torch: "layer4.2.bn1.weight") or the first
   // (Paddle: "fc_0.w_0").
   enum class LayerKey { kLastDot, kFirstDot } layer_key = LayerKey::kLastDot;
+  // The order in which kSize and kCount walk: backward (as gradients become ready) or forward,
+  // first layer first, which leaves a small bucket with the last layers instead (DeAR).
+  enum class Order { kBackward, kForward } order = Order::kBackward;
+  // kSize: gradients are released at ticks, one every `cycle`, also while the network is busy; what
+  // is ready at a tick is packed without waiting for more (Horovod). 0: released once ready.
+  Seconds cycle = 0;
+  bool to_fp32 = false;  // narrower gradients are cast to fp32 in their bucket (MindSpore)
   Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
 };
 
@@ -71,6 +79,11 @@ struct LocalSgd {
   bool adaptive = false;        // the period follows loss and learning rate
   std::int64_t init_period = 1;
   std::int64_t max_period = 16;
+  // Ranks that all-reduce their gradients in each local step (PyTorch's post-local SGD: those of a
+  // node). `fusion` then is the gradients'; parameters are averaged in one bucket. 1: none do.
+  int subgroup = 1;
+  // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged.
+  bool warmup_gradients = false;
 };
 
 // Which operators of the workload become one, by the names of Paddle's build strategy. Nothing
@@ -97,6 +110,24 @@ struct Strategy {
   Compression compression;
   LocalSgd local_sgd;
   ComputeFusion compute_fusion;
+  // What carries a gradient to all ranks.
+  //   kAllReduce  one all-reduce
+  //   kDecoupled  its two halves: a reduce-scatter in the backward pass, an all-gather after it,
+  //               first layers first (DeAR, Zhang et al. 2023)
+  //   kSharded    gradients are reduce-scattered, each rank updates its shard of the parameters,
+  //               which are all-gathered, first layers first (ZeRO; MindSpore's parallel optimizer)
+  enum class Exchange { kAllReduce, kDecoupled, kSharded } exchange = Exchange::kAllReduce;
+  // kSharded: the parameters' own buckets; empty: gathered as the gradients were scattered.
+  std::vector<std::vector<int>> gather_groups;
+  // The next step's forward pass waits layer by layer for its parameters, instead of for all.
+  bool cross_step = false;
+  // kReady: buckets go in the order in which they become ready. kLayer: whenever the network is
+  // free, the bucket that the next forward pass needs first goes first (ByteScheduler).
+  enum class Priority { kReady, kLayer } priority = Priority::kReady;
+  Bytes credit = 0;            // kLayer: bytes handed to the network at a time; 0: one bucket
+  Bytes partition = 0;         // tensors above this travel in parts of it; 0: whole
+  bool bucket_copies = false;  // gradients are copied into their buckets and back (DDP)
+  bool host_sync = false;  // the host waits for each exchange before it issues the next (Paddle)
   // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
   // parameters are updated when its collective is done, in order, after the backward pass.
   enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;

@@ -46,6 +46,7 @@ Tensor read_shape(Reader& reader, DType fallback) {
 
 struct TensorWork {
   bool has_wait = false;
+  bool has_forward = false;
   double backward_flops = 0;
   double forward_flops = 0;
 };
@@ -87,11 +88,18 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
 
 void price_forward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
                    const Device& device) {
+  std::size_t given = 0;
+  for (const auto& item : work) given += item.has_forward;
+  if (given != 0 && given != work.size()) {
+    reader.fail("tensors", "forward_us is given for " + std::to_string(given) + " of " +
+                               std::to_string(work.size()) + " tensors; give all or none");
+  }
   if (reader.has("forward_ms")) {
     workload.forward = reader.number("forward_ms", {0, kLongestMilliseconds}) * kMillisecond;
     return;
   }
-  if (device.flops == 0) return;
+  for (const auto& tensor : workload.tensors) workload.forward += tensor.forward;
+  if (workload.forward > 0 || device.flops == 0) return;
   for (const auto& item : work) workload.forward += item.forward_flops / device.flops;
 }
 
@@ -150,6 +158,30 @@ Seconds backward_time(const Workload& workload) {
                          [](Seconds sum, const Tensor& tensor) { return sum + tensor.backward; });
 }
 
+Workload stretched(Workload workload, double factor) {
+  workload.forward *= factor;
+  workload.update *= factor;
+  for (auto& tensor : workload.tensors) tensor.backward *= factor;
+  return workload;
+}
+
+std::vector<Seconds> forward_times(const Workload& workload) {
+  std::vector<Seconds> times;
+  const auto share_by = [&](auto weight) {
+    double all = 0;
+    for (const auto& tensor : workload.tensors) all += weight(tensor);
+    times.clear();
+    for (const auto& tensor : workload.tensors) {
+      times.push_back(all > 0 ? workload.forward * weight(tensor) / all : 0);
+    }
+    return all > 0;
+  };
+  if (share_by([](const Tensor& tensor) { return tensor.forward; })) return times;
+  if (share_by([](const Tensor& tensor) { return tensor.backward; })) return times;
+  share_by([](const Tensor& tensor) { return static_cast<double>(tensor.elements); });
+  return times;
+}
+
 Bytes gradient_bytes(const Workload& workload) {
   return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Bytes{0},
                          [](Bytes sum, const Tensor& tensor) { return sum + tensor.bytes(); });
@@ -178,6 +210,8 @@ Workload read_workload(Reader reader, const Device& device) {
     TensorWork flops;
     flops.has_wait = item.has("backward_us");
     tensor.backward = item.number_or("backward_us", 0, {0, 1e11}) * kMicrosecond;
+    tensor.forward = item.number_or("forward_us", 0, {0, 1e11}) * kMicrosecond;
+    flops.has_forward = item.has("forward_us");
     flops.backward_flops = item.number_or("backward_flops", 0, {0, 1e21});
     flops.forward_flops = item.number_or("forward_flops", 0, {0, 1e21});
     item.finish();

@@ -25,6 +25,8 @@ struct Tensor {
 
   // Time on the compute stream from the previous gradient's readiness to this one's.
   Seconds backward = 0;
+  // Its part of the forward pass, relative to the other tensors'; 0 everywhere: as in backward.
+  Seconds forward = 0;
 
   Bytes bytes() const { return elements * size_of(dtype); }
 };
@@ -44,8 +46,15 @@ struct Workload {
   bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 
+// The same model with all of its computation taking `factor` times as long.
+Workload stretched(Workload workload, double factor);
+
 // Sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);
+
+// The forward pass by tensor, in the tensors' (backward) order: shared out by their `forward`, else
+// by their `backward`, else by elements. Adds up to workload.forward.
+std::vector<Seconds> forward_times(const Workload& workload);
 
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);

@@ -48,7 +48,7 @@ void expect_exact_selection(const Values& values, std::size_t kept) {
 }
 
 TEST(Codecs, AreFoundByName) {
-  EXPECT_EQ(codec_names(), "dgc, fp16");
+  EXPECT_EQ(codec_names(), "dgc, fp16, bf16");
   for (const auto& codec : codecs()) EXPECT_EQ(find_codec(codec.name)->name, codec.name);
   EXPECT_EQ(find_codec("topk"), nullptr);
   EXPECT_EQ(find_codec(""), nullptr);
@@ -170,6 +170,22 @@ TEST(Fp16Codec, SendsEveryElementInHalfTheBytes) {
   EXPECT_TRUE(fp16().applies(test::tensor_of("a", {1}), 0));
   EXPECT_TRUE(fp16().applies(test::tensor_of("a", {1}, DType::kFp64), 0));
   EXPECT_FALSE(fp16().applies(test::tensor_of("a", {1}, DType::kBf16), 0));
+}
+
+// Eight bits of mantissa, the range of single precision; ties go to the even neighbour.
+TEST(Bf16, KeepsTheRangeAndRoundsTheMantissa) {
+  const Codec& bf16 = *find_codec("bf16");
+  std::vector<float> values{1.0F,  1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F, 1.0F + 0x1.2p-8F,
+                            3e38F, -0.5F};
+  const Encoded encoded = bf16.encode(values, 6);
+  EXPECT_EQ(encoded.values[0], 1.0F);
+  EXPECT_EQ(encoded.values[1], 1.0F);
+  EXPECT_EQ(encoded.values[2], 1.0F + 0x1p-6F);
+  EXPECT_EQ(encoded.values[3], 1.0F + 0x1p-7F);
+  EXPECT_NEAR(encoded.values[4] / 3e38F, 1, 0x1p-8);
+  EXPECT_EQ(encoded.values[5], -0.5F);
+  EXPECT_EQ(bf16.encoded_bytes(1000, 1000), 2000);
+  EXPECT_FALSE(bf16.applies(test::tensor_of("a", {1}, DType::kFp16), 0));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/plan/fusion.h"
 #include "core/plan/planner.h"
@@ -347,7 +348,74 @@ TEST(MindSpore, ShardedKindsAreJudgedAndNoted) {
       {"allgather": {"mode": "size", "config": 32}, "reducescatter": {"mode": "auto", "config": null}}})",
                                      resnet50());
   EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{144, 17}));
-  EXPECT_TRUE(has_note(reading, "parallel optimizer"));
+  EXPECT_TRUE(has_note(reading, "enable_parallel_optimizer"));
+}
+
+TEST(MindSpore, HalvesAreCastToSinglePrecision) {
+  Workload workload = parameters_of({1000, 1000});
+  for (auto& tensor : workload.tensors) tensor.dtype = DType::kFp16;
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.memory = 1e9;
+  const Reading data = reading_of(R"({"parallel_mode": "data_parallel"})", workload);
+  const Plan plan = make_plan(workload, cluster, data.strategy);
+  ASSERT_EQ(plan.buckets.size(), 1u);
+  EXPECT_EQ(plan.buckets[0].bytes, 8000);
+  EXPECT_EQ(plan.buckets[0].dtype, DType::kFp32);
+  // There and back: 4000 bytes of halves, 8000 of singles, each time.
+  std::vector<double> copies;
+  for (const auto& op : plan.ops) {
+    if (const auto* copy = std::get_if<Copy>(&op.work)) copies.push_back(copy->seconds);
+  }
+  EXPECT_EQ(copies, (std::vector<double>{12e-6, 12e-6}));
+  const Reading semi = reading_of(R"({"parallel_mode": "semi_auto_parallel"})", workload);
+  EXPECT_EQ(make_plan(workload, cluster, semi.strategy).buckets[0].bytes, 4000);
+}
+
+// Four parameters of 1 MiB and a small one: the parallel optimizer scatters and gathers the large
+// ones, each kind by its own threshold, and all-reduces the small one.
+TEST(MindSpore, AParallelOptimizerShardsLargeParameters) {
+  const Workload workload = parameters_of({262144, 262144, 262144, 262144, 8});
+  const Cluster cluster = cluster_of(2, 4);
+  const auto plan_of = [&](const std::string& fusion) {
+    const Reading reading = reading_of(
+        R"({"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true, "comm_fusion": {)" +
+            fusion + "}}",
+        workload);
+    EXPECT_TRUE(has_note(reading, "shards 4 parameters"));
+    EXPECT_EQ(reading.strategy.exchange, Strategy::Exchange::kSharded);
+    return make_plan(workload, cluster, reading.strategy);
+  };
+  const auto count_of = [](const Plan& plan, CollectiveKind kind) {
+    return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+      const auto* collective = std::get_if<Collective>(&op.work);
+      return collective != nullptr && collective->kind == kind;
+    });
+  };
+  const Plan fused = plan_of("");
+  EXPECT_EQ(count_of(fused, CollectiveKind::kReduceScatter), 1);
+  EXPECT_EQ(count_of(fused, CollectiveKind::kAllGather), 1);
+  EXPECT_EQ(count_of(fused, CollectiveKind::kAllReduce), 1);
+  // 1 MB is 2^18 elements: each of the four reaches it.
+  const Plan apart = plan_of(R"("allgather": {"mode": "size", "config": 1})");
+  EXPECT_EQ(count_of(apart, CollectiveKind::kReduceScatter), 1);
+  EXPECT_EQ(count_of(apart, CollectiveKind::kAllGather), 4);
+  EXPECT_EQ(count_of(plan_of(R"("reducescatter": {"mode": "size", "config": 1})"),
+                     CollectiveKind::kReduceScatter),
+            4);
+}
+
+TEST(MindSpore, AParallelOptimizerComesBack) {
+  const Workload workload = resnet50();
+  const Cluster cluster = cluster_of(2, 4);
+  const Strategy strategy =
+      reading_of(R"({"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true,
+        "comm_fusion": {"allgather": {"mode": "size", "config": 16},
+                        "reducescatter": {"mode": "size", "config": 8}}})",
+                 workload)
+          .strategy;
+  const auto result = write_config(mindspore_dialect(), strategy, workload, cluster);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->exact) << result->difference << "\n" << result->config;
 }
 
 TEST(MindSpore, DocumentedBufferIsNeverExceeded) {

@@ -600,5 +600,21 @@ TEST(PaddleDygraph, NotesAndErrors) {
             std::string::npos);
 }
 
+// Under sync_nccl_allreduce the host waits for each all-reduce before it issues the next.
+TEST(Paddle, TheHostWaitsForEachAllReduceUnlessToldOtherwise) {
+  Cluster cluster = cluster_of(2, 8);
+  cluster.device.host_sync = 20e-6;
+  const auto waits = [&](const std::string& config) {
+    const Workload workload = paddle_resnet50(10);
+    const Plan plan = make_plan(workload, cluster, read_paddle(config, workload, cluster).strategy);
+    return std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+      return op.stream > 0 && std::holds_alternative<HostSync>(op.work);
+    });
+  };
+  EXPECT_EQ(waits("{}"), 5);
+  EXPECT_EQ(waits(R"({"fuse_grad_size_in_MB": 16})"), 6);
+  EXPECT_EQ(waits(R"({"sync_nccl_allreduce": false})"), 0);
+}
+
 }  // namespace
 }  // namespace syncline

@@ -7,6 +7,7 @@
 #include <array>
 #include <random>
 
+#include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/plan/fusion.h"
 #include "core/plan/planner.h"
@@ -183,15 +184,78 @@ TEST(PyTorchDdp, Hooks) {
   EXPECT_EQ(
       reading_of(R"({"comm_hook": "fp16_compress_hook"})", workload).strategy.compression.codec,
       "fp16");
+  EXPECT_EQ(
+      reading_of(R"({"comm_hook": "bf16_compress_hook"})", workload).strategy.compression.codec,
+      "bf16");
   EXPECT_EQ(groups_of(R"({"comm_hook": "fp16_compress_hook"})", workload),
             groups_of("{}", workload));
+}
+
+TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {1000}), tensor_of("a", {1000})};
+  Cluster cluster = cluster_of(2, 4);
+  cluster.device.memory = 1e9;
+  const auto copies = [&](const std::string& config) {
+    std::vector<std::pair<bool, Seconds>> list;
+    for (const auto& op : make_plan(workload, cluster, reading_of(config, workload).strategy).ops) {
+      const auto* copy = std::get_if<Copy>(&op.work);
+      if (copy != nullptr) list.emplace_back(copy->into, copy->seconds);
+    }
+    return list;
+  };
+  // 8000 bytes are read and written, in and out.
+  EXPECT_EQ(copies("{}"), (std::vector<std::pair<bool, Seconds>>{{true, 16e-6}, {false, 16e-6}}));
+  EXPECT_TRUE(copies(R"({"gradient_as_bucket_view": true})").empty());
+}
+
+TEST(PyTorchDdp, PostLocalSgd) {
+  Workload workload;
+  workload.forward = 1e-3;
+  workload.tensors = {tensor_of("b", {1000000}), tensor_of("a", {1000000})};
+  const Cluster cluster = cluster_of(2, 4);
+  const Strategy strategy = reading_of(R"({"comm_hook": "post_localSGD_hook",
+      "PostLocalSGDState": {"start_localSGD_iter": 100}, "PeriodicModelAverager": {"period": 4}})",
+                                       workload)
+                                .strategy;
+  // Two buckets in each of four steps inside the nodes, then everything once among all.
+  const Plan plan = make_plan(workload, cluster, strategy);
+  EXPECT_EQ(plan.steps, 4);
+  std::vector<int> sizes;
+  for (const auto& op : plan.ops) {
+    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      EXPECT_EQ(collective->kind, CollectiveKind::kAllReduce);
+      sizes.push_back(collective->groups.size);
+    }
+  }
+  EXPECT_EQ(sizes, (std::vector<int>{4, 4, 4, 4, 4, 4, 4, 4, 8}));
+  EXPECT_EQ(plan.buckets.back().bytes, 8000000);
+  // Before its start: gradients, among all.
+  const Plan before = make_plan(workload, cluster, strategy, {99});
+  EXPECT_EQ(before.steps, 1);
+  EXPECT_EQ(before.buckets.size(), 2u);
+  Training training;
+  training.steps = 500;
+  const auto phases = training_phases(strategy, training);
+  ASSERT_EQ(phases.size(), 2u);
+  EXPECT_EQ(phases[0].steps, 100);
+  EXPECT_EQ(phases[1].steps, 400);
+  EXPECT_EQ(phases[1].point.period, 4);
+  const auto again = write_config(pytorch_ddp_dialect(), strategy, workload, cluster);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_TRUE(again->exact) << again->difference;
+  EXPECT_EQ(again->config["comm_hook"], "post_localSGD_hook");
 }
 
 TEST(PyTorchDdp, Mistakes) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   for (const char* config :
        {R"({"bucket_cap_mb": 0})", R"({"bucket_cap_mb": -1})", R"({"bucket_cap_mb": "25"})",
-        R"({"bucket_cap": 25})", R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})"}) {
+        R"({"comm_hook": "post_localSGD_hook"})",
+        R"({"comm_hook": "post_localSGD_hook", "PostLocalSGDState": {"start_localSGD_iter": 1,
+            "subgroup_size": 3}, "PeriodicModelAverager": {"period": 4}})",
+        R"({"PeriodicModelAverager": {"period": 4}})", R"({"bucket_cap": 25})",
+        R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})"}) {
     EXPECT_THROW(reading_of(config, workload), InputError) << config;
   }
 }

@@ -95,20 +95,34 @@ TEST(Write, WhatCannotBeSaidIsSaidSo) {
   EXPECT_NE(sharded.difference.find("other collectives"), std::string::npos);
 }
 
-TEST(Write, WhatIsPricedAlikeButIsNotAlikeIsNoted) {
-  const auto scenario = scenario_of(in_dialect(
-      "pytorch", R"({"comm_hook": "bf16_compress_hook", "gradient_as_bucket_view": true})"));
-  const auto& notes = scenario.strategies.front().notes;
-  ASSERT_EQ(notes.size(), 1U);
-  EXPECT_NE(notes.front().find("priced as fp16"), std::string::npos);
-  const auto copies = scenario_of(in_dialect("pytorch", "{}")).strategies.front().notes;
-  ASSERT_EQ(copies.size(), 1U);
-  EXPECT_NE(copies.front().find("copies are not priced"), std::string::npos);
+TEST(Write, HooksAndCopiesComeBack) {
+  for (const char* config :
+       {R"({"comm_hook": "bf16_compress_hook", "gradient_as_bucket_view": true})",
+        R"({"gradient_as_bucket_view": true})",
+        R"({"comm_hook": "post_localSGD_hook", "PostLocalSGDState": {"start_localSGD_iter": 10},
+            "PeriodicModelAverager": {"period": 4}})"}) {
+    expect_round_trip(in_dialect("pytorch", config), "pytorch", "resnet50_v100");
+  }
 }
 
-TEST(Write, HorovodIsNotWrittenYet) {
+TEST(Write, AScheduleThatAFrameworkLacksIsNamed) {
+  const Written crossing = written(
+      scenario_of(R"({"name": "s", "cross_step": true, "fusion": {"rule": "one"}})"), "mindspore");
+  EXPECT_FALSE(crossing.exact);
+  EXPECT_NE(crossing.difference.find("when all parameters are in"), std::string::npos);
+  const Written ticks = written(
+      scenario_of(
+          R"({"name": "s", "fusion": {"size_mb": 1000, "close": "before", "cycle_ms": 1000}})"),
+      "mindspore");
+  EXPECT_FALSE(ticks.exact);
+  EXPECT_NE(ticks.difference.find("not at ticks"), std::string::npos);
+  const Written none = written(scenario_of(R"({"name": "s"})"), "horovod");
+  EXPECT_FALSE(none.exact);
+}
+
+TEST(Write, PaddleDygraphIsNotWritten) {
   const Scenario scenario = scenario_of(R"({"name": "s"})");
-  EXPECT_FALSE(write_config(*find_dialect("horovod"), scenario.strategies.front(),
+  EXPECT_FALSE(write_config(*find_dialect("paddle_dygraph"), scenario.strategies.front(),
                             scenario.workload, scenario.cluster)
                    .has_value());
 }

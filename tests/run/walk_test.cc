@@ -106,5 +106,20 @@ TEST(Walk, RandomPlansAreWalkedOnceAndInOrder) {
   }
 }
 
+TEST(Walk, WaitsForThePeriodBefore) {
+  // The second stream's operation is awaited by the first one of the next period.
+  std::vector<Op> ops{op_on(0), op_on(0), op_on(1, {1})};
+  ops[0].after_previous = {2};
+  Walk walk(plan_of(2, ops), 2);
+  EXPECT_EQ(walk.first(), (std::vector<int>{0}));
+  EXPECT_EQ(finish(walk, 0), (std::vector<int>{1}));
+  // 3 is next on stream 0 but waits for 2.
+  EXPECT_EQ(finish(walk, 1), (std::vector<int>{2}));
+  EXPECT_EQ(finish(walk, 2), (std::vector<int>{3}));
+  EXPECT_EQ(finish(walk, 3), (std::vector<int>{4}));
+  EXPECT_EQ(finish(walk, 4), (std::vector<int>{5}));
+  EXPECT_EQ(finish(walk, 5), std::vector<int>{});
+}
+
 }  // namespace
 }  // namespace syncline

@@ -1,0 +1,14 @@
+#include "core/compress/bf16.h"
+
+#include <Eigen/Core>
+
+#include "core/compress/half.h"
+
+namespace syncline {
+
+Codec bf16_codec() {
+  return HalfPrecision<Eigen::bfloat16>::codec(
+      "bf16", "gradients rounded to bfloat16 for the wire, summed by all-reduce");
+}
+
+}  // namespace syncline

@@ -1,0 +1,11 @@
+// Bfloat16 transport: wider gradients keep their exponent and lose mantissa for the wire, and are
+// summed there.
+#pragma once
+
+#include "core/compress/codec.h"
+
+namespace syncline {
+
+Codec bf16_codec();
+
+}  // namespace syncline

@@ -1,0 +1,97 @@
+#include "core/plan/backward.h"
+
+#include <algorithm>
+
+#include "core/collective/price.h"
+#include "core/plan/priority.h"
+
+namespace syncline {
+
+std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
+                                const std::vector<char>& split) {
+  const std::size_t count = exchanges.buckets.size();
+  const bool urgent = strategy_.priority == Strategy::Priority::kLayer && build_.plan.ranks > 1;
+  std::vector<OpId> done(count);
+  OpId segment = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
+  int next = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int ready = exchanges.buckets[i].ready;
+    if (ready >= next) segment = compute(next, ready);
+    next = std::max(next, ready + 1);
+    if (urgent) {
+      done[i] = build_.prepare(begin + i, segment);
+    } else {
+      std::vector<OpId> after{segment};
+      if (!exchanges.releases.empty()) after.push_back(tick(exchanges.releases[i]));
+      done[i] = first_half(begin + i, begin + i, std::move(after), split[i] != 0, true);
+    }
+  }
+  if (!urgent) return done;
+  std::size_t place = 0;
+  for (const int i : order(begin, exchanges, split)) {
+    const auto b = static_cast<std::size_t>(i);
+    done[b] = first_half(begin + b, place++, {done[b]}, split[b] != 0, false);
+  }
+  return done;
+}
+
+OpId Backward::compute(int first, int last) {
+  Seconds seconds = 0;
+  for (int t = first; t <= last; ++t) {
+    seconds += workload_.tensors[static_cast<std::size_t>(t)].backward;
+  }
+  clock_ += seconds;
+  return build_.compute(Phase::kBackward, seconds, first, last);
+}
+
+OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,
+                          bool split, bool prepare) {
+  if (build_.plan.ranks == 1) return after.front();
+  if (prepare) after.front() = build_.prepare(bucket, after.front());
+  const StreamId stream = build_.stream_of(place);
+  if (split) {
+    return build_.send({build_.half_of(CollectiveKind::kReduceScatter, bucket)}, stream,
+                       std::move(after));
+  }
+  const auto collectives =
+      build_.collectives_of(build_.plan.buckets[bucket], static_cast<int>(bucket));
+  return build_.receive(bucket, build_.send(collectives, stream, std::move(after)));
+}
+
+OpId Backward::tick(Seconds time) {
+  if (first_tick_ < 0) tick_stream_ = build_.plan.streams++;
+  if (first_tick_ < 0 || time > tick_time_) {
+    tick_ = build_.add(tick_stream_, Wait{time - tick_time_});
+    tick_time_ = time;
+  }
+  if (first_tick_ < 0) first_tick_ = tick_;
+  return tick_;
+}
+
+std::vector<int> Backward::order(std::size_t begin, const Exchanges& exchanges,
+                                 const std::vector<char>& split) {
+  PriceBook book(cluster_);
+  std::vector<Urgent> items;
+  Seconds clock = 0;
+  int next = 0;
+  for (std::size_t i = 0; i < exchanges.buckets.size(); ++i) {
+    const Bucket& bucket = exchanges.buckets[i];
+    for (; next <= bucket.ready; ++next) {
+      clock += workload_.tensors[static_cast<std::size_t>(next)].backward;
+    }
+    if (bucket.codec != nullptr) clock += build_.encode_time(bucket);
+    // What the forward pass needs first became ready last.
+    Urgent item{clock, -bucket.ready, 0, bucket.bytes};
+    if (split[i] != 0) {
+      item.duration = book.time(build_.half_of(CollectiveKind::kReduceScatter, begin + i));
+    } else {
+      for (const auto& collective : build_.collectives_of(bucket, static_cast<int>(begin + i))) {
+        item.duration += book.time(collective);
+      }
+    }
+    items.push_back(item);
+  }
+  return urgent_first(items, strategy_.credit);
+}
+
+}  // namespace syncline

@@ -1,0 +1,50 @@
+// The backward pass of one step with the exchanges that set out during it.
+#pragma once
+
+#include <vector>
+
+#include "core/plan/builder.h"
+#include "core/plan/exchanges.h"
+
+namespace syncline {
+
+// The backward pass, each bucket's exchange (or the first half of a split one) as soon as its last
+// gradient is there, or its tick has come, or it is the most urgent. Buckets [begin, ...) of the
+// plan. Gives the last operation of each.
+class Backward {
+ public:
+  Backward(Builder& build, const Workload& workload, const Cluster& cluster,
+           const Strategy& strategy)
+      : build_(build), workload_(workload), cluster_(cluster), strategy_(strategy) {}
+
+  std::vector<OpId> run(std::size_t begin, const Exchanges& exchanges,
+                        const std::vector<char>& split);
+
+  // The first wait for a tick, or -1: it begins with the step.
+  OpId first_tick() const { return first_tick_; }
+
+ private:
+  OpId compute(int first, int last);
+
+  OpId first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after, bool split,
+                  bool prepare);
+
+  // The tick at `time` from the step's begin, on a stream of the framework's own.
+  OpId tick(Seconds time);
+
+  // Which bucket goes when, as the prices foresee it.
+  std::vector<int> order(std::size_t begin, const Exchanges& exchanges,
+                         const std::vector<char>& split);
+
+  Builder& build_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+  Seconds clock_ = 0;
+  StreamId tick_stream_ = 0;
+  OpId first_tick_ = -1;
+  OpId tick_ = -1;
+  Seconds tick_time_ = 0;
+};
+
+}  // namespace syncline

@@ -1,0 +1,128 @@
+#include "core/plan/builder.h"
+
+#include "core/plan/hierarchy.h"
+
+namespace syncline {
+namespace {
+
+// Rows of a sparse gradient travel with an int64 row index each.
+constexpr Bytes kRowIndexBytes = 8;
+
+}  // namespace
+
+OpId Builder::prepare(std::size_t index, OpId ready) {
+  const Bucket& bucket = plan.buckets[index];
+  if (plan.ranks == 1) return ready;
+  if (const Seconds seconds = copy_time(bucket); seconds > 0) {
+    ready = add(kComputeStream, Copy{static_cast<int>(index), seconds, true});
+  }
+  if (bucket.codec != nullptr) {
+    ready = add(kComputeStream, Encode{static_cast<int>(index), encode_time(bucket)});
+  }
+  return ready;
+}
+
+OpId Builder::send(const std::vector<Collective>& collectives, StreamId stream,
+                   std::vector<OpId> after) {
+  OpId last = after.back();
+  for (const auto& collective : collectives) {
+    // Stream order already holds an operation back until its predecessor there is done.
+    std::erase_if(after,
+                  [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
+    last = add(stream, collective, std::move(after));
+    after = {last};
+  }
+  return last;
+}
+
+OpId Builder::receive(std::size_t index, OpId last) {
+  const Bucket& bucket = plan.buckets[index];
+  if (plan.ranks == 1) return last;
+  const StreamId stream = plan.ops[static_cast<std::size_t>(last)].stream;
+  if (bucket.codec != nullptr) {
+    last = add(stream, Decode{static_cast<int>(index), decode_time(bucket)});
+  }
+  if (strategy_.host_sync && cluster_.device.host_sync > 0) {
+    last = add(stream, HostSync{cluster_.device.host_sync});
+  }
+  return last;
+}
+
+OpId Builder::copy_out(std::size_t index, OpId arrived) {
+  const Seconds seconds = copy_time(plan.buckets[index]);
+  if (plan.ranks == 1 || seconds <= 0) return arrived;
+  return add(kComputeStream, Copy{static_cast<int>(index), seconds, false}, {arrived});
+}
+
+OpId Builder::exchange(std::size_t index, OpId ready) {
+  if (plan.ranks == 1) return ready;
+  const auto collectives = collectives_of(plan.buckets[index], static_cast<int>(index));
+  const OpId prepared = prepare(index, ready);
+  return receive(index, send(collectives, stream_of(index), {prepared}));
+}
+
+Collective Builder::half_of(CollectiveKind kind, std::size_t index) const {
+  const Bucket& bucket = plan.buckets[index];
+  const Bytes unit =
+      bucket.codec == nullptr ? size_of(bucket.dtype) : bucket.codec->encoded_bytes(1, 1);
+  const std::int64_t elements =
+      bucket.codec == nullptr ? (bucket.padded_bytes + unit - 1) / unit : bucket.elements;
+  return {kind,
+          find_algorithm(strategy_.algorithm),
+          world_group(plan.ranks),
+          elements,
+          unit,
+          static_cast<int>(index)};
+}
+
+std::vector<Collective> Builder::collectives_of(const Bucket& bucket, int id) const {
+  const int ranks = plan.ranks;
+  if (subgroup > 1) {
+    const Bytes unit = size_of(bucket.dtype);
+    return {{CollectiveKind::kAllReduce, find_algorithm(strategy_.algorithm),
+             block_groups(ranks, subgroup), (bucket.padded_bytes + unit - 1) / unit, unit, id}};
+  }
+  if (bucket.sparse) {
+    const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(bucket.tensors.front())];
+    const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
+    const Bytes row = tensor.bytes() / rows + kRowIndexBytes;
+    return {all_gather_by(strategy_, ranks, bucket.kept * ranks, row, id)};
+  }
+  if (bucket.codec != nullptr && bucket.codec->sparse) {
+    const Bytes pair = bucket.codec->encoded_bytes(bucket.elements, bucket.kept) / bucket.kept;
+    return {all_gather_by(strategy_, ranks, bucket.kept * ranks, pair, id)};
+  }
+  if (bucket.codec != nullptr) {
+    const Bytes bytes = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
+    return all_reduce_by(strategy_, cluster_, bucket.elements, bytes / bucket.elements, id);
+  }
+  const Bytes unit = size_of(bucket.dtype);
+  return all_reduce_by(strategy_, cluster_, (bucket.padded_bytes + unit - 1) / unit, unit, id);
+}
+
+Seconds Builder::copy_time(const Bucket& bucket) const {
+  Bytes own = 0;
+  for (const int index : bucket.tensors) {
+    const auto t = static_cast<std::size_t>(index);
+    if (t < workload_.tensors.size()) own += workload_.tensors[t].bytes();
+  }
+  const bool cast = own != bucket.bytes && strategy_.fusion.to_fp32;
+  if (bucket.sparse || (!strategy_.bucket_copies && !cast)) return 0;
+  return memory_time(static_cast<double>(own + bucket.bytes));
+}
+
+Seconds Builder::encode_time(const Bucket& bucket) const {
+  const auto launches = static_cast<double>(strategy_.compression.encode_launches);
+  return launches * cluster_.device.launch +
+         memory_time(
+             bucket.codec->encode_traffic(bucket.elements, bucket.kept, size_of(bucket.dtype)));
+}
+
+Seconds Builder::decode_time(const Bucket& bucket) const {
+  const auto launches = static_cast<double>(strategy_.compression.decode_launches);
+  return launches * cluster_.device.launch +
+         memory_time(bucket.codec->decode_traffic(bucket.elements, bucket.kept, plan.ranks,
+                                                  size_of(bucket.dtype)));
+}
+
+}  // namespace syncline

@@ -1,0 +1,91 @@
+// Putting a plan together, operation by operation: what a bucket needs on its way, and what each
+// part of it costs. The plans of a step (step_plan) and of a LocalSGD period (planner) are built
+// with it.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/scenario/cluster.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline {
+
+// Puts a plan together: an operation goes behind its stream's last one.
+class Builder {
+ public:
+  Builder(const Workload& workload, const Cluster& cluster, const Strategy& strategy)
+      : workload_(workload), cluster_(cluster), strategy_(strategy) {
+    plan.ranks = cluster.ranks();
+    plan.streams = strategy.overlap ? 1 + strategy.streams : 1;
+  }
+
+  OpId add(StreamId stream, const Work& work, std::vector<OpId> after = {}) {
+    plan.ops.push_back({stream, std::move(after), work, step});
+    return static_cast<OpId>(plan.ops.size() - 1);
+  }
+
+  // What data-parallel running costs the host ahead of each step.
+  void begin_step() {
+    if (cluster_.step_overhead() > 0) add(kComputeStream, HostSync{cluster_.step_overhead()});
+  }
+
+  OpId compute(Phase phase, Seconds seconds, int first = 0, int last = -1,
+               std::vector<OpId> after = {}) {
+    return add(kComputeStream, Compute{phase, seconds, first, last}, std::move(after));
+  }
+
+  // Buckets go round the communication streams, the order in which frameworks use their
+  // communicators.
+  StreamId stream_of(std::size_t bucket) const {
+    if (!strategy_.overlap) return kComputeStream;
+    return 1 + static_cast<StreamId>(bucket % static_cast<std::size_t>(strategy_.streams));
+  }
+
+  // What comes ahead of a bucket's way over the network, on the compute stream. Gives its last
+  // operation, or `ready` where there is nothing to do.
+  OpId prepare(std::size_t index, OpId ready);
+
+  // The collectives one after the other on a stream, beginning once all of `after` is done. Gives
+  // the last one, or the last of `after` where there are none.
+  OpId send(const std::vector<Collective>& collectives, StreamId stream, std::vector<OpId> after);
+
+  // What follows a bucket's last collective on its stream. Gives the operation with which it is in.
+  OpId receive(std::size_t index, OpId last);
+
+  // Back out of the bucket, on the compute stream. Gives its operation, or `arrived` where nothing
+  // is copied.
+  OpId copy_out(std::size_t index, OpId arrived);
+
+  // One bucket's way over the network in one go, beginning once `ready` is done. Gives its last
+  // operation.
+  OpId exchange(std::size_t index, OpId ready);
+
+  // The collective of one half of a split exchange.
+  Collective half_of(CollectiveKind kind, std::size_t index) const;
+
+  std::vector<Collective> collectives_of(const Bucket& bucket, int id) const;
+
+  Seconds memory_time(double bytes) const {
+    return cluster_.device.memory > 0 ? bytes / cluster_.device.memory : 0;
+  }
+
+  // One way between the gradients' own memory and the bucket's: what is read and what is written.
+  Seconds copy_time(const Bucket& bucket) const;
+
+  Seconds encode_time(const Bucket& bucket) const;
+
+  Seconds decode_time(const Bucket& bucket) const;
+
+  Plan plan;
+  int step = 0;      // of the period, for the operations that follow
+  int subgroup = 1;  // above 1: gradients are all-reduced in groups of this many ranks
+
+ private:
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+};
+
+}  // namespace syncline

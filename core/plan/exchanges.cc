@@ -1,0 +1,226 @@
+#include "core/plan/exchanges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/collective/price.h"
+#include "core/plan/compression.h"
+#include "core/plan/fusion.h"
+#include "core/plan/hierarchy.h"
+#include "core/plan/mg_wfbp.h"
+#include "core/plan/ticks.h"
+
+namespace syncline {
+namespace {
+
+std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> list;
+  list.reserve(tensors.size());
+  for (const auto& tensor : tensors) list.push_back(&tensor);
+  return list;
+}
+
+// Whether a codec that keeps every element, smaller, takes this tensor.
+bool takes(const Codec* codec, const Tensor& tensor) {
+  return codec != nullptr && !codec->sparse && codec->applies(tensor, 0);
+}
+
+OnWire on_wire(const Codec* codec, const Tensor& tensor) {
+  if (!takes(codec, tensor)) return {tensor.dtype, tensor.bytes()};
+  return {DType::kFp16, codec->encoded_bytes(tensor.elements, tensor.elements)};
+}
+
+// When each gradient is there, from the step's begin. Encoding is on the way: at ticks it has been
+// done gradient by gradient before.
+std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluster,
+                                 const Strategy& strategy, const Codec* codec) {
+  std::vector<Seconds> ready;
+  Seconds clock = cluster.step_overhead() + workload.forward;
+  for (const auto& tensor : workload.tensors) {
+    clock += tensor.backward;
+    if (takes(codec, tensor)) {
+      const double traffic =
+          codec->encode_traffic(tensor.elements, tensor.elements, size_of(tensor.dtype));
+      clock += static_cast<double>(strategy.compression.encode_launches) * cluster.device.launch;
+      if (cluster.device.memory > 0) clock += traffic / cluster.device.memory;
+    }
+    ready.push_back(clock);
+  }
+  return ready;
+}
+
+// MG-WFBP on this cluster: the start-up and the cost of an all-reduce as its network prices it.
+std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cluster& cluster,
+                                              const Strategy& strategy, const Codec* codec,
+                                              const std::vector<int>& candidates) {
+  PriceBook book(cluster);
+  const auto collectives = [&](Bytes bytes) {
+    return all_reduce_by(strategy, cluster, std::max<Bytes>(1, bytes / 4), 4, 0);
+  };
+  const auto cost = [&](Bytes bytes) {
+    Seconds sum = 0;
+    for (const auto& collective : collectives(bytes)) sum += book.time(collective);
+    return sum;
+  };
+  const auto all = ready_times(workload, cluster, strategy, codec);
+  std::vector<Seconds> ready;
+  std::vector<Bytes> bytes;
+  for (const int index : candidates) {
+    const auto t = static_cast<std::size_t>(index);
+    ready.push_back(all[t]);
+    bytes.push_back(on_wire(codec, workload.tensors[t]).bytes);
+  }
+  // The start-up of a collective of ordinary size: what is left of it without its transfer.
+  Seconds start_up = 0;
+  for (const auto& collective : collectives(kMiB)) {
+    start_up += book.time(collective) -
+                book.price(collective).seconds_per_byte * static_cast<double>(collective.bytes());
+  }
+  auto groups = mg_wfbp_groups(ready, bytes, start_up, cost);
+  for (auto& group : groups) {
+    for (int& place : group) place = candidates[static_cast<std::size_t>(place)];
+  }
+  return groups;
+}
+
+// A bucket of one large tensor as parts of even size.
+void partition(std::vector<Bucket>& buckets, Bytes most, const Fusion& fusion) {
+  std::vector<Bucket> parts;
+  for (const auto& bucket : buckets) {
+    if (bucket.sparse || bucket.bytes <= most || bucket.tensors.size() > 1) {
+      parts.push_back(bucket);
+      continue;
+    }
+    const Bytes unit = size_of(bucket.dtype);
+    const std::int64_t count = (bucket.bytes + most - 1) / most;
+    const std::int64_t length = (bucket.elements + count - 1) / count;
+    for (std::int64_t first = 0; first < bucket.elements; first += length) {
+      Bucket part = bucket;
+      part.first = first;
+      part.elements = std::min(length, bucket.elements - first);
+      part.bytes = part.elements * unit;
+      part.padded_bytes = (part.bytes + fusion.align - 1) / fusion.align * fusion.align;
+      parts.push_back(std::move(part));
+    }
+  }
+  buckets = std::move(parts);
+}
+
+// Horovod's packing at ticks. The buckets of one tick keep the order in which they are queued;
+// sparse gradients, which are gathered, are released at their tick too.
+Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
+                            const Strategy& strategy, const Codec* codec,
+                            const std::vector<int>& candidates, std::vector<Bucket> alone,
+                            int tick_phase) {
+  const auto tensors = pointers(workload.tensors);
+  const auto all = ready_times(workload, cluster, strategy, codec);
+  const Seconds cycle = strategy.fusion.cycle;
+  const Seconds phase = cycle * (tick_phase + 0.5) / kTickPhases;
+  std::vector<Seconds> ready;
+  std::vector<OnWire> wire;
+  for (const int index : candidates) {
+    const auto t = static_cast<std::size_t>(index);
+    ready.push_back(all[t]);
+    wire.push_back(on_wire(codec, workload.tensors[t]));
+  }
+  std::vector<std::pair<Seconds, Bucket>> released;
+  for (const auto& release : tick_releases(ready, wire, strategy.fusion.size, cycle, phase)) {
+    for (const auto& places : release.groups) {
+      std::vector<int> group;
+      for (const int place : places) group.push_back(candidates[static_cast<std::size_t>(place)]);
+      for (auto& bucket : buckets_of(tensors, group, strategy.fusion)) {
+        released.emplace_back(release.time, std::move(bucket));
+      }
+    }
+  }
+  for (auto& bucket : alone) {
+    const Seconds there = all[static_cast<std::size_t>(bucket.ready)];
+    released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
+                          std::move(bucket));
+  }
+  std::stable_sort(released.begin(), released.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second.tensors.front()) <
+           std::pair(b.first, b.second.tensors.front());
+  });
+  Exchanges exchanges;
+  for (auto& [time, bucket] : released) {
+    exchanges.releases.push_back(time);
+    exchanges.buckets.push_back(std::move(bucket));
+  }
+  return exchanges;
+}
+
+}  // namespace
+
+Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
+                             const Strategy& strategy, const TrainingPoint& point) {
+  const Codec* codec = codec_at(strategy.compression, point.step);
+  const auto tensors = pointers(workload.tensors);
+  std::vector<Bucket> alone;
+  std::vector<int> candidates;
+  candidates.reserve(tensors.size());
+  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
+    const Tensor& tensor = *tensors[static_cast<std::size_t>(i)];
+    if (!tensor.sparse && !compressed_alone(codec, strategy.compression, tensor)) {
+      candidates.push_back(i);
+      continue;
+    }
+    Bucket bucket = buckets_of(tensors, {i}, strategy.fusion).front();
+    bucket.sparse = tensor.sparse;
+    if (tensor.sparse) bucket.kept = tensor.sparse_rows;
+    alone.push_back(std::move(bucket));
+  }
+
+  Exchanges exchanges;
+  auto& buckets = exchanges.buckets;
+  if (strategy.fusion.cycle > 0 && cluster.ranks() > 1) {
+    exchanges = released_at_ticks(workload, cluster, strategy, codec, candidates, std::move(alone),
+                                  point.tick_phase);
+  } else {
+    buckets = std::move(alone);
+    const Fusion& fusion = strategy.fusion;
+    if (fusion.order == Fusion::Order::kForward) std::reverse(candidates.begin(), candidates.end());
+    for (auto& group : fusion.rule == Fusion::Rule::kMgWfbp
+                           ? merged_by_price(workload, cluster, strategy, codec, candidates)
+                           : fuse(tensors, candidates, fusion)) {
+      if (fusion.order == Fusion::Order::kForward) std::reverse(group.begin(), group.end());
+      for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));
+    }
+    std::stable_sort(buckets.begin(), buckets.end(),
+                     [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
+  }
+  if (strategy.partition > 0) partition(buckets, strategy.partition, strategy.fusion);
+  if (codec != nullptr) {
+    for (auto& bucket : buckets) {
+      const Tensor& first = *tensors[static_cast<std::size_t>(bucket.tensors.front())];
+      compress(bucket, codec, strategy.compression, first, point.step);
+    }
+  }
+  return exchanges;
+}
+
+std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion) {
+  auto tensors = pointers(workload.tensors);
+  for (const auto& buffer : workload.buffers) tensors.push_back(&buffer);
+  std::vector<int> candidates;
+  for (int i = static_cast<int>(workload.tensors.size()) - 1; i >= 0; --i) candidates.push_back(i);
+  for (auto i = workload.tensors.size(); i < tensors.size(); ++i) {
+    candidates.push_back(static_cast<int>(i));
+  }
+  std::vector<Bucket> buckets;
+  for (const auto& group : fuse(tensors, candidates, fusion)) {
+    for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));
+  }
+  return buckets;
+}
+
+std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy) {
+  const auto tensors = pointers(workload.tensors);
+  std::vector<Bucket> buckets;
+  for (const auto& group : strategy.gather_groups) {
+    for (auto& bucket : buckets_of(tensors, group, Fusion{})) buckets.push_back(std::move(bucket));
+  }
+  return buckets;
+}
+
+}  // namespace syncline

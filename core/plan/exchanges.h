@@ -1,0 +1,28 @@
+// What one step exchanges: its gradients as buckets, by fusion, partition and compression.
+#pragma once
+
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/plan/planner.h"
+
+namespace syncline {
+
+struct Exchanges {
+  std::vector<Bucket> buckets;  // in the order in which they become ready (or are released)
+  // By bucket: the tick that releases it, from the step's begin; empty: each goes once ready.
+  std::vector<Seconds> releases;
+};
+
+// Sparse gradients, and those that a sparse codec takes, travel alone; the rest goes by the fusion
+// rule. Tensors that travel alone are partitioned.
+Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
+                             const Strategy& strategy, const TrainingPoint& point);
+
+// Parameters, first layer first, then the statistics without a gradient: what LocalSGD averages.
+std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion);
+
+// The buckets of the groups in which sharded parameters are gathered; none without groups.
+std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);
+
+}  // namespace syncline

@@ -1,0 +1,244 @@
+#include "core/plan/step_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/plan/backward.h"
+#include "core/plan/forward.h"
+
+namespace syncline {
+namespace {
+
+class StepPlan {
+ public:
+  StepPlan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+           const TrainingPoint& point)
+      : workload_(workload),
+        cluster_(cluster),
+        strategy_(strategy),
+        build_(workload, cluster, strategy),
+        exchanges_(gradient_exchanges(workload, cluster, strategy, point)),
+        sharded_(strategy.exchange == Strategy::Exchange::kSharded && build_.plan.ranks > 1),
+        last_(static_cast<int>(workload.tensors.size()) - 1),
+        all_bytes_(static_cast<double>(gradient_bytes(workload))) {
+    build_.plan.buckets = exchanges_.buckets;
+    if (sharded_) {
+      for (auto& bucket : gather_buckets(workload, strategy)) build_.plan.buckets.push_back(bucket);
+    }
+    find_carriers();
+  }
+
+  Plan make() {
+    build_.plan.ops.reserve(3 * build_.plan.buckets.size() + 2);
+    forward();
+    Backward backward(build_, workload_, cluster_, strategy_);
+    const auto sent = backward.run(0, exchanges_, split_);
+    arrived_.assign(build_.plan.buckets.size(), -1);
+    std::copy(sent.begin(), sent.end(), arrived_.begin());
+    if (sharded_) {
+      gather(update_shards(sent));
+    } else {
+      if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
+      for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = build_.copy_out(b, arrived_[b]);
+      if (!strategy_.cross_step) update();
+    }
+    for (const auto& [op, carriers] : leads_) {
+      auto& after = build_.plan.ops[static_cast<std::size_t>(op)].after_previous;
+      for (const auto b : carriers) after.push_back(arrived_[b]);
+      std::sort(after.begin(), after.end());
+      after.erase(std::unique(after.begin(), after.end()), after.end());
+    }
+    begin_ticks_with_the_step(backward.first_tick());
+    return std::move(build_.plan);
+  }
+
+ private:
+  const std::vector<Bucket>& buckets() const { return build_.plan.buckets; }
+  std::size_t gradients() const { return exchanges_.buckets.size(); }
+
+  // Which exchanges are split, and by which buckets each tensor's parameters come in.
+  void find_carriers() {
+    split_.assign(gradients(), 0);
+    const bool halves =
+        strategy_.exchange != Strategy::Exchange::kAllReduce && build_.plan.ranks > 1;
+    if (!halves && !strategy_.cross_step) return;  // nobody will ask
+    carriers_.resize(workload_.tensors.size());
+    for (std::size_t b = gradients(); b < buckets().size(); ++b) {
+      for (const int index : buckets()[b].tensors) {
+        carriers_[static_cast<std::size_t>(index)].push_back(b);
+      }
+    }
+    const bool apart = buckets().size() > gradients();
+    for (std::size_t b = 0; b < gradients(); ++b) {
+      const Bucket& bucket = buckets()[b];
+      const auto first = static_cast<std::size_t>(bucket.tensors.front());
+      const bool gathered_apart =
+          !carriers_[first].empty() && carriers_[first].front() >= gradients();
+      const bool dense = !bucket.sparse && (bucket.codec == nullptr || !bucket.codec->sparse);
+      split_[b] = halves && dense && (!apart || gathered_apart) ? 1 : 0;
+      if (gathered_apart) continue;
+      for (const int index : bucket.tensors)
+        carriers_[static_cast<std::size_t>(index)].push_back(b);
+    }
+  }
+
+  // The share of the update that a bucket's parameters take on one rank.
+  double share_of(std::size_t b) const {
+    double bytes = 0;
+    for (const int index : buckets()[b].tensors) {
+      const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(index)];
+      const bool part = buckets()[b].tensors.size() == 1;
+      bytes += static_cast<double>(size_of(tensor.dtype)) *
+               static_cast<double>(part ? buckets()[b].elements : tensor.elements);
+    }
+    const double share = bytes / all_bytes_;
+    return sharded_ && split_[b] != 0 ? share / build_.plan.ranks : share;
+  }
+
+  void forward() {
+    build_.begin_step();
+    if (!strategy_.cross_step) {
+      const OpId whole = build_.compute(Phase::kForward, workload_.forward);
+      if (!sharded_) return;
+      leads_.push_back({whole, {}});
+      for (const auto& carriers : carriers_) {
+        leads_.back().second.insert(leads_.back().second.end(), carriers.begin(), carriers.end());
+      }
+      return;
+    }
+    std::vector<char> seen(buckets().size(), 0);
+    std::vector<std::size_t> awaited;  // by the open segment
+    ForwardLayer open{0, -1, 0};
+    const auto close = [&] {
+      if (open.last < open.first) return;
+      OpId lead = -1;
+      double share = 0;
+      for (const auto b : awaited) share += b < gradients() ? share_of(b) : 0;
+      if (!sharded_ && workload_.update > 0 && share > 0) {
+        lead = build_.compute(Phase::kUpdate, workload_.update * share, open.first, open.last);
+      }
+      const OpId segment = build_.compute(Phase::kForward, open.seconds, open.first, open.last);
+      if (!awaited.empty()) leads_.push_back({lead < 0 ? segment : lead, awaited});
+      awaited.clear();
+    };
+    for (const auto& layer : forward_layers(workload_)) {
+      std::vector<std::size_t> fresh;
+      for (int t = layer.first; t <= layer.last; ++t) {
+        for (const auto b : carriers_[static_cast<std::size_t>(t)]) {
+          if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
+        }
+      }
+      if (fresh.empty() && open.last >= open.first) {
+        open.first = layer.first;
+        open.seconds += layer.seconds;
+        continue;
+      }
+      close();
+      open = layer;
+      awaited = std::move(fresh);
+    }
+    close();
+  }
+
+  // Each rank updates its shards. Gives by bucket the operation with which it is updated.
+  std::vector<OpId> update_shards(const std::vector<OpId>& sent) {
+    std::vector<OpId> updated(buckets().size(), -1);
+    if (strategy_.update == Strategy::Update::kAfterAll) {
+      double share = 0;
+      for (std::size_t b = 0; b < gradients(); ++b) share += share_of(b);
+      const OpId all = build_.compute(Phase::kUpdate, workload_.update * share, 0, last_, sent);
+      std::fill(updated.begin(), updated.end(), all);
+    } else {
+      for (std::size_t b = 0; b < gradients(); ++b) {
+        const auto& tensors = buckets()[b].tensors;
+        updated[b] = build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
+                                    tensors.back(), {sent[b]});
+      }
+    }
+    for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = updated[b];
+    return updated;
+  }
+
+  // The second halves, in the order in which the next forward pass needs them; `after`: by bucket,
+  // what each waits for.
+  void gather(const std::vector<OpId>& after) {
+    std::vector<std::size_t> order;
+    for (std::size_t b = 0; b < buckets().size(); ++b) {
+      const bool apart = buckets().size() > gradients();
+      if (b < gradients() ? !apart && split_[b] != 0 : true) order.push_back(b);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return buckets()[a].ready > buckets()[b].ready;
+    });
+    const std::vector<OpId> before = after;  // arrived_ changes below
+    std::size_t place = 0;
+    for (const auto b : order) {
+      std::vector<OpId> awaited;
+      if (b < gradients()) {
+        awaited = {before[b]};
+      } else {
+        awaited = updates_of(b, before);
+      }
+      const Collective half = build_.half_of(CollectiveKind::kAllGather, b);
+      arrived_[b] = build_.receive(b, build_.send({half}, build_.stream_of(place++), awaited));
+    }
+  }
+
+  // The updates of the gradients' buckets that hold a tensor of gather bucket b.
+  std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) const {
+    std::vector<OpId> list;
+    for (std::size_t g = 0; g < gradients(); ++g) {
+      const auto& mine = buckets()[b].tensors;
+      const bool meets = std::any_of(
+          buckets()[g].tensors.begin(), buckets()[g].tensors.end(),
+          [&](int index) { return std::find(mine.begin(), mine.end(), index) != mine.end(); });
+      if (meets) list.push_back(updated[g]);
+    }
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return list;
+  }
+
+  void update() {
+    if (strategy_.update == Strategy::Update::kAfterAll) {
+      build_.compute(Phase::kUpdate, workload_.update, 0, last_, arrived_);
+      return;
+    }
+    for (std::size_t b = 0; b < gradients(); ++b) {
+      const auto& tensors = buckets()[b].tensors;
+      build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
+                     tensors.back(), {arrived_[b]});
+    }
+  }
+
+  // Ticks are counted from the step's begin, which is the end of the last one's computation.
+  void begin_ticks_with_the_step(OpId first_tick) {
+    if (first_tick < 0) return;
+    auto last = static_cast<OpId>(build_.plan.ops.size()) - 1;
+    while (build_.plan.ops[static_cast<std::size_t>(last)].stream != kComputeStream) --last;
+    build_.plan.ops[static_cast<std::size_t>(first_tick)].after_previous = {last};
+  }
+
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+  Builder build_;
+  Exchanges exchanges_;
+  bool sharded_;
+  int last_;  // tensor
+  double all_bytes_;
+  std::vector<char> split_;                         // by bucket of gradients
+  std::vector<std::vector<std::size_t>> carriers_;  // by tensor
+  std::vector<OpId> arrived_;                       // by bucket
+  // Operations that wait for buckets of the step before.
+  std::vector<std::pair<OpId, std::vector<std::size_t>>> leads_;
+};
+
+}  // namespace
+
+Plan step_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+               const TrainingPoint& point) {
+  return StepPlan(workload, cluster, strategy, point).make();
+}
+
+}  // namespace syncline
