@@ -26,7 +26,7 @@ void product_gradient(GraphBuilder& build, const std::string& kind, int x, int w
 
 // Adds the gradient operator of an element-wise function that reads what `kept` names besides dY.
 void elementwise_gradient(GraphBuilder& build, const std::string& kind, int x, int y,
-                          std::vector<Operand> kept, std::int64_t elements) {
+                          const std::vector<Operand>& kept, std::int64_t elements) {
   build.on_backward([=, &build] {
     std::vector<Operand> inputs = kept;
     inputs.push_back({build.gradient(y)});

@@ -514,8 +514,7 @@ TEST(PaddleDialect, OneComputeFusionIsOnByDefault) {
   const auto off = read_paddle(R"({"build_strategy": {"fuse_bn_add_act_ops": false}})");
   EXPECT_FALSE(off.strategy.compute_fusion.fuse_bn_add_act_ops);
   // LocalSGD leaves the graph executor out, and with it the build strategy.
-  EXPECT_FALSE(
-      read_paddle(R"({"localsgd": true})").strategy.compute_fusion.fuse_bn_add_act_ops);
+  EXPECT_FALSE(read_paddle(R"({"localsgd": true})").strategy.compute_fusion.fuse_bn_add_act_ops);
 }
 
 TEST(PaddleDialect, EveryNoteIsOneLine) {
