@@ -16,10 +16,10 @@ namespace syncline {
 // its first latency is all of its latency, and this is the bound of the fusion literature: max over
 // i of (ready_i + latency + sum of later transfers).
 //
-// Where steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there to
-// the next step's forward pass of that layer its own computation, and then the exchange of all that
-// became ready since and is needed by then, must pass, so that a step takes at least as long. The
-// computation of a step bounds it as before.
+// Where steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there
+// to the next step's forward pass of that layer its own computation, and then the exchange of all
+// that became ready since and is needed by then, must pass, so that a step takes at least as long.
+// The computation of a step bounds it as before.
 //
 // Valid for this plan at any number of streams, and for other fusions of it whose collectives have
 // the same latencies and rates: same algorithm, hierarchy and codec (pipelined algorithms change

@@ -1,5 +1,7 @@
 #include "core/plan/builder.h"
 
+#include "core/collective/nccl.h"
+
 #include "core/plan/hierarchy.h"
 
 namespace syncline {
@@ -67,30 +69,35 @@ Collective Builder::half_of(CollectiveKind kind, std::size_t index) const {
       bucket.codec == nullptr ? size_of(bucket.dtype) : bucket.codec->encoded_bytes(1, 1);
   const std::int64_t elements =
       bucket.codec == nullptr ? (bucket.padded_bytes + unit - 1) / unit : bucket.elements;
-  return {kind,
-          find_algorithm(strategy_.algorithm),
-          world_group(plan.ranks),
-          elements,
-          unit,
-          static_cast<int>(index)};
+  Collective half{kind, nullptr, world_group(plan.ranks), elements, unit, static_cast<int>(index),
+                  {}};
+  choose_algorithm(half, strategy_.algorithm, cluster_);
+  return half;
 }
 
 std::vector<Collective> Builder::collectives_of(const Bucket& bucket, int id) const {
   const int ranks = plan.ranks;
   if (subgroup > 1) {
     const Bytes unit = size_of(bucket.dtype);
-    return {{CollectiveKind::kAllReduce, find_algorithm(strategy_.algorithm),
-             block_groups(ranks, subgroup), (bucket.padded_bytes + unit - 1) / unit, unit, id}};
+    Collective inside{CollectiveKind::kAllReduce,
+                      nullptr,
+                      block_groups(ranks, subgroup),
+                      (bucket.padded_bytes + unit - 1) / unit,
+                      unit,
+                      id,
+                      {}};
+    choose_algorithm(inside, strategy_.algorithm, cluster_);
+    return {inside};
   }
   if (bucket.sparse) {
     const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(bucket.tensors.front())];
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
     const Bytes row = tensor.bytes() / rows + kRowIndexBytes;
-    return {all_gather_by(strategy_, ranks, bucket.kept * ranks, row, id)};
+    return {all_gather_by(strategy_, cluster_, bucket.kept * ranks, row, id)};
   }
   if (bucket.codec != nullptr && bucket.codec->sparse) {
     const Bytes pair = bucket.codec->encoded_bytes(bucket.elements, bucket.kept) / bucket.kept;
-    return {all_gather_by(strategy_, ranks, bucket.kept * ranks, pair, id)};
+    return {all_gather_by(strategy_, cluster_, bucket.kept * ranks, pair, id)};
   }
   if (bucket.codec != nullptr) {
     const Bytes bytes = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);

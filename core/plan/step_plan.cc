@@ -160,7 +160,7 @@ class StepPlan {
   }
 
   // The second halves, in the order in which the next forward pass needs them; `after`: by bucket,
-  // what each waits for.
+  // what each waits for (it may be arrived_ itself: each entry is read before it is replaced).
   void gather(const std::vector<OpId>& after) {
     std::vector<std::size_t> order;
     for (std::size_t b = 0; b < buckets().size(); ++b) {
@@ -170,14 +170,13 @@ class StepPlan {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return buckets()[a].ready > buckets()[b].ready;
     });
-    const std::vector<OpId> before = after;  // arrived_ changes below
     std::size_t place = 0;
     for (const auto b : order) {
       std::vector<OpId> awaited;
       if (b < gradients()) {
-        awaited = {before[b]};
+        awaited = {after[b]};
       } else {
-        awaited = updates_of(b, before);
+        awaited = updates_of(b, after);
       }
       const Collective half = build_.half_of(CollectiveKind::kAllGather, b);
       arrived_[b] = build_.receive(b, build_.send({half}, build_.stream_of(place++), awaited));

@@ -21,6 +21,8 @@ const char* rule_word(Fusion::Rule rule) {
       return "index";
     case Fusion::Rule::kOne:
       return "one";
+    case Fusion::Rule::kMgWfbp:
+      return "mg_wfbp";
     case Fusion::Rule::kGroups:
       break;
   }
@@ -66,7 +68,10 @@ Json fusion_json(const Fusion& fusion) {
     if (fusion.count > 0) json["count"] = fusion.count;
     if (fusion.close == Fusion::Close::kBefore) json["close"] = "before";
     if (fusion.by_layer) json["by_layer"] = true;
+    if (fusion.order == Fusion::Order::kForward) json["order"] = "forward";
+    if (fusion.cycle > 0) json["cycle_ms"] = fusion.cycle / kMillisecond;
   }
+  if (fusion.to_fp32) json["cast"] = "fp32";
   if (fusion.layer_key == Fusion::LayerKey::kFirstDot) json["layer_key"] = "first_dot";
   if (fusion.align > 1) json["align_bytes"] = fusion.align;
   return json;
@@ -96,6 +101,8 @@ Json compression_json(const Compression& compression) {
 
 Json local_sgd_json(const LocalSgd& local) {
   Json json{{"begin_step", local.begin_step}};
+  if (local.subgroup > 1) json["subgroup"] = local.subgroup;
+  if (local.warmup_gradients) json["warmup"] = "gradients";
   if (!local.adaptive) {
     json["period"] = local.period;
     return json;
@@ -104,6 +111,38 @@ Json local_sgd_json(const LocalSgd& local) {
   json["init_period"] = local.init_period;
   json["max_period"] = local.max_period;
   return json;
+}
+
+// What is exchanged when.
+void add_schedule(Json& json, const Strategy& strategy) {
+  using Exchange = Strategy::Exchange;
+  if (strategy.exchange == Exchange::kDecoupled) json["exchange"] = "decoupled";
+  if (strategy.exchange == Exchange::kSharded) json["exchange"] = "sharded";
+  if (strategy.cross_step) json["cross_step"] = true;
+  if (strategy.priority == Strategy::Priority::kLayer) {
+    json["priority"] = "layer";
+    if (strategy.credit > 0) json["credit_mb"] = mebibytes(strategy.credit);
+  }
+  if (strategy.partition > 0) json["partition_mb"] = mebibytes(strategy.partition);
+  if (strategy.bucket_copies) json["bucket_copies"] = true;
+  if (strategy.host_sync) json["host_sync"] = true;
+  const bool each = strategy.cross_step && strategy.exchange != Exchange::kSharded;
+  const bool per_bucket = strategy.update == Strategy::Update::kPerBucket;
+  if (per_bucket != each) json["update"] = per_bucket ? "per_bucket" : "after_all";
+}
+
+// Only what differs from the defaults.
+void add_compute_fusion(Json& json, const ComputeFusion& fusion) {
+  Json object = Json::object();
+  if (fusion.fuse_relu_depthwise_conv) object["fuse_relu_depthwise_conv"] = true;
+  if (fusion.fuse_bn_act_ops) object["fuse_bn_act_ops"] = true;
+  if (fusion.fuse_bn_add_act_ops) object["fuse_bn_add_act_ops"] = true;
+  if (fusion.fuse_gemm_epilogue) object["fuse_gemm_epilogue"] = true;
+  if (fusion.fuse_elewise_add_act_ops) object["fuse_elewise_add_act_ops"] = true;
+  if (fusion.fuse_all_optimizer_ops) object["fuse_all_optimizer_ops"] = true;
+  if (object.empty()) return;
+  if (!fusion.fuse_bn_add_act_ops) object["fuse_bn_add_act_ops"] = false;
+  json["compute_fusion"] = object;
 }
 
 }  // namespace
@@ -122,7 +161,8 @@ Json strategy_json(const Strategy& strategy) {
     json["compression"] = compression_json(strategy.compression);
   }
   if (strategy.local_sgd.enabled) json["local_sgd"] = local_sgd_json(strategy.local_sgd);
-  if (strategy.update == Strategy::Update::kPerBucket) json["update"] = "per_bucket";
+  add_schedule(json, strategy);
+  add_compute_fusion(json, strategy.compute_fusion);
   return json;
 }
 

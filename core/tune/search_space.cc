@@ -199,6 +199,8 @@ std::string fusion_words(const Fusion& fusion) {
              (fusion.ends.size() == 1 ? " explicit bucket" : " explicit buckets");
     case Fusion::Rule::kGroups:
       return std::to_string(fusion.groups.size()) + " groups";
+    case Fusion::Rule::kMgWfbp:
+      return "merged by MG-WFBP";
     case Fusion::Rule::kSize:
       break;
   }

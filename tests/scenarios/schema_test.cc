@@ -46,7 +46,7 @@ constexpr std::string_view kFullScenario = R"json({
     "update_ms": 0.1,
     "tensors": [
       {"name": "fc.weight", "shape": [10, 64], "dtype": "bf16", "backward_us": 20,
-       "backward_flops": 81920, "forward_flops": 40960},
+       "forward_us": 10, "backward_flops": 81920, "forward_flops": 40960},
       {"name": "scale", "shape": []},
       {"name": "embedding.weight", "shape": [1000, 64], "sparse_rows": 32}
     ],
@@ -108,19 +108,23 @@ constexpr std::string_view kFullScenario = R"json({
     {"name": "fused", "about": "Buckets by size.", "overlap": false, "streams": 2,
      "algorithm": "double_binary_tree",
      "fusion": {"rule": "size", "size_mb": 25, "first_size_mb": 1, "count": 40,
-                "close": "before", "by_layer": true, "layer_key": "first_dot", "align_bytes": 256},
+                "close": "before", "by_layer": true, "layer_key": "first_dot", "align_bytes": 256,
+                "order": "forward", "cycle_ms": 1, "cast": "fp32"},
      "hierarchy": {"form": "leaders", "group_size": 8, "first": "all_reduce", "inside": "to_one",
                    "across": "ring"},
      "compute_fusion": {"fuse_relu_depthwise_conv": true, "fuse_bn_act_ops": true,
                         "fuse_bn_add_act_ops": false, "fuse_gemm_epilogue": true,
                         "fuse_elewise_add_act_ops": true, "fuse_all_optimizer_ops": false},
-     "update": "per_bucket"},
+     "update": "per_bucket", "bucket_copies": true, "host_sync": true},
+    {"name": "crossing", "preset": "bytescheduler", "exchange": "decoupled", "cross_step": true,
+     "priority": "layer", "credit_mb": 16, "partition_mb": 4},
     {"name": "compressed", "fusion": {"rule": "index", "ends": [0, 2]},
      "compression": {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_begin_step": 100,
                      "rampup_step": 10, "min_elements": 16384, "encode_launches": 14,
                      "decode_launches": 3}},
     {"name": "local", "local_sgd": {"period": 4, "begin_step": 2, "adaptive": true,
-                                    "init_period": 1, "max_period": 16}}
+                                    "init_period": 1, "max_period": 16,
+                                    "subgroup": 8, "warmup": "gradients"}}
   ],
   "baseline": "plain",
   "sweep": {

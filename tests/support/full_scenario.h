@@ -90,7 +90,13 @@ inline constexpr std::string_view kFullScenarioText = R"json({
                      "decode_launches": 3}},
     {"name": "local", "local_sgd": {"begin_step": 2, "adaptive": true, "init_period": 1,
                                     "max_period": 16}},
-    {"name": "every_4", "local_sgd": {"period": 4}}
+    {"name": "every_4", "local_sgd": {"period": 4, "subgroup": 8, "warmup": "gradients"}},
+    {"name": "crossing", "preset": "bytescheduler", "exchange": "decoupled", "cross_step": true,
+     "priority": "layer", "credit_mb": 16, "partition_mb": 4, "update": "per_bucket"},
+    {"name": "copied", "bucket_copies": true, "host_sync": true,
+     "fusion": {"rule": "size", "size_mb": 25, "close": "before", "cycle_ms": 1, "cast": "fp32"}},
+    {"name": "forward", "preset": "dear",
+     "fusion": {"rule": "size", "size_mb": 25, "close": "before", "order": "forward"}}
   ],
   "baseline": "plain",
   "sweep": {
