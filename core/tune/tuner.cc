@@ -115,6 +115,10 @@ class Tuner {
         return points_[a].bound < points_[b].bound;
       });
     }
+    if (!pruned() && options_.price_all) {
+      walk_together(order);
+      return;
+    }
     std::size_t done = 0;
     for (const std::size_t index : order) {
       options_.progress(++done, order.size());
@@ -123,10 +127,30 @@ class Tuner {
       if (options_.interrupted() ||
           (options_.budget > 0 && tuned_.evaluations >= options_.budget)) {
         tuned_.complete = false;
+        tuned_.left_bound = point.bound;
+        for (std::size_t i = done; i < order.size(); ++i) {
+          tuned_.left_bound = std::min(tuned_.left_bound, points_[order[i]].bound);
+        }
         return;
       }
       keep(point, priced(strategy_of(point), point.kind), index);
     }
+  }
+
+  void walk_together(std::vector<std::size_t> order) {
+    if (options_.budget > 0 && options_.budget < order.size()) {
+      tuned_.complete = false;
+      tuned_.left_bound = points_[order[options_.budget]].bound;
+      order.resize(options_.budget);
+    }
+    std::vector<Strategy> strategies;
+    for (const std::size_t index : order) strategies.push_back(strategy_of(points_[index]));
+    const auto metrics = options_.price_all(strategies);
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      const Point& point = points_[order[i]];
+      keep(point, {std::move(strategies[i]), point.kind, metrics[i], {}}, order[i]);
+    }
+    if (metrics.size() < order.size()) tuned_.complete = false;
   }
 
   // How many of the best groups are found for certain: kinds of one arm may come to the same plan,
@@ -172,17 +196,21 @@ class Tuner {
                                                   : a->index < b->index;
     });
     for (const Best* best : bests) {
-      const auto kind = best->ranked.kind;
-      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore;
-      if (kind == FusionKind::kExplicit && !tuned_.best_explicit) {
-        tuned_.best_explicit = best->ranked;
-      }
-      if (by_size && !tuned_.best_threshold) tuned_.best_threshold = best->ranked;
+      tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
       if (tuned_.ranking.size() < options_.top && !told(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
       }
     }
     if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
+    for (const auto& [kind, ranked] : tuned_.best_of_kind) {
+      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore;
+      if (kind == FusionKind::kExplicit) tuned_.best_explicit = ranked;
+      auto& threshold = tuned_.best_threshold;
+      if (by_size &&
+          (!threshold || shorter(ranked.metrics.step_time, threshold->metrics.step_time))) {
+        threshold = ranked;
+      }
+    }
   }
 
   // Whether the ranking has the same buckets with the same knobs, under another rule.
@@ -198,7 +226,7 @@ class Tuner {
   static double rounded(Seconds seconds) {
     if (seconds <= 0) return 0;
     const double unit = std::pow(10.0, std::floor(std::log10(seconds)) - 9);
-    return std::round(seconds / unit);
+    return std::round(seconds / unit) * unit;
   }
 
   void grade() {
