@@ -160,13 +160,18 @@ class Tuner {
     return kKinds * options_.top;
   }
 
+  // Kinds are told apart by whether they change the training: the best of either is told.
+  std::pair<FusionKind, bool> kind_of(const Point& point) const {
+    return {point.kind, changes_training(arms_[point.arm]->strategy())};
+  }
+
   // A candidate matters if it may beat the best of its arm and kind, and then either come under the
   // best few or be the best of its kind in any arm.
   bool can_matter(const Point& point) const {
     const auto group = groups_.find({point.arm, point.kind});
     if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
     if (groups_.size() < few()) return true;
-    const auto kind = best_of_kind_.find(point.kind);
+    const auto kind = best_of_kind_.find(kind_of(point));
     if (kind == best_of_kind_.end() || shorter(point.bound, kind->second)) return true;
     std::vector<Seconds> steps;
     for (const auto& [key, best] : groups_) steps.push_back(best.step);
@@ -178,7 +183,7 @@ class Tuner {
   void keep(const Point& point, Ranked ranked, std::size_t index) {
     ++tuned_.evaluations;
     const Seconds step = ranked.metrics.step_time;
-    const auto kind = best_of_kind_.try_emplace(point.kind, step).first;
+    const auto kind = best_of_kind_.try_emplace(kind_of(point), step).first;
     kind->second = std::min(kind->second, step);
     auto [group, fresh] = groups_.try_emplace({point.arm, point.kind});
     Best& best = group->second;
@@ -197,6 +202,9 @@ class Tuner {
     });
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
+      auto& best_so =
+          changes_training(best->ranked.strategy) ? tuned_.best_changed : tuned_.best_as_before;
+      if (!best_so) best_so = best->ranked;
       if (tuned_.ranking.size() < options_.top && !told(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
       }
@@ -244,7 +252,11 @@ class Tuner {
     tuned_.optimum_strategy = one;
     tuned_.one_stream_optimum = priced(one, FusionKind::kExplicit).metrics.step_time;
     tuned_.optimum = std::min(tuned_.one_stream_optimum, tuned_.winner().metrics.step_time);
+    // Sums of the same durations in another order may leave the bound an ulp above what reaches it.
     tuned_.lower_bound = tuned_.winner().metrics.lower_bound;
+    if (tuned_.lower_bound < tuned_.optimum * (1 + kRounding)) {
+      tuned_.lower_bound = std::min(tuned_.lower_bound, tuned_.optimum);
+    }
   }
 
   // The rule by size with the winner's knobs: at each size that changes the partition, thinned out
@@ -296,7 +308,7 @@ class Tuner {
   std::vector<std::unique_ptr<Arm>> arms_;
   std::vector<Point> points_;
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
-  std::map<FusionKind, Seconds> best_of_kind_;
+  std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
 };
 
 }  // namespace

@@ -52,6 +52,8 @@ struct Tuned {
   std::map<FusionKind, Ranked> best_of_kind;
   std::optional<Ranked> best_explicit;
   std::optional<Ranked> best_threshold;  // of the kinds by size
+  std::optional<Ranked> best_as_before;  // of those that train as without compression or LocalSGD
+  std::optional<Ranked> best_changed;    // of those that change the training
   // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
   // be the best there is (core/tune/arm.h).
   Seconds one_stream_optimum = 0;
