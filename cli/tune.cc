@@ -33,7 +33,7 @@ struct TuneVerbOptions {
   std::string executor = "model";
   std::vector<std::string> set;
   std::size_t top = 5;
-  std::size_t budget = 0;
+  std::size_t budget = 3000;
 };
 
 // "cluster.inter.bandwidth_gbps=10": the value as JSON, or as plain text where it is none.

@@ -238,7 +238,7 @@ Grid averaging_grid(const Tuning& tuning) {
           published && published->throughput ? throughput_text(*published->throughput) : "");
     }
     if (accuracy) {
-      line.cells.push_back(published && published->accuracy ? plain_number(*published->accuracy)
+      line.cells.push_back(published && published->accuracy ? copied_number(*published->accuracy)
                                                             : "");
     }
     grid.lines.push_back(std::move(line));
@@ -255,7 +255,12 @@ std::string search_sentence(const Tuning& tuning) {
       number(tuned.points) + " candidates around " + quoted(tuned.base.name) + ", " +
       number(tuned.evaluations) + " of them priced by the " + tuning.executor + " executor";
   if (!tuned.exhaustive) text += ", the rest ruled out by their bounds";
-  if (!tuned.complete) text += "; stopped before the end, so a better one may be left";
+  if (!tuned.complete) {
+    const double percent = 100 * (1 - tuned.left_bound / tuned.winner().metrics.step_time);
+    text += percent > 0 ? "; stopped before the end: by their bounds the others are at most " +
+                              share_text(percent) + " faster"
+                        : "; the budget ended the search when the best was certain";
+  }
   return text + ".";
 }
 

@@ -15,7 +15,7 @@ namespace syncline {
 struct Search {
   std::string base;  // the strategy whose other knobs every candidate keeps
 
-  // Fusion. Nothing set: the base's own.
+  // Fusion, besides the base's own.
   bool optimum = false;      // explicit buckets from the dynamic programme (core/tune/optimum.h)
   bool breakpoints = false;  // rule size, at every size that changes the partition
   std::vector<Bytes> sizes;  // rule size, at these

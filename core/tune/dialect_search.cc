@@ -1,7 +1,8 @@
 #include "core/tune/dialect_search.h"
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 #include <set>
 
 #include "core/dialect/write.h"
@@ -30,13 +31,28 @@ Gradients gradients_of(const Workload& workload) {
 
 double in_mebibytes(Bytes bytes) { return static_cast<double>(bytes) / static_cast<double>(kMiB); }
 
+// The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer
+// than `end`.
+double round_mebibytes(Bytes least, Bytes end) {
+  const double low = in_mebibytes(std::max<Bytes>(1, least));
+  for (double unit = 1; unit < 1e6; unit *= 10) {
+    const double size = std::ceil(low * unit) / unit;
+    const auto bytes = static_cast<Bytes>(size * static_cast<double>(kMiB));
+    if (bytes >= least && bytes < end) return size;
+  }
+  return low;
+}
+
 // DDP: one cap, behind a first bucket of 1 MiB, and a hook.
 std::vector<Json> pytorch_configs(const Strategy& winner, const Scenario& scenario) {
   const Gradients gradients = gradients_of(scenario.workload);
   std::vector<Json> configs;
   const Fusion form = by_size(0, Fusion::Close::kAfter, kMiB);
-  for (const auto& threshold : size_thresholds(gradients.tensors, gradients.candidates, form)) {
-    Json config{{"bucket_cap_mb", in_mebibytes(std::max<Bytes>(1, threshold.value))}};
+  const auto thresholds = size_thresholds(gradients.tensors, gradients.candidates, form);
+  for (std::size_t i = 0; i < thresholds.size(); ++i) {
+    const Bytes end =
+        i + 1 < thresholds.size() ? thresholds[i + 1].value : std::numeric_limits<Bytes>::max();
+    Json config{{"bucket_cap_mb", round_mebibytes(thresholds[i].value, end)}};
     if (winner.compression.codec == "fp16") config["comm_hook"] = "fp16_compress_hook";
     configs.push_back(std::move(config));
   }
@@ -140,6 +156,24 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   return key;
 }
 
+// What trains differently is said before what only moves differently.
+std::string difference(const Strategy& wanted, const Strategy& found, const Scenario& scenario) {
+  if (wanted.local_sgd.enabled != found.local_sgd.enabled) {
+    return found.local_sgd.enabled ? "it averages parameters"
+                                   : "it exchanges gradients at every step instead of averaging "
+                                     "parameters";
+  }
+  if (wanted.compression.codec != found.compression.codec) {
+    const auto name = [](const Strategy& s) {
+      return s.compression.codec.empty() ? std::string("uncompressed")
+                                         : "by " + s.compression.codec;
+    };
+    return "gradients travel " + name(found) + " instead of " + name(wanted);
+  }
+  return plan_difference(make_plan(scenario.workload, scenario.cluster, wanted),
+                         make_plan(scenario.workload, scenario.cluster, found));
+}
+
 }  // namespace
 
 Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenario& scenario,
@@ -179,8 +213,7 @@ Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenar
     best.strategy = std::move(strategy);
     best.step_time = step;
   }
-  best.difference = plan_difference(make_plan(scenario.workload, scenario.cluster, winner),
-                                    make_plan(scenario.workload, scenario.cluster, best.strategy));
+  best.difference = difference(winner, best.strategy, scenario);
   best.exact = best.difference.empty();
   return best;
 }

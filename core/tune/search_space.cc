@@ -82,6 +82,12 @@ Search default_search(const Scenario& scenario) {
       std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
                    [&](const Strategy& strategy) { return strategy.name == search.base; });
   if (base->overlap) search.streams = {1, 2, 3, 4};
+  // Averaging hides behind nothing, so only the number of buckets matters: a few sizes show it.
+  if (base->local_sgd.enabled) {
+    search.breakpoints = false;
+    search.closes = {Fusion::Close::kAfter};
+    for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) search.sizes.push_back(mebibytes * kMiB);
+  }
   const Cluster& cluster = scenario.cluster;
   if (cluster.ranks() == 1) return search;
   for (const auto& algorithm : algorithms()) search.algorithms.emplace_back(algorithm.name);
@@ -137,7 +143,7 @@ std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
     add(form.close == Fusion::Close::kAfter ? FusionKind::kSizeAfter : FusionKind::kSizeBefore,
         fusion);
   };
-  if (!search.varies_fusion()) add(FusionKind::kBase, base);
+  add(FusionKind::kBase, base);
   for (const auto rule : search.rules) {
     Fusion fusion;
     fusion.rule = rule;

@@ -12,8 +12,9 @@
 namespace syncline {
 
 // What a scenario without a "search" gets: explicit buckets, every threshold of both ways to close
-// a bucket, and, where they fit, one to four streams, every algorithm and both hierarchies, all on
-// the baseline. Compression and LocalSGD stay as they are: they change the training.
+// a bucket (a few sizes under LocalSGD), and, where they fit, one to four streams, every algorithm
+// and both hierarchies, all on the baseline. Compression and LocalSGD stay as they are: they change
+// the training.
 Search default_search(const Scenario& scenario);
 
 // Every combination of the search's axes other than fusion that fits together on this cluster, the
@@ -30,7 +31,8 @@ struct FusionChoice {
   std::vector<std::vector<int>> groups;
 };
 
-// The choices that follow from rules: the same for all arms of a search with the same candidates.
+// The base's own fusion and the choices that follow from rules: the same for all arms of a search
+// with the same candidates.
 std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm);
 // The explicit buckets of the arm's optimum; nothing where no gradient can be grouped.
 std::optional<FusionChoice> explicit_choice(const Arm& arm);

@@ -115,6 +115,10 @@ class Tuner {
         return points_[a].bound < points_[b].bound;
       });
     }
+    if (!pruned() && options_.price_all) {
+      walk_together(order);
+      return;
+    }
     std::size_t done = 0;
     for (const std::size_t index : order) {
       options_.progress(++done, order.size());
@@ -123,10 +127,30 @@ class Tuner {
       if (options_.interrupted() ||
           (options_.budget > 0 && tuned_.evaluations >= options_.budget)) {
         tuned_.complete = false;
+        tuned_.left_bound = point.bound;
+        for (std::size_t i = done; i < order.size(); ++i) {
+          tuned_.left_bound = std::min(tuned_.left_bound, points_[order[i]].bound);
+        }
         return;
       }
       keep(point, priced(strategy_of(point), point.kind), index);
     }
+  }
+
+  void walk_together(std::vector<std::size_t> order) {
+    if (options_.budget > 0 && options_.budget < order.size()) {
+      tuned_.complete = false;
+      tuned_.left_bound = points_[order[options_.budget]].bound;
+      order.resize(options_.budget);
+    }
+    std::vector<Strategy> strategies;
+    for (const std::size_t index : order) strategies.push_back(strategy_of(points_[index]));
+    const auto metrics = options_.price_all(strategies);
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      const Point& point = points_[order[i]];
+      keep(point, {std::move(strategies[i]), point.kind, metrics[i], {}}, order[i]);
+    }
+    if (metrics.size() < order.size()) tuned_.complete = false;
   }
 
   // How many of the best groups are found for certain: kinds of one arm may come to the same plan,
@@ -136,13 +160,18 @@ class Tuner {
     return kKinds * options_.top;
   }
 
+  // Kinds are told apart by whether they change the training: the best of either is told.
+  std::pair<FusionKind, bool> kind_of(const Point& point) const {
+    return {point.kind, changes_training(arms_[point.arm]->strategy())};
+  }
+
   // A candidate matters if it may beat the best of its arm and kind, and then either come under the
   // best few or be the best of its kind in any arm.
   bool can_matter(const Point& point) const {
     const auto group = groups_.find({point.arm, point.kind});
     if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
     if (groups_.size() < few()) return true;
-    const auto kind = best_of_kind_.find(point.kind);
+    const auto kind = best_of_kind_.find(kind_of(point));
     if (kind == best_of_kind_.end() || shorter(point.bound, kind->second)) return true;
     std::vector<Seconds> steps;
     for (const auto& [key, best] : groups_) steps.push_back(best.step);
@@ -154,7 +183,7 @@ class Tuner {
   void keep(const Point& point, Ranked ranked, std::size_t index) {
     ++tuned_.evaluations;
     const Seconds step = ranked.metrics.step_time;
-    const auto kind = best_of_kind_.try_emplace(point.kind, step).first;
+    const auto kind = best_of_kind_.try_emplace(kind_of(point), step).first;
     kind->second = std::min(kind->second, step);
     auto [group, fresh] = groups_.try_emplace({point.arm, point.kind});
     Best& best = group->second;
@@ -172,17 +201,24 @@ class Tuner {
                                                   : a->index < b->index;
     });
     for (const Best* best : bests) {
-      const auto kind = best->ranked.kind;
-      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore;
-      if (kind == FusionKind::kExplicit && !tuned_.best_explicit) {
-        tuned_.best_explicit = best->ranked;
-      }
-      if (by_size && !tuned_.best_threshold) tuned_.best_threshold = best->ranked;
+      tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
+      auto& best_so =
+          changes_training(best->ranked.strategy) ? tuned_.best_changed : tuned_.best_as_before;
+      if (!best_so) best_so = best->ranked;
       if (tuned_.ranking.size() < options_.top && !told(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
       }
     }
     if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
+    for (const auto& [kind, ranked] : tuned_.best_of_kind) {
+      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore;
+      if (kind == FusionKind::kExplicit) tuned_.best_explicit = ranked;
+      auto& threshold = tuned_.best_threshold;
+      if (by_size &&
+          (!threshold || shorter(ranked.metrics.step_time, threshold->metrics.step_time))) {
+        threshold = ranked;
+      }
+    }
   }
 
   // Whether the ranking has the same buckets with the same knobs, under another rule.
@@ -198,7 +234,7 @@ class Tuner {
   static double rounded(Seconds seconds) {
     if (seconds <= 0) return 0;
     const double unit = std::pow(10.0, std::floor(std::log10(seconds)) - 9);
-    return std::round(seconds / unit);
+    return std::round(seconds / unit) * unit;
   }
 
   void grade() {
@@ -216,7 +252,11 @@ class Tuner {
     tuned_.optimum_strategy = one;
     tuned_.one_stream_optimum = priced(one, FusionKind::kExplicit).metrics.step_time;
     tuned_.optimum = std::min(tuned_.one_stream_optimum, tuned_.winner().metrics.step_time);
+    // Sums of the same durations in another order may leave the bound an ulp above what reaches it.
     tuned_.lower_bound = tuned_.winner().metrics.lower_bound;
+    if (tuned_.lower_bound < tuned_.optimum * (1 + kRounding)) {
+      tuned_.lower_bound = std::min(tuned_.lower_bound, tuned_.optimum);
+    }
   }
 
   // The rule by size with the winner's knobs: at each size that changes the partition, thinned out
@@ -268,7 +308,7 @@ class Tuner {
   std::vector<std::unique_ptr<Arm>> arms_;
   std::vector<Point> points_;
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
-  std::map<FusionKind, Seconds> best_of_kind_;
+  std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct TuneOptions {
   std::size_t top = 5;      // how many of the best are told, at least 1
   std::size_t budget = 0;   // candidates priced at most; 0: as many as it takes
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
+  // Prices strategies on the tuner's scenario, in their order, where all of them are wanted anyway
+  // (an exhaustive walk); spreading over processes goes here. None: one after the other.
+  std::function<std::vector<Metrics>(const std::vector<Strategy>&)> price_all;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -45,8 +49,11 @@ struct Tuned {
   Strategy base;
   Ranked baseline;              // the scenario's, as it stands
   std::vector<Ranked> ranking;  // best first; one of each arm and kind
+  std::map<FusionKind, Ranked> best_of_kind;
   std::optional<Ranked> best_explicit;
   std::optional<Ranked> best_threshold;  // of the kinds by size
+  std::optional<Ranked> best_as_before;  // of those that train as without compression or LocalSGD
+  std::optional<Ranked> best_changed;    // of those that change the training
   // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
   // be the best there is (core/tune/arm.h).
   Seconds one_stream_optimum = 0;
@@ -60,7 +67,8 @@ struct Tuned {
   std::size_t points = 0;       // candidates in the space
   std::size_t evaluations = 0;  // of them priced
   bool exhaustive = false;
-  bool complete = true;  // false: stopped by budget or interruption
+  bool complete = true;    // false: stopped by budget or interruption
+  Seconds left_bound = 0;  // then: what none of the candidates that were left goes below
 
   const Ranked& winner() const { return ranking.front(); }
 };

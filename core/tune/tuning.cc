@@ -1,8 +1,50 @@
 #include "core/tune/tuning.h"
 
-#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/scenario/strategy_json.h"
 
 namespace syncline {
+namespace {
+
+void add_break_evens(const Document& document, Tuning& tuning) {
+  const auto compare = [&](const Document& where, const std::string& name,
+                           const std::string& against) {
+    for (const auto& even :
+         {bandwidth_break_even(where, name, against), nodes_break_even(where, name, against)}) {
+      if (even) tuning.break_evens.push_back(*even);
+    }
+  };
+  const Scenario& scenario = tuning.scenario;
+  bool own = false;
+  for (const auto& strategy : scenario.strategies) {
+    own |= !strategy.compression.codec.empty();
+    if (strategy.compression.codec.empty()) continue;
+    if (changes_training(tuning.tuned.baseline.strategy)) continue;
+    compare(document, strategy.name, scenario.baseline);
+  }
+
+  // What only the search compresses: its best, against the best that does not.
+  const auto& changed = tuning.tuned.best_changed;
+  const auto& before = tuning.tuned.best_as_before;
+  if (own || !changed || !before || changed->strategy.compression.codec.empty()) return;
+  constexpr double kWorthTelling = 0.1;  // percent of a step
+  const double gain = percent_above(before->metrics.step_time, changed->metrics.step_time);
+  if (std::abs(gain) < kWorthTelling) return;
+  Document with = document;
+  for (const auto* ranked : {&*before, &*changed}) {
+    with.root["strategies"].push_back(strategy_json(ranked->strategy));
+  }
+  try {
+    parse_scenario(with);
+  } catch (const InputError&) {
+    return;  // a dialect's groups that no key of a scenario can say
+  }
+  compare(with, changed->strategy.name, before->strategy.name);
+}
+
+}  // namespace
 
 Tuning tune_document(const Document& document, const TuneOptions& options,
                      const std::string& confirmed_by, const Dialect* emit) {
@@ -23,14 +65,7 @@ Tuning tune_document(const Document& document, const TuneOptions& options,
   const Strategy& winner = tuning.tuned.winner().strategy;
   tuning.binding = binding_of(scenario, winner, *model, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
-  for (const auto& strategy : scenario.strategies) {
-    const bool compared = !strategy.compression.codec.empty();
-    if (!compared || changes_training(tuning.tuned.baseline.strategy)) continue;
-    for (const auto& even : {bandwidth_break_even(fitted, strategy.name, scenario.baseline),
-                             nodes_break_even(fitted, strategy.name, scenario.baseline)}) {
-      if (even) tuning.break_evens.push_back(*even);
-    }
-  }
+  add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, book);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;

@@ -23,8 +23,8 @@ struct Tuning {
   Tuned tuned;
   Binding binding;  // of the winner
   std::vector<FrameworkDefault> defaults;
-  // Of each strategy of the scenario that changes the training, against the baseline if that does
-  // not: where it would begin to pay.
+  // Where compression would begin to pay: each strategy of the scenario that compresses against the
+  // baseline, or, where only the search does, its best against the best that does not.
   std::vector<BreakEven> break_evens;
   std::vector<Averaging> averaging;
   std::optional<Emitted> emitted;

@@ -1,0 +1,90 @@
+// The tuner's claims of speed (make bench). Each iteration tunes a joint search of 1,000 points:
+// sizes x streams x algorithms x hierarchies x compressions.
+
+#include <benchmark/benchmark.h>
+
+#include "core/scenario/document.h"
+#include "core/tune/optimum.h"
+#include "core/tune/tuner.h"
+#include "sim/sim_executor.h"
+
+namespace syncline {
+namespace {
+
+// 64 ranks: 8 nodes of 8 GPUs.
+Document joint_search() {
+  std::string sizes;
+  for (int i = 1; i <= 25; ++i) sizes += (i > 1 ? ", " : "") + std::to_string(2 * i);
+  return document_from_text(
+      "bench", R"({"name": "bench", "workload": ")" SYNCLINE_SOURCE_DIR
+               R"(/scenarios/workloads/resnet50_v100.json", "cluster": {
+      "name": "bench", "nodes": 8, "gpus_per_node": 8,
+      "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+      "inter": {"latency_us": 8, "bandwidth_gbps": 25}, "collective_overhead_us": 10},
+      "strategies": [{"name": "base"}], "search": {"fusion": {"size_mb": [)" +
+                   sizes + R"(]}, "streams": [1, 2], "algorithm": ["ring", "halving_doubling"],
+      "hierarchy": ["flat", {"form": "sharded"}],
+      "compression": ["none", {"codec": "fp16"}, {"codec": "dgc", "sparsity": [0.99]},
+                      {"codec": "dgc", "sparsity": [0.999]},
+                      {"codec": "dgc", "sparsity": [0.9999]}], "confirm": 0}})");
+}
+
+void tune_jointly(benchmark::State& state, const TuneOptions& options) {
+  const Document document = joint_search();
+  const Scenario scenario = parse_scenario(document);
+  const Search search = *parse_search(document, scenario);
+  Tuned tuned;
+  for (auto _ : state) tuned = tune(scenario, search, options);
+  state.counters["points"] = static_cast<double>(tuned.points);
+  state.counters["priced"] = static_cast<double>(tuned.evaluations);
+}
+
+// Goal: under 1 s, every point priced.
+void tune_1000_points_on_model(benchmark::State& state) {
+  TuneOptions options;
+  options.method = TuneOptions::Method::kExhaustive;
+  tune_jointly(state, options);
+}
+BENCHMARK(tune_1000_points_on_model)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void tune_1000_points_pruned(benchmark::State& state) {
+  TuneOptions options;
+  options.method = TuneOptions::Method::kPruned;
+  tune_jointly(state, options);
+}
+BENCHMARK(tune_1000_points_pruned)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// Goal: under 60 s, every point simulated.
+void tune_1000_points_on_sim(benchmark::State& state) {
+  TuneOptions options;
+  options.executor = "sim";
+  options.make_executor = make_sim_executor;
+  tune_jointly(state, options);
+}
+BENCHMARK(tune_1000_points_on_sim)->Unit(benchmark::kSecond)->UseRealTime()->Iterations(1);
+
+// The dynamic programme: L gradients, O(L) and O(L^2).
+FusionProblem long_problem(std::size_t count) {
+  FusionProblem problem;
+  for (std::size_t i = 0; i < count; ++i) {
+    problem.ready.push_back(1e-4 * static_cast<double>(i));
+    problem.bytes.push_back(static_cast<double>(1000 + 7919 * i % 100003));
+  }
+  return problem;
+}
+
+void optimum_affine(benchmark::State& state) {
+  const auto problem = long_problem(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem, AffineCost{3e-4, 1e-9}));
+}
+BENCHMARK(optimum_affine)->Arg(161)->Arg(2000)->Unit(benchmark::kMicrosecond);
+
+void optimum_any_cost(benchmark::State& state) {
+  const auto problem = long_problem(static_cast<std::size_t>(state.range(0)));
+  const RunCost cost = run_cost(problem, {3e-4, 1e-9});
+  for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem.ready, cost));
+}
+BENCHMARK(optimum_any_cost)->Arg(161)->Arg(2000)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace syncline
