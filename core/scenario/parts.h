@@ -17,7 +17,7 @@ Workload read_workload(Reader reader, const Device& device);
 Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster);
 Hierarchy read_hierarchy(Reader reader, const Cluster& cluster);
 Compression read_compression(Reader reader);
-LocalSgd read_local_sgd(Reader reader);
+LocalSgd read_local_sgd(Reader reader, int ranks);
 // The axes of a search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);
 

@@ -163,8 +163,9 @@ Search read_search(Reader reader, const Scenario& scenario) {
     });
   }
   if (reader.has("local_sgd")) {
-    search.local_sgds = read_choices<LocalSgd>(
-        reader, "local_sgd", "none", [](Reader item) { return read_local_sgd(std::move(item)); });
+    search.local_sgds = read_choices<LocalSgd>(reader, "local_sgd", "none", [&](Reader item) {
+      return read_local_sgd(std::move(item), scenario.cluster.ranks());
+    });
   }
   for (const auto& local : search.local_sgds) {
     if (local.adaptive && (!scenario.training.steps || scenario.training.loss.empty())) {
