@@ -88,11 +88,11 @@ const Threshold& best_threshold(const std::vector<Threshold>& thresholds,
                                 const std::function<Seconds(const Threshold&)>& finish) {
   constexpr double kRounding = 1e-12;
   assert(!thresholds.empty() && "there is always one partition");
-  const Threshold* best = nullptr;
-  Seconds least = 0;
+  const Threshold* best = &thresholds.front();
+  Seconds least = finish(*best);
   for (const auto& threshold : thresholds) {
     const Seconds value = finish(threshold);
-    if (best != nullptr && value >= least * (1 - kRounding)) continue;
+    if (value >= least * (1 - kRounding)) continue;
     best = &threshold;
     least = value;
   }
