@@ -81,7 +81,7 @@ std::vector<std::string> facts_of(const LogCalibration& calibration) {
     facts.push_back("Between nodes, at all counts: " + plural(scale.steps.size(), "law") +
                     " of an algorithm and protocol, median error " + share(scale.in_sample) +
                     " over their own rows of 64 KiB and more; a node sends " +
-                    plain_number(scale.rates.back().bandwidth / kGigabytePerSecond) + " GB/s.");
+                    plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
   }
   return facts;
 }

@@ -83,7 +83,7 @@ Json cluster_json(const MeasuredLaw& law, const std::string& name) {
   }
   if (nodes > 1) {
     if (law.scale) {
-      json["inter"] = tier(step_latency(*law.scale), law.scale->rates.back().bandwidth);
+      json["inter"] = tier(step_latency(*law.scale), law.scale->prior.bandwidth);
     } else {
       json["inter"] = tier(nccl_step_latency(kSmall, true), bus_rate(law.tables.front()));
     }

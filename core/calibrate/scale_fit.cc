@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -61,7 +62,8 @@ class Search {
     for (const GraphGuess& graph : graphs()) {
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
-      Found found = fit(graph, paths);
+      constexpr double kNone = std::numeric_limits<double>::infinity();
+      Found found = fit(graph, paths, any ? best.cost : kNone);
       if (any && found.cost >= best.cost) continue;
       best = std::move(found);
       any = true;
@@ -101,7 +103,8 @@ class Search {
     return known->second;
   }
 
-  Found fit(const GraphGuess& graph, const std::vector<StepPath>& paths) {
+  // Stops where the cost reaches `bound`: such a graph has lost already.
+  Found fit(const GraphGuess& graph, const std::vector<StepPath>& paths, double bound) {
     // The fabric's rate: the fastest row, as its path counts bytes.
     double rate = 0;
     std::map<StepPath, std::vector<bool>> groups;
@@ -130,14 +133,15 @@ class Search {
     }
     const double scale = shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0;
     Found found{graph, {std::exp(scale), 0.7, rate}, {}, 0};
+    constexpr double kFastTree = 6.0;
+    if (graph.tree_intra > graph.ring_intra) found.cost += kFastTree;
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : groups) {
       const StepFit fit = fit_path(path, mine, found.prior);
       found.steps.push_back(fit.law);
       found.cost += fit.cost + kPath;
+      if (found.cost >= bound) break;
     }
-    constexpr double kFastTree = 6.0;
-    if (graph.tree_intra > graph.ring_intra) found.cost += kFastTree;
     return found;
   }
 

@@ -1,0 +1,122 @@
+// `syncline calibrate` as a user calls it: files out, formats, and what is said of logs that do not
+// do.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/verbs.h"
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests/";
+const std::string kPcie = kLogs + "a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
+
+struct Said {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Said calibrate_verb(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"syncline", "calibrate"});
+  std::vector<const char*> argv;
+  for (const auto& argument : arguments) argv.push_back(argument.c_str());
+  std::ostringstream out;
+  std::ostringstream err;
+  auto* const old_out = std::cout.rdbuf(out.rdbuf());
+  auto* const old_err = std::cerr.rdbuf(err.rdbuf());
+  const int code = run_program(static_cast<int>(argv.size()), argv.data());
+  std::cout.rdbuf(old_out);
+  std::cerr.rdbuf(old_err);
+  return {code, out.str(), err.str()};
+}
+
+std::string written(const std::string& name, const std::string& text) {
+  const std::string path = (fs::path(testing::TempDir()) / name).string();
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
+  const std::string other = kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt";
+  const Said said = calibrate_verb({kPcie, "--against", other, "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const auto answer = nlohmann::json::parse(said.out);
+  ASSERT_EQ(answer.size(), 3u);
+  EXPECT_LT(answer.at("in_sample_percent").get<double>(), 1);
+  EXPECT_LT(answer.at("left_out_percent").get<double>(), 1);
+  ASSERT_EQ(answer.at("against").size(), 1u);
+  const auto& against = answer.at("against")[0];
+  EXPECT_EQ(against.at("file"), other);
+  ASSERT_EQ(against.at("rows").size(), 103u);
+  const auto& row = against.at("rows")[0];
+  EXPECT_EQ(row.size(), 3u);
+  EXPECT_EQ(row.at("bytes"), 1048576);
+  EXPECT_NEAR(row.at("measured_s").get<double>(), 104.03e-6, 1e-9);
+  EXPECT_GT(row.at("predicted_s").get<double>(), 0);
+}
+
+TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {
+  const std::string cluster = (fs::path(testing::TempDir()) / "calibrated.json").string();
+  const std::string picture = (fs::path(testing::TempDir()) / "calibrated.svg").string();
+  std::string first;
+  for (int time = 0; time < 2; ++time) {
+    const Said said = calibrate_verb({kPcie, "-o", cluster, "--svg", picture, "--name", "pcie"});
+    ASSERT_EQ(said.code, 0) << said.err;
+    EXPECT_NE(said.out.find("Fitted: all_reduce, 2 x 1 GPUs"), std::string::npos);
+    const std::string all = read(cluster) + read(picture) + said.out;
+    if (time == 0) first = all;
+    EXPECT_EQ(all, first);
+  }
+  EXPECT_EQ(nlohmann::json::parse(read(cluster)).at("name"), "pcie");
+  EXPECT_EQ(read(picture).rfind("<svg", 0), 0u);
+}
+
+TEST(CalibrateVerb, TakesTheCountsFromTheNameWhereTheLogDoesNotSay) {
+  const std::string bare = written("bare.txt",
+                                   "# size count type redop root time algbw busbw #wrong time "
+                                   "algbw busbw #wrong\n"
+                                   "1048576 262144 float sum -1 100.0 10.49 18.35 0 100.0 10.49 "
+                                   "18.35 0\n"
+                                   "4194304 1048576 float sum -1 250.0 16.78 29.36 0 250.0 16.78 "
+                                   "29.36 0\n");
+  const Said without = calibrate_verb({bare});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_NE(without.err.find("@NODESxGPUS"), std::string::npos) << without.err;
+  const Said with = calibrate_verb({bare + "@1x8"});
+  EXPECT_EQ(with.code, 0) << with.err;
+  const Said wrong = calibrate_verb({bare + "@3x8"});
+  EXPECT_EQ(wrong.code, 2);
+}
+
+TEST(CalibrateVerb, SaysWhatIsWrongWithLogs) {
+  EXPECT_EQ(calibrate_verb({}).code, 2);
+  EXPECT_EQ(calibrate_verb({"/nowhere.txt"}).code, 2);
+  EXPECT_EQ(calibrate_verb({written("empty.txt", "nothing\n")}).code, 2);
+  const Said gather = calibrate_verb({kLogs + "p100-pcie_gather_n001x2.txt"});
+  EXPECT_EQ(gather.code, 2);
+  EXPECT_NE(gather.err.find("found gather"), std::string::npos) << gather.err;
+  const Said one_node =
+      calibrate_verb({kLogs + "a100pcie-internal_allreduce_medium_n001x2.txt", "--against", kPcie});
+  EXPECT_EQ(one_node.code, 2);
+  EXPECT_NE(one_node.err.find("none of them is of several nodes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncline
