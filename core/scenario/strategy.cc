@@ -79,6 +79,13 @@ Fusion read_fusion(Reader reader) {
                      ? Fusion::Order::kForward
                      : Fusion::Order::kBackward;
   fusion.cycle = reader.number_or("cycle_ms", 0, {0, 1e6}) * kMillisecond;
+  fusion.to_fp32 = reader.word_or("cast", "none", {"none", "fp32"}) == "fp32";
+  fusion.layer_key =
+      reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
+          ? Fusion::LayerKey::kFirstDot
+          : Fusion::LayerKey::kLastDot;
+  fusion.align = reader.integer_or("align_bytes", 1, 1, 1 << 20);
+  reader.finish();
   if (fusion.cycle > 0) {
     // Packing at a tick has a rule of its own: Horovod's.
     if (fusion.close != Fusion::Close::kBefore) {
@@ -89,13 +96,6 @@ Fusion read_fusion(Reader reader) {
       if (reader.has(key)) reader.fail(key, "has no meaning with cycle_ms");
     }
   }
-  fusion.to_fp32 = reader.word_or("cast", "none", {"none", "fp32"}) == "fp32";
-  fusion.layer_key =
-      reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
-          ? Fusion::LayerKey::kFirstDot
-          : Fusion::LayerKey::kLastDot;
-  fusion.align = reader.integer_or("align_bytes", 1, 1, 1 << 20);
-  reader.finish();
   return fusion;
 }
 

@@ -116,15 +116,15 @@ constexpr std::string_view kFullScenario = R"json({
                         "fuse_bn_add_act_ops": false, "fuse_gemm_epilogue": true,
                         "fuse_elewise_add_act_ops": true, "fuse_all_optimizer_ops": false},
      "update": "per_bucket", "bucket_copies": true, "host_sync": true},
-    {"name": "crossing", "preset": "bytescheduler", "exchange": "decoupled", "cross_step": true,
-     "priority": "layer", "credit_mb": 16, "partition_mb": 4},
     {"name": "compressed", "fusion": {"rule": "index", "ends": [0, 2]},
      "compression": {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_begin_step": 100,
                      "rampup_step": 10, "min_elements": 16384, "encode_launches": 14,
                      "decode_launches": 3}},
     {"name": "local", "local_sgd": {"period": 4, "begin_step": 2, "adaptive": true,
                                     "init_period": 1, "max_period": 16,
-                                    "subgroup": 8, "warmup": "gradients"}}
+                                    "subgroup": 8, "warmup": "gradients"}},
+    {"name": "crossing", "preset": "bytescheduler", "exchange": "decoupled", "cross_step": true,
+     "priority": "layer", "credit_mb": 16, "partition_mb": 4}
   ],
   "baseline": "plain",
   "sweep": {
