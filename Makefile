@@ -5,7 +5,8 @@
 #   make check    formatting, static analysis, and the tests under sanitizers (what CI adds)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
-            libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev
+            libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
+            liblbfgspp-dev
 CHECK_PACKAGES := clang-format clang-tidy
 
 BUILD ?= build

@@ -143,7 +143,6 @@ TableLaw read_table(Reader reader) {
     }
     line.finish();
   }
-  if (table.law.lines.empty()) reader.fail("lines", "expected at least one line");
   if (table.law.form == SizeLaw::Form::kSum)
     table.law.exponent = reader.number("exponent", kExponent);
   if (reader.has("outlier_bytes")) {
@@ -153,6 +152,7 @@ TableLaw read_table(Reader reader) {
     }
   }
   reader.finish();
+  if (table.law.lines.empty()) reader.fail("lines", "expected at least one line");
   return table;
 }
 
@@ -206,9 +206,9 @@ ScaleLaw read_scale(Reader reader) {
     scale.rates.push_back({gpus, read_rate(rate, "bandwidth_gbytes_per_s")});
     rate.finish();
   }
-  if (scale.rates.empty()) reader.fail("rates", "expected at least one");
   for (Reader& step : reader.objects("steps")) scale.steps.push_back(read_step(step));
   reader.finish();
+  if (scale.rates.empty()) reader.fail("rates", "expected at least one");
   return scale;
 }
 
@@ -226,13 +226,13 @@ Json law_json(const MeasuredLaw& law) {
 MeasuredLaw read_law(Reader reader) {
   MeasuredLaw law;
   for (Reader& table : reader.objects("tables")) law.tables.push_back(read_table(table));
-  if (law.tables.empty()) reader.fail("tables", "expected at least one table");
   Reader node = reader.object("node");
   law.node.base = node.number("base_us", kTime) * kMicrosecond;
   law.node.step = node.number("step_us", kTime) * kMicrosecond;
   node.finish();
   if (reader.has("scale")) law.scale = read_scale(reader.object("scale"));
   reader.finish();
+  if (law.tables.empty()) reader.fail("tables", "expected at least one table");
   return law;
 }
 

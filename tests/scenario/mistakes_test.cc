@@ -53,7 +53,8 @@ bool inside_path_map(const Pointer& at) {
 }
 
 std::string told_place(const Pointer& at) {
-  for (const char* list : {"/training/loss", "/published/0/buckets", "/calibration/each"}) {
+  for (const char* list : {"/training/loss", "/published/0/buckets", "/calibration/each",
+                           "/cluster/calibration/tables/0/outlier_bytes"}) {
     if (at.to_string().starts_with(list)) return place_of(Pointer(list));
   }
   return place_of(at);
