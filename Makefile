@@ -2,6 +2,7 @@
 #   make run      install what is missing, build, show the documents' cases
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
+#   make fidelity the published measurements reproduced: how wrong the predictions are
 #   make check    formatting, static analysis, and the tests under sanitizers (what CI adds)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
@@ -19,7 +20,7 @@ TOUR := scenarios/published/paddle_fusion_counts.json \
         scenarios/published/localsgd_resnet50.json \
         scenarios/overlap_streams.json
 
-.PHONY: run test bench check build setup setup-check tour format lint sanitize clean help
+.PHONY: run test bench fidelity check build setup setup-check tour format lint sanitize clean help
 
 run: build
 	@$(MAKE) --no-print-directory tour
@@ -43,6 +44,9 @@ bench: setup
 	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSYNCLINE_BENCH=ON
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_bench
 	$(BUILD)/syncline_bench
+
+fidelity: build
+	@$(BUILD)/syncline fidelity
 
 check: format lint sanitize
 

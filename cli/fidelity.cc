@@ -7,6 +7,7 @@
 
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "core/calibrate/log_fidelity.h"
 #include "core/error.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
@@ -30,33 +31,39 @@ void on_interrupt(int) {
 }
 
 struct FidelityOptions {
-  std::string folder = "scenarios/published";
+  std::string folder = "scenarios";
   std::vector<std::string> sets;
   std::string format = "table";
 };
 
-// A set is a folder of published tables, by its path below `folder`.
+// Published tables are scenarios in published/, a set for each folder; the logs of nccl-tests that
+// others have published are compared as a list beside them says.
 struct TableFile {
   std::string set;
   fs::path path;
+  bool logs = false;
 };
+
+constexpr const char* kLogSet = "nccl-tests";
 
 // All tables, set by set, in alphabetical order.
 std::vector<TableFile> table_files(const std::string& folder) {
+  const fs::path published = fs::path(folder) / "published";
   std::error_code error;
-  fs::recursive_directory_iterator walk(folder, error);
+  fs::recursive_directory_iterator walk(published, error);
   if (error) {
-    throw InputError(folder +
-                     ": no such folder; expected one of published tables (scenarios with "
-                     "published rows), as scenarios/published of Syncline's sources is: name it "
-                     "with --from");
+    throw InputError(published.generic_string() +
+                     ": no such folder; expected the scenarios folder of Syncline's sources, which "
+                     "holds the published tables: name it with --from");
   }
   std::vector<TableFile> files;
   for (const auto& entry : walk) {
     if (!entry.is_regular_file() || entry.path().extension() != ".json") continue;
-    const fs::path below = fs::relative(entry.path().parent_path(), folder);
+    const fs::path below = fs::relative(entry.path().parent_path(), published);
     files.push_back({below == "." ? "documents" : below.generic_string(), entry.path()});
   }
+  const fs::path logs = fs::path(folder) / "measured" / "nccl_tests.json";
+  if (fs::exists(logs)) files.push_back({kLogSet, logs, true});
   std::sort(files.begin(), files.end(), [](const TableFile& a, const TableFile& b) {
     return std::tie(a.set, a.path) < std::tie(b.set, b.path);
   });
@@ -82,31 +89,46 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   return files;
 }
 
-FidelityTable table_in(const TableFile& file) {
-  StudyOptions study;
-  study.make_executor = make_model_executor;
-  study.interrupted = [] { return interrupts > 0; };
-  FidelityTable table = table_of(run_study(read_document(file.path.string()), study));
-  table.set = file.set;
-  table.file = file.path.generic_string();
-  return table;
+std::vector<FidelityTable> tables_of(const TableFile& file) {
+  const auto interrupted = [] { return interrupts > 0; };
+  std::vector<FidelityTable> tables;
+  if (file.logs) {
+    Progress progress("syncline fidelity: logs");
+    tables = log_fidelity(
+        file.path.string(),
+        [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); }, interrupted);
+  } else {
+    StudyOptions study;
+    study.make_executor = make_model_executor;
+    study.interrupted = interrupted;
+    tables.push_back(table_of(run_study(read_document(file.path.string()), study)));
+    tables.back().file = file.path.generic_string();
+    // A table that was cut short would show an error that is not its own.
+    if (interrupted()) tables.clear();
+  }
+  for (auto& table : tables) table.set = file.set;
+  std::erase_if(tables, [](const FidelityTable& table) {
+    return table.calibrated.empty() && table.predicted.empty();
+  });
+  return tables;
 }
 
 int run(const FidelityOptions& options) {
   const auto files = chosen(table_files(options.folder), options.sets);
-  Progress progress("syncline fidelity");
   std::signal(SIGINT, on_interrupt);
   std::vector<FidelityTable> tables;
-  for (const auto& file : files) {
-    FidelityTable table = table_in(file);
-    // A table that was cut short would show an error that is not its own.
-    if (interrupts > 0) break;
-    if (!table.calibrated.empty() || !table.predicted.empty()) tables.push_back(std::move(table));
-    progress.update(static_cast<std::size_t>(&file - files.data()) + 1, files.size());
+  std::size_t done = 0;
+  {
+    Progress progress("syncline fidelity");
+    for (const auto& file : files) {
+      for (auto& table : tables_of(file)) tables.push_back(std::move(table));
+      if (interrupts > 0) break;
+      progress.update(++done, files.size());
+    }
   }
   if (interrupts > 0) {
-    std::cerr << "syncline: interrupted: " << tables.size() << " of " << files.size()
-              << " tables\n";
+    std::cerr << "syncline: interrupted: " << done << " of " << files.size()
+              << " files were read\n";
   }
   if (options.format == "json") {
     std::cout << fidelity_json(tables);
@@ -125,9 +147,9 @@ VerbAction add_fidelity(CLI::App& app) {
   auto* verb = app.add_subcommand(
       "fidelity", "Reproduce published measurements and print how wrong the predictions are");
   verb->add_option("--set", options->sets,
-                   "only this set of tables (a folder below --from; \"documents\": the files "
-                   "directly in it); may be repeated");
-  verb->add_option("--from", options->folder, "folder of published tables")->capture_default_str();
+                   "only this set of tables: documents, papers, nccl-tests; may be repeated");
+  verb->add_option("--from", options->folder, "the scenarios folder of Syncline's sources")
+      ->capture_default_str();
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"table", "text", "markdown", "json"}))
       ->capture_default_str();

@@ -59,4 +59,16 @@ TEST(Readme, ShowsWhatTheProgramPrints) {
     std::ofstream(kRoot + "/README.md") << fresh;
 }
 
+// The page of scenarios/FIDELITY.md is what `syncline fidelity --format markdown` prints.
+TEST(Readme, TheFidelityPageIsTrue) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "all published tables are too slow under sanitizers; their parts are tested there";
+#endif
+  const std::string path = kRoot + "/scenarios/FIDELITY.md";
+  const std::string wanted = printed_by("fidelity --format markdown");
+  EXPECT_EQ(read(path), wanted) << "make it anew: SYNCLINE_UPDATE_GOLDEN=1";
+  if (std::getenv("SYNCLINE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << wanted;
+}
+
 }  // namespace

@@ -70,17 +70,27 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
     ready.push_back(all[t]);
     bytes.push_back(on_wire(codec, workload.tensors[t]).bytes);
   }
+  const Bytes least = strategy.fusion.min_elements * 4;
+  const auto in_places = [&](std::vector<std::vector<int>> groups) {
+    for (auto& group : groups) {
+      for (int& place : group) place = candidates[static_cast<std::size_t>(place)];
+    }
+    return groups;
+  };
+  for (const auto& assumed : strategy.fusion.costs) {
+    if (assumed.ranks != cluster.ranks()) continue;
+    const auto line = [&](Bytes size) {
+      return assumed.latency + assumed.seconds_per_byte * static_cast<double>(size);
+    };
+    return in_places(mg_wfbp_groups(ready, bytes, assumed.latency, line, least));
+  }
   // The start-up of a collective of ordinary size: what is left of it without its transfer.
   Seconds start_up = 0;
   for (const auto& collective : collectives(kMiB)) {
     start_up += book.time(collective) -
                 book.price(collective).seconds_per_byte * static_cast<double>(collective.bytes());
   }
-  auto groups = mg_wfbp_groups(ready, bytes, start_up, cost);
-  for (auto& group : groups) {
-    for (int& place : group) place = candidates[static_cast<std::size_t>(place)];
-  }
-  return groups;
+  return in_places(mg_wfbp_groups(ready, bytes, start_up, cost, least));
 }
 
 // A bucket of one large tensor as parts of even size.

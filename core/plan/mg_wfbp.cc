@@ -6,7 +6,8 @@ namespace syncline {
 
 std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
                                              const std::vector<Bytes>& bytes, Seconds start_up,
-                                             const std::function<Seconds(Bytes)>& cost) {
+                                             const std::function<Seconds(Bytes)>& cost,
+                                             Bytes least) {
   std::vector<std::vector<int>> groups;
   Seconds free = 0;  // when the groups before the open one are through
   Bytes open = 0;
@@ -15,7 +16,7 @@ std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
       const Seconds begin = std::max(free, ready[i - 1]);
       const Seconds end = begin + cost(open);
       const bool worth_waiting = begin > ready[i] || ready[i] - begin < start_up;
-      if (ready[i] < end && worth_waiting) {
+      if (open < least || (ready[i] < end && worth_waiting)) {
         groups.back().push_back(static_cast<int>(i));
         open += bytes[i];
         continue;

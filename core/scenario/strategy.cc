@@ -1,5 +1,7 @@
 #include "core/scenario/strategy.h"
 
+#include <algorithm>
+
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
@@ -8,6 +10,8 @@
 
 namespace syncline {
 namespace {
+
+constexpr double kBytesPerMegabyte = 1e6;
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
@@ -52,6 +56,8 @@ Fusion read_fusion(Reader reader) {
   only_for("by_layer", by_size || by_count, "'size' and 'count'");
   only_for("order", by_size || by_count, "'size' and 'count'");
   only_for("cycle_ms", by_size, "'size'");
+  only_for("min_elements", rule == "mg_wfbp", "'mg_wfbp'");
+  only_for("costs", rule == "mg_wfbp", "'mg_wfbp'");
 
   if (by_size) fusion.size = mebibytes(reader.number("size_mb", {0, 1e9, true}));
   if (by_size) fusion.first_size = mebibytes(reader.number_or("first_size_mb", 0, {0, 1e9}));
@@ -79,6 +85,16 @@ Fusion read_fusion(Reader reader) {
                      ? Fusion::Order::kForward
                      : Fusion::Order::kBackward;
   fusion.cycle = reader.number_or("cycle_ms", 0, {0, 1e6}) * kMillisecond;
+  fusion.min_elements = reader.integer_or("min_elements", 0, 0, kMostSteps);
+  for (Reader& item : reader.objects("costs")) {
+    Fusion::AssumedCost cost;
+    cost.ranks = static_cast<int>(item.integer("ranks", 2, 1 << 20));
+    cost.latency = item.number("latency_us", {0, 1e9}) * kMicrosecond;
+    cost.seconds_per_byte =
+        item.number("us_per_mbyte", {0, 1e9}) * kMicrosecond / kBytesPerMegabyte;
+    item.finish();
+    fusion.costs.push_back(cost);
+  }
   fusion.to_fp32 = reader.word_or("cast", "none", {"none", "fp32"}) == "fp32";
   fusion.layer_key =
       reader.word_or("layer_key", "last_dot", {"last_dot", "first_dot"}) == "first_dot"
@@ -313,6 +329,12 @@ void judge_schedule(Reader& reader, const Strategy& strategy, const Cluster& clu
                                    std::string(to_string(kind)) + " among " +
                                    std::to_string(cluster.ranks()) + " ranks");
     }
+  }
+  const auto& costs = strategy.fusion.costs;
+  if (!costs.empty() && cluster.ranks() > 1 &&
+      std::none_of(costs.begin(), costs.end(),
+                   [&](const auto& cost) { return cost.ranks == cluster.ranks(); })) {
+    reader.fail("fusion.costs", "none is for the " + std::to_string(cluster.ranks()) + " ranks");
   }
   const LocalSgd& local = strategy.local_sgd;
   if (local.enabled && strategy.fusion.cycle > 0) {

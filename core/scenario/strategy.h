@@ -43,6 +43,16 @@ struct Fusion {
   // kSize: gradients are released at ticks, one every `cycle`, also while the network is busy; what
   // is ready at a tick is packed without waiting for more (Horovod). 0: released once ready.
   Seconds cycle = 0;
+  // kMgWfbp: an open group of fewer elements takes the next gradient whatever the rule says.
+  std::int64_t min_elements = 0;
+  // kMgWfbp: what an all-reduce is taken to cost, by the number of ranks, as an implementation may
+  // have it written down; empty: what this cluster's prices say.
+  struct AssumedCost {
+    int ranks = 0;
+    Seconds latency = 0;
+    double seconds_per_byte = 0;
+  };
+  std::vector<AssumedCost> costs;
   bool to_fp32 = false;  // narrower gradients are cast to fp32 in their bucket (MindSpore)
   Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
 };

@@ -5,6 +5,8 @@
 namespace syncline {
 namespace {
 
+constexpr double kBytesPerMegabyte = 1e6;
+
 double mebibytes(Bytes bytes) { return static_cast<double>(bytes) / static_cast<double>(kMiB); }
 
 const char* rule_word(Fusion::Rule rule) {
@@ -70,6 +72,13 @@ Json fusion_json(const Fusion& fusion) {
     if (fusion.by_layer) json["by_layer"] = true;
     if (fusion.order == Fusion::Order::kForward) json["order"] = "forward";
     if (fusion.cycle > 0) json["cycle_ms"] = fusion.cycle / kMillisecond;
+  }
+  if (fusion.min_elements > 0) json["min_elements"] = fusion.min_elements;
+  for (const auto& cost : fusion.costs) {
+    json["costs"].push_back(
+        {{"ranks", cost.ranks},
+         {"latency_us", cost.latency / kMicrosecond},
+         {"us_per_mbyte", cost.seconds_per_byte / kMicrosecond * kBytesPerMegabyte}});
   }
   if (fusion.to_fp32) json["cast"] = "fp32";
   if (fusion.layer_key == Fusion::LayerKey::kFirstDot) json["layer_key"] = "first_dot";

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/measure/fidelity.h"
 #include "core/measure/study.h"
 
 namespace syncline {
@@ -240,6 +241,34 @@ TEST(Published, EpiloguesGainAboutAFifth) {
   const Row& after = row_of(report.rows, "after");
   ASSERT_TRUE(after.error_percent);
   EXPECT_LT(std::fabs(*after.error_percent), 10);
+}
+
+// Latency and bandwidth of each count of GPUs come from the rows of one bucket and of no fusion;
+// the merged rows are predicted with the costs that MG-WFBP's authors wrote into their code.
+TEST(Published, MergedRowsOfDdlBenchmarksArePredicted) {
+  std::vector<double> errors;
+  for (const char* model : {"resnet50", "bert_large"}) {
+    for (const char* network : {"10gbe", "100gbe", "100gib"}) {
+      const Report report =
+          report_of(std::string("papers/ddl2020_") + model + "_" + network + ".json");
+      ASSERT_EQ(report.rows.size(), 12u);
+      for (const auto& row : report.rows) {
+        ASSERT_TRUE(row.error_percent) << name_of(row);
+        if (row.published->calibrated) {
+          EXPECT_LE(std::fabs(*row.error_percent), 0.5) << report.scenario << " " << name_of(row);
+        } else {
+          errors.push_back(*row.error_percent);
+        }
+      }
+    }
+  }
+  const auto summary = summary_of(errors);
+  ASSERT_EQ(summary->rows, 24u);
+  EXPECT_LE(summary->median, 3);
+  EXPECT_LE(summary->p90, 6);
+  EXPECT_LE(summary->worst, 12);
+  std::printf("24 merged rows: median %.2f %%, 90th percentile %.2f %%, worst %.2f %%\n",
+              summary->median, summary->p90, summary->worst);
 }
 
 }  // namespace

@@ -125,5 +125,13 @@ TEST(MgWfbp, KeepsOneDtypeABucketAndLeavesSparseAlone) {
   }
 }
 
+// A small open group takes the next gradient although nothing would be gained by it.
+TEST(MgWfbp, SmallGroupsGoOn) {
+  const auto cost = [](Bytes) { return 1.0; };
+  EXPECT_EQ(mg_wfbp_groups({0, 10, 20}, {1, 1, 1}, 0.1, cost), (Groups{{0}, {1}, {2}}));
+  EXPECT_EQ(mg_wfbp_groups({0, 10, 20}, {1, 1, 1}, 0.1, cost, 2), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(mg_wfbp_groups({0, 10, 20}, {1, 1, 1}, 0.1, cost, 3), (Groups{{0, 1, 2}}));
+}
+
 }  // namespace
 }  // namespace syncline

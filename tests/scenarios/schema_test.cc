@@ -123,6 +123,8 @@ constexpr std::string_view kFullScenario = R"json({
     {"name": "local", "local_sgd": {"period": 4, "begin_step": 2, "adaptive": true,
                                     "init_period": 1, "max_period": 16,
                                     "subgroup": 8, "warmup": "gradients"}},
+    {"name": "merged", "fusion": {"rule": "mg_wfbp", "min_elements": 8192,
+     "costs": [{"ranks": 8, "latency_us": 500, "us_per_mbyte": 850}, {"ranks": 16, "latency_us": 900, "us_per_mbyte": 850}]}},
     {"name": "crossing", "preset": "bytescheduler", "exchange": "decoupled", "cross_step": true,
      "priority": "layer", "credit_mb": 16, "partition_mb": 4}
   ],

@@ -1,0 +1,16 @@
+// Logs by the names that a person gives them: FILE, or FILE@10x2 where the log does not say that it
+// ran on 10 nodes of 2 GPUs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/calibrate/measured_table.h"
+
+namespace syncline {
+
+// Their tables of collectives that a plan can ask for, with known counts of nodes and GPUs. Throws
+// InputError for a file without any, and where the counts are known neither from it nor its name.
+std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names);
+
+}  // namespace syncline

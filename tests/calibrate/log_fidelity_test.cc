@@ -1,0 +1,81 @@
+// Lists of published logs to compare: what is fitted, what is foretold, and wrong lists.
+
+#include "core/calibrate/log_fidelity.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "core/calibrate/log_files.h"
+#include "core/error.h"
+#include "tests/support/scratch.h"
+
+namespace syncline {
+namespace {
+
+const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests";
+
+// A list beside a link to the published logs.
+std::string list_of(const test::Scratch& scratch, const std::string& text) {
+  std::filesystem::create_directory_symlink(kLogs, scratch.path("logs"));
+  const std::string path = scratch.path("list.json");
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::vector<FidelityTable> compared(const std::string& text) {
+  const test::Scratch scratch;
+  return log_fidelity(
+      list_of(scratch, text), [](std::size_t, std::size_t) {}, [] { return false; });
+}
+
+TEST(LogFidelity, FitsSomeLogsAndForetellsOthers) {
+  const auto tables = compared(R"({"from_bytes": 1048576, "tables": [{"name": "switch",
+      "calibrate": ["logs/h100-cluster01-nvswitch_allreduce_n001x8.txt"],
+      "predict": ["logs/h100-cluster01-nvswitch_allgather_n001x8.txt"]},
+      {"name": "alone", "each_alone": ["logs/a100-echo-ndv4_allreduce_gpu008.txt",
+                                       "logs/2080ti-100gib_allreduce_ring_n016x1.txt@16x1"]}]})");
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[0].name, "switch, all_gather 1x8");
+  EXPECT_FALSE(tables[0].calibrated.empty());
+  EXPECT_FALSE(tables[0].predicted.empty());
+  // The second log of the second comparison is not clean: only the first is fitted.
+  EXPECT_EQ(tables[1].name, "alone");
+  EXPECT_TRUE(tables[1].predicted.empty());
+  EXPECT_GT(tables[1].calibrated.size(), 5u);
+  EXPECT_LT(tables[1].calibrated.size(), 30u);
+  for (const double error : tables[1].calibrated) EXPECT_LT(std::fabs(error), 15);
+}
+
+TEST(LogFidelity, WrongListsAreToldWhere) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {R"({"tables": [{"name": "x"}]})", "tables[0].calibrate: missing"},
+      {R"({"tables": [{"name": "x", "calibrate": [3]}]})", "expected file names"},
+      {R"({"tables": [{"name": "x", "calibrat": []}]})", "did you mean 'calibrate'"},
+      {R"({"tables": [{"name": "x", "each_alone": ["logs/none.txt"]}]})", "none.txt"},
+      {R"({"table": []})", "did you mean 'tables'"},
+  };
+  for (const auto& [text, told] : mistakes) {
+    try {
+      compared(text);
+      FAIL() << text;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(told), std::string::npos)
+          << text << ": " << error.what();
+    }
+  }
+}
+
+TEST(LogFiles, TheNameMaySayTheCounts) {
+  const std::string log = kLogs + "/2080ti-10gbe-tcp_allreduce_ring_n016x1.txt";
+  const auto tables = tables_in({log + "@16x1"});
+  ASSERT_FALSE(tables.empty());
+  EXPECT_EQ(tables.front().nodes, 16);
+  EXPECT_EQ(tables.front().gpus_per_node, 1);
+  EXPECT_THROW(tables_in({log + "@5x3"}), InputError);  // the log shows 16 ranks
+}
+
+}  // namespace
+}  // namespace syncline
