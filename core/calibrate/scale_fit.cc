@@ -19,12 +19,28 @@ struct Sample {
   std::size_t table = 0;
 };
 
+// What speaks against a graph before any row is looked at, as minus the logarithm of a likelihood.
+// `bus` is the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a
+// node; `fast` where it is more than the port of 200 Gbit/s that a GPU of the generations with one
+// speed for all its graphs has.
+double against(const GraphGuess& graph, BytesPerSecond bus, bool fast) {
+  // A tree faster than the ring is rare on such nodes: it must explain the rows clearly better.
+  constexpr double kFastTree = 6.0;
+  double cost = graph.tree_intra > graph.ring_intra && !fast ? kFastTree : 0;
+  // NCCL's search takes channels until the ports are used, and knows what a port is rated, not what
+  // TCP or a poor plug-in leaves of it.
+  const double rated = std::log(graph.channels * graph.ring_inter / bus);
+  const double spread = rated < 0 ? 0.5 : 2.0;
+  cost += 0.5 * rated * rated / (spread * spread);
+  return cost;
+}
+
 // The graphs that are tried: channels and rates of NCCL's own search, and what else a log does not
-// show. A tree faster than the ring is rare: it must explain the rows clearly better.
+// show.
 std::vector<GraphGuess> graphs() {
   constexpr double kGB = kGigabytePerSecond;
   const std::vector<std::pair<double, double>> rings = {
-      {40, 40}, {24, 24}, {20, 20}, {20, 12}, {12, 12}, {12, 6}, {6, 6}, {3, 3}, {1.2, 1.2}};
+      {40, 40}, {24, 24}, {20, 20}, {40, 20}, {24, 12}, {20, 12}, {12, 12}, {12, 6}, {6, 6}, {3, 3}, {1.2, 1.2}};
   std::vector<GraphGuess> list;
   for (const bool amd : {false, true}) {
     for (const int channels : {1, 2, 4, 6, 8, 12}) {
@@ -46,7 +62,9 @@ std::vector<GraphGuess> graphs() {
 
 class Search {
  public:
-  explicit Search(std::vector<Sample> samples) : samples_(std::move(samples)) {}
+  // `bus` and `fast` as in against().
+  Search(std::vector<Sample> samples, BytesPerSecond bus, bool fast)
+      : samples_(std::move(samples)), bus_(bus), fast_(fast) {}
 
   struct Found {
     GraphGuess graph;
@@ -59,7 +77,12 @@ class Search {
     Found best;
     bool any = false;
     std::set<std::vector<StepPath>> seen;
-    for (const GraphGuess& graph : graphs()) {
+    // Rows of few counts leave many graphs alike: of those the likeliest beforehand stands.
+    auto list = graphs();
+    std::stable_sort(list.begin(), list.end(), [this](const auto& a, const auto& b) {
+      return against(a, bus_, fast_) < against(b, bus_, fast_);
+    });
+    for (const GraphGuess& graph : list) {
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
       constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -132,9 +155,7 @@ class Search {
       ++shifts;
     }
     const double scale = shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0;
-    Found found{graph, {std::exp(scale), 0.7, rate}, {}, 0};
-    constexpr double kFastTree = 6.0;
-    if (graph.tree_intra > graph.ring_intra) found.cost += kFastTree;
+    Found found{graph, {std::exp(scale), 0.7, rate}, {}, against(graph, bus_, fast_)};
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : groups) {
       const StepFit fit = fit_path(path, mine, found.prior);
@@ -147,6 +168,8 @@ class Search {
 
   using Key = std::tuple<StepPath, std::vector<bool>, long, long, double>;
   std::vector<Sample> samples_;
+  BytesPerSecond bus_;
+  bool fast_;
   std::map<Key, StepFit> fits_;
 };
 
@@ -212,7 +235,14 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
                          i});
     }
   }
-  const auto found = Search(samples).best();
+  constexpr BytesPerSecond kPort = 25e9;
+  bool fast = false;
+  double bus = 0;
+  for (const auto& [gpus, rate] : rates) {
+    fast = fast || rate > kPort * gpus;
+    bus = std::max(bus, rate);
+  }
+  const auto found = Search(samples, bus, fast).best();
   scale.graph = found.graph;
   scale.prior = found.prior;
   scale.steps = found.steps;
