@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 namespace syncline {
 namespace {
@@ -112,29 +113,37 @@ Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int n
                     there * std::max(bus, steps) * kSlower);
 }
 
+// Whether clean tables of that kind speak for these counts.
 bool counts_in_range(const MeasuredLaw& law, CollectiveKind kind, int nodes, int gpus_per_node) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes
   constexpr double kWell = 0.15;
-  bool same_kind = false;
-  bool several = false;
-  int least = 0;
-  int most = 0;
-  double nearest_gpus = 1e9;
+  std::set<int> node_counts;
+  std::set<int> gpu_counts;
   for (const TableLaw& table : law.tables) {
-    if (table.kind != kind) continue;
-    if ((table.nodes == 1) != (nodes == 1)) continue;
-    if (!table.clean) continue;
-    same_kind = true;
-    several = several || (least != 0 && table.nodes != least);
-    least = least == 0 ? table.nodes : std::min(least, table.nodes);
-    most = std::max(most, table.nodes);
-    nearest_gpus = std::min(nearest_gpus, octaves(gpus_per_node, table.gpus_per_node));
+    if (table.kind != kind || !table.clean || (table.nodes == 1) != (nodes == 1)) continue;
+    node_counts.insert(table.nodes);
+    gpu_counts.insert(table.gpus_per_node);
   }
-  if (!same_kind || nearest_gpus > 1) return false;
-  if (nodes == 1) return nearest_gpus <= 1;
+  if (node_counts.empty()) return false;
+  const bool between =
+      gpus_per_node >= *gpu_counts.begin() && gpus_per_node <= *gpu_counts.rbegin();
+  // Beyond the counts that were measured NCCL may take what none of them showed: the switch adds up
+  // (NVLS) from some number of GPUs on, and no table of fewer tells.
+  if (nodes == 1) return between;
   if (law.scale->in_sample > kWell) return false;
-  if (nodes == least || nodes == most) return true;
-  return several && nodes > least && nodes <= kFarther * most;
+  // Other numbers of GPUs a node are told by ports and by what the inside of a node can feed.
+  const double farther =
+      octaves(gpus_per_node,
+              gpus_per_node > *gpu_counts.rbegin() ? *gpu_counts.rbegin() : *gpu_counts.begin());
+  if (!between && (law.scale->inside == 0 || farther > 1)) return false;
+  if (node_counts.contains(nodes)) return true;
+  return node_counts.size() > 1 && nodes > *node_counts.begin() &&
+         nodes <= kFarther * *node_counts.rbegin();
+}
+
+bool was_shown(const ScaleLaw& scale, StepPath path) {
+  return std::any_of(scale.steps.begin(), scale.steps.end(),
+                     [path](const StepLaw& law) { return law.path == path; });
 }
 
 }  // namespace
@@ -199,8 +208,9 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, d
   const Seconds plain = step_time(step_law_of(*law.scale, path), kind, bytes, nodes, gpus_per_node,
                                   rate_share(*law.scale, gpus_per_node));
   const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);
-  return LawAnswer{bounded(law, kind, bytes, nodes, gpus_per_node, plain * std::exp(off)),
-                   covered && counts_in_range(law, kind, nodes, gpus_per_node)};
+  return LawAnswer{
+      bounded(law, kind, bytes, nodes, gpus_per_node, plain * std::exp(off)),
+      covered && was_shown(*law.scale, path) && counts_in_range(law, kind, nodes, gpus_per_node)};
 }
 
 }  // namespace syncline

@@ -20,9 +20,9 @@ struct Sample {
 };
 
 // What speaks against a graph before any row is looked at, as minus the logarithm of a likelihood.
-// `bus` is the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a
-// node; `fast` where it is more than the port of 200 Gbit/s that a GPU of the generations with one
-// speed for all its graphs has.
+// `bus` is the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of
+// a node; `fast` where it is more than the port of 200 Gbit/s that a GPU of the generations with
+// one speed for all its graphs has.
 double against(const GraphGuess& graph, BytesPerSecond bus, bool fast) {
   // A tree faster than the ring is rare on such nodes: it must explain the rows clearly better.
   constexpr double kFastTree = 6.0;
@@ -39,8 +39,9 @@ double against(const GraphGuess& graph, BytesPerSecond bus, bool fast) {
 // show.
 std::vector<GraphGuess> graphs() {
   constexpr double kGB = kGigabytePerSecond;
-  const std::vector<std::pair<double, double>> rings = {
-      {40, 40}, {24, 24}, {20, 20}, {40, 20}, {24, 12}, {20, 12}, {12, 12}, {12, 6}, {6, 6}, {3, 3}, {1.2, 1.2}};
+  const std::vector<std::pair<double, double>> rings = {{40, 40}, {24, 24}, {20, 20},  {40, 20},
+                                                        {24, 12}, {20, 12}, {12, 12},  {12, 6},
+                                                        {6, 6},   {3, 3},   {1.2, 1.2}};
   std::vector<GraphGuess> list;
   for (const bool amd : {false, true}) {
     for (const int channels : {1, 2, 4, 6, 8, 12}) {
