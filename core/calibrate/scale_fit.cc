@@ -16,6 +16,7 @@ namespace {
 // One row of a table between nodes, with the share of the rate its GPUs a node have.
 struct Sample {
   StepRow row;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   std::size_t table = 0;
 };
 
@@ -103,7 +104,7 @@ class Search {
     for (const Sample& sample : samples_) {
       const StepRow& row = sample.row;
       if (sample.table != table) {
-        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node);
+        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, sample.forced);
         table = sample.table;
       }
       paths.push_back((*choice)(row.bytes));
@@ -211,9 +212,14 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
   std::map<int, double> rates;
   double ring_inside = 0;
   double any_inside = 0;
+  const bool only_trees = std::none_of(law.tables.begin(), law.tables.end(), [](const auto& table) {
+    return scales(table.kind) && table.nodes > 1 && table.forced != ForcedAlgorithm::kTree;
+  });
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const TableLaw& table = law.tables[i];
     if (!scales(table.kind)) continue;
+    // A forced tree does not show what its network carries, unless nothing else does.
+    if (table.forced == ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(table, tables[i].fit.points);
     if (table.nodes > 1) {
       rates[table.gpus_per_node] = std::max(rates[table.gpus_per_node], rate);
@@ -233,6 +239,7 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
     for (const auto& point : thinned(tables[i].fit.points)) {
       samples.push_back({{table.kind, static_cast<double>(point.size), table.nodes,
                           table.gpus_per_node, rate_share(scale, table.gpus_per_node), point.time},
+                         table.forced,
                          i});
     }
   }
@@ -254,7 +261,7 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
     const StepRow& row = sample.row;
     if (row.bytes < kLarge) continue;
     const StepPath path =
-        PathChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node)(row.bytes);
+        PathChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node, sample.forced)(row.bytes);
     const double time = step_time(step_law_of(scale, path), row.kind, row.bytes, row.nodes,
                                   row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
@@ -278,6 +285,7 @@ NodeLaw fit_node(const MeasuredLaw& law) {
   std::vector<std::pair<double, double>> rows;  // steps, time
   for (const TableLaw& table : law.tables) {
     if (table.nodes != 1 || table.min_bytes > kSmall || !scales(table.kind)) continue;
+    if (table.forced == ForcedAlgorithm::kTree) continue;
     rows.emplace_back(ring_steps(table.kind, 1, table.gpus_per_node).all,
                       size_time(table.law, table.min_bytes));
   }
@@ -318,7 +326,8 @@ Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
     }
     const auto same = std::find_if(result.tables.begin(), result.tables.end(), [&](auto& other) {
       return other.measured.kind == measured.kind && other.measured.nodes == measured.nodes &&
-             other.measured.gpus_per_node == measured.gpus_per_node;
+             other.measured.gpus_per_node == measured.gpus_per_node &&
+             other.measured.forced == measured.forced;
     });
     if (same == result.tables.end()) {
       result.tables.push_back({measured, std::move(points)});
@@ -337,6 +346,7 @@ Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
     law.kind = *table.measured.kind;
     law.nodes = table.measured.nodes;
     law.gpus_per_node = table.measured.gpus_per_node;
+    law.forced = table.measured.forced;
     law.law = fit.law;
     law.min_bytes = static_cast<double>(fit.points.front().size);
     law.max_bytes = static_cast<double>(fit.points.back().size);

@@ -284,6 +284,55 @@ TEST(Scale, ForcedTreeFromOneNetworkToTheOther) {
   }
 }
 
+std::vector<MeasuredTable> forced(std::vector<MeasuredTable> tables, ForcedAlgorithm algorithm) {
+  for (auto& table : tables) table.forced = algorithm;
+  return tables;
+}
+
+// The same by the laws of clusters: one network is calibrated with its forced tree, the other one
+// takes the factor from there.
+TEST(Scale, ForcedTreeByTheFactorOfAnotherCluster) {
+  const std::string networks[] = {"2080ti-10gbe-tcp_allreduce_", "2080ti-100gib_allreduce_"};
+  for (const int here : {0, 1}) {
+    const std::string& there = networks[1 - here];
+    auto used = logs({there + "default_n008x4"});
+    for (auto& table : forced(logs({there + "tree_n016x1"}), ForcedAlgorithm::kTree)) {
+      used.push_back(std::move(table));
+    }
+    const auto factor = tree_factor(calibration_of(used, {}, "there").law);
+    ASSERT_TRUE(factor.has_value());
+    EXPECT_NEAR(*factor, 4.1, 0.1);
+    const auto unseen = forced(logs({networks[here] + "tree_n016x1"}), ForcedAlgorithm::kTree);
+    const auto answer = calibration_of(logs({networks[here] + "default_n008x4"}), unseen, "here",
+                                       TreeFactor{*factor, "there"});
+    EXPECT_LT(percent_errors(answer.against.at(0), 0).median, 8) << networks[here];
+    for (const auto& row : answer.against[0].rows) EXPECT_FALSE(row.in_range);
+  }
+  // Trees alone do not show what their network carries.
+  const auto trees = forced(logs({networks[0] + "tree_n016x1"}), ForcedAlgorithm::kTree);
+  EXPECT_FALSE(tree_factor(calibrate(trees).law).has_value());
+}
+
+// What NCCL was forced to and what it chose are different tables of one cluster.
+TEST(Scale, KeepsForcedTablesApart) {
+  const auto slow = [](double bytes) { return 100e-6 + bytes / 1e9; };
+  const auto fast = [](double bytes) { return 50e-6 + bytes / 2e9; };
+  auto tables = std::vector{made_up(kAllReduce, 4, 2, 1024, kGiB, fast)};
+  tables.push_back(made_up(kAllReduce, 4, 2, 1024, kGiB, slow));
+  EXPECT_THROW(calibration_of(tables, {}, "mixed"), InputError);
+  tables[1].forced = ForcedAlgorithm::kTree;
+  const auto found = calibration_of(tables, {}, "forced");
+  const auto time = [&](ForcedAlgorithm algorithm) {
+    return law_time(found.law, kAllReduce, kMiB, 4, 2, algorithm);
+  };
+  EXPECT_NEAR(time(ForcedAlgorithm::kNone)->time / fast(kMiB), 1, 1e-3);
+  EXPECT_NEAR(time(ForcedAlgorithm::kTree)->time / slow(kMiB), 1, 1e-3);
+  EXPECT_TRUE(time(ForcedAlgorithm::kTree)->in_range);
+  ASSERT_TRUE(time(ForcedAlgorithm::kRing).has_value());
+  EXPECT_FALSE(time(ForcedAlgorithm::kRing)->in_range);  // no table was
+  EXPECT_FALSE(law_time(found.law, CollectiveKind::kAllGather, kMiB, 4, 2, ForcedAlgorithm::kTree));
+}
+
 TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
   const auto found = calibrate(logs({alps(2)}));
   for (const auto kind :
@@ -361,6 +410,50 @@ TEST(Law, PricesTheAlgorithmNccl) {
     const Seconds law = law_time(found.law, kAllReduce, 4.0 * (1 << 22), 2, 4)->time;
     EXPECT_NEAR(report.rows.at(0).metrics.step_time / law, 1, 1e-3) << options.executor;
   }
+}
+
+// Strategies with an algorithm that NCCL was forced to take that table's times; those of other
+// algorithms go on by the links.
+TEST(Law, PricesForcedAlgorithms) {
+  auto tables = std::vector{
+      made_up(kAllReduce, 2, 4, 1024, kGiB, [](double bytes) { return 300e-6 + bytes / 1e9; })};
+  const auto time_of = [&](ForcedAlgorithm algorithm, const char* name) {
+    tables[0].forced = algorithm;
+    const auto found = calibration_of(tables, {}, "forced");
+    const Json scenario = {
+        {"name", "calibrated"},
+        {"workload",
+         {{"name", "one"}, {"tensors", {{{"name", "fc.weight"}, {"shape", {1 << 22}}}}}}},
+        {"cluster", found.cluster},
+        {"strategies", {{{"name", name}, {"algorithm", name}}}}};
+    StudyOptions options;
+    options.executor = "model";
+    options.make_executor = make_model_executor;
+    return run_study(document_from_text("x.json", scenario.dump()), options)
+        .rows.at(0)
+        .metrics.step_time;
+  };
+  const Seconds measured = 300e-6 + 4.0 * (1 << 22) / 1e9;
+  EXPECT_NEAR(time_of(ForcedAlgorithm::kRing, "ring") / measured, 1, 1e-3);
+  EXPECT_NEAR(time_of(ForcedAlgorithm::kTree, "double_binary_tree") / measured, 1, 1e-3);
+  EXPECT_NEAR(time_of(ForcedAlgorithm::kNone, "nccl") / measured, 1, 1e-3);
+  EXPECT_GT(std::abs(time_of(ForcedAlgorithm::kTree, "ring") / measured - 1), 0.01);
+}
+
+TEST(Law, ReadsBackForcedTablesAndTheFactor) {
+  auto tables = logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"});
+  tables[0].forced = ForcedAlgorithm::kRing;
+  const auto found = calibration_of(tables, {}, "forced", TreeFactor{4.125, "elsewhere"});
+  const Json& once = found.cluster.at("calibration");
+  EXPECT_EQ(once.at("tables")[0].at("algorithm"), "ring");
+  EXPECT_EQ(law_json(read_law(Reader(once, "x.json", "calibration"))).dump(), once.dump());
+  Json wrong = once;
+  wrong["tables"][0]["algorithm"] = "tree";
+  wrong["tables"][0]["collective"] = "all_gather";
+  EXPECT_THROW(read_law(Reader(wrong, "x.json", "calibration")), InputError);
+  wrong = once;
+  wrong["forced_tree"]["factor"] = 0;
+  EXPECT_THROW(read_law(Reader(wrong, "x.json", "calibration")), InputError);
 }
 
 }  // namespace
