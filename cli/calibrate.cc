@@ -25,6 +25,9 @@ struct CalibrateOptions {
   std::string format = "text";
   std::string algorithm = "nccl";
   std::string factor_from;
+  std::string workload;
+  std::string trace;
+  double throughput = 0;
 };
 
 // FILE, FILE@10x2 (the counts of nodes and GPUs a node of all tables in it), FILE:ring (what NCCL
@@ -134,12 +137,30 @@ TreeFactor factor_from(const std::string& file) {
   return {*factor, file};
 }
 
+std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
+  if (options.workload.empty()) {
+    if (options.trace.empty() && options.throughput == 0) return std::nullopt;
+    throw InputError(
+        "--trace and --throughput: expected --workload too, whose FLOPs were computed");
+  }
+  const Json workload = read_json_file(options.workload);
+  if (!options.trace.empty()) {
+    return device_from_trace(workload, options.workload, read_trace(options.trace), options.trace);
+  }
+  if (options.throughput == 0) {
+    throw InputError("--workload: expected --trace or --throughput, measured with it");
+  }
+  return device_from_throughput(workload, options.workload, options.throughput);
+}
+
 int run(const CalibrateOptions& options) {
   const auto tables = read_tables(options.logs, options.algorithm);
   const auto against = read_tables(options.against, options.algorithm);
   std::optional<TreeFactor> tree;
   if (!options.factor_from.empty()) tree = factor_from(options.factor_from);
-  const LogCalibration calibration = calibration_of(tables, against, options.name, tree);
+  const auto device = device_of(options);
+  LogCalibration calibration = calibration_of(tables, against, options.name, tree);
+  if (device) set_device(calibration, *device);
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
   if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
   std::cout << printed(calibration, options.format);
@@ -170,6 +191,15 @@ VerbAction add_calibrate(CLI::App& app) {
   verb->add_option("--factor-from", options->factor_from,
                    "cluster of another network, calibrated with a forced tree (LOG:tree): what a "
                    "tree costs in units of what the network carries is taken from there");
+  auto* trace = verb->add_option("--trace", options->trace,
+                                 "CSV (wait_us,bytes) of a measured backward pass of --workload on "
+                                 "one GPU: the device's rate");
+  verb->add_option("--throughput", options->throughput,
+                   "samples a second of --workload on one GPU: the same without a trace")
+      ->check(CLI::Range(1e-9, 1e12))
+      ->excludes(trace);
+  verb->add_option("--workload", options->workload,
+                   "workload (JSON) that --trace or --throughput were measured with");
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "markdown", "json"}))
       ->capture_default_str();

@@ -101,6 +101,18 @@ std::vector<std::string> facts_of(const LogCalibration& calibration) {
                     " x bytes / bandwidth, found on another network: " + one_line(tree.source) +
                     ".");
   }
+  if (calibration.device) {
+    const DeviceFit& device = *calibration.device;
+    std::string fact = "The device reaches " + plain_number(device.flops / 1e12) + " TFLOP/s on " +
+                       one_line(device.workload) + " (no other model's rate), from " +
+                       one_line(device.source);
+    if (device.launch) fact += "; a launch costs at most " + seconds_text(*device.launch);
+    if (device.worst_place) {
+      fact += "; shared out by FLOPs a gradient is ready within " + share(*device.worst_place) +
+              " of the pass of when it was";
+    }
+    facts.push_back(fact + ".");
+  }
   return facts;
 }
 

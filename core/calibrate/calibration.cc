@@ -179,4 +179,9 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
   return result;
 }
 
+void set_device(LogCalibration& calibration, const DeviceFit& device) {
+  calibration.cluster["device"] = device_json(device);
+  calibration.device = device;
+}
+
 }  // namespace syncline

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/calibrate/device_fit.h"
 #include "core/calibrate/law.h"
 #include "core/calibrate/measured_table.h"
 #include "core/scenario/scenario.h"
@@ -39,6 +40,7 @@ struct LogCalibration {
   std::vector<ComparedTable> fitted;
   std::vector<ComparedTable> against;
   std::vector<std::string> warnings;
+  std::optional<DeviceFit> device;
   double in_sample = 0;  // mean relative error over all fitted rows
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
 };
@@ -58,5 +60,8 @@ Errors errors_of(const ComparedTable& table);
 LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
                               const std::vector<MeasuredTable>& against, const std::string& name,
                               const std::optional<TreeFactor>& tree = {});
+
+// Puts the device into the calibration and its cluster.
+void set_device(LogCalibration& calibration, const DeviceFit& device);
 
 }  // namespace syncline
