@@ -5,7 +5,11 @@
 #include "cli/files.h"
 #include "cli/verbs.h"
 #include "core/calibrate/calibration.h"
+#include "core/calibrate/law_json.h"
 #include "core/calibrate/log_files.h"
+#include "core/calibrate/tiers.h"
+#include "core/error.h"
+#include "core/scenario/document.h"
 #include "reports/calibration.h"
 
 namespace syncline {
@@ -18,6 +22,11 @@ struct CalibrateOptions {
   std::string svg;
   std::string name;
   std::string format = "text";
+  std::string algorithm = "nccl";
+  std::string factor_from;
+  std::string workload;
+  std::string trace;
+  double throughput = 0;
 };
 
 std::string printed(const LogCalibration& calibration, const std::string& format) {
@@ -26,10 +35,47 @@ std::string printed(const LogCalibration& calibration, const std::string& format
   return calibration_text(calibration);
 }
 
+// The factor of the forced trees in a cluster that was calibrated with one.
+TreeFactor factor_from(const std::string& file) {
+  Json cluster = read_json_file(file);
+  if (!cluster.is_object() || !cluster.contains("calibration")) {
+    throw InputError(file + ": expected a cluster with a calibration, as calibrate -o writes it");
+  }
+  const MeasuredLaw law = read_law(Reader(cluster.at("calibration"), file, "calibration"));
+  const auto factor = tree_factor(law);
+  if (!factor && law.tree) return *law.tree;
+  if (!factor) {
+    throw InputError(file +
+                     ": calibration: expected a table of a forced tree on three nodes or more "
+                     "(LOG:tree) beside one of the same network that is not a tree");
+  }
+  return {*factor, file};
+}
+
+std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
+  if (options.workload.empty()) {
+    if (options.trace.empty() && options.throughput == 0) return std::nullopt;
+    throw InputError(
+        "--trace and --throughput: expected --workload too, whose FLOPs were computed");
+  }
+  const Json workload = read_json_file(options.workload);
+  if (!options.trace.empty()) {
+    return device_from_trace(workload, options.workload, read_trace(options.trace), options.trace);
+  }
+  if (options.throughput == 0) {
+    throw InputError("--workload: expected --trace or --throughput, measured with it");
+  }
+  return device_from_throughput(workload, options.workload, options.throughput);
+}
+
 int run(const CalibrateOptions& options) {
-  const auto tables = tables_in(options.logs);
-  const auto against = tables_in(options.against);
-  const LogCalibration calibration = calibration_of(tables, against, options.name);
+  const auto tables = tables_in(options.logs, options.algorithm);
+  const auto against = tables_in(options.against, options.algorithm);
+  std::optional<TreeFactor> tree;
+  if (!options.factor_from.empty()) tree = factor_from(options.factor_from);
+  const auto device = device_of(options);
+  LogCalibration calibration = calibration_of(tables, against, options.name, tree);
+  if (device) set_device(calibration, *device);
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
   if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
   std::cout << printed(calibration, options.format);
@@ -46,13 +92,29 @@ VerbAction add_calibrate(CLI::App& app) {
       "Turn logs of nccl-tests into a cluster description, and say how far to trust it");
   verb->add_option("logs", options->logs,
                    "logs of one cluster, text or JSON (-J); FILE@10x2: 10 nodes of 2 GPUs, where "
-                   "the log does not say")
+                   "the log does not say; FILE:ring, FILE:tree: what NCCL was forced to")
       ->required();
   verb->add_option("--against", options->against,
                    "logs that are not used, to be predicted at their own counts");
   verb->add_option("-o,--out", options->out, "file for the cluster (JSON)");
   verb->add_option("--svg", options->svg, "file for a plot of measured and fitted times");
   verb->add_option("--name", options->name, "name of the cluster")->capture_default_str();
+  verb->add_option("--algorithm", options->algorithm,
+                   "what NCCL was forced to in logs that do not say it themselves (FILE:ring)")
+      ->check(CLI::IsMember({"nccl", "ring", "tree"}))
+      ->capture_default_str();
+  verb->add_option("--factor-from", options->factor_from,
+                   "cluster of another network, calibrated with a forced tree (LOG:tree): what a "
+                   "tree costs in units of what the network carries is taken from there");
+  auto* trace = verb->add_option("--trace", options->trace,
+                                 "CSV (wait_us,bytes) of a measured backward pass of --workload on "
+                                 "one GPU: the device's rate");
+  verb->add_option("--throughput", options->throughput,
+                   "samples a second of --workload on one GPU: the same without a trace")
+      ->check(CLI::Range(1e-9, 1e12))
+      ->excludes(trace);
+  verb->add_option("--workload", options->workload,
+                   "workload (JSON) that --trace or --throughput were measured with");
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "markdown", "json"}))
       ->capture_default_str();

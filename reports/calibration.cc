@@ -10,8 +10,20 @@
 namespace syncline {
 namespace {
 
+std::string test_of(const ComparedTable& table) {
+  switch (table.forced) {
+    case ForcedAlgorithm::kRing:
+      return table.test + " by a forced ring";
+    case ForcedAlgorithm::kTree:
+      return table.test + " by a forced tree";
+    case ForcedAlgorithm::kNone:
+      break;
+  }
+  return table.test;
+}
+
 std::string heading(const ComparedTable& table) {
-  return table.test + ", " + std::to_string(table.nodes) + " x " +
+  return test_of(table) + ", " + std::to_string(table.nodes) + " x " +
          std::to_string(table.gpus_per_node) + " GPUs, " + table.file;
 }
 
@@ -44,7 +56,7 @@ Grid summary_of(const LogCalibration& calibration) {
   const auto add = [&](const ComparedTable& table, const char* use) {
     const Errors errors = errors_of(table);
     grid.lines.push_back(
-        {{table.test + ", " + table.file, std::to_string(table.nodes),
+        {{test_of(table) + ", " + table.file, std::to_string(table.nodes),
           std::to_string(table.gpus_per_node), count_text(static_cast<double>(table.rows.size())),
           use, share(errors.median), share(errors.p90), share(errors.worst),
           table.left_out < 0 ? "-" : share(table.left_out), table.form},
@@ -82,6 +94,24 @@ std::vector<std::string> facts_of(const LogCalibration& calibration) {
                     " of an algorithm and protocol, median error " + share(scale.in_sample) +
                     " over their own rows of 64 KiB and more; a node sends " +
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
+  }
+  if (calibration.law.tree) {
+    const TreeFactor& tree = *calibration.law.tree;
+    facts.push_back("A forced tree costs " + plain_number(tree.factor) +
+                    " x bytes / bandwidth, found on another network: " + one_line(tree.source) +
+                    ".");
+  }
+  if (calibration.device) {
+    const DeviceFit& device = *calibration.device;
+    std::string fact = "The device reaches " + plain_number(device.flops / 1e12) + " TFLOP/s on " +
+                       one_line(device.workload) + " (no other model's rate), from " +
+                       one_line(device.source);
+    if (device.launch) fact += "; a launch costs at most " + seconds_text(*device.launch);
+    if (device.worst_place) {
+      fact += "; shared out by FLOPs a gradient is ready within " + share(*device.worst_place) +
+              " of the pass of when it was";
+    }
+    facts.push_back(fact + ".");
   }
   return facts;
 }

@@ -28,7 +28,7 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
     for (std::size_t j = i + 1; j < tables.size(); ++j) {
       const MeasuredTable& other = tables[j];
       if (other.kind != tables[i].kind || other.nodes != tables[i].nodes ||
-          other.gpus_per_node != tables[i].gpus_per_node) {
+          other.gpus_per_node != tables[i].gpus_per_node || other.forced != tables[i].forced) {
         continue;
       }
       std::vector<double> ratios;
@@ -47,8 +47,8 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
       throw InputError(tables[i].source + " and " + other.source + ": both are " + other.test +
                        " on " + counts(other.nodes, other.gpus_per_node) +
                        ", their times differ by a factor of " + factor +
-                       " in the median: two clusters, networks or forced algorithms; calibrate "
-                       "each by itself");
+                       " in the median: two clusters or networks (calibrate each by itself), "
+                       "or forced algorithms (say so: FILE:ring, FILE:tree)");
     }
   }
 }
@@ -56,10 +56,11 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
 ComparedTable compared(const MeasuredTable& table, const std::vector<MeasuredPoint>& points,
                        const MeasuredLaw& law) {
   ComparedTable result{
-      table.source, table.test, table.nodes, table.gpus_per_node, is_clean(table), {}, "", -1, {}};
+      table.source, table.test, table.nodes, table.gpus_per_node, table.forced, is_clean(table), {},
+      "",           -1,         {}};
   for (const auto& point : points) {
     const auto answer = law_time(law, *table.kind, static_cast<double>(point.size), table.nodes,
-                                 table.gpus_per_node);
+                                 table.gpus_per_node, table.forced);
     if (!answer) {
       throw InputError(
           table.source + ": " + table.test + " on " + counts(table.nodes, table.gpus_per_node) +
@@ -135,10 +136,12 @@ Errors errors_of(const ComparedTable& table) {
 }
 
 LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
-                              const std::vector<MeasuredTable>& against, const std::string& name) {
+                              const std::vector<MeasuredTable>& against, const std::string& name,
+                              const std::optional<TreeFactor>& tree) {
   check_one_cluster(tables);
   LogCalibration result;
-  const Calibrated found = calibrate(tables);
+  Calibrated found = calibrate(tables);
+  found.law.tree = tree;
   result.cluster = cluster_json(found.law, name);
   // What is printed are the answers of the file, not those of more digits in memory.
   result.law = read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
@@ -174,6 +177,11 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
   }
   result.warnings = warnings_of(result);
   return result;
+}
+
+void set_device(LogCalibration& calibration, const DeviceFit& device) {
+  calibration.cluster["device"] = device_json(device);
+  calibration.device = device;
 }
 
 }  // namespace syncline

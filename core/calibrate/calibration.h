@@ -3,9 +3,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/calibrate/device_fit.h"
 #include "core/calibrate/law.h"
 #include "core/calibrate/measured_table.h"
 #include "core/scenario/scenario.h"
@@ -24,6 +26,7 @@ struct ComparedTable {
   std::string test;  // "all_reduce", ...
   int nodes = 0;
   int gpus_per_node = 0;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   bool clean = true;
   std::vector<ComparedRow> rows;
   std::string form;      // of the law, where the table was fitted
@@ -37,6 +40,7 @@ struct LogCalibration {
   std::vector<ComparedTable> fitted;
   std::vector<ComparedTable> against;
   std::vector<std::string> warnings;
+  std::optional<DeviceFit> device;
   double in_sample = 0;  // mean relative error over all fitted rows
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
 };
@@ -49,10 +53,15 @@ struct Errors {
 };
 Errors errors_of(const ComparedTable& table);
 
-// Requires known kinds and counts. Throws InputError where two tables cannot be of one cluster:
-// same collective, counts and sizes, times apart by half or more; or where a table that is to be
-// foretold is of a kind or count that the law knows nothing of.
+// Requires known kinds and counts. `tree`: what a forced tree cost on another network, for this
+// cluster's forced trees where none was measured here. Throws InputError where two tables cannot be
+// of one cluster: same collective, counts and sizes, times apart by half or more; or where a table
+// that is to be foretold is of a kind or count that the law knows nothing of.
 LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
-                              const std::vector<MeasuredTable>& against, const std::string& name);
+                              const std::vector<MeasuredTable>& against, const std::string& name,
+                              const std::optional<TreeFactor>& tree = {});
+
+// Puts the device into the calibration and its cluster.
+void set_device(LogCalibration& calibration, const DeviceFit& device);
 
 }  // namespace syncline

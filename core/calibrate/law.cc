@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+
+#include "core/calibrate/tiers.h"
 
 namespace syncline {
 namespace {
@@ -27,14 +30,14 @@ double bus_factor(CollectiveKind kind, int ranks) { return ring_steps(kind, 1, r
 
 // Inside one node, from the tables of other numbers of GPUs and of other collectives.
 std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind, double bytes,
-                                    int gpus) {
+                                    int gpus, ForcedAlgorithm forced) {
   const auto latency = [&](CollectiveKind of, int ranks) {
     return law.node.base + law.node.step * ring_steps(of, 1, ranks).all;
   };
   double sum = 0;
   double weights = 0;
   for (const TableLaw& table : law.tables) {
-    if (table.nodes != 1 || !ring_like(table.kind)) continue;
+    if (table.nodes != 1 || !ring_like(table.kind) || table.forced != forced) continue;
     const double small = latency(table.kind, gpus) / latency(table.kind, table.gpus_per_node);
     const double large = bus_factor(kind, gpus) / bus_factor(table.kind, table.gpus_per_node);
     // What is half way to a straight line is bandwidth already.
@@ -62,7 +65,8 @@ double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, do
     if (table.nodes == 1 || !ring_like(table.kind)) continue;
     const double table_ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
     const double alike = path.tree ? bytes : bytes * table_ranks / ranks;
-    const PathChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node);
+    const PathChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node,
+                            table.forced);
     const double share = rate_share(scale, table.gpus_per_node);
     double off = 0;
     double near = 0;
@@ -92,10 +96,13 @@ double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, do
 // than a ring, whose time grows with its ranks at most: a law that leaves these bounds around the
 // nearest table by much is wrong there.
 Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int nodes,
-                int gpus_per_node, Seconds time) {
+                int gpus_per_node, ForcedAlgorithm forced, Seconds time) {
   const TableLaw* nearest = nullptr;
   for (const TableLaw& table : law.tables) {
-    if (table.nodes == 1 || table.kind != kind || table.gpus_per_node != gpus_per_node) continue;
+    if (table.nodes == 1 || table.kind != kind || table.gpus_per_node != gpus_per_node ||
+        table.forced != forced) {
+      continue;
+    }
     if (nearest == nullptr || octaves(table.nodes, nodes) < octaves(nearest->nodes, nodes)) {
       nearest = &table;
     }
@@ -112,29 +119,41 @@ Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int n
                     there * std::max(bus, steps) * kSlower);
 }
 
-bool counts_in_range(const MeasuredLaw& law, CollectiveKind kind, int nodes, int gpus_per_node) {
+// Whether clean tables of that kind speak for these counts.
+bool counts_in_range(const MeasuredLaw& law, CollectiveKind kind, int nodes, int gpus_per_node,
+                     ForcedAlgorithm forced) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes
   constexpr double kWell = 0.15;
-  bool same_kind = false;
-  bool several = false;
-  int least = 0;
-  int most = 0;
-  double nearest_gpus = 1e9;
+  std::set<int> node_counts;
+  std::set<int> gpu_counts;
   for (const TableLaw& table : law.tables) {
-    if (table.kind != kind) continue;
-    if ((table.nodes == 1) != (nodes == 1)) continue;
-    if (!table.clean) continue;
-    same_kind = true;
-    several = several || (least != 0 && table.nodes != least);
-    least = least == 0 ? table.nodes : std::min(least, table.nodes);
-    most = std::max(most, table.nodes);
-    nearest_gpus = std::min(nearest_gpus, octaves(gpus_per_node, table.gpus_per_node));
+    if (table.kind != kind || table.forced != forced || !table.clean ||
+        (table.nodes == 1) != (nodes == 1)) {
+      continue;
+    }
+    node_counts.insert(table.nodes);
+    gpu_counts.insert(table.gpus_per_node);
   }
-  if (!same_kind || nearest_gpus > 1) return false;
-  if (nodes == 1) return nearest_gpus <= 1;
+  if (node_counts.empty()) return false;
+  const bool between =
+      gpus_per_node >= *gpu_counts.begin() && gpus_per_node <= *gpu_counts.rbegin();
+  // Beyond the counts that were measured NCCL may take what none of them showed: the switch adds up
+  // (NVLS) from some number of GPUs on, and no table of fewer tells.
+  if (nodes == 1) return between;
   if (law.scale->in_sample > kWell) return false;
-  if (nodes == least || nodes == most) return true;
-  return several && nodes > least && nodes <= kFarther * most;
+  // Other numbers of GPUs a node are told by ports and by what the inside of a node can feed.
+  const double farther =
+      octaves(gpus_per_node,
+              gpus_per_node > *gpu_counts.rbegin() ? *gpu_counts.rbegin() : *gpu_counts.begin());
+  if (!between && (law.scale->inside == 0 || farther > 1)) return false;
+  if (node_counts.contains(nodes)) return true;
+  return node_counts.size() > 1 && nodes > *node_counts.begin() &&
+         nodes <= kFarther * *node_counts.rbegin();
+}
+
+bool was_shown(const ScaleLaw& scale, StepPath path) {
+  return std::any_of(scale.steps.begin(), scale.steps.end(),
+                     [path](const StepLaw& law) { return law.path == path; });
 }
 
 }  // namespace
@@ -172,13 +191,15 @@ StepLaw step_law_of(const ScaleLaw& scale, StepPath path) {
 }
 
 std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
-                                  int nodes, int gpus_per_node) {
+                                  int nodes, int gpus_per_node, ForcedAlgorithm forced) {
   if (nodes * gpus_per_node < 2 || bytes <= 0) return std::nullopt;
   constexpr double kSlack = 2;
   double smallest = 0;
   double largest = 0;
+  bool tree_shown = false;
   for (const TableLaw& table : law.tables) {
-    if (table.kind != kind) continue;
+    tree_shown = tree_shown || (table.forced == ForcedAlgorithm::kTree && table.nodes > 1);
+    if (table.kind != kind || table.forced != forced) continue;
     if (table.nodes == nodes && table.gpus_per_node == gpus_per_node) {
       const bool covered = bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
       return LawAnswer{size_time(table.law, bytes), covered && table.clean};
@@ -187,20 +208,30 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, d
     smallest = smallest == 0 ? table.min_bytes : std::min(smallest, table.min_bytes);
     largest = std::max(largest, table.max_bytes);
   }
-  if (!ring_like(kind)) return std::nullopt;
+  const bool tree = forced == ForcedAlgorithm::kTree;
+  if (!ring_like(kind) || (tree && kind != CollectiveKind::kAllReduce)) return std::nullopt;
   const bool covered = bytes >= smallest / kSlack && bytes <= largest * kSlack;
   if (nodes == 1) {
-    const auto time = time_in_node(law, kind, bytes, gpus_per_node);
+    const auto time = time_in_node(law, kind, bytes, gpus_per_node, forced);
     if (!time) return std::nullopt;
-    return LawAnswer{*time, covered && counts_in_range(law, kind, nodes, gpus_per_node)};
+    return LawAnswer{*time, covered && counts_in_range(law, kind, nodes, gpus_per_node, forced)};
   }
   if (!law.scale) return std::nullopt;
-  const StepPath path = PathChoice(law.scale->graph, kind, nodes, gpus_per_node)(bytes);
-  const Seconds plain = step_time(step_law_of(*law.scale, path), kind, bytes, nodes, gpus_per_node,
-                                  rate_share(*law.scale, gpus_per_node));
+  const ScaleLaw& scale = *law.scale;
+  const double share = rate_share(scale, gpus_per_node);
+  const StepPath path = PathChoice(scale.graph, kind, nodes, gpus_per_node, forced)(bytes);
+  const StepLaw step = step_law_of(scale, path);
+  if (tree && law.tree && !tree_shown && nodes > 2) {
+    // The factor holds all that a large payload costs; a small one costs its hops at least.
+    const Seconds hops = step_time(step, kind, 1, nodes, gpus_per_node, share);
+    const BytesPerSecond rate = scale.rates.back().bandwidth * share;
+    return LawAnswer{std::max(hops, time_by_factor(law.tree->factor, bytes, rate)), false};
+  }
+  const Seconds plain = step_time(step, kind, bytes, nodes, gpus_per_node, share);
   const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);
-  return LawAnswer{bounded(law, kind, bytes, nodes, gpus_per_node, plain * std::exp(off)),
-                   covered && counts_in_range(law, kind, nodes, gpus_per_node)};
+  return LawAnswer{bounded(law, kind, bytes, nodes, gpus_per_node, forced, plain * std::exp(off)),
+                   covered && was_shown(scale, path) &&
+                       counts_in_range(law, kind, nodes, gpus_per_node, forced)};
 }
 
 }  // namespace syncline

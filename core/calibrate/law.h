@@ -23,6 +23,7 @@ namespace syncline {
 // One measured table.
 struct TableLaw {
   CollectiveKind kind = CollectiveKind::kAllReduce;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   int nodes = 1;
   int gpus_per_node = 1;
   SizeLaw law;
@@ -58,10 +59,17 @@ struct NodeLaw {
   Seconds step = 0;
 };
 
+// What a forced tree costs on another network of such nodes: time * bandwidth / bytes (tiers.h).
+struct TreeFactor {
+  double factor = 0;
+  std::string source;
+};
+
 struct MeasuredLaw {
   std::vector<TableLaw> tables;
   std::optional<ScaleLaw> scale;
   NodeLaw node;
+  std::optional<TreeFactor> tree;  // for a forced tree where no table of one was measured
   bool empty() const { return tables.empty(); }
 };
 
@@ -73,8 +81,11 @@ struct LawAnswer {
 // The time that one collective takes alone. `bytes` counts as nccl-tests prints it: the payload of
 // an all-reduce, all shards together for all-gather and reduce-scatter. Empty where the tables say
 // nothing: one rank, no table, or a kind other than these three that was not measured itself.
+// With a forced algorithm it answers for that one: from its own tables at the same counts, else
+// from the laws of its protocols, for a tree without a table by the factor of another network.
 std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
-                                  int nodes, int gpus_per_node);
+                                  int nodes, int gpus_per_node,
+                                  ForcedAlgorithm forced = ForcedAlgorithm::kNone);
 
 // The rate between nodes with so many GPUs a node at work, relative to the law's own.
 double rate_share(const ScaleLaw& scale, int gpus_per_node);

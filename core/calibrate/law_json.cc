@@ -9,6 +9,7 @@ namespace syncline {
 namespace {
 
 constexpr double kMegabyte = 1e6;
+constexpr std::array<const char*, 3> kAlgorithms = {"nccl", "ring", "tree"};
 constexpr std::array<const char*, 3> kForms = {"segments", "envelope", "sum"};
 
 // Seven significant digits: more than any measurement has, and short to read.
@@ -44,6 +45,9 @@ Json table_json(const TableLaw& table) {
   if (table.left_out >= 0) json["left_out_percent"] = percent(table.left_out);
   if (table.law.form == SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
   if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
+  if (table.forced != ForcedAlgorithm::kNone) {
+    json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
+  }
   return json;
 }
 
@@ -115,6 +119,13 @@ TableLaw read_table(Reader reader) {
   table.kind = read_kind(reader);
   table.nodes = static_cast<int>(reader.integer("nodes", 1, kMostCount));
   table.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
+  const std::string algorithm =
+      reader.word_or("algorithm", kAlgorithms[0], {kAlgorithms.begin(), kAlgorithms.end()});
+  if (algorithm == kAlgorithms[1]) table.forced = ForcedAlgorithm::kRing;
+  if (algorithm == kAlgorithms[2]) table.forced = ForcedAlgorithm::kTree;
+  if (table.forced == ForcedAlgorithm::kTree && table.kind != CollectiveKind::kAllReduce) {
+    reader.fail("algorithm", "tree, which NCCL has for all_reduce only");
+  }
   table.source = reader.text_or("source", "");
   table.rows = static_cast<int>(reader.integer("rows", 1, kMostCount));
   table.min_bytes = reader.number("min_bytes", kBytes);
@@ -220,6 +231,9 @@ Json law_json(const MeasuredLaw& law) {
   Json json = {{"tables", tables},
                {"node", {{"base_us", micro(law.node.base)}, {"step_us", micro(law.node.step)}}}};
   if (law.scale) json["scale"] = scale_json(*law.scale);
+  if (law.tree) {
+    json["forced_tree"] = {{"factor", rounded(law.tree->factor)}, {"source", law.tree->source}};
+  }
   return json;
 }
 
@@ -231,6 +245,11 @@ MeasuredLaw read_law(Reader reader) {
   law.node.step = node.number("step_us", kTime) * kMicrosecond;
   node.finish();
   if (reader.has("scale")) law.scale = read_scale(reader.object("scale"));
+  if (reader.has("forced_tree")) {
+    Reader tree = reader.object("forced_tree");
+    law.tree = TreeFactor{tree.number("factor", kRate), tree.text_or("source", "")};
+    tree.finish();
+  }
   reader.finish();
   if (law.tables.empty()) reader.fail("tables", "expected at least one table");
   return law;

@@ -39,13 +39,30 @@ Shape shape_of(const Groups& groups, int gpus_per_node) {
   return shape;
 }
 
+// What the law is asked about: NCCL's choice, or an algorithm that NCCL was forced to in some
+// table. Empty: nothing that was measured.
+std::optional<ForcedAlgorithm> forced_of(const MeasuredLaw& law, const Collective& collective) {
+  if (collective.nccl) return ForcedAlgorithm::kNone;
+  if (collective.algorithm == nullptr) return std::nullopt;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  if (collective.algorithm->name == "ring") forced = ForcedAlgorithm::kRing;
+  if (collective.algorithm->name == "double_binary_tree") forced = ForcedAlgorithm::kTree;
+  if (forced == ForcedAlgorithm::kNone) return std::nullopt;
+  if (forced == ForcedAlgorithm::kTree && law.tree) return forced;
+  for (const TableLaw& table : law.tables) {
+    if (table.forced == forced) return forced;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhead) {
   // Prices copy their cluster: all copies share the tables.
   const auto shared = std::make_shared<const MeasuredLaw>(std::move(law));
   return [shared, gpus_per_node, overhead](const Collective& collective) -> std::optional<Seconds> {
-    if (!collective.nccl) return std::nullopt;
+    const auto forced = forced_of(*shared, collective);
+    if (!forced) return std::nullopt;
     const Shape shape = shape_of(collective.groups, gpus_per_node);
     if (shape.gpus_per_node == 0) return std::nullopt;
     auto bytes = static_cast<double>(collective.bytes());
@@ -56,7 +73,8 @@ CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhea
           std::max(1.0, shape.groups_per_node * rate_share(*shared->scale, shape.gpus_per_node) /
                             rate_share(*shared->scale, busy));
     }
-    const auto answer = law_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node);
+    const auto answer =
+        law_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node, *forced);
     if (!answer) return std::nullopt;
     return std::max(0.0, answer->time - overhead);
   };

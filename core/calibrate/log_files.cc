@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "core/calibrate/nccl_log.h"
 #include "core/error.h"
@@ -9,9 +10,11 @@
 namespace syncline {
 namespace {
 
-// FILE or FILE@10x2: the counts of nodes and GPUs a node of all tables in it.
+// FILE, FILE@10x2 (the counts of nodes and GPUs a node of all tables in it), FILE:ring (what NCCL
+// was forced to), FILE@10x2:ring.
 struct LogFile {
   std::string path;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   int nodes = 0;
   int gpus_per_node = 0;
 };
@@ -21,26 +24,43 @@ bool whole_number(std::string_view text, int& value) {
   return error == std::errc() && end == text.data() + text.size() && value > 0;
 }
 
-LogFile log_file(const std::string& argument) {
+const std::vector<std::pair<std::string, ForcedAlgorithm>> kAlgorithms = {
+    {"nccl", ForcedAlgorithm::kNone},
+    {"ring", ForcedAlgorithm::kRing},
+    {"tree", ForcedAlgorithm::kTree}};
+
+LogFile log_file(std::string argument, const std::string& algorithm) {
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  for (const auto& [name, value] : kAlgorithms) {
+    if (name == algorithm) forced = value;
+  }
+  for (const auto& [name, value] : kAlgorithms) {
+    const std::string ending = ":" + name;
+    if (argument.size() <= ending.size() || !argument.ends_with(ending)) continue;
+    argument.resize(argument.size() - ending.size());
+    forced = value;
+    break;
+  }
   const auto at = argument.rfind('@');
-  if (at == std::string::npos) return {argument, 0, 0};
+  if (at == std::string::npos) return {argument, forced, 0, 0};
   const std::string_view shape = std::string_view(argument).substr(at + 1);
   const auto cross = shape.find('x');
-  LogFile file{argument.substr(0, at), 0, 0};
+  LogFile file{argument.substr(0, at), forced, 0, 0};
   if (cross == std::string_view::npos || !whole_number(shape.substr(0, cross), file.nodes) ||
       !whole_number(shape.substr(cross + 1), file.gpus_per_node)) {
     // A name may hold the sign itself.
-    return {argument, 0, 0};
+    return {argument, forced, 0, 0};
   }
   return file;
 }
 
 }  // namespace
 
-std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names) {
+std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
+                                     const std::string& algorithm) {
   std::vector<MeasuredTable> tables;
   for (const auto& argument : names) {
-    const LogFile file = log_file(argument);
+    const LogFile file = log_file(argument, algorithm);
     bool any = false;
     std::string seen;
     for (MeasuredTable& table : read_nccl_log(file.path)) {
@@ -57,6 +77,11 @@ std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names) {
       }
       if (table.nodes * table.gpus_per_node < 2) {
         throw InputError(place + "one rank exchanges nothing");
+      }
+      table.forced = file.forced;
+      if (file.forced == ForcedAlgorithm::kTree && table.kind != CollectiveKind::kAllReduce) {
+        throw InputError(place + "algorithm tree: NCCL has it for all_reduce only, found " +
+                         table.test);
       }
       any = true;
       tables.push_back(std::move(table));

@@ -1,5 +1,5 @@
-// Logs by the names that a person gives them: FILE, or FILE@10x2 where the log does not say that it
-// ran on 10 nodes of 2 GPUs.
+// Logs by the names that a person gives them: FILE; FILE@10x2 where the log does not say that it
+// ran on 10 nodes of 2 GPUs; FILE:ring or FILE:tree (FILE@10x2:ring) where NCCL was forced to that.
 #pragma once
 
 #include <string>
@@ -11,6 +11,10 @@ namespace syncline {
 
 // Their tables of collectives that a plan can ask for, with known counts of nodes and GPUs. Throws
 // InputError for a file without any, and where the counts are known neither from it nor its name.
-std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names);
+//
+// `algorithm`: what NCCL was forced to where a name does not say: ring, tree, or nccl for its own
+// choice.
+std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
+                                     const std::string& algorithm = "nccl");
 
 }  // namespace syncline

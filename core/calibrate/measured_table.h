@@ -29,6 +29,9 @@ struct MeasuredRow {
   BytesPerSecond in_place_bus = 0;
 };
 
+// What NCCL was made to take (NCCL_ALGO), which a log does not show: its user says so.
+enum class ForcedAlgorithm { kNone, kRing, kTree };
+
 struct MeasuredTable {
   std::string source;  // the file
   int line = 0;        // where the table begins in it
@@ -38,6 +41,7 @@ struct MeasuredTable {
   int nodes = 0;
   int gpus_per_node = 0;
   std::string nccl_version;  // "2.18.3", empty: unknown
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   std::vector<MeasuredRow> rows;
   std::vector<std::string> notes;  // what was odd, a sentence each
 };

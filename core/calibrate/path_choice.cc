@@ -1,6 +1,7 @@
 #include "core/calibrate/path_choice.h"
 
 #include <array>
+#include <cassert>
 
 namespace syncline {
 namespace {
@@ -72,12 +73,21 @@ Seconds nccl_step_latency(StepPath path, bool between_nodes) {
   return list[index(path.protocol)] * kMicrosecond;
 }
 
-PathChoice::PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node)
+PathChoice::PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node,
+                       ForcedAlgorithm forced)
     : kind_(kind),
       topology_(topology_of(guess, nodes, gpus_per_node)),
       table_(nccl_table(topology_, kind)) {
   // Measured tables of PAT are too few to tell it from the ring.
   table_[static_cast<std::size_t>(NcclAlgorithm::kPat)] = {};
+  assert((forced != ForcedAlgorithm::kTree || kind == CollectiveKind::kAllReduce) &&
+         "NCCL has trees for all-reduce only");
+  if (forced == ForcedAlgorithm::kRing) {
+    table_[static_cast<std::size_t>(NcclAlgorithm::kTree)] = {};
+  }
+  if (forced == ForcedAlgorithm::kTree) {
+    table_[static_cast<std::size_t>(NcclAlgorithm::kRing)] = {};
+  }
 }
 
 StepPath PathChoice::operator()(double bytes) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/calibrate/measured_table.h"
 #include "core/collective/nccl_model.h"
 #include "core/units.h"
 
@@ -51,10 +52,12 @@ Seconds nccl_base_latency(StepPath path);
 Seconds nccl_step_latency(StepPath path, bool between_nodes);
 
 // Requires an all-reduce, all-gather or reduce-scatter and at least two ranks. `bytes` counts as
-// nccl-tests prints it: the payload of an all-reduce, all shards together for the other two.
+// nccl-tests prints it: the payload of an all-reduce, all shards together for the other two. Where
+// the algorithm is forced NCCL chooses the protocol only; trees are for all-reduce alone.
 class PathChoice {
  public:
-  PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node);
+  PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node,
+             ForcedAlgorithm forced = ForcedAlgorithm::kNone);
   StepPath operator()(double bytes) const;
 
  private:

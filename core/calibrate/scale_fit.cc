@@ -16,15 +16,33 @@ namespace {
 // One row of a table between nodes, with the share of the rate its GPUs a node have.
 struct Sample {
   StepRow row;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   std::size_t table = 0;
 };
 
+// What speaks against a graph before any row is looked at, as minus the logarithm of a likelihood.
+// `bus` is the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of
+// a node; `fast` where it is more than the port of 200 Gbit/s that a GPU of the generations with
+// one speed for all its graphs has.
+double against(const GraphGuess& graph, BytesPerSecond bus, bool fast) {
+  // A tree faster than the ring is rare on such nodes: it must explain the rows clearly better.
+  constexpr double kFastTree = 6.0;
+  double cost = graph.tree_intra > graph.ring_intra && !fast ? kFastTree : 0;
+  // NCCL's search takes channels until the ports are used, and knows what a port is rated, not what
+  // TCP or a poor plug-in leaves of it.
+  const double rated = std::log(graph.channels * graph.ring_inter / bus);
+  const double spread = rated < 0 ? 0.5 : 2.0;
+  cost += 0.5 * rated * rated / (spread * spread);
+  return cost;
+}
+
 // The graphs that are tried: channels and rates of NCCL's own search, and what else a log does not
-// show. A tree faster than the ring is rare: it must explain the rows clearly better.
+// show.
 std::vector<GraphGuess> graphs() {
   constexpr double kGB = kGigabytePerSecond;
-  const std::vector<std::pair<double, double>> rings = {
-      {40, 40}, {24, 24}, {20, 20}, {20, 12}, {12, 12}, {12, 6}, {6, 6}, {3, 3}, {1.2, 1.2}};
+  const std::vector<std::pair<double, double>> rings = {{40, 40}, {24, 24}, {20, 20},  {40, 20},
+                                                        {24, 12}, {20, 12}, {12, 12},  {12, 6},
+                                                        {6, 6},   {3, 3},   {1.2, 1.2}};
   std::vector<GraphGuess> list;
   for (const bool amd : {false, true}) {
     for (const int channels : {1, 2, 4, 6, 8, 12}) {
@@ -46,7 +64,9 @@ std::vector<GraphGuess> graphs() {
 
 class Search {
  public:
-  explicit Search(std::vector<Sample> samples) : samples_(std::move(samples)) {}
+  // `bus` and `fast` as in against().
+  Search(std::vector<Sample> samples, BytesPerSecond bus, bool fast)
+      : samples_(std::move(samples)), bus_(bus), fast_(fast) {}
 
   struct Found {
     GraphGuess graph;
@@ -59,7 +79,12 @@ class Search {
     Found best;
     bool any = false;
     std::set<std::vector<StepPath>> seen;
-    for (const GraphGuess& graph : graphs()) {
+    // Rows of few counts leave many graphs alike: of those the likeliest beforehand stands.
+    auto list = graphs();
+    std::stable_sort(list.begin(), list.end(), [this](const auto& a, const auto& b) {
+      return against(a, bus_, fast_) < against(b, bus_, fast_);
+    });
+    for (const GraphGuess& graph : list) {
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
       constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -79,7 +104,7 @@ class Search {
     for (const Sample& sample : samples_) {
       const StepRow& row = sample.row;
       if (sample.table != table) {
-        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node);
+        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, sample.forced);
         table = sample.table;
       }
       paths.push_back((*choice)(row.bytes));
@@ -132,9 +157,7 @@ class Search {
       ++shifts;
     }
     const double scale = shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0;
-    Found found{graph, {std::exp(scale), 0.7, rate}, {}, 0};
-    constexpr double kFastTree = 6.0;
-    if (graph.tree_intra > graph.ring_intra) found.cost += kFastTree;
+    Found found{graph, {std::exp(scale), 0.7, rate}, {}, against(graph, bus_, fast_)};
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : groups) {
       const StepFit fit = fit_path(path, mine, found.prior);
@@ -147,6 +170,8 @@ class Search {
 
   using Key = std::tuple<StepPath, std::vector<bool>, long, long, double>;
   std::vector<Sample> samples_;
+  BytesPerSecond bus_;
+  bool fast_;
   std::map<Key, StepFit> fits_;
 };
 
@@ -187,9 +212,14 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
   std::map<int, double> rates;
   double ring_inside = 0;
   double any_inside = 0;
+  const bool only_trees = std::none_of(law.tables.begin(), law.tables.end(), [](const auto& table) {
+    return scales(table.kind) && table.nodes > 1 && table.forced != ForcedAlgorithm::kTree;
+  });
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const TableLaw& table = law.tables[i];
     if (!scales(table.kind)) continue;
+    // A forced tree does not show what its network carries, unless nothing else does.
+    if (table.forced == ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(table, tables[i].fit.points);
     if (table.nodes > 1) {
       rates[table.gpus_per_node] = std::max(rates[table.gpus_per_node], rate);
@@ -209,10 +239,18 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
     for (const auto& point : thinned(tables[i].fit.points)) {
       samples.push_back({{table.kind, static_cast<double>(point.size), table.nodes,
                           table.gpus_per_node, rate_share(scale, table.gpus_per_node), point.time},
+                         table.forced,
                          i});
     }
   }
-  const auto found = Search(samples).best();
+  constexpr BytesPerSecond kPort = 25e9;
+  bool fast = false;
+  double bus = 0;
+  for (const auto& [gpus, rate] : rates) {
+    fast = fast || rate > kPort * gpus;
+    bus = std::max(bus, rate);
+  }
+  const auto found = Search(samples, bus, fast).best();
   scale.graph = found.graph;
   scale.prior = found.prior;
   scale.steps = found.steps;
@@ -223,7 +261,7 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
     const StepRow& row = sample.row;
     if (row.bytes < kLarge) continue;
     const StepPath path =
-        PathChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node)(row.bytes);
+        PathChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node, sample.forced)(row.bytes);
     const double time = step_time(step_law_of(scale, path), row.kind, row.bytes, row.nodes,
                                   row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
@@ -247,6 +285,7 @@ NodeLaw fit_node(const MeasuredLaw& law) {
   std::vector<std::pair<double, double>> rows;  // steps, time
   for (const TableLaw& table : law.tables) {
     if (table.nodes != 1 || table.min_bytes > kSmall || !scales(table.kind)) continue;
+    if (table.forced == ForcedAlgorithm::kTree) continue;
     rows.emplace_back(ring_steps(table.kind, 1, table.gpus_per_node).all,
                       size_time(table.law, table.min_bytes));
   }
@@ -287,7 +326,8 @@ Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
     }
     const auto same = std::find_if(result.tables.begin(), result.tables.end(), [&](auto& other) {
       return other.measured.kind == measured.kind && other.measured.nodes == measured.nodes &&
-             other.measured.gpus_per_node == measured.gpus_per_node;
+             other.measured.gpus_per_node == measured.gpus_per_node &&
+             other.measured.forced == measured.forced;
     });
     if (same == result.tables.end()) {
       result.tables.push_back({measured, std::move(points)});
@@ -306,6 +346,7 @@ Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
     law.kind = *table.measured.kind;
     law.nodes = table.measured.nodes;
     law.gpus_per_node = table.measured.gpus_per_node;
+    law.forced = table.measured.forced;
     law.law = fit.law;
     law.min_bytes = static_cast<double>(fit.points.front().size);
     law.max_bytes = static_cast<double>(fit.points.back().size);

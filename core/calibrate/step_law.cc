@@ -32,7 +32,7 @@ Parameters spreads(StepPath path, const StepPrior& prior) {
   const double rate = path.protocol == NcclProtocol::kSimple  ? 0.2
                       : path.protocol == NcclProtocol::kLl128 ? 0.3
                                                               : 0.7;
-  return {0.5, prior.latency_spread, rate, path.tree ? 2.0 : 0.7};
+  return {0.5, prior.latency_spread, rate, path.tree ? 1.0 : 0.7};
 }
 
 }  // namespace

@@ -16,4 +16,27 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
   return *middle;
 }
 
+std::optional<double> tree_factor(const MeasuredLaw& law) {
+  bool network = false;
+  for (const TableLaw& table : law.tables) {
+    network = network || (table.nodes > 1 && table.forced != ForcedAlgorithm::kTree);
+  }
+  if (!law.scale || !network) return std::nullopt;
+  std::vector<double> factors;
+  for (const TableLaw& table : law.tables) {
+    if (table.forced != ForcedAlgorithm::kTree || table.nodes <= 2) continue;
+    const BytesPerSecond rate =
+        law.scale->rates.back().bandwidth * rate_share(*law.scale, table.gpus_per_node);
+    constexpr int kSizes = 64;
+    for (int i = 0; i <= kSizes; ++i) {
+      const double bytes = table.min_bytes + (table.max_bytes - table.min_bytes) * i / kSizes;
+      factors.push_back(size_time(table.law, bytes) * rate / bytes);
+    }
+  }
+  if (factors.empty()) return std::nullopt;
+  const auto middle = factors.begin() + static_cast<std::ptrdiff_t>(factors.size() / 2);
+  std::nth_element(factors.begin(), middle, factors.end());
+  return *middle;
+}
+
 }  // namespace syncline

@@ -2,8 +2,10 @@
 // the network carries, stays what it is when the network changes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "core/calibrate/law.h"
 #include "core/calibrate/measured_table.h"
 
 namespace syncline {
@@ -15,5 +17,10 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
 inline Seconds time_by_factor(double factor, double bytes, BytesPerSecond bandwidth) {
   return factor * bytes / bandwidth;
 }
+
+// The factor of a law's forced trees on more than two nodes (at two a tree sends half as much),
+// over the sizes of their tables, evenly spread; their rate is what the other tables between nodes
+// show. Empty where the law holds no such tree, or nothing but trees.
+std::optional<double> tree_factor(const MeasuredLaw& law);
 
 }  // namespace syncline

@@ -2,6 +2,8 @@
 // do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -70,6 +72,46 @@ TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
   EXPECT_EQ(row.at("bytes"), 1048576);
   EXPECT_NEAR(row.at("measured_s").get<double>(), 104.03e-6, 1e-9);
   EXPECT_GT(row.at("predicted_s").get<double>(), 0);
+}
+
+// The tiers of one set of nodes, from the command line: the ring by what the default choice showed,
+// the tree by its factor on the other network.
+TEST(CalibrateVerb, ForcedAlgorithmsFromNetworkToNetwork) {
+  const std::string slow = kLogs + "2080ti-10gbe-tcp_allreduce_";
+  const std::string fast = kLogs + "2080ti-100gib_allreduce_";
+  const auto median = [](const Said& said) {
+    std::vector<double> errors;
+    const auto answer = nlohmann::json::parse(said.out);
+    for (const auto& row : answer.at("against").at(0).at("rows")) {
+      const double measured = row.at("measured_s");
+      errors.push_back(std::abs(row.at("predicted_s").get<double>() / measured - 1));
+    }
+    std::sort(errors.begin(), errors.end());
+    return errors.at(errors.size() / 2);
+  };
+  const Said ring = calibrate_verb({slow + "default_n008x4.txt", "--against",
+                                    slow + "ring_n016x1.txt:ring", "--format", "json"});
+  ASSERT_EQ(ring.code, 0) << ring.err;
+  EXPECT_LT(median(ring), 0.10);
+  const std::string cluster = (fs::path(testing::TempDir()) / "forced.json").string();
+  for (const auto& [here, there] : {std::pair{slow, fast}, {fast, slow}}) {
+    const Said other = calibrate_verb(
+        {there + "default_n008x4.txt", there + "tree_n016x1.txt:tree", "-o", cluster});
+    ASSERT_EQ(other.code, 0) << other.err;
+    const Said tree =
+        calibrate_verb({here + "default_n008x4.txt", "--factor-from", cluster, "--against",
+                        here + "tree_n016x1.txt@16x1:tree", "--format", "json"});
+    ASSERT_EQ(tree.code, 0) << tree.err;
+    EXPECT_LT(median(tree), 0.08) << here;
+  }
+  // A cluster without a forced tree has no factor, a text has no calibration, all-gather no tree.
+  calibrate_verb({slow + "default_n008x4.txt", "-o", cluster});
+  EXPECT_EQ(calibrate_verb({kPcie, "--factor-from", cluster}).code, 2);
+  EXPECT_EQ(calibrate_verb({kPcie, "--factor-from", written("none.json", "{}")}).code, 2);
+  const Said gather = calibrate_verb(
+      {kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt", "--algorithm", "tree"});
+  EXPECT_EQ(gather.code, 2);
+  EXPECT_NE(gather.err.find("all_reduce only"), std::string::npos) << gather.err;
 }
 
 TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {

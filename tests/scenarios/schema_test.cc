@@ -84,9 +84,11 @@ constexpr std::string_view kFullScenario = R"json({
         {"collective": "all_reduce", "nodes": 2, "gpus_per_node": 8, "source": "made up", "rows": 3,
          "min_bytes": 8, "max_bytes": 1e9, "clean": true, "in_sample_percent": 1,
          "left_out_percent": 2, "form": "sum", "exponent": 2, "outlier_bytes": [16],
+         "algorithm": "ring",
          "lines": [{"from_bytes": 8, "to_bytes": 1e9, "latency_us": 20, "us_per_mbyte": 10}]}
       ],
       "node": {"base_us": 6.6, "step_us": 0.6},
+      "forced_tree": {"factor": 4.1, "source": "made up"},
       "scale": {
         "graph": {"amd": false, "channels": 4, "ring_intra_gbytes_per_s": 20,
                   "ring_inter_gbytes_per_s": 20, "tree_intra_gbytes_per_s": 20,

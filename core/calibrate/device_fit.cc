@@ -1,0 +1,149 @@
+#include "core/calibrate/device_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <sstream>
+
+#include "core/calibrate/nccl_log_words.h"
+#include "core/error.h"
+#include "core/scenario/document.h"
+#include "core/scenario/parts.h"
+
+namespace syncline {
+namespace {
+
+constexpr const char* kHead = "wait_us,bytes";
+constexpr double kTera = 1e12;
+
+// The model on a device of one FLOP a second: its times are FLOPs.
+Workload flops_of(Json json, const std::string& file) {
+  if (!json.is_object()) throw InputError(file + ": expected a workload, an object");
+  for (const char* key : {"backward_ms", "forward_ms", "update_ms"}) json.erase(key);
+  if (json.contains("tensors") && json["tensors"].is_array()) {
+    for (Json& tensor : json["tensors"]) {
+      if (!tensor.is_object()) continue;
+      for (const char* key : {"backward_us", "forward_us"}) tensor.erase(key);
+    }
+  }
+  if (json.contains("operators")) {
+    throw InputError(file + ": operators: expected a workload of tensors with their FLOPs");
+  }
+  Device device;
+  device.flops = 1;
+  Workload workload = read_workload(Reader(json, file, ""), device);
+  if (backward_time(workload) <= 0) {
+    throw InputError(file + ": tensors: none has backward_flops, which a rate is reckoned from");
+  }
+  return workload;
+}
+
+// Five digits: a device is read by people.
+double rounded(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.5g", value);
+  return std::strtod(text.data(), nullptr);
+}
+
+}  // namespace
+
+std::vector<TraceRow> trace_from_text(const std::string& name, const std::string& text) {
+  std::vector<TraceRow> rows;
+  std::istringstream lines(text);
+  std::string line;
+  bool head = false;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty() || line.front() == '#') continue;
+    const std::string place = name + ": line " + std::to_string(number) + ": ";
+    if (!head) {
+      if (line != kHead) {
+        throw InputError(place + "expected the head \"" + kHead + "\", found \"" +
+                         line.substr(0, 40) + "\"");
+      }
+      head = true;
+      continue;
+    }
+    const auto comma = line.find(',');
+    const auto wait = amount_of(std::string_view(line).substr(0, comma));
+    std::optional<Bytes> bytes;
+    if (comma != std::string::npos) {
+      bytes = number_of<Bytes>(std::string_view(line).substr(comma + 1));
+    }
+    constexpr double kLongest = 1e11;
+    if (!wait || *wait > kLongest || !bytes || *bytes <= 0) {
+      throw InputError(place + "expected microseconds and bytes, found \"" + line.substr(0, 40) +
+                       "\"");
+    }
+    rows.push_back({*wait * kMicrosecond, *bytes});
+  }
+  if (rows.empty()) {
+    throw InputError(name + ": expected the head \"" + kHead + "\" and a gradient a line");
+  }
+  return rows;
+}
+
+std::vector<TraceRow> read_trace(const std::string& path) {
+  return trace_from_text(path, read_text_file(path, "trace"));
+}
+
+DeviceFit device_from_trace(const Json& json, const std::string& file,
+                            const std::vector<TraceRow>& trace, const std::string& source) {
+  const Workload workload = flops_of(json, file);
+  if (trace.size() != workload.tensors.size()) {
+    throw InputError(source + ": " + std::to_string(trace.size()) + " gradients, " + file +
+                     " has " + std::to_string(workload.tensors.size()) + " tensors");
+  }
+  Seconds pass = 0;
+  std::vector<Seconds> waits;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    const Tensor& tensor = workload.tensors[i];
+    if (trace[i].bytes != tensor.bytes()) {
+      throw InputError(source + ": gradient " + std::to_string(i + 1) + " has " +
+                       std::to_string(trace[i].bytes) + " bytes, tensors[" + std::to_string(i) +
+                       "] of " + file + " (" + tensor.name + ") has " +
+                       std::to_string(tensor.bytes()));
+    }
+    pass += trace[i].wait;
+    if (trace[i].wait > 0) waits.push_back(trace[i].wait);
+  }
+  if (pass <= 0) throw InputError(source + ": every wait is 0");
+  const double flops = backward_time(workload);
+  DeviceFit fit{source, workload.name, flops / pass, std::nullopt, 0};
+  const auto tenth = waits.begin() + static_cast<std::ptrdiff_t>(waits.size() / 10);
+  std::nth_element(waits.begin(), tenth, waits.end());
+  fit.launch = *tenth;
+  Seconds measured = 0;
+  Seconds shared = 0;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    measured += trace[i].wait;
+    shared += workload.tensors[i].backward / fit.flops;
+    fit.worst_place = std::max(*fit.worst_place, std::abs(shared - measured) / pass);
+  }
+  return fit;
+}
+
+DeviceFit device_from_throughput(const Json& json, const std::string& file,
+                                 double samples_per_second) {
+  const Workload workload = flops_of(json, file);
+  if (workload.forward <= 0) {
+    throw InputError(file + ": tensors: none has forward_flops: a throughput is of both passes");
+  }
+  const double step = static_cast<double>(workload.batch) / samples_per_second;
+  std::array<char, 48> source{};
+  std::snprintf(source.data(), source.size(), "%.6g samples a second", samples_per_second);
+  return {source.data(), workload.name, (workload.forward + backward_time(workload)) / step,
+          std::nullopt, std::nullopt};
+}
+
+Json device_json(const DeviceFit& fit) {
+  Json json = {{"name", "calibrated on " + fit.workload + ": " + fit.source},
+               {"tflops", rounded(fit.flops / kTera)}};
+  if (fit.launch) json["launch_us"] = rounded(*fit.launch / kMicrosecond);
+  return json;
+}
+
+}  // namespace syncline
