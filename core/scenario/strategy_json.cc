@@ -57,6 +57,8 @@ Json fusion_json(const Fusion& fusion) {
     case Fusion::Rule::kGroups:
       if (const auto ends = ends_of(fusion.groups); !ends.empty()) {
         json = {{"rule", "index"}, {"ends", ends}};
+      } else if (fusion.groups.empty()) {
+        json = {{"rule", "none"}};
       } else {
         json["groups"] = fusion.groups;
       }
@@ -80,6 +82,7 @@ Json fusion_json(const Fusion& fusion) {
 Json hierarchy_json(const Hierarchy& hierarchy) {
   const bool leaders = hierarchy.form == Hierarchy::Form::kLeaders;
   Json json{{"form", leaders ? "leaders" : "sharded"}, {"group_size", hierarchy.group_size}};
+  if (hierarchy.group_size == 0) json.erase("group_size");
   if (leaders && hierarchy.first_all_reduce) json["first"] = "all_reduce";
   if (!hierarchy.inside.empty()) json["inside"] = hierarchy.inside;
   if (!hierarchy.across.empty()) json["across"] = hierarchy.across;
@@ -117,7 +120,10 @@ Json local_sgd_json(const LocalSgd& local) {
 void add_schedule(Json& json, const Strategy& strategy) {
   using Exchange = Strategy::Exchange;
   if (strategy.exchange == Exchange::kDecoupled) json["exchange"] = "decoupled";
-  if (strategy.exchange == Exchange::kSharded) json["exchange"] = "sharded";
+  if (strategy.exchange == Exchange::kSharded) {
+    json["exchange"] = "sharded";
+    if (!strategy.gather_groups.empty()) json["gather_groups"] = strategy.gather_groups;
+  }
   if (strategy.cross_step) json["cross_step"] = true;
   if (strategy.priority == Strategy::Priority::kLayer) {
     json["priority"] = "layer";

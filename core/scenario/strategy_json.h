@@ -7,9 +7,9 @@
 
 namespace syncline {
 
-// Keys at their defaults are left out; read again, the rest gives the same strategy. Groups from a
-// dialect become end indices where they are runs of gradients; other groups have no key of their
-// own and are listed under "groups", which only a person reads.
+// Keys at their defaults are left out; read again on the same workload and cluster, the rest gives
+// the same plan. Groups from a dialect become end indices where they are runs of gradients, and are
+// listed under "groups" where they are not.
 Json strategy_json(const Strategy& strategy);
 
 }  // namespace syncline

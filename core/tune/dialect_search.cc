@@ -148,7 +148,8 @@ std::vector<Json> configs_of(const Dialect& dialect, const Strategy& winner,
 // What decides the plan of a strategy as dialects read it; two alike need not both be priced.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   std::string key = std::to_string(strategy.streams) + "," +
-                    std::to_string(static_cast<int>(strategy.hierarchy.form)) + ",";
+                    std::to_string(static_cast<int>(strategy.hierarchy.form)) + "," +
+                    std::to_string(strategy.fusion.cycle) + ",";
   const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
     key += std::to_string(bucket.ready) + ":" + std::to_string(bucket.tensors.size()) + " ";
