@@ -55,7 +55,7 @@ std::string emitted_sentence(const LiveReport& report) {
   if (emitted.exact) {
     return "In " + report.emitted_dialect + " the best is said exactly; " + predicted + ".";
   }
-  return report.emitted_dialect + " cannot say the best; for the nearest that it can say " +
+  return report.emitted_dialect + " cannot say the best; for the best of what it can say " +
          predicted + ". The difference: " + emitted.difference + ".";
 }
 

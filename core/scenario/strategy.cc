@@ -275,9 +275,6 @@ void read_schedule(Reader& reader, std::size_t tensors, Strategy& strategy) {
                       : exchange == "sharded" ? Exchange::kSharded
                                               : Exchange::kAllReduce;
   if (reader.has("gather_groups")) {
-    if (strategy.exchange != Exchange::kSharded) {
-      reader.fail("gather_groups", "has a meaning only with exchange 'sharded'");
-    }
     strategy.gather_groups = read_groups(reader, "gather_groups", tensors);
   }
   strategy.cross_step = reader.boolean_or("cross_step", strategy.cross_step);
@@ -468,6 +465,9 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   // A mistake is told here, where the user can still be told where.
   if (const auto misfit = misfit_of(strategy, cluster)) reader.fail(misfit->key, misfit->why);
   reader.finish();
+  if (!strategy.gather_groups.empty() && strategy.exchange != Strategy::Exchange::kSharded) {
+    reader.fail("gather_groups", "has a meaning only with exchange 'sharded'");
+  }
   return strategy;
 }
 

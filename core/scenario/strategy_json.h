@@ -8,8 +8,7 @@
 namespace syncline {
 
 // Keys at their defaults are left out; read again on the same workload and cluster, the rest gives
-// the same plan. Groups from a dialect become end indices where they are runs of gradients, and are
-// listed under "groups" where they are not.
+// the same plan. What a dialect's own rule came to stands under "groups".
 Json strategy_json(const Strategy& strategy);
 
 }  // namespace syncline

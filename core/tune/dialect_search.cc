@@ -59,7 +59,7 @@ std::vector<Json> pytorch_configs(const Strategy& winner, const Scenario& scenar
   return configs;
 }
 
-// Horovod: a threshold in bytes, a cycle time, hierarchy by a switch. Larger cycles let more
+// Horovod: a threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let more
 // gradients meet at a tick.
 std::vector<Json> horovod_configs(const Strategy& winner, const Scenario& scenario) {
   const Gradients gradients = gradients_of(scenario.workload);
@@ -73,6 +73,7 @@ std::vector<Json> horovod_configs(const Strategy& winner, const Scenario& scenar
         if (hierarchical && !levels) continue;
         Json config{{"HOROVOD_FUSION_THRESHOLD", threshold.value}, {"HOROVOD_CYCLE_TIME", cycle}};
         if (hierarchical) config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
+        if (winner.streams > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = winner.streams;
         if (winner.compression.codec == "fp16") config["compression"] = "fp16";
         configs.push_back(std::move(config));
       }
