@@ -59,8 +59,8 @@ std::vector<Json> pytorch_configs(const Strategy& winner, const Scenario& scenar
   return configs;
 }
 
-// Horovod: a threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let more
-// gradients meet at a tick.
+// Horovod: a threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let
+// more gradients meet at a tick.
 std::vector<Json> horovod_configs(const Strategy& winner, const Scenario& scenario) {
   const Gradients gradients = gradients_of(scenario.workload);
   const bool levels = scenario.cluster.nodes > 1 && scenario.cluster.gpus_per_node > 1;
