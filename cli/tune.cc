@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/files.h"
+#include "cli/live.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -33,8 +37,14 @@ struct TuneVerbOptions {
   std::string executor = "model";
   std::vector<std::string> set;
   std::size_t top = 5;
-  std::size_t budget = 3000;
+  std::optional<std::size_t> budget;
+  bool exhaustive = false;
+  int jobs = 1;
+  LiveVerbOptions live;
 };
+
+constexpr std::size_t kPricedAtMost = 3000;
+constexpr std::size_t kMeasuredAtMost = 12;
 
 // "cluster.inter.bandwidth_gbps=10": the value as JSON, or as plain text where it is none.
 void set_keys(Document& document, const std::vector<std::string>& changes) {
@@ -57,9 +67,39 @@ std::string printed(const Tuning& tuning, const std::string& format) {
   return tune_text(tuning);
 }
 
-int run(const TuneVerbOptions& verb) {
+// Text as a shell reads it as one word.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string("./_-=,+:@%").find(c) != std::string::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+int run_live(const TuneVerbOptions& verb, const Document& document,
+             const std::vector<std::string>& arguments) {
+  LiveVerbOptions live = verb.live;
+  const std::size_t budget = verb.budget.value_or(kMeasuredAtMost);
+  if (budget < 1 || budget > 100000) {
+    throw InputError("--budget: found " + std::to_string(budget) +
+                     ", expected 1 to 100000 evaluations with --live");
+  }
+  live.budget = static_cast<int>(budget);
+  live.emit = verb.emit;
+  live.format = verb.format;
+  live.command = "syncline";
+  for (const auto& argument : arguments) live.command += " " + shell_word(argument);
+  return tune_live_verb(live, document, [] { return interrupts > 0; });
+}
+
+int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) {
   Document document = read_document(verb.file);
   set_keys(document, verb.set);
+  std::signal(SIGINT, on_interrupt);
+  if (!verb.live.machine.empty()) return run_live(verb, document, arguments);
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
   TuneOptions options;
@@ -67,10 +107,19 @@ int run(const TuneVerbOptions& verb) {
   options.make_executor = simulated ? make_sim_executor : make_model_executor;
   if (!simulated) options.confirm = make_sim_executor;
   options.top = verb.top;
-  options.budget = verb.budget;
+  options.budget = verb.budget.value_or(kPricedAtMost);
+  if (verb.exhaustive) {
+    options.method = TuneOptions::Method::kExhaustive;
+    options.budget = 0;
+  }
+  if (verb.jobs > 1) {
+    options.spread = [jobs = verb.jobs](std::size_t count, const auto& work,
+                                        const JobHooks& hooks) {
+      return run_jobs(count, jobs, work, hooks);
+    };
+  }
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   options.interrupted = [] { return interrupts > 0; };
-  std::signal(SIGINT, on_interrupt);
   const Dialect* emit = verb.emit.empty() ? nullptr : find_dialect(verb.emit);
   const Tuning tuning = tune_document(document, options, simulated ? "" : "sim", emit);
 
@@ -82,6 +131,46 @@ int run(const TuneVerbOptions& verb) {
   std::cout << printed(tuning, verb.format);
   constexpr int kInterrupted = 130;
   return interrupts > 0 ? kInterrupted : 0;
+}
+
+void add_live(CLI::App& verb, LiveVerbOptions& live) {
+  CLI::Option* machine =
+      verb.add_option("--live", live.machine,
+                      "search on a machine, where each evaluation costs training steps. emulated: "
+                      "the closed-form model with noise stands for the machine")
+          ->check(CLI::IsMember({"emulated"}));
+  for (const char* other : {"--svg", "--csv", "--executor", "--top", "--exhaustive", "--jobs"}) {
+    machine->excludes(verb.get_option(other));
+  }
+  constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
+  const auto add = [&](const char* name, auto& value, const char* about) {
+    return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
+  };
+  add("--noise", live.noise, "of an emulated step, its standard deviation in percent")
+      ->check(CLI::Range(0.0, kMostNoise));
+  add("--steps", live.steps, "training steps an evaluation")->check(CLI::Range(2, 1000000));
+  add("--seed", live.seed, "of the noise");
+  add("--journal", live.journal,
+      "file that keeps every evaluation: killed, the same command goes on from there");
+  add("--wrong", live.wrong,
+      "guide the search by a model that is off: latency=FACTOR,bandwidth=FACTOR");
+  add("--pace", live.pace, "how long an emulated second takes, in seconds; 0: no time")
+      ->check(CLI::Range(0.0, 1000.0));
+}
+
+// The command line as it was given, the program's name aside.
+std::vector<std::string> words_of(const CLI::App& verb) {
+  std::vector<std::string> words{verb.get_name()};
+  std::vector<const CLI::Option*> said;
+  for (const CLI::Option* option : verb.parse_order()) {
+    if (std::find(said.begin(), said.end(), option) != said.end()) continue;
+    said.push_back(option);
+    for (const auto& value : option->results()) {
+      if (!option->get_positional()) words.push_back("--" + option->get_single_name());
+      if (option->get_type_size() > 0) words.push_back(value);
+    }
+  }
+  return words;
 }
 
 }  // namespace
@@ -111,10 +200,18 @@ VerbAction add_tune(CLI::App& app) {
   verb->add_option("--top", options->top, "how many of the best are printed")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  verb->add_option("--budget", options->budget, "candidates priced at most; 0: no limit")
+  verb->add_option("--budget", options->budget,
+                   "candidates priced at most, 3000 unless told; 0: no limit. With --live "
+                   "evaluations, 12 unless told");
+  verb->add_flag("--exhaustive", options->exhaustive,
+                 "price every candidate, also those that the bounds rule out");
+  verb->add_option("--jobs", options->jobs,
+                   "processes that share exhaustive walks and simulations; the answer is the same")
+      ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   verb->add_option("--set", options->set, "change a key of the scenario first: KEY=VALUE");
-  return [options] { return run(*options); };
+  add_live(*verb, options->live);
+  return [options, verb] { return run(*options, words_of(*verb)); };
 }
 
 }  // namespace syncline

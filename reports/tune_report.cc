@@ -273,6 +273,12 @@ std::string held_sentence(const Tuning& tuning) {
   if (search.hierarchies.empty()) held.push_back("hierarchy");
   if (search.compressions.empty()) held.push_back("compression");
   if (search.local_sgds.empty()) held.push_back("the period of averaging");
+  if (search.compute_fusions.empty() && !tuning.scenario.workload.operators.empty()) {
+    held.push_back("compute fusion");
+  }
+  if (search.exchanges.empty() && search.cross_steps.empty() && search.priorities.empty()) {
+    held.push_back("what is exchanged when");
+  }
   held.push_back("overlap");
   held.push_back("the moment of the update");
   return "Held as in " + quoted(tuning.tuned.base.name) + ": " + join_and(held) + ".";

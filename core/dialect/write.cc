@@ -80,17 +80,18 @@ std::string schedule_difference(const Plan& wanted, const Plan& found) {
 
 std::string plan_difference(const Plan& wanted, const Plan& found) {
   if (wanted.steps != found.steps) {
-    return "it averages every " + std::to_string(found.steps) + " steps instead of " +
-           std::to_string(wanted.steps);
+    return "it averages every " + std::to_string(found.steps) +
+           (found.steps == 1 ? " step" : " steps") + " instead of " + std::to_string(wanted.steps);
   }
   const int streams = communication_streams(wanted);
   const int other_streams = communication_streams(found);
   if (streams != other_streams) {
-    return "it uses " + std::to_string(other_streams) + " communication streams instead of " +
-           std::to_string(streams);
+    return "it uses " + std::to_string(other_streams) + " communication " +
+           (other_streams == 1 ? "stream" : "streams") + " instead of " + std::to_string(streams);
   }
   if (wanted.buckets.size() != found.buckets.size()) {
-    return "it exchanges " + std::to_string(found.buckets.size()) + " buckets instead of " +
+    return "it exchanges " + std::to_string(found.buckets.size()) +
+           (found.buckets.size() == 1 ? " bucket" : " buckets") + " instead of " +
            std::to_string(wanted.buckets.size());
   }
   for (std::size_t b = 0; b < wanted.buckets.size(); ++b) {

@@ -18,6 +18,7 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
 Hierarchy read_hierarchy(Reader reader, const Cluster& cluster);
 Compression read_compression(Reader reader);
 LocalSgd read_local_sgd(Reader reader, int ranks);
+ComputeFusion read_compute_fusion(Reader reader);
 // The axes of a search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);
 

@@ -72,9 +72,23 @@ bool all_breakpoints(Reader& reader, const char* key) {
   reader.fail(key, "found " + describe(*value) + ", expected 'breakpoints' or a list");
 }
 
+std::vector<Seconds> read_cycles(Reader& reader) {
+  constexpr double kMostMilliseconds = 1e6;
+  std::vector<Seconds> cycles;
+  const Json& list = reader.array("cycle_ms");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = reader.place_of("cycle_ms") + "[" + std::to_string(i) + "]";
+    cycles.push_back(checked_number(list[i], {0, kMostMilliseconds}, reader.file(), place) *
+                     kMillisecond);
+  }
+  if (cycles.empty()) reader.fail("cycle_ms", "empty, expected at least one time");
+  return cycles;
+}
+
 void read_fusion_axis(Reader reader, Search& search) {
   // An unknown key is told before what its absence makes of the others.
-  for (const char* key : {"optimum", "size_mb", "close", "first_size_mb", "count", "rules"}) {
+  for (const char* key :
+       {"optimum", "size_mb", "close", "first_size_mb", "cycle_ms", "count", "rules"}) {
     reader.has(key);
   }
   reader.finish();
@@ -84,7 +98,7 @@ void read_fusion_axis(Reader reader, Search& search) {
     search.sizes = read_sizes(reader, "size_mb", false);
   }
   const bool by_size = search.breakpoints || !search.sizes.empty();
-  for (const char* key : {"close", "first_size_mb"}) {
+  for (const char* key : {"close", "first_size_mb", "cycle_ms"}) {
     if (reader.has(key) && !by_size) reader.fail(key, "has no meaning without size_mb");
   }
   if (reader.has("close")) {
@@ -94,6 +108,16 @@ void read_fusion_axis(Reader reader, Search& search) {
     }
   }
   if (reader.has("first_size_mb")) search.first_sizes = read_sizes(reader, "first_size_mb", true);
+  if (reader.has("cycle_ms")) {
+    search.cycles = read_cycles(reader);
+    const bool before = std::find(search.closes.begin(), search.closes.end(),
+                                  Fusion::Close::kBefore) != search.closes.end();
+    if (!before) {
+      reader.fail("cycle_ms",
+                  "needs \"close\": [\"before\"], as what is packed at a tick never exceeds "
+                  "size_mb");
+    }
+  }
   search.all_counts = all_breakpoints(reader, "count");
   if (reader.has("count") && !search.all_counts) {
     search.counts = read_integers(reader, "count", std::int64_t{1} << 40);
@@ -128,6 +152,35 @@ std::vector<Value> read_choices(Reader& reader, const char* key, const char* non
   }
   if (values.empty()) reader.fail(key, "empty, expected at least one choice");
   return values;
+}
+
+// Whether steps overlap, and how exchanges are split and ordered for it.
+void read_schedule_axes(Reader& reader, Search& search) {
+  if (reader.has("exchange")) {
+    for (const auto& word :
+         read_words(reader, "exchange", {"all_reduce", "decoupled", "sharded"})) {
+      search.exchanges.push_back(word == "decoupled" ? Strategy::Exchange::kDecoupled
+                                 : word == "sharded" ? Strategy::Exchange::kSharded
+                                                     : Strategy::Exchange::kAllReduce);
+    }
+  }
+  if (reader.has("cross_step")) {
+    const Json& list = reader.array("cross_step");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].is_boolean()) {
+        fail_at(reader, reader.place_of("cross_step") + "[" + std::to_string(i) + "]",
+                "found " + describe(list[i]) + ", expected true or false");
+      }
+      search.cross_steps.push_back(list[i].get<bool>());
+    }
+    if (list.empty()) reader.fail("cross_step", "empty, expected true, false or both");
+  }
+  if (reader.has("priority")) {
+    for (const auto& word : read_words(reader, "priority", {"ready", "layer"})) {
+      search.priorities.push_back(word == "layer" ? Strategy::Priority::kLayer
+                                                  : Strategy::Priority::kReady);
+    }
+  }
 }
 
 std::vector<std::string> algorithm_words() {
@@ -171,6 +224,15 @@ Search read_search(Reader reader, const Scenario& scenario) {
     if (local.adaptive && (!scenario.training.steps || scenario.training.loss.empty())) {
       reader.fail("local_sgd",
                   "adaptive needs training.steps, training.loss and training.learning_rate");
+    }
+  }
+  read_schedule_axes(reader, search);
+  if (reader.has("compute_fusion")) {
+    search.compute_fusions = read_choices<ComputeFusion>(
+        reader, "compute_fusion", "none",
+        [](Reader item) { return read_compute_fusion(std::move(item)); });
+    if (scenario.workload.operators.empty()) {
+      reader.fail("compute_fusion", "changes nothing here: the workload has no operators");
     }
   }
   search.confirm = static_cast<std::size_t>(reader.integer_or("confirm", 3, 0, 1000));

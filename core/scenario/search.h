@@ -21,6 +21,9 @@ struct Search {
   std::vector<Bytes> sizes;  // rule size, at these
   std::vector<Fusion::Close> closes{Fusion::Close::kAfter};  // of the rule size
   std::vector<Bytes> first_sizes{0};                         // limits of the first bucket
+  // Times between ticks, tried with each size that closes before it is exceeded (Horovod's
+  // threshold x cycle time); 0: no ticks.
+  std::vector<Seconds> cycles{0};
   bool all_counts = false;           // rule count, at every number of tensors
   std::vector<std::int64_t> counts;  // rule count, at these
   std::vector<Fusion::Rule> rules;   // kNone, kLayer, kOne
@@ -36,6 +39,10 @@ struct Search {
   std::vector<Hierarchy> hierarchies;
   std::vector<Compression> compressions;  // one without a codec: gradients as they are
   std::vector<LocalSgd> local_sgds;       // one that is not enabled: gradients at every step
+  std::vector<Strategy::Exchange> exchanges;
+  std::vector<bool> cross_steps;
+  std::vector<Strategy::Priority> priorities;
+  std::vector<ComputeFusion> compute_fusions;  // one without a switch: operators as they are
 
   std::size_t confirm = 3;  // the best few of the model, simulated
 };

@@ -5,6 +5,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/error.h"
 #include "core/plan/compute_fusion.h"
 #include "core/scenario/parts.h"
 
@@ -28,19 +29,46 @@ std::vector<std::string> split_names(const std::string& list) {
 
 Bytes mebibytes(double value) { return static_cast<Bytes>(value * static_cast<double>(kMiB)); }
 
-Fusion read_fusion(Reader reader) {
+// Lists of places among `count` tensors, each place at most once.
+std::vector<std::vector<int>> read_groups(Reader& reader, const char* key, std::size_t count) {
+  std::vector<std::vector<int>> groups;
+  std::vector<bool> taken(count, false);
+  const Json& lists = reader.array(key);
+  for (std::size_t g = 0; g < lists.size(); ++g) {
+    const std::string place = reader.place_of(key) + "[" + std::to_string(g) + "]";
+    const auto fail = [&](const std::string& what) {
+      throw InputError(reader.file() + ": " + place + ": " + what);
+    };
+    if (!lists[g].is_array()) fail("found " + describe(lists[g]) + ", expected a list of places");
+    if (lists[g].empty()) fail("empty, expected at least one place");
+    auto& group = groups.emplace_back();
+    for (std::size_t i = 0; i < lists[g].size(); ++i) {
+      const auto at = static_cast<std::size_t>(
+          checked_integer(lists[g][i], 0, static_cast<std::int64_t>(count) - 1, reader.file(),
+                          place + "[" + std::to_string(i) + "]"));
+      if (taken[at]) fail("found " + std::to_string(at) + " twice, expected each tensor once");
+      taken[at] = true;
+      group.push_back(static_cast<int>(at));
+    }
+  }
+  if (groups.empty()) reader.fail(key, "empty, expected at least one group");
+  return groups;
+}
+
+Fusion read_fusion(Reader reader, const Workload& workload) {
   Fusion fusion;
-  const std::string rule =
-      reader.word_or("rule", "size", {"none", "layer", "size", "count", "index", "one", "mg_wfbp"});
+  const std::string rule = reader.word_or(
+      "rule", "size", {"none", "layer", "size", "count", "index", "groups", "one", "mg_wfbp"});
   const bool by_size = rule == "size";
   const bool by_count = rule == "count";
-  fusion.rule = rule == "none"    ? Fusion::Rule::kNone
-                : rule == "layer" ? Fusion::Rule::kLayer
-                : by_size         ? Fusion::Rule::kSize
-                : by_count        ? Fusion::Rule::kCount
-                : rule == "index" ? Fusion::Rule::kIndex
-                : rule == "one"   ? Fusion::Rule::kOne
-                                  : Fusion::Rule::kMgWfbp;
+  fusion.rule = rule == "none"     ? Fusion::Rule::kNone
+                : rule == "layer"  ? Fusion::Rule::kLayer
+                : by_size          ? Fusion::Rule::kSize
+                : by_count         ? Fusion::Rule::kCount
+                : rule == "index"  ? Fusion::Rule::kIndex
+                : rule == "one"    ? Fusion::Rule::kOne
+                : rule == "groups" ? Fusion::Rule::kGroups
+                                   : Fusion::Rule::kMgWfbp;
 
   // A limit that the rule would ignore is a mistake, not a decoration.
   const auto only_for = [&](const char* key, bool applies, const char* rules) {
@@ -52,6 +80,7 @@ Fusion read_fusion(Reader reader) {
   only_for("first_size_mb", by_size, "'size'");
   only_for("count", by_size || by_count, "'size' and 'count'");
   only_for("ends", rule == "index", "'index'");
+  only_for("groups", rule == "groups", "'groups'");
   only_for("close", by_size || by_count, "'size' and 'count'");
   only_for("by_layer", by_size || by_count, "'size' and 'count'");
   only_for("order", by_size || by_count, "'size' and 'count'");
@@ -76,6 +105,10 @@ Fusion read_fusion(Reader reader) {
       }
       fusion.ends.push_back(end);
     }
+  }
+  if (rule == "groups") {
+    fusion.groups =
+        read_groups(reader, "groups", workload.tensors.size() + workload.buffers.size());
   }
   fusion.close = reader.word_or("close", "after", {"after", "before"}) == "before"
                      ? Fusion::Close::kBefore
@@ -249,7 +282,7 @@ Strategy preset_of(const std::string& name) {
 }
 
 // What is exchanged when: the keys that split, order and stretch exchanges over steps.
-void read_schedule(Reader& reader, Strategy& strategy) {
+void read_schedule(Reader& reader, std::size_t tensors, Strategy& strategy) {
   using Exchange = Strategy::Exchange;
   const char* own = strategy.exchange == Exchange::kDecoupled ? "decoupled" : "all_reduce";
   const std::string exchange =
@@ -257,6 +290,9 @@ void read_schedule(Reader& reader, Strategy& strategy) {
   strategy.exchange = exchange == "decoupled" ? Exchange::kDecoupled
                       : exchange == "sharded" ? Exchange::kSharded
                                               : Exchange::kAllReduce;
+  if (reader.has("gather_groups")) {
+    strategy.gather_groups = read_groups(reader, "gather_groups", tensors);
+  }
   strategy.cross_step = reader.boolean_or("cross_step", strategy.cross_step);
   const bool by_layer = strategy.priority == Strategy::Priority::kLayer;
   const std::string priority =
@@ -295,8 +331,11 @@ void read_schedule(Reader& reader, Strategy& strategy) {
   }
 }
 
-// What cannot be had together, with the key to change.
-void judge_schedule(Reader& reader, const Strategy& strategy, const Cluster& cluster) {
+namespace {
+
+// What of the schedule (what is exchanged when) cannot be had together, with the key to change.
+std::optional<Misfit> schedule_misfit(const Strategy& strategy, const Cluster& cluster) {
+  const LocalSgd& local = strategy.local_sgd;
   const bool split = strategy.exchange != Strategy::Exchange::kAllReduce;
   const bool reordered = strategy.priority == Strategy::Priority::kLayer;
   const char* key = split                    ? "exchange"
@@ -305,51 +344,60 @@ void judge_schedule(Reader& reader, const Strategy& strategy, const Cluster& clu
                     : strategy.partition > 0 ? "partition_mb"
                                              : nullptr;
   if (key != nullptr) {
-    if (!strategy.overlap) reader.fail(key, "has no meaning with overlap: false");
-    if (strategy.local_sgd.enabled) {
-      reader.fail(key, "cannot be combined with local_sgd, which averages parameters");
+    if (!strategy.overlap) return Misfit{key, "has no meaning with overlap: false"};
+    if (local.enabled) {
+      return Misfit{key, "cannot be combined with local_sgd, which averages parameters"};
     }
-    if (strategy.fusion.cycle > 0) reader.fail(key, "cannot be combined with fusion.cycle_ms");
-    if (strategy.bucket_copies)
-      reader.fail("bucket_copies", std::string("is DDP's, which has no ") + key);
+    if (strategy.fusion.cycle > 0) return Misfit{key, "cannot be combined with fusion.cycle_ms"};
+    if (strategy.bucket_copies) {
+      return Misfit{"bucket_copies", std::string("is DDP's, which has no ") + key};
+    }
   }
   if (split) {
     if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-      reader.fail("hierarchy", "an exchange in two halves is flat");
+      return Misfit{"hierarchy", "an exchange in two halves is flat"};
     }
     const std::string& codec = strategy.compression.codec;
     const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
     if (!codec.empty() && (sharded || find_codec(codec)->sparse)) {
-      reader.fail("compression", sharded ? "sharded parameters are gathered in full"
-                                         : "a sparse exchange has no halves");
+      return Misfit{"compression", sharded ? "sharded parameters are gathered in full"
+                                           : "a sparse exchange has no halves"};
     }
     for (const auto kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
       if (choice_fits(strategy.algorithm, kind, cluster.ranks())) continue;
-      reader.fail("algorithm", "'" + strategy.algorithm + "' does no " +
-                                   std::string(to_string(kind)) + " among " +
-                                   std::to_string(cluster.ranks()) + " ranks");
+      return Misfit{"algorithm", "'" + strategy.algorithm + "' does no " +
+                                     std::string(to_string(kind)) + " among " +
+                                     std::to_string(cluster.ranks()) + " ranks"};
     }
   }
   const auto& costs = strategy.fusion.costs;
   if (!costs.empty() && cluster.ranks() > 1 &&
       std::none_of(costs.begin(), costs.end(),
                    [&](const auto& cost) { return cost.ranks == cluster.ranks(); })) {
-    reader.fail("fusion.costs", "none is for the " + std::to_string(cluster.ranks()) + " ranks");
+    return Misfit{"fusion.costs", "none is for the " + std::to_string(cluster.ranks()) + " ranks"};
   }
-  const LocalSgd& local = strategy.local_sgd;
   if (local.enabled && strategy.fusion.cycle > 0) {
-    reader.fail("fusion.cycle_ms", "has no meaning with local_sgd");
+    return Misfit{"fusion.cycle_ms", "has no meaning with local_sgd"};
   }
   if (local.enabled && local.subgroup > 1) {
     if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-      reader.fail("hierarchy", "cannot be combined with local_sgd.subgroup");
+      return Misfit{"hierarchy", "cannot be combined with local_sgd.subgroup"};
     }
     if (!choice_fits(strategy.algorithm, CollectiveKind::kAllReduce, local.subgroup)) {
-      reader.fail("algorithm", "'" + strategy.algorithm + "' does no all_reduce among " +
-                                   std::to_string(local.subgroup) + " ranks");
+      return Misfit{"algorithm", "'" + strategy.algorithm + "' does no all_reduce among " +
+                                     std::to_string(local.subgroup) + " ranks"};
     }
   }
+  if (strategy.compute_fusion.fuse_all_optimizer_ops &&
+      strategy.update == Strategy::Update::kPerBucket) {
+    return Misfit{"compute_fusion.fuse_all_optimizer_ops",
+                  "cannot stand beside update 'per_bucket': the one operator waits for every "
+                  "gradient"};
+  }
+  return std::nullopt;
 }
+
+}  // namespace
 
 std::optional<Misfit> misfit_of(const Strategy& strategy, const Cluster& cluster) {
   const int ranks = cluster.ranks();
@@ -382,6 +430,7 @@ std::optional<Misfit> misfit_of(const Strategy& strategy, const Cluster& cluster
     misfit =
         Misfit{"compression", "cannot be combined with local_sgd: parameters are averaged in full"};
   }
+  if (!misfit) misfit = schedule_misfit(strategy, cluster);
   return misfit;
 }
 
@@ -415,7 +464,7 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
     reader.fail("streams", "has no meaning with overlap: false (everything on one stream)");
   }
   strategy.algorithm = reader.word_or("algorithm", "ring", split_names(algorithm_choices()));
-  if (reader.has("fusion")) strategy.fusion = read_fusion(reader.object("fusion"));
+  if (reader.has("fusion")) strategy.fusion = read_fusion(reader.object("fusion"), workload);
   if (reader.has("hierarchy")) {
     strategy.hierarchy = read_hierarchy(reader.object("hierarchy"), cluster);
   }
@@ -425,16 +474,10 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   if (reader.has("local_sgd")) {
     strategy.local_sgd = read_local_sgd(reader.object("local_sgd"), cluster.ranks());
   }
-  read_schedule(reader, strategy);
+  read_schedule(reader, workload.tensors.size(), strategy);
   if (reader.has("compute_fusion")) {
     Reader fusion = reader.object("compute_fusion");
     strategy.compute_fusion = read_compute_fusion(fusion);
-    if (strategy.compute_fusion.fuse_all_optimizer_ops &&
-        strategy.update == Strategy::Update::kPerBucket) {
-      reader.fail("compute_fusion.fuse_all_optimizer_ops",
-                  "cannot stand beside update 'per_bucket': the one operator waits for every "
-                  "gradient");
-    }
     if (workload.operators.empty()) {
       strategy.notes.push_back(
           "compute_fusion changes nothing here: the workload has no operators");
@@ -443,8 +486,10 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   }
   // A mistake is told here, where the user can still be told where.
   if (const auto misfit = misfit_of(strategy, cluster)) reader.fail(misfit->key, misfit->why);
-  judge_schedule(reader, strategy, cluster);
   reader.finish();
+  if (!strategy.gather_groups.empty() && strategy.exchange != Strategy::Exchange::kSharded) {
+    reader.fail("gather_groups", "has a meaning only with exchange 'sharded'");
+  }
   return strategy;
 }
 

@@ -31,34 +31,21 @@ const char* rule_word(Fusion::Rule rule) {
   return "groups";
 }
 
-// The end indices of groups that are runs, in whatever order they are listed; empty otherwise.
-std::vector<std::int64_t> ends_of(std::vector<std::vector<int>> groups) {
-  for (auto& group : groups) std::sort(group.begin(), group.end());
-  std::sort(groups.begin(), groups.end());
-  std::vector<std::int64_t> ends;
-  int next = 0;
-  for (const auto& group : groups) {
-    for (const int index : group) {
-      if (index != next++) return {};
-    }
-    ends.push_back(group.back());
-  }
-  return ends;
-}
-
 Json fusion_json(const Fusion& fusion) {
   Json json{{"rule", rule_word(fusion.rule)}};
   switch (fusion.rule) {
     case Fusion::Rule::kSize:
-      json["size_mb"] = mebibytes(fusion.size);
+      // A limit of nothing leaves each gradient alone, as that of a byte does.
+      json["size_mb"] = mebibytes(std::max<Bytes>(1, fusion.size));
       if (fusion.first_size > 0) json["first_size_mb"] = mebibytes(fusion.first_size);
       break;
     case Fusion::Rule::kIndex:
       json["ends"] = fusion.ends;
       break;
     case Fusion::Rule::kGroups:
-      if (const auto ends = ends_of(fusion.groups); !ends.empty()) {
-        json = {{"rule", "index"}, {"ends", ends}};
+      // A rule without a group leaves each gradient alone.
+      if (fusion.groups.empty()) {
+        json = {{"rule", "none"}};
       } else {
         json["groups"] = fusion.groups;
       }
@@ -89,6 +76,7 @@ Json fusion_json(const Fusion& fusion) {
 Json hierarchy_json(const Hierarchy& hierarchy) {
   const bool leaders = hierarchy.form == Hierarchy::Form::kLeaders;
   Json json{{"form", leaders ? "leaders" : "sharded"}, {"group_size", hierarchy.group_size}};
+  if (hierarchy.group_size == 0) json.erase("group_size");
   if (leaders && hierarchy.first_all_reduce) json["first"] = "all_reduce";
   if (!hierarchy.inside.empty()) json["inside"] = hierarchy.inside;
   if (!hierarchy.across.empty()) json["across"] = hierarchy.across;
@@ -126,7 +114,10 @@ Json local_sgd_json(const LocalSgd& local) {
 void add_schedule(Json& json, const Strategy& strategy) {
   using Exchange = Strategy::Exchange;
   if (strategy.exchange == Exchange::kDecoupled) json["exchange"] = "decoupled";
-  if (strategy.exchange == Exchange::kSharded) json["exchange"] = "sharded";
+  if (strategy.exchange == Exchange::kSharded) {
+    json["exchange"] = "sharded";
+    if (!strategy.gather_groups.empty()) json["gather_groups"] = strategy.gather_groups;
+  }
   if (strategy.cross_step) json["cross_step"] = true;
   if (strategy.priority == Strategy::Priority::kLayer) {
     json["priority"] = "layer";

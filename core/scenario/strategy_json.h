@@ -7,9 +7,8 @@
 
 namespace syncline {
 
-// Keys at their defaults are left out; read again, the rest gives the same strategy. Groups from a
-// dialect become end indices where they are runs of gradients; other groups have no key of their
-// own and are listed under "groups", which only a person reads.
+// Keys at their defaults are left out; read again on the same workload and cluster, the rest gives
+// the same plan. What a dialect's own rule came to stands under "groups".
 Json strategy_json(const Strategy& strategy);
 
 }  // namespace syncline

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/measure/lower_bound.h"
+#include "core/plan/compute_fusion.h"
 #include "core/plan/exchange.h"
 #include "core/plan/planner.h"
 #include "core/run/stragglers.h"
@@ -47,10 +48,12 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
   Strategy alone = strategy_;
   alone.fusion = Fusion{};
   alone.fusion.align = strategy_.fusion.align;
+  alone.partition = 0;
   const auto phases = training_phases(alone, scenario.training);
   const Plan plan = make_plan(workload, cluster, alone, phases.back().point);
   steps_ = plan.steps;
-  lower_bound_ = phases.size() == 1 ? syncline::lower_bound(plan, workload, book) : 0;
+  const auto own = fused_workload(workload, cluster.device, alone.compute_fusion);
+  lower_bound_ = phases.size() == 1 ? syncline::lower_bound(plan, own ? *own : workload, book) : 0;
 
   const double stretch = expected_slowest(cluster.jitter, plan.ranks, plan.steps);
   const Seconds launches =
@@ -76,7 +79,11 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
   // On one stream an exchange holds the computation up, so that all of it comes first or later.
   if (!strategy_.overlap) std::fill(ready.begin(), ready.end(), computed_);
 
-  simple_ = true;
+  // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
+  // copies and the host's waiting delay the gradients behind it.
+  simple_ = strategy_.exchange == Strategy::Exchange::kAllReduce && !strategy_.cross_step &&
+            strategy_.priority == Strategy::Priority::kReady && !strategy_.bucket_copies &&
+            !strategy_.host_sync;
   bool encodes = false;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const Bucket& bucket = plan.buckets[b];

@@ -25,6 +25,7 @@ class Arm {
   void share_costs(const Arm& other) { costs_ = other.costs_; }
 
   const Strategy& strategy() const { return strategy_; }
+  const Cluster& cluster() const { return scenario_.cluster; }
   // What fusion rules choose from (core/plan/fusion's `fuse`): gradients in ready order, or, under
   // LocalSGD, parameters and buffers in the order in which they are averaged.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }

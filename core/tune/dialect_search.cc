@@ -59,8 +59,8 @@ std::vector<Json> pytorch_configs(const Strategy& winner, const Scenario& scenar
   return configs;
 }
 
-// Horovod: a threshold in bytes, a cycle time, hierarchy by a switch. Larger cycles let more
-// gradients meet at a tick.
+// Horovod: a threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let
+// more gradients meet at a tick.
 std::vector<Json> horovod_configs(const Strategy& winner, const Scenario& scenario) {
   const Gradients gradients = gradients_of(scenario.workload);
   const bool levels = scenario.cluster.nodes > 1 && scenario.cluster.gpus_per_node > 1;
@@ -73,6 +73,7 @@ std::vector<Json> horovod_configs(const Strategy& winner, const Scenario& scenar
         if (hierarchical && !levels) continue;
         Json config{{"HOROVOD_FUSION_THRESHOLD", threshold.value}, {"HOROVOD_CYCLE_TIME", cycle}};
         if (hierarchical) config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
+        if (winner.streams > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = winner.streams;
         if (winner.compression.codec == "fp16") config["compression"] = "fp16";
         configs.push_back(std::move(config));
       }
@@ -148,7 +149,8 @@ std::vector<Json> configs_of(const Dialect& dialect, const Strategy& winner,
 // What decides the plan of a strategy as dialects read it; two alike need not both be priced.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   std::string key = std::to_string(strategy.streams) + "," +
-                    std::to_string(static_cast<int>(strategy.hierarchy.form)) + ",";
+                    std::to_string(static_cast<int>(strategy.hierarchy.form)) + "," +
+                    std::to_string(strategy.fusion.cycle) + ",";
   const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
     key += std::to_string(bucket.ready) + ":" + std::to_string(bucket.tensors.size()) + " ";

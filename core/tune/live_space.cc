@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/measure/study.h"
+#include "core/plan/planner.h"
 #include "core/tune/arm.h"
 #include "core/tune/search_space.h"
 
@@ -50,13 +51,28 @@ std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t
   return sample;
 }
 
+// The buckets of a fusion that looks at more than sizes, as the first guide has them.
+std::vector<std::vector<int>> planned_groups(const GuidedScenarios& guided,
+                                             const Strategy& strategy) {
+  const Scenario& scenario = guided.front()->scenario;
+  std::vector<std::vector<int>> groups;
+  for (const auto& bucket : make_plan(scenario.workload, scenario.cluster, strategy).buckets) {
+    groups.push_back(bucket.tensors);
+  }
+  return groups;
+}
+
 // The fusions of an arm that make different groups, explicit ones first.
 std::vector<FusionChoice> choices_of(const Search& search, const Strategy& strategy,
                                      const GuidedScenarios& guided, const LiveSpace& space) {
   std::vector<FusionChoice> choices;
   std::set<std::vector<std::vector<int>>> seen;
   const auto add = [&](FusionChoice choice) {
-    if (seen.insert(choice.groups).second) choices.push_back(std::move(choice));
+    if (choice.groups.empty())
+      choice.groups = planned_groups(guided, fused(strategy, choice.fusion));
+    // At ticks the same groups wait for other moments.
+    const bool fresh = seen.insert(choice.groups).second;
+    if (fresh || choice.fusion.cycle > 0) choices.push_back(std::move(choice));
   };
   for (const auto& guide : guided) {
     if (!search.optimum) break;
@@ -160,8 +176,7 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
     for (const auto& choice : shared) {
       const double last = last_bytes(choice, scenario.workload);
       Candidate candidate;
-      candidate.strategy = strategy;
-      candidate.strategy.fusion = choice.fusion;
+      candidate.strategy = fused(strategy, choice.fusion);
       candidate.name = candidate.strategy.name = name_of(candidate.strategy, last, base);
       candidate.at = {static_cast<double>(std::max<std::size_t>(1, choice.groups.size())), last,
                       static_cast<double>(strategy.streams), algorithms.of(strategy.algorithm),

@@ -39,6 +39,14 @@ bool same_averaging(const LocalSgd& a, const LocalSgd& b) {
          (!a.enabled || (a.period == b.period && a.adaptive == b.adaptive));
 }
 
+bool same_compute_fusion(const ComputeFusion& a, const ComputeFusion& b) {
+  return a.fuse_relu_depthwise_conv == b.fuse_relu_depthwise_conv &&
+         a.fuse_bn_act_ops == b.fuse_bn_act_ops && a.fuse_bn_add_act_ops == b.fuse_bn_add_act_ops &&
+         a.fuse_gemm_epilogue == b.fuse_gemm_epilogue &&
+         a.fuse_elewise_add_act_ops == b.fuse_elewise_add_act_ops &&
+         a.fuse_all_optimizer_ops == b.fuse_all_optimizer_ops;
+}
+
 // Puts each value of an axis into each strategy; an axis without values keeps the strategies.
 template <typename Value, typename Set>
 void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, Set set) {
@@ -68,6 +76,59 @@ std::string averaging_words(const LocalSgd& local) {
   if (local.adaptive) return "adaptive LocalSGD";
   return "LocalSGD every " + std::to_string(local.period) +
          (local.period == 1 ? " step" : " steps");
+}
+
+std::string compute_fusion_words(const ComputeFusion& fusion) {
+  std::string words;
+  const auto say = [&](bool on, const char* what) {
+    if (on) words += (words.empty() ? "" : " + ") + std::string(what);
+  };
+  say(fusion.fuse_relu_depthwise_conv, "relu_depthwise_conv");
+  say(fusion.fuse_bn_act_ops, "bn_act");
+  say(fusion.fuse_bn_add_act_ops, "bn_add_act");
+  say(fusion.fuse_gemm_epilogue, "gemm_epilogue");
+  say(fusion.fuse_elewise_add_act_ops, "elewise_add_act");
+  say(fusion.fuse_all_optimizer_ops, "all_optimizer");
+  return words.empty() ? "operators unfused" : "operators fused: " + words;
+}
+
+std::string exchange_words(Strategy::Exchange exchange) {
+  if (exchange == Strategy::Exchange::kDecoupled) return "decoupled";
+  return exchange == Strategy::Exchange::kSharded ? "sharded update" : "all-reduced in one go";
+}
+
+// Across steps each layer's parameters are updated before its forward pass; within one, all of them
+// at once, unless the base says otherwise.
+void set_cross_step(Strategy& strategy, bool value) {
+  if (strategy.cross_step == value) return;
+  strategy.cross_step = value;
+  strategy.update = value && strategy.exchange != Strategy::Exchange::kSharded
+                        ? Strategy::Update::kPerBucket
+                        : Strategy::Update::kAfterAll;
+}
+
+void set_exchange(Strategy& strategy, Strategy::Exchange value) {
+  const bool crosses = strategy.cross_step;
+  if (strategy.exchange == value) return;
+  strategy.exchange = value;
+  if (value != Strategy::Exchange::kSharded) strategy.gather_groups.clear();
+  if (!crosses) return;
+  strategy.cross_step = false;
+  set_cross_step(strategy, true);
+}
+
+void set_priority(Strategy& strategy, Strategy::Priority value) {
+  strategy.priority = value;
+  if (value == Strategy::Priority::kReady) strategy.credit = 0;
+}
+
+// The groups of a rule that looks at sizes alone.
+std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
+  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
+      fusion.order == Fusion::Order::kForward) {
+    return {};
+  }
+  return fuse(arm.tensors(), arm.candidates(), fusion);
 }
 
 }  // namespace
@@ -117,12 +178,27 @@ std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
        [](Strategy& strategy, const Hierarchy& value) { strategy.hierarchy = value; });
   vary(strategies, search.algorithms,
        [](Strategy& strategy, const std::string& value) { strategy.algorithm = value; });
+  vary(strategies, search.compute_fusions,
+       [](Strategy& strategy, const ComputeFusion& value) { strategy.compute_fusion = value; });
+  vary(strategies, search.exchanges, set_exchange);
+  vary(strategies, search.cross_steps, set_cross_step);
+  vary(strategies, search.priorities, set_priority);
   vary(strategies, search.streams, [](Strategy& strategy, int value) { strategy.streams = value; });
   std::erase_if(strategies, [&](const Strategy& strategy) {
     if (!strategy.overlap && strategy.streams > 1) return true;
-    return misfit_of(strategy, cluster).has_value();
+    // Ticks are the fusion's: a candidate with another fusion may fit.
+    Strategy unticked = strategy;
+    if (search.varies_fusion()) unticked.fusion.cycle = 0;
+    return misfit_of(unticked, cluster).has_value();
   });
   return strategies;
+}
+
+Strategy fused(const Strategy& arm, const Fusion& fusion) {
+  Strategy strategy = arm;
+  strategy.fusion = fusion;
+  if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
+  return strategy;
 }
 
 std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
@@ -130,9 +206,11 @@ std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
   const Fusion& base = arm.strategy().fusion;
   const auto& tensors = arm.tensors();
   const auto& candidates = arm.candidates();
+  const Cluster& cluster = arm.cluster();
   const auto add = [&](FusionKind kind, Fusion fusion) {
     fusion.align = base.align;
-    auto groups = fuse(tensors, candidates, fusion);
+    if (misfit_of(fused(arm.strategy(), fusion), cluster)) return;
+    auto groups = groups_of(arm, fusion);
     choices.push_back({kind, std::move(fusion), std::move(groups)});
   };
   // A size of nothing closes after each gradient, which the rule "none" says in a file.
@@ -140,8 +218,21 @@ std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
     Fusion fusion = form;
     fusion.size = std::max<Bytes>(1, size);
     if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
-    add(form.close == Fusion::Close::kAfter ? FusionKind::kSizeAfter : FusionKind::kSizeBefore,
-        fusion);
+    const bool after = form.close == Fusion::Close::kAfter;
+    for (const Seconds cycle : after ? std::vector<Seconds>{0} : search.cycles) {
+      Fusion ticked = fusion;
+      ticked.cycle = cycle;
+      if (cycle > 0) {
+        // At a tick nothing but the size decides.
+        if (form.first_size > 0 || form.by_layer) continue;
+        ticked = by_size(std::max<Bytes>(1, size), form.close);
+        ticked.cycle = cycle;
+      }
+      add(cycle > 0 ? FusionKind::kTicks
+          : after   ? FusionKind::kSizeAfter
+                    : FusionKind::kSizeBefore,
+          ticked);
+    }
   };
   add(FusionKind::kBase, base);
   for (const auto rule : search.rules) {
@@ -213,6 +304,8 @@ std::string fusion_words(const Fusion& fusion) {
   std::string words = fusion.close == Fusion::Close::kAfter ? "" : "at most ";
   words += mebibytes(fusion.size);
   if (fusion.first_size > 0) words += ", first " + mebibytes(fusion.first_size);
+  if (fusion.cycle > 0)
+    words += ", a tick every " + short_number(fusion.cycle / kMillisecond) + " ms";
   if (fusion.count > 0) words += ", " + std::to_string(fusion.count) + " gradients";
   return words;
 }
@@ -231,6 +324,17 @@ std::string arm_words(const Strategy& strategy, const Strategy& base) {
     say(compression_words(strategy.compression));
   }
   if (!same_averaging(strategy.local_sgd, base.local_sgd)) say(averaging_words(strategy.local_sgd));
+  if (!same_compute_fusion(strategy.compute_fusion, base.compute_fusion)) {
+    say(compute_fusion_words(strategy.compute_fusion));
+  }
+  if (strategy.exchange != base.exchange) say(exchange_words(strategy.exchange));
+  if (strategy.cross_step != base.cross_step) {
+    say(strategy.cross_step ? "across steps" : "step by step");
+  }
+  if (strategy.priority != base.priority) {
+    const bool by_layer = strategy.priority == Strategy::Priority::kLayer;
+    say(by_layer ? "first layers first" : "in the order of readiness");
+  }
   return words;
 }
 

@@ -22,13 +22,13 @@ Search default_search(const Scenario& scenario);
 std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
                                      const Cluster& cluster);
 
-enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule };
+enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule, kTicks };
 
 // One way to fuse in an arm, with the groups that it makes.
 struct FusionChoice {
   FusionKind kind = FusionKind::kBase;
   Fusion fusion;
-  std::vector<std::vector<int>> groups;
+  std::vector<std::vector<int>> groups;  // none where more than sizes decides (ticks, prices)
 };
 
 // The base's own fusion and the choices that follow from rules: the same for all arms of a search
@@ -36,6 +36,10 @@ struct FusionChoice {
 std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm);
 // The explicit buckets of the arm's optimum; nothing where no gradient can be grouped.
 std::optional<FusionChoice> explicit_choice(const Arm& arm);
+
+// The arm's strategy with this fusion; what the fusion rules out (parts of gradients that travel
+// alone) is left out.
+Strategy fused(const Strategy& arm, const Fusion& fusion);
 
 // Whether gradients are exchanged otherwise than in full at every step.
 bool changes_training(const Strategy& strategy);

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <type_traits>
 
+#include "core/error.h"
+#include "core/scenario/parts.h"
 #include "core/scenario/strategy_json.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
@@ -14,6 +18,8 @@ namespace {
 
 // Up to so many candidates are priced one and all: it takes a tenth of a second.
 constexpr std::size_t kCheap = 1000;
+// Candidates that another process is handed at once: the model prices one in 0.1 ms.
+constexpr std::size_t kModelPiece = 32;
 constexpr std::size_t kMostCurvePoints = 128;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
@@ -31,20 +37,33 @@ struct Point {
   Seconds bound = 0;
 };
 
+// Metrics as they travel between processes.
+std::string bytes_of(const Metrics& metrics) {
+  static_assert(std::is_trivially_copyable_v<Metrics>, "metrics travel as they lie in memory");
+  std::string bytes(sizeof metrics, '\0');
+  std::memcpy(bytes.data(), &metrics, sizeof metrics);
+  return bytes;
+}
+
+std::vector<Metrics> metrics_of(const std::string& bytes) {
+  if (bytes.size() % sizeof(Metrics) != 0) {
+    throw MachineError("a candidate's figures from another process are cut short");
+  }
+  std::vector<Metrics> metrics(bytes.size() / sizeof(Metrics));
+  if (!bytes.empty()) std::memcpy(metrics.data(), bytes.data(), bytes.size());
+  return metrics;
+}
+
 bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
 
 class Tuner {
  public:
   Tuner(const Scenario& scenario, const Search& search, const TuneOptions& options)
-      : scenario_(scenario),
-        search_(search),
-        options_(options),
-        book_(scenario.cluster),
-        executor_(options.make_executor({scenario.cluster, scenario.simulation, scenario.seed})) {}
+      : scenario_(scenario), search_(search), options_(options), book_(scenario.cluster) {}
 
   Tuned run() {
     tuned_.base = named(scenario_, search_.base);
-    tuned_.baseline = priced(named(scenario_, scenario_.baseline), FusionKind::kBase);
+    tuned_.baseline.strategy = named(scenario_, scenario_.baseline);
     lay_out();
     walk();
     rank();
@@ -59,13 +78,51 @@ class Tuner {
     Ranked ranked;
     ranked.strategy = strategy;
     ranked.kind = kind;
-    ranked.metrics = price_strategy(scenario_, strategy, *executor_, book_).metrics;
+    ranked.metrics = price_strategy(scenario_, strategy, here(), book_).metrics;
     return ranked;
   }
 
+  // This process's executor, made when it is first needed: processes that are forked off make their
+  // own.
+  Executor& here() {
+    if (!executor_) {
+      executor_ = options_.make_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
+    }
+    return *executor_;
+  }
+
+  // All of them, priced by options.spread; the first ones without a gap where interrupted.
+  std::vector<Metrics> spread(const std::vector<Strategy>& strategies,
+                              const ExecutorFactory& factory, std::size_t piece) {
+    std::unique_ptr<Executor> executor;  // of the process that prices
+    const auto price = [&](std::size_t index) {
+      if (!executor) {
+        executor = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
+      }
+      std::string bytes;
+      const std::size_t end = std::min(strategies.size(), (index + 1) * piece);
+      for (std::size_t i = index * piece; i < end; ++i) {
+        bytes += bytes_of(price_strategy(scenario_, strategies[i], *executor, book_).metrics);
+      }
+      return bytes;
+    };
+    JobHooks hooks;
+    hooks.interrupted = options_.interrupted;
+    hooks.progress = [&](std::size_t done, std::size_t) {
+      options_.progress(std::min(strategies.size(), done * piece), strategies.size());
+    };
+    hooks.name = [&](std::size_t index) { return "'" + strategies[index * piece].name + "'"; };
+    std::vector<Metrics> metrics;
+    const std::size_t pieces = (strategies.size() + piece - 1) / piece;
+    for (const auto& bytes : options_.spread(pieces, price, hooks)) {
+      const auto some = metrics_of(bytes);
+      metrics.insert(metrics.end(), some.begin(), some.end());
+    }
+    return metrics;
+  }
+
   Strategy strategy_of(const Point& point) const {
-    Strategy strategy = arms_[point.arm]->strategy();
-    strategy.fusion = point.fusion;
+    Strategy strategy = fused(arms_[point.arm]->strategy(), point.fusion);
     strategy.name = point.kind == FusionKind::kBase ? tuned_.base.name + ", as it fuses"
                                                     : fusion_words(point.fusion);
     const std::string words = arm_words(strategy, tuned_.base);
@@ -73,9 +130,16 @@ class Tuner {
     return strategy;
   }
 
+  // What the rules of an arm depend on: its candidates, and whether it can do with ticks.
+  std::pair<std::vector<int>, bool> rules_key(const Arm& arm) const {
+    Strategy ticked = arm.strategy();
+    ticked.fusion.cycle = kMillisecond;
+    return {arm.candidates(), misfit_of(ticked, scenario_.cluster).has_value()};
+  }
+
   // Every arm with every fusion, each with its bound.
   void lay_out() {
-    std::map<std::vector<int>, std::vector<FusionChoice>> by_rule;
+    std::map<std::pair<std::vector<int>, bool>, std::vector<FusionChoice>> by_rule;
     for (auto& strategy : arm_strategies(search_, tuned_.base, scenario_.cluster)) {
       arms_.push_back(std::make_unique<Arm>(scenario_, std::move(strategy), book_));
       Arm& arm = *arms_.back();
@@ -88,7 +152,7 @@ class Tuner {
       const auto add = [&](const FusionChoice& choice) {
         points_.push_back({arms_.size() - 1, choice.kind, choice.fusion, arm.bound(choice.groups)});
       };
-      const auto [rules, fresh] = by_rule.try_emplace(arm.candidates());
+      const auto [rules, fresh] = by_rule.try_emplace(rules_key(arm));
       if (fresh) rules->second = rule_choices(search_, arm);
       for (const auto& choice : rules->second) add(choice);
       if (!search_.optimum) continue;
@@ -115,10 +179,11 @@ class Tuner {
         return points_[a].bound < points_[b].bound;
       });
     }
-    if (!pruned() && options_.price_all) {
+    if (!pruned() && options_.spread) {
       walk_together(order);
       return;
     }
+    tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
     std::size_t done = 0;
     for (const std::size_t index : order) {
       options_.progress(++done, order.size());
@@ -143,20 +208,33 @@ class Tuner {
       tuned_.left_bound = points_[order[options_.budget]].bound;
       order.resize(options_.budget);
     }
-    std::vector<Strategy> strategies;
+    // The baseline goes along: nothing is simulated in this process before others are forked off.
+    std::vector<Strategy> strategies{tuned_.baseline.strategy};
     for (const std::size_t index : order) strategies.push_back(strategy_of(points_[index]));
-    const auto metrics = options_.price_all(strategies);
-    for (std::size_t i = 0; i < metrics.size(); ++i) {
-      const Point& point = points_[order[i]];
-      keep(point, {std::move(strategies[i]), point.kind, metrics[i], {}}, order[i]);
+    const std::size_t piece = options_.executor == "model" ? kModelPiece : 1;
+    const auto metrics = spread(strategies, options_.make_executor, piece);
+    if (metrics.empty()) {
+      tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
+    } else {
+      tuned_.baseline.metrics = metrics.front();
     }
-    if (metrics.size() < order.size()) tuned_.complete = false;
+    const std::size_t done = std::max<std::size_t>(1, metrics.size()) - 1;
+    for (std::size_t i = 0; i < done; ++i) {
+      const Point& point = points_[order[i]];
+      keep(point, {std::move(strategies[i + 1]), point.kind, metrics[i + 1], {}}, order[i]);
+    }
+    if (done == order.size()) return;
+    tuned_.left_bound = tuned_.complete ? points_[order[done]].bound : tuned_.left_bound;
+    tuned_.complete = false;
+    for (std::size_t i = done; i < order.size(); ++i) {
+      tuned_.left_bound = std::min(tuned_.left_bound, points_[order[i]].bound);
+    }
   }
 
   // How many of the best groups are found for certain: kinds of one arm may come to the same plan,
   // of which only one is told.
   std::size_t few() const {
-    constexpr std::size_t kKinds = 6;
+    constexpr std::size_t kKinds = 7;
     return kKinds * options_.top;
   }
 
@@ -211,7 +289,8 @@ class Tuner {
     }
     if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
     for (const auto& [kind, ranked] : tuned_.best_of_kind) {
-      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore;
+      const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore ||
+                           kind == FusionKind::kTicks;
       if (kind == FusionKind::kExplicit) tuned_.best_explicit = ranked;
       auto& threshold = tuned_.best_threshold;
       if (by_size &&
@@ -244,9 +323,9 @@ class Tuner {
     const FusionPlan plan = arm.optimum();
     tuned_.optimum_exact = arm.exact();
     if (!plan.ends.empty()) {
-      const Bytes align = one.fusion.align;
-      one.fusion = by_ends(plan.ends);
-      one.fusion.align = align;
+      Fusion fusion = by_ends(plan.ends);
+      fusion.align = one.fusion.align;
+      one = fused(one, fusion);
     }
     one.name = fusion_words(one.fusion);
     tuned_.optimum_strategy = one;
@@ -264,32 +343,43 @@ class Tuner {
   void draw_curve() {
     const auto model = make_model_executor({scenario_.cluster, scenario_.simulation, 1});
     const Arm arm(scenario_, tuned_.winner().strategy, book_);
-    const Fusion form = by_size(0, Fusion::Close::kAfter);
+    // Where the winner keeps to ticks, so do its neighbours, which then close before the size.
+    const Fusion& best = arm.strategy().fusion;
+    Fusion form = by_size(0, best.cycle > 0 ? Fusion::Close::kBefore : Fusion::Close::kAfter);
+    form.align = best.align;
     const auto thresholds = size_thresholds(arm.tensors(), arm.candidates(), form);
     const std::size_t count = std::min(thresholds.size(), kMostCurvePoints);
     for (std::size_t i = 0; i < count; ++i) {
       if (options_.interrupted()) return;
       const std::size_t at = count < 2 ? 0 : i * (thresholds.size() - 1) / (count - 1);
-      Strategy strategy = arm.strategy();
-      const Bytes align = strategy.fusion.align;
-      strategy.fusion = by_size(thresholds[at].value, Fusion::Close::kAfter);
-      strategy.fusion.align = align;
+      Fusion fusion = form;
+      fusion.size = thresholds[at].value;
+      fusion.cycle = best.cycle;
+      const Strategy strategy = fused(arm.strategy(), fusion);
       const Metrics metrics = price_strategy(scenario_, strategy, *model, book_).metrics;
       tuned_.curve.push_back({thresholds[at].value, metrics.step_time});
     }
   }
 
   void confirm() {
+    if (search_.confirm == 0) return;
+    std::vector<Ranked*> wanted{&tuned_.baseline};
+    for (std::size_t i = 0; i < std::min(search_.confirm, tuned_.ranking.size()); ++i) {
+      wanted.push_back(&tuned_.ranking[i]);
+    }
+    if (options_.spread) {
+      std::vector<Strategy> strategies;
+      for (const Ranked* ranked : wanted) strategies.push_back(ranked->strategy);
+      const auto metrics = spread(strategies, options_.confirm, 1);
+      for (std::size_t i = 0; i < metrics.size(); ++i) wanted[i]->confirmed = metrics[i].step_time;
+      return;
+    }
     const auto executor =
         options_.confirm({scenario_.cluster, scenario_.simulation, scenario_.seed});
-    const auto again = [&](Ranked& ranked) {
-      ranked.confirmed =
-          price_strategy(scenario_, ranked.strategy, *executor, book_).metrics.step_time;
-    };
-    if (search_.confirm > 0) again(tuned_.baseline);
-    for (std::size_t i = 0; i < std::min(search_.confirm, tuned_.ranking.size()); ++i) {
+    for (Ranked* ranked : wanted) {
       if (options_.interrupted()) return;
-      again(tuned_.ranking[i]);
+      ranked->confirmed =
+          price_strategy(scenario_, ranked->strategy, *executor, book_).metrics.step_time;
     }
   }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/measure/study.h"
+#include "core/run/jobs.h"
 #include "core/tune/search_space.h"
 
 namespace syncline {
@@ -24,9 +25,10 @@ struct TuneOptions {
   std::size_t top = 5;      // how many of the best are told, at least 1
   std::size_t budget = 0;   // candidates priced at most; 0: as many as it takes
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
-  // Prices strategies on the tuner's scenario, in their order, where all of them are wanted anyway
-  // (an exhaustive walk); spreading over processes goes here. None: one after the other.
-  std::function<std::vector<Metrics>(const std::vector<Strategy>&)> price_all;
+  // Has candidates priced elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive
+  // walks and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
+  // depends on what it found. None: all in this process. The answer is the same.
+  Spread spread;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };
 };

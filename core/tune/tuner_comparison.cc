@@ -128,25 +128,32 @@ ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<GuideErr
 }
 
 std::string comparison_table(const std::vector<ComparedTuners>& rows) {
-  std::string table =
-      "Percent over the optimum (whole iteration); cost: mean over the evaluations on the way.\n";
   char line[256];
-  std::snprintf(line, sizeof line, "%-40s %-26s %6s %6s %6s %8s %6s\n", "case", "tuner", "median",
-                "least", "most", "cost", "evals");
-  table += line;
+  std::vector<std::string> names;
+  int width = 0;
   for (const auto& row : rows) {
     std::snprintf(line, sizeof line, "%s, %s (%.2f ms)", row.noisy.model.c_str(),
                   row.noisy.network.c_str(), row.optimum / kMillisecond);
-    const std::string name = line;
+    names.emplace_back(line);
+    width = std::max(width, static_cast<int>(names.back().size()));
+  }
+  std::string table =
+      "Percent over the optimum (whole iteration); cost: mean over the evaluations on the way.\n"
+      "Ours is guided by a model whose latency and time a byte are the truth's times two "
+      "factors.\n";
+  std::snprintf(line, sizeof line, "%-*s %-26s %6s %6s %6s %8s %6s\n", width, "case", "tuner",
+                "median", "least", "most", "cost", "evals");
+  table += line;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto add = [&](const std::string& tuner, const std::string& text) {
-      std::snprintf(line, sizeof line, "%-40s %-26s %s\n", name.c_str(), tuner.c_str(),
+      std::snprintf(line, sizeof line, "%-*s %-26s %s\n", width, names[i].c_str(), tuner.c_str(),
                     text.c_str());
       table += line;
     };
-    std::snprintf(line, sizeof line, "%6.2f", row.horovod_default);
-    add("Horovod default", line);
-    add("Horovod autotune", score_text(row.horovod));
-    for (const auto& [error, score] : row.ours) {
+    std::snprintf(line, sizeof line, "%6.2f", rows[i].horovod_default);
+    add("Horovod default", std::string(line));
+    add("Horovod autotune", score_text(rows[i].horovod));
+    for (const auto& [error, score] : rows[i].ours) {
       char tuner[64];
       std::snprintf(tuner, sizeof tuner, "ours, guide x%g x%g", error.latency, error.transfer);
       add(tuner, score_text(score));

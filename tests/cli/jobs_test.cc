@@ -39,7 +39,9 @@ std::string program(const std::string& arguments) { return "'" SYNCLINE_BINARY "
 TEST(CliJobs, TheSameBytesFromAnyNumberOfProcesses) {
   for (const std::string& arguments :
        {"run " + kScenarios + "overlap_streams.json --executor sim --format json",
-        "run " + kScenarios + "frameworks.json --format csv"}) {
+        "run " + kScenarios + "frameworks.json --format csv",
+        "tune " + kScenarios + "tune_resnet50.json --exhaustive --format json",
+        "tune " + kScenarios + "tune_resnet50.json --executor sim --budget 5 --format json"}) {
     const Ran one = shell(program(arguments));
     ASSERT_EQ(one.code, 0) << arguments;
     for (const std::string jobs : {"2", "7"}) {

@@ -88,7 +88,7 @@ TEST(Write, WhatCannotBeSaidIsSaidSo) {
   // DDP has neither streams nor a hierarchy.
   const Written streams = written(scenario_of(R"({"name": "s", "streams": 2})"), "pytorch");
   EXPECT_FALSE(streams.exact);
-  EXPECT_NE(streams.difference.find("communication streams"), std::string::npos);
+  EXPECT_NE(streams.difference.find("1 communication stream instead of 2"), std::string::npos);
   const Written sharded =
       written(scenario_of(R"({"name": "s", "hierarchy": {"form": "sharded"}})"), "paddle");
   EXPECT_FALSE(sharded.exact);

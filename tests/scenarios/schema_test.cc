@@ -128,7 +128,9 @@ constexpr std::string_view kFullScenario = R"json({
     {"name": "merged", "fusion": {"rule": "mg_wfbp", "min_elements": 8192,
      "costs": [{"ranks": 8, "latency_us": 500, "us_per_mbyte": 850}, {"ranks": 16, "latency_us": 900, "us_per_mbyte": 850}]}},
     {"name": "crossing", "preset": "bytescheduler", "exchange": "decoupled", "cross_step": true,
-     "priority": "layer", "credit_mb": 16, "partition_mb": 4}
+     "priority": "layer", "credit_mb": 16, "partition_mb": 4},
+    {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]]},
+     "exchange": "sharded", "gather_groups": [[0, 1, 2]]}
   ],
   "baseline": "plain",
   "sweep": {
@@ -156,12 +158,17 @@ constexpr std::string_view kFullScenario = R"json({
   "search": {
     "base": "fused",
     "fusion": {"optimum": true, "size_mb": [1, 2.5], "close": ["after", "before"],
-               "first_size_mb": [0, 1], "count": "breakpoints", "rules": ["none", "one"]},
+               "first_size_mb": [0, 1], "cycle_ms": [0, 2.5], "count": "breakpoints",
+               "rules": ["none", "one"]},
     "streams": [1, 2],
     "algorithm": ["ring", "to_one"],
     "hierarchy": ["flat", {"form": "sharded", "group_size": 8}],
     "compression": ["none", {"codec": "fp16"}],
     "local_sgd": ["none", {"period": 4}],
+    "exchange": ["all_reduce", "decoupled"],
+    "cross_step": [false, true],
+    "priority": ["ready", "layer"],
+    "compute_fusion": ["none", {"fuse_gemm_epilogue": true}],
     "confirm": 2
   }
 })json";

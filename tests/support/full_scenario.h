@@ -100,7 +100,9 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     {"name": "copied", "bucket_copies": true, "host_sync": true,
      "fusion": {"rule": "size", "size_mb": 25, "close": "before", "cycle_ms": 1, "cast": "fp32"}},
     {"name": "forward", "preset": "dear",
-     "fusion": {"rule": "size", "size_mb": 25, "close": "before", "order": "forward"}}
+     "fusion": {"rule": "size", "size_mb": 25, "close": "before", "order": "forward"}},
+    {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]]},
+     "exchange": "sharded", "gather_groups": [[0, 1, 2]]}
   ],
   "baseline": "plain",
   "sweep": {
@@ -127,12 +129,16 @@ inline constexpr std::string_view kFullScenarioText = R"json({
   "search": {
     "base": "fused",
     "fusion": {"optimum": true, "size_mb": [1, 2.5], "close": ["after", "before"],
-               "first_size_mb": [0, 1], "count": [10, 20], "rules": ["none", "one"]},
+               "first_size_mb": [0, 1], "cycle_ms": [0, 2.5], "count": [10, 20],
+               "rules": ["none", "one"]},
     "streams": [1, 2],
     "algorithm": ["ring", "to_one"],
     "hierarchy": ["flat", {"form": "sharded", "group_size": 8}],
     "compression": ["none", {"codec": "fp16", "encode_launches": 1}],
     "local_sgd": ["none", {"period": 4}],
+    "exchange": ["all_reduce", "decoupled"],
+    "cross_step": [false, true],
+    "priority": ["ready", "layer"],
     "confirm": 2
   }
 })json";

@@ -190,19 +190,12 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
 // Whoever prices the list, one after the other or in processes, the answer is the same.
 TEST(Tuner, PricedTogetherOrOneByOneIsTheSame) {
   const Document document = small_document(kJointSearch);
-  const Scenario scenario = parse_scenario(document);
-  const auto executor = make_model_executor({scenario.cluster, {}, 1});
-  PriceBook book(scenario.cluster);
   for (const std::size_t budget : {std::size_t{0}, std::size_t{50}}) {
     TuneOptions one, together;
     one.method = together.method = TuneOptions::Method::kExhaustive;
     one.budget = together.budget = budget;
-    together.price_all = [&](const std::vector<Strategy>& strategies) {
-      std::vector<Metrics> metrics;
-      for (const auto& strategy : strategies) {
-        metrics.push_back(price_strategy(scenario, strategy, *executor, book).metrics);
-      }
-      return metrics;
+    together.spread = [](std::size_t count, const auto& work, const JobHooks& hooks) {
+      return run_jobs(count, 3, work, hooks);
     };
     const Tuned a = tuned(document, one), b = tuned(document, together);
     EXPECT_EQ(a.evaluations, b.evaluations);

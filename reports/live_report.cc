@@ -1,0 +1,176 @@
+#include "reports/live_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/scenario/strategy_json.h"
+#include "core/tune/tuner.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/markdown.h"
+#include "reports/page.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
+
+const Belief& belief_of(const LiveReport& report) {
+  return report.tuning.state.beliefs[report.tuning.state.best];
+}
+
+std::string answer_sentence(const LiveReport& report) {
+  const Belief& belief = belief_of(report);
+  return quoted(report.best().name) + " is the best found: " + seconds_text(belief.step_time) +
+         " a step as far as the evaluations tell, give or take " +
+         share_text(100 * belief.relative_deviation) + ".";
+}
+
+std::string truth_sentence(const LiveReport& report) {
+  const EmulatedTruth& truth = *report.truth;
+  const double regret = percent_above(truth.best, truth.least);
+  return "The emulated machine is known: in truth that takes " + seconds_text(truth.best) +
+         " a step, " +
+         (regret < 1e-6 ? "the least of all candidates"
+                        : percent_text(regret) + " over the best candidate (" +
+                              seconds_text(truth.least) + ")") +
+         ", and " + short_speedup_text(truth.baseline / truth.best) + " over the baseline " +
+         quoted(report.baseline) + " (" + seconds_text(truth.baseline) + ").";
+}
+
+std::string end_sentence(const LiveReport& report) {
+  const LiveTuning& tuning = report.tuning;
+  const std::string count = plural(tuning.observations.size(), "evaluation");
+  if (!tuning.complete) {
+    return "Interrupted after " + count + " of at most " +
+           std::to_string(report.settings.search.budget) + ": the answer so far.";
+  }
+  return "Ended after " + count + ": " + tuning.state.stopped + ".";
+}
+
+std::string emitted_sentence(const LiveReport& report) {
+  const Emitted& emitted = *report.emitted;
+  const std::string predicted =
+      "the model predicts " + seconds_text(emitted.step_time) + " a step when it is read back";
+  if (emitted.exact) {
+    return "In " + report.emitted_dialect + " the best is said exactly; " + predicted + ".";
+  }
+  return report.emitted_dialect + " cannot say the best; for the best of what it can say " +
+         predicted + ". The difference: " + emitted.difference + ".";
+}
+
+std::vector<std::string> live_verdicts(const LiveReport& report) {
+  std::vector<std::string> sentences;
+  if (!report.tuning.observations.empty()) sentences.push_back(answer_sentence(report));
+  if (report.truth) sentences.push_back(truth_sentence(report));
+  sentences.push_back(end_sentence(report));
+  if (report.emitted) sentences.push_back(emitted_sentence(report));
+  return sentences;
+}
+
+Grid evaluations_grid(const LiveReport& report) {
+  Grid grid;
+  grid.columns = {{"evaluation"}, {"candidate", false}, {"step time,\nmean"}, {"standard\nerror"}};
+  for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
+    const Observation& seen = report.tuning.observations[i];
+    grid.lines.push_back(
+        {{std::to_string(i + 1), one_line(report.problem.candidates[seen.candidate].name),
+          seconds_text(seen.step_time), seconds_text(seen.standard_error)},
+         false});
+  }
+  return grid;
+}
+
+std::string source_sentence(const LiveReport& report) {
+  std::string text = "Step times: " + report.tuning.source + ", " +
+                     plural(static_cast<std::size_t>(report.settings.search.steps), "step") +
+                     " an evaluation, seed " + std::to_string(report.settings.seed) + ".";
+  if (report.truth) {
+    text +=
+        " This is an emulation: the machine is the closed-form model with noise, nothing was "
+        "measured.";
+  }
+  return text;
+}
+
+Page live_page(const LiveReport& report, bool markdown) {
+  Page page;
+  page.title = "Tuned live: " + one_line(report.scenario) +
+               (report.truth ? " (on an emulated machine)" : "");
+  page.blocks.push_back("Workload " + one_line(report.workload) + ", cluster " +
+                        one_line(report.cluster) + ".");
+  page.blocks.push_back(evaluations_grid(report));
+  page.blocks.push_back("Chosen from " + plural(report.problem.candidates.size(), "candidate") +
+                        ", ranked beforehand by " + report.guide + ".");
+  page.blocks.push_back(Items{"Verdicts:", live_verdicts(report)});
+  page.blocks.push_back(source_sentence(report));
+  if (markdown) return page;
+  if (!report.tuning.observations.empty()) {
+    page.blocks.push_back("The best, as a strategy of a scenario:");
+    page.blocks.push_back(strategy_json(report.best().strategy).dump());
+  }
+  if (report.emitted) {
+    page.blocks.push_back("Configuration for " + report.emitted_dialect + ":");
+    page.blocks.push_back(report.emitted->config.dump(2));
+  }
+  return page;
+}
+
+}  // namespace
+
+std::string live_text(const LiveReport& report) { return text_page(live_page(report, false)); }
+
+std::string live_markdown(const LiveReport& report) {
+  std::string text = markdown_page(live_page(report, true));
+  const auto block = [&](const Json& content) {
+    text += "\n```json\n" + content.dump(2) + "\n```\n";
+  };
+  if (!report.tuning.observations.empty()) block(strategy_json(report.best().strategy));
+  if (report.emitted) block(report.emitted->config);
+  return text;
+}
+
+std::string live_csv(const LiveReport& report) {
+  std::string text = "evaluation,candidate,step_time_s,standard_error_s\n";
+  for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
+    const Observation& seen = report.tuning.observations[i];
+    text += std::to_string(i) + ",\"" + report.problem.candidates[seen.candidate].name + "\"," +
+            exact(seen.step_time).dump() + "," + exact(seen.standard_error).dump() + "\n";
+  }
+  return text;
+}
+
+std::string live_json(const LiveReport& report) {
+  const LiveTuning& tuning = report.tuning;
+  Json json;
+  if (!tuning.observations.empty()) {
+    json["best"] = strategy_json(report.best().strategy);
+    json["step_time_s"] = exact(belief_of(report).step_time);
+    json["relative_deviation"] = exact(belief_of(report).relative_deviation);
+  }
+  json["evaluations"] = tuning.observations.size();
+  json["complete"] = tuning.complete;
+  json["source"] = tuning.source;
+  if (report.truth) {
+    json["true_step_time_s"] = exact(report.truth->best);
+    json["regret_percent"] = exact(percent_above(report.truth->best, report.truth->least));
+    json["baseline_s"] = exact(report.truth->baseline);
+  }
+  json["observations"] = Json::array();
+  for (const auto& seen : tuning.observations) {
+    json["observations"].push_back({{"candidate", report.problem.candidates[seen.candidate].name},
+                                    {"step_time_s", exact(seen.step_time)},
+                                    {"standard_error_s", exact(seen.standard_error)}});
+  }
+  json["verdicts"] = live_verdicts(report);
+  if (report.emitted) {
+    json["emitted"] = {{"dialect", report.emitted_dialect},
+                       {"config", report.emitted->config},
+                       {"step_time_s", exact(report.emitted->step_time)},
+                       {"exact", report.emitted->exact},
+                       {"difference", report.emitted->difference}};
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace syncline

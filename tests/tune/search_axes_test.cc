@@ -1,0 +1,203 @@
+// The search over what is exchanged when, ticks and compute fusion: every combination that fits is
+// a candidate, no bound is above what the executor says, and pruning names the same best.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+#include "core/scenario/strategy_json.h"
+#include "core/tune/dialect_search.h"
+#include "core/tune/live_space.h"
+#include "core/tune/tuner.h"
+
+namespace syncline {
+namespace {
+
+Document document_of(const std::string& search, const std::string& base = "",
+                     const std::string& workload = "") {
+  std::string tensors;
+  for (int i = 0; i < 12; ++i) {
+    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i / 2) + "." +
+               std::to_string(i) + R"(", "shape": [)" + std::to_string(9000 + 90000 * (i % 5)) +
+               R"(], "forward_us": 80, "backward_us": )" + std::to_string(200 + 150 * (i % 3)) +
+               "}";
+  }
+  const std::string own =
+      R"({"name": "w", "batch": 8, "forward_ms": 1, "update_ms": 0.1, "tensors": [)" + tensors +
+      "]}";
+  return document_from_text("x.json", R"({"name": "x", "workload": )" +
+                                          (workload.empty() ? own : workload) +
+                                          R"(, "cluster": {"name": "c", "nodes": 4,
+      "gpus_per_node": 2, "intra": {"latency_us": 4, "bandwidth_gbps": 100},
+      "inter": {"latency_us": 30, "bandwidth_gbps": 10, "flow_cap_gbps": 7}, "device":
+      {"memory_gbytes_per_s": 500, "launch_us": 5, "tflops": 15, "half_tflops": 100}},
+      "strategies": [{"name": "base")" + base +
+                                          R"(}], "search": )" + search + "}");
+}
+
+struct Read {
+  explicit Read(const Document& document)
+      : scenario(parse_scenario(document)), search(*parse_search(document, scenario)) {}
+  Scenario scenario;
+  Search search;
+};
+
+constexpr const char* kSchedules = R"({
+    "fusion": {"optimum": true, "size_mb": "breakpoints", "close": ["after", "before"],
+               "cycle_ms": [0, 0.5, 2], "rules": ["none", "one"]},
+    "streams": [1, 2], "exchange": ["all_reduce", "decoupled", "sharded"],
+    "cross_step": [false, true], "priority": ["ready", "layer"], "confirm": 0})";
+
+TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
+  const Read all(document_of(kSchedules));
+  std::set<std::string> schedules;
+  int ticked = 0;
+  PriceBook book(all.scenario.cluster);
+  for (const auto& strategy :
+       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario.cluster)) {
+    schedules.insert(arm_words(strategy, all.scenario.strategies.front()));
+    const Arm arm(all.scenario, strategy, book);
+    const bool plain = strategy.exchange == Strategy::Exchange::kAllReduce &&
+                       !strategy.cross_step && strategy.priority == Strategy::Priority::kReady;
+    for (const auto& choice : rule_choices(all.search, arm)) {
+      if (choice.kind != FusionKind::kTicks) continue;
+      EXPECT_TRUE(plain) << "ticks beside " << arm_words(strategy, all.scenario.strategies.front());
+      ++ticked;
+    }
+  }
+  EXPECT_EQ(schedules.size(), 2U * 3 * 2 * 2) << "streams, exchange, cross_step, priority";
+  EXPECT_GT(ticked, 2 * 2 * 10);
+}
+
+// Whatever is read back from its JSON is what was priced.
+TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
+  const Read all(document_of(kSchedules));
+  const auto executor = make_model_executor({all.scenario.cluster, {}, 1});
+  PriceBook book(all.scenario.cluster);
+  int count = 0;
+  for (const auto& strategy :
+       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario.cluster)) {
+    const Arm arm(all.scenario, strategy, book);
+    auto choices = rule_choices(all.search, arm);
+    if (auto choice = explicit_choice(arm)) choices.push_back(std::move(*choice));
+    for (const auto& choice : choices) {
+      Strategy candidate = fused(strategy, choice.fusion);
+      candidate.name = fusion_words(candidate.fusion) + ", " +
+                       arm_words(strategy, all.scenario.strategies.front());
+      const Seconds step =
+          price_strategy(all.scenario, candidate, *executor, book).metrics.step_time;
+      ASSERT_LE(arm.bound(choice.groups), step * (1 + 1e-9)) << candidate.name;
+      if (++count % 7 > 0) continue;
+      Document again = document_of("{}");
+      again.root["strategies"] = Json::array({strategy_json(candidate)});
+      const Scenario back = parse_scenario(again);
+      EXPECT_EQ(price_strategy(back, back.strategies.front(), *executor, book).metrics.step_time,
+                step)
+          << candidate.name;
+    }
+  }
+  EXPECT_GT(count, 500);
+}
+
+void expect_same_answer(const Document& document) {
+  const Read read(document);
+  TuneOptions all, some;
+  all.method = TuneOptions::Method::kExhaustive;
+  some.method = TuneOptions::Method::kPruned;
+  const Tuned everything = tune(read.scenario, read.search, all);
+  const Tuned pruned = tune(read.scenario, read.search, some);
+  EXPECT_LE(pruned.evaluations, everything.evaluations);
+  ASSERT_EQ(pruned.ranking.size(), everything.ranking.size());
+  for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
+    EXPECT_NEAR(pruned.ranking[i].metrics.step_time / everything.ranking[i].metrics.step_time, 1,
+                1e-9)
+        << everything.ranking[i].strategy.name;
+  }
+  EXPECT_LE(everything.lower_bound, everything.winner().metrics.step_time);
+}
+
+TEST(SearchAxes, PrunedAndExhaustiveAgree) {
+  // Candidates that no bound tells apart are all priced.
+  expect_same_answer(document_of(kSchedules));
+  expect_same_answer(document_of(kSchedules, R"(, "bucket_copies": true)"));
+  expect_same_answer(document_of(
+      R"({"fusion": {"size_mb": [0.5, 1, 4], "close": ["before"], "cycle_ms": [1, 5]},
+          "confirm": 0})",
+      R"(, "fusion": {"rule": "size", "size_mb": 1, "close": "before", "cycle_ms": 1})"));
+}
+
+// A base that nothing below could have made: parts of gradients, by priority.
+TEST(SearchAxes, APresetAsTheBase) {
+  const Read read(document_of(R"({"fusion": {"rules": ["none", "layer", "one"]},
+                                  "priority": ["ready", "layer"], "confirm": 0})",
+                              R"(, "preset": "bytescheduler")"));
+  const Tuned tuned = tune(read.scenario, read.search, {});
+  EXPECT_EQ(tuned.points, 2U * 4);
+  for (const auto& ranked : tuned.ranking) {
+    Document again = document_of("{}");
+    again.root["strategies"] = Json::array({strategy_json(ranked.strategy)});
+    EXPECT_NO_THROW(parse_scenario(again)) << ranked.strategy.name;
+  }
+}
+
+TEST(SearchAxes, ComputeFusionIsSearched) {
+  const Read read(document_of(
+      R"({"compute_fusion": ["none", {"fuse_bn_act_ops": true}, {"fuse_all_optimizer_ops": true}],
+          "fusion": {"size_mb": [2, 8, 32]}, "confirm": 0})",
+      "",
+      R"({"name": "w", "batch": 64, "operators": {"architecture": "resnet50", "dtype": "fp16",
+          "layout": "NHWC"}})"));
+  TuneOptions options;
+  options.method = TuneOptions::Method::kPruned;
+  const Tuned tuned = tune(read.scenario, read.search, options);
+  EXPECT_EQ(tuned.points, 3U * 4);
+  EXPECT_NE(tuned.winner().strategy.name.find("operators fused"), std::string::npos)
+      << tuned.winner().strategy.name;
+  EXPECT_LT(tuned.winner().metrics.step_time, tuned.baseline.metrics.step_time);
+  EXPECT_LE(tuned.lower_bound, tuned.winner().metrics.step_time);
+}
+
+// Horovod's own knobs: what is emitted is the best of threshold x cycle time with ticks priced.
+TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
+  const Document document =
+      document_of(R"({"fusion": {"size_mb": "breakpoints", "close": ["before"],
+                                 "cycle_ms": [1, 2.5, 5, 10, 25]}, "confirm": 0})",
+                  R"(, "dialect": "horovod", "config": {})");
+  const Read read(document);
+  const Tuned tuned = tune(read.scenario, read.search, {});
+  const auto executor = make_model_executor({read.scenario.cluster, {}, 1});
+  PriceBook book(read.scenario.cluster);
+  const Emitted emitted = best_config(*find_dialect("horovod"), tuned.winner().strategy,
+                                      read.scenario, *executor, book);
+  ASSERT_GT(emitted.strategy.fusion.cycle, 0);
+  EXPECT_LE(emitted.step_time, tuned.winner().metrics.step_time * (1 + 1e-9));
+  // No other cycle time that is tried does better with the same threshold.
+  for (const double cycle : {1.0, 2.5, 5.0, 10.0, 25.0}) {
+    Strategy other = emitted.strategy;
+    other.fusion.cycle = cycle * kMillisecond;
+    EXPECT_LE(emitted.step_time,
+              price_strategy(read.scenario, other, *executor, book).metrics.step_time * (1 + 1e-9))
+        << cycle;
+  }
+}
+
+TEST(SearchAxes, ALiveSearchHasThemToo) {
+  const Read read(document_of(
+      R"({"fusion": {"optimum": true, "size_mb": [1], "close": ["before"], "cycle_ms": [0, 1]},
+          "exchange": ["all_reduce", "decoupled"], "cross_step": [false, true], "confirm": 0})"));
+  const SearchProblem problem = live_problem(read.scenario, read.search, {{2, 1}, 12, 10});
+  bool ticks = false, crossing = false, decoupled = false;
+  for (const auto& candidate : problem.candidates) {
+    ticks |= candidate.strategy.fusion.cycle > 0;
+    crossing |= candidate.strategy.cross_step;
+    decoupled |= candidate.strategy.exchange == Strategy::Exchange::kDecoupled;
+    EXPECT_GE(candidate.at[0], 1);
+    EXPECT_GT(candidate.at[1], 1) << candidate.name;
+  }
+  EXPECT_TRUE(ticks);
+  EXPECT_TRUE(crossing);
+  EXPECT_TRUE(decoupled);
+}
+
+}  // namespace
+}  // namespace syncline
