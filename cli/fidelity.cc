@@ -47,9 +47,8 @@ std::vector<TableFile> table_files(const std::string& folder) {
   fs::recursive_directory_iterator walk(folder, error);
   if (error) {
     throw InputError(folder +
-                     ": no such folder; expected one of published tables (scenarios with "
-                     "published rows), as scenarios/published of Syncline's sources is: name it "
-                     "with --from");
+                     ": no such folder; name a folder of published tables with --from, such as "
+                     "scenarios/published in Syncline's sources");
   }
   std::vector<TableFile> files;
   for (const auto& entry : walk) {

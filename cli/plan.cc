@@ -63,7 +63,8 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
               << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
               << (plan.ranks == 1 ? " rank, " : " ranks, ") << plan.streams
               << (plan.streams == 1 ? " stream, " : " streams, ") << plan.ops.size()
-              << " operations, " << plan.buckets.size() << " buckets";
+              << " operations, " << plan.buckets.size()
+              << (plan.buckets.size() == 1 ? " bucket" : " buckets");
     if (plan.steps > 1) std::cout << ", one period of " << plan.steps << " steps";
     if (strategy.fusion.cycle > 0) {
       std::cout << ", at the first of " << kTickPhases << " moments of a cycle";
