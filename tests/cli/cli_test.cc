@@ -577,6 +577,12 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
   }
   EXPECT_EQ(ran.out.find("note:"), std::string::npos) << ran.out;
 
+  Json one = small_scenario();
+  one.erase("sweep");
+  one["strategies"].erase(1);
+  EXPECT_NE(run({"check", written(one)}).out.find("1 strategy x 1 sweep point\n"),
+            std::string::npos);
+
   Json odd = small_scenario();
   odd["workload"].erase("forward_ms");
   for (auto& tensor : odd["workload"]["tensors"]) tensor.erase("backward_us");
