@@ -85,14 +85,17 @@ int run(const std::string& file) {
   }
   const Workload& workload = scenario.workload;
   std::cout << file << ": correct\n"
-            << "  workload  " << workload.name << ": " << workload.tensors.size() << " gradients, "
+            << "  workload  " << workload.name << ": "
+            << plural(workload.tensors.size(), "gradient") << ", "
             << bytes_text(static_cast<double>(gradient_bytes(workload))) << ", forward "
             << seconds_text(workload.forward) << ", backward "
             << seconds_text(backward_time(workload)) << "\n"
-            << "  cluster   " << scenario.cluster.name << ": " << scenario.cluster.nodes
-            << " nodes x " << scenario.cluster.gpus_per_node
-            << (scenario.cluster.gpus_per_node == 1 ? " GPU\n" : " GPUs\n") << "  rows      "
-            << scenario.strategies.size() << " strategies x " << points.size() << " sweep points\n";
+            << "  cluster   " << scenario.cluster.name << ": "
+            << plural(static_cast<std::size_t>(scenario.cluster.nodes), "node") << " x "
+            << plural(static_cast<std::size_t>(scenario.cluster.gpus_per_node), "GPU") << "\n"
+            << "  rows      " << scenario.strategies.size()
+            << (scenario.strategies.size() == 1 ? " strategy x " : " strategies x ")
+            << plural(points.size(), "sweep point") << "\n";
   for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
   for (const auto& strategy : scenario.strategies) {
     for (const auto& note : strategy.notes) {

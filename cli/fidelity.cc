@@ -53,8 +53,8 @@ std::vector<TableFile> table_files(const std::string& folder) {
   fs::recursive_directory_iterator walk(published, error);
   if (error) {
     throw InputError(published.generic_string() +
-                     ": no such folder; expected the scenarios folder of Syncline's sources, which "
-                     "holds the published tables: name it with --from");
+                     ": no such folder; name with --from the scenarios folder of Syncline's "
+                     "sources, which holds the published tables");
   }
   std::vector<TableFile> files;
   for (const auto& entry : walk) {

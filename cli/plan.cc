@@ -60,10 +60,11 @@ void print_plan(const Scenario& scenario, const Strategy& strategy) {
     if (phase.point.tick_phase > 0) continue;  // the other moments of a cycle look alike
     const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
     std::cout << "\n"
-              << strategy.name << " on " << scenario.cluster.name << ": " << plan.ranks
-              << (plan.ranks == 1 ? " rank, " : " ranks, ") << plan.streams
-              << (plan.streams == 1 ? " stream, " : " streams, ") << plan.ops.size()
-              << " operations, " << plan.buckets.size() << " buckets";
+              << strategy.name << " on " << scenario.cluster.name << ": "
+              << plural(static_cast<std::size_t>(plan.ranks), "rank") << ", "
+              << plural(static_cast<std::size_t>(plan.streams), "stream") << ", "
+              << plural(plan.ops.size(), "operation") << ", "
+              << plural(plan.buckets.size(), "bucket");
     if (plan.steps > 1) std::cout << ", one period of " << plan.steps << " steps";
     if (strategy.fusion.cycle > 0) {
       std::cout << ", at the first of " << kTickPhases << " moments of a cycle";

@@ -2,9 +2,12 @@
 #include <iostream>
 #include <map>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/scenario/reader.h"
 
 namespace syncline {
 namespace {
@@ -16,6 +19,22 @@ int say(const std::string& message, int code) {
   std::cout.flush();
   std::cerr << "syncline: " << message << "\n";
   return code;
+}
+
+// The verb that was written, if it is none. The parser would only say that one is required.
+std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  const std::string word = argv[1];
+  std::vector<std::string> verbs;
+  std::string known;
+  for (const auto* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == word) return "";
+    verbs.push_back(verb->get_name());
+    known += (known.empty() ? "" : ", ") + verb->get_name();
+  }
+  const auto near = nearest_word(word, verbs);
+  return "'" + word + "' is no verb" + (near ? " (did you mean '" + *near + "'?)" : "") +
+         "; there are " + known;
 }
 
 }  // namespace
@@ -38,6 +57,8 @@ int run_program(int argc, const char* const* argv) {
     const VerbAction action = add(app);
     actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
   }
+  const std::string unknown = unknown_verb(app, argc, argv);
+  if (!unknown.empty()) return say(unknown, kWrongInput);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
@@ -45,8 +66,10 @@ int run_program(int argc, const char* const* argv) {
     std::cout.flush();
     return std::cout ? 0 : say("standard output: cannot be written", kFailingMachine);
   } catch (const CLI::ParseError& error) {
-    app.exit(error, std::cerr, std::cerr);
-    return kWrongInput;
+    const auto verbs = app.get_subcommands();
+    const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
+    return say(error.what() + ("; syncline " + verb) + "--help says what can be written",
+               kWrongInput);
   }
   try {
     const int code = actions.at(app.get_subcommands().front())();

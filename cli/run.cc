@@ -77,6 +77,10 @@ std::string printed(const Report& report, const std::string& format) {
 }
 
 int run(const RunOptions& options) {
+  if (!options.grain.empty() && options.executor != "sim") {
+    throw InputError("--grain: the " + options.executor +
+                     " executor has no grain, only a simulation has: add --executor sim");
+  }
   Document document = read_document(options.file);
   if (!options.grain.empty()) {
     set_key(document, "simulation", document.root.value("simulation", Json::object()));

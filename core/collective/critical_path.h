@@ -29,9 +29,6 @@ class CriticalPath {
   // (repeat * seconds per byte of its busiest link, or flow). Not negative.
   std::vector<Seconds> latencies(double bytes) const;
 
-  // Seconds per payload byte of each stage at nominal speed.
-  const std::vector<double>& nominal() const { return nominal_; }
-
  private:
   // Ranks that no message can tell apart are one class; a message stands for all alike.
   struct Message {
@@ -46,7 +43,7 @@ class CriticalPath {
 
   std::vector<std::vector<Message>> stages_;
   std::vector<std::int64_t> repeats_;
-  std::vector<double> nominal_;
+  std::vector<double> nominal_;  // seconds per payload byte of each stage
   std::size_t classes_ = 0;
   Seconds fastest_ = 0;
   bool uniform_ = true;

@@ -228,7 +228,8 @@ void expect_wrong_input(const Ran& ran, const std::string& part) {
   EXPECT_NE(ran.err.find(part), std::string::npos) << ran.err << "should say: " << part;
 }
 
-const std::vector<std::string> kVerbs{"run", "plan", "check", "list"};
+const std::vector<std::string> kVerbs{"run",   "plan", "buckets",   "explain",  "emit",
+                                      "check", "tune", "calibrate", "fidelity", "list"};
 
 // Help and mistakes on the command line -----------------------------------------------------------
 
@@ -286,6 +287,16 @@ TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
     EXPECT_EQ(ran.out, "") << line;
     EXPECT_NE(ran.err, "") << line;
   }
+}
+
+TEST_F(Cli, AMisspeltVerbIsToldTheNearest) {
+  expect_wrong_input(run({"tnue", "x.json"}), "'tnue' is no verb (did you mean 'tune'?)");
+  expect_wrong_input(run({"frobnicate"}), "there are run, plan, ");
+  expect_wrong_input(run({"check"}), "syncline check --help");
+}
+
+TEST_F(Cli, TheModelHasNoGrain) {
+  expect_wrong_input(run({"run", written(small_scenario()), "--grain", "step"}), "--executor sim");
 }
 
 TEST_F(Cli, AMissingFileIsNamed) {
@@ -541,7 +552,7 @@ TEST_F(Cli, PlanListsTheOperationsOfAStrategy) {
       << first.out;
   EXPECT_EQ(run({"plan", scenario, "--strategy", "plain"}).out, first.out);
   const Ran fused = run({"plan", scenario, "--strategy", "fused"});
-  EXPECT_NE(fused.out.find("fused on four: 4 ranks, 3 streams, 4 operations, 1 buckets"),
+  EXPECT_NE(fused.out.find("fused on four: 4 ranks, 3 streams, 4 operations, 1 bucket"),
             std::string::npos)
       << fused.out;
   for (const char* word : {"forward", "backward", "all_reduce", "update", "5.722 MiB"}) {
@@ -565,6 +576,12 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   }
   EXPECT_EQ(ran.out.find("note:"), std::string::npos) << ran.out;
+
+  Json one = small_scenario();
+  one.erase("sweep");
+  one["strategies"].erase(1);
+  EXPECT_NE(run({"check", written(one)}).out.find("1 strategy x 1 sweep point\n"),
+            std::string::npos);
 
   Json odd = small_scenario();
   odd["workload"].erase("forward_ms");

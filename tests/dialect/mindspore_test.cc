@@ -13,11 +13,13 @@
 #include "core/plan/planner.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
+#include "tests/support/text.h"
 
 namespace syncline {
 namespace {
 
 using test::cluster_of;
+using test::contains;
 using test::has_note;
 using test::shipped_workload;
 using test::sparse_tensor_of;
@@ -37,10 +39,6 @@ std::string message_of(const std::string& config, const Workload& workload) {
     return error.what();
   }
   return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 const Workload& resnet50() {

@@ -494,9 +494,9 @@ TEST(PaddleDialect, ComputeFusionIsReadAndNoted) {
   const Reading reading = read_paddle(config);
   EXPECT_EQ(reading.notes.size(), 3u);
   EXPECT_TRUE(has_note(reading,
-                        "fuse_relu_depthwise_conv, fuse_bn_act_ops, fuse_bn_add_act_ops, "
-                        "fuse_gemm_epilogue, fuse_elewise_add_act_ops: what they fuse is not "
-                        "known, as the workload has no operators"));
+                       "fuse_relu_depthwise_conv, fuse_bn_act_ops, fuse_bn_add_act_ops, "
+                       "fuse_gemm_epilogue, fuse_elewise_add_act_ops: what they fuse is not "
+                       "known, as the workload has no operators"));
   EXPECT_TRUE(has_note(reading, "the documents' spelling of fuse_bn_add_act_ops"));
   EXPECT_TRUE(has_note(reading, "fuse_broadcast_ops is turned off: it only works under Reduce"));
   const ComputeFusion& fusion = reading.strategy.compute_fusion;

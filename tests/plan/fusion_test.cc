@@ -142,8 +142,8 @@ TEST(PaddleFusion, WithoutSizeMergingLayersStayAlone) {
             (Groups{{0}, {1}}));
 }
 
-// the counts of Paddle, amp.rst: convolutions and head in fp16, batch norms in fp32 give 4 groups by size,
-// each in two dtypes.
+// the counts of Paddle, amp.rst: convolutions and head in fp16, batch norms in fp32 give 4 groups
+// by size, each in two dtypes.
 TEST(PaddleFusion, MixedPrecisionCounts) {
   auto tensors = paddle_resnet50(10).tensors;
   for (auto& tensor : tensors) {

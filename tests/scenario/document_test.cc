@@ -8,18 +8,16 @@
 #include <fstream>
 
 #include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline {
 namespace {
 
 namespace fs = std::filesystem;
+using test::contains;
 using test::full_scenario;
 using test::input_error;
 using test::small_scenario;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // A folder of its own for each test, gone afterwards.
 class DocumentFiles : public testing::Test {

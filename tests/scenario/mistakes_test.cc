@@ -6,17 +6,15 @@
 #include <set>
 
 #include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline {
 namespace {
 
 using Pointer = Json::json_pointer;
+using test::contains;
 using test::error_of;
 using test::full_scenario;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 using Visit = std::function<void(const Pointer&, const Json&)>;
 

@@ -6,15 +6,13 @@
 #include <limits>
 
 #include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline {
 namespace {
 
+using test::contains;
 using test::input_error;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 void expect_message(const std::string& message, std::initializer_list<const char*> parts) {
   for (const char* part : parts) EXPECT_TRUE(contains(message, part)) << message << " | " << part;

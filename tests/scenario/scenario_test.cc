@@ -6,18 +6,16 @@
 #include <cmath>
 
 #include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline {
 namespace {
 
+using test::contains;
 using test::error_of;
 using test::full_scenario;
 using test::parsed;
 using test::small_scenario;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Scenario, UnitsAreSiInside) {
   const Scenario full = parsed(full_scenario());

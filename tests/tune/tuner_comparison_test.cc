@@ -14,7 +14,7 @@ namespace syncline {
 namespace {
 
 // Sanitizers make everything ten to fifty times slower; they look for other faults than these.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SYNCLINE_SANITIZED)
 constexpr int kSeeds = 2;
 #else
 constexpr int kSeeds = 20;
