@@ -35,7 +35,9 @@ double in_mebibytes(Bytes bytes) { return static_cast<double>(bytes) / static_ca
 // than `end`.
 double round_mebibytes(Bytes least, Bytes end) {
   const double low = in_mebibytes(std::max<Bytes>(1, least));
-  for (double unit = 1; unit < 1e6; unit *= 10) {
+  constexpr int kMostDecimals = 5;
+  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+    const double unit = std::pow(10.0, decimals);
     const double size = std::ceil(low * unit) / unit;
     const auto bytes = static_cast<Bytes>(size * static_cast<double>(kMiB));
     if (bytes >= least && bytes < end) return size;

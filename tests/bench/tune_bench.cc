@@ -63,6 +63,20 @@ void tune_1000_points_on_sim(benchmark::State& state) {
 }
 BENCHMARK(tune_1000_points_on_sim)->Unit(benchmark::kSecond)->UseRealTime()->Iterations(1);
 
+void tune_1000_points_on_sim_by_two_processes(benchmark::State& state) {
+  TuneOptions options;
+  options.executor = "sim";
+  options.make_executor = make_sim_executor;
+  options.spread = [](std::size_t count, const auto& work, const JobHooks& hooks) {
+    return run_jobs(count, 2, work, hooks);
+  };
+  tune_jointly(state, options);
+}
+BENCHMARK(tune_1000_points_on_sim_by_two_processes)
+    ->Unit(benchmark::kSecond)
+    ->UseRealTime()
+    ->Iterations(1);
+
 // The dynamic programme: L gradients, O(L) and O(L^2).
 FusionProblem long_problem(std::size_t count) {
   FusionProblem problem;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <regex>
 #include <string>
 
 #include "tests/support/scratch.h"
@@ -119,7 +119,7 @@ TEST(CliTuneLive, KilledAtRandomItResumes) {
   unsigned state = 12345;
   for (int life = 0; life < 60 && last.code != 0; ++life) {
     state = state * 1103515245U + 12345U;
-    const unsigned milliseconds = 100 + state / 65536 % 300 + static_cast<unsigned>(40 * life);
+    const unsigned milliseconds = 100 + state / 65536 % 300 + static_cast<unsigned>(100 * life);
     last = shell("timeout -s KILL " + std::to_string(milliseconds / 1000) + "." +
                  std::to_string(1000 + milliseconds % 1000).substr(1) + " " +
                  live(scenario, options + scratch.path("killed") + " 2>>" + scratch.path("talk")));
@@ -132,7 +132,7 @@ TEST(CliTuneLive, KilledAtRandomItResumes) {
 TEST(CliTuneLive, InterruptedItSaysHowToGoOn) {
   const Scratch scratch;
   const std::string scenario = scenario_in(scratch);
-  const std::string options = "--budget 6 --noise 8 --pace 2 --journal " + scratch.path("j");
+  const std::string options = "--budget 6 --noise 8 --pace 0.5 --journal " + scratch.path("j");
   // Without job control (set -m) a shell has its background commands ignore SIGINT.
   const Ran ran =
       shell("set -m 2>/dev/null; " +
@@ -143,8 +143,8 @@ TEST(CliTuneLive, InterruptedItSaysHowToGoOn) {
   const std::string talk = text_of(scratch.path("talk"));
   EXPECT_NE(talk.find("to go on from there, repeat: syncline tune"), std::string::npos) << talk;
   EXPECT_NE(talk.find("--journal " + scratch.path("j")), std::string::npos) << talk;
-  EXPECT_NE(ran.out.find("Interrupted after 1 evaluation of at most 6"), std::string::npos)
-      << ran.out;
+  const std::regex sentence("Interrupted after [1-5] evaluations? of at most 6");
+  EXPECT_TRUE(std::regex_search(ran.out, sentence)) << ran.out;
 }
 
 TEST(CliTuneLive, WrongInputIsTold) {
