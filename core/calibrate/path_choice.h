@@ -4,7 +4,6 @@
 // choice then costs is calibrated (step_law.h).
 #pragma once
 
-#include <compare>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,10 @@ struct GraphGuess {
 struct StepPath {
   bool tree = false;
   NcclProtocol protocol = NcclProtocol::kSimple;
-  auto operator<=>(const StepPath&) const = default;
+  bool operator==(const StepPath&) const = default;
+  bool operator<(const StepPath& other) const {
+    return tree != other.tree ? other.tree : protocol < other.protocol;
+  }
 };
 
 // "ring LL128", "tree Simple", ...
