@@ -200,7 +200,8 @@ struct Uneven {
 class Stragglers : public testing::TestWithParam<Uneven> {};
 
 TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
-  const auto& [kind, relative, ranks, period] = GetParam();
+  const auto& [kind, relative, ranks, bound_period] = GetParam();
+  const int period = bound_period;  // lambdas may not take a binding
   Workload workload;
   workload.name = "one";
   workload.forward = 10e-3;

@@ -111,7 +111,7 @@ TEST(Optimum, EqualsExhaustiveSearchWithCopiesIntoBuckets) {
 
 TEST(Optimum, TheLinearFormEqualsTheQuadraticOne) {
   std::mt19937 random(4);
-  for (const std::size_t count : {1, 2, 3, 17, 161, 580, 2000}) {
+  for (const std::size_t count : std::initializer_list<std::size_t>{1, 2, 3, 17, 161, 580, 2000}) {
     for (int i = 0; i < (count > 1000 ? 3 : 20); ++i) {
       const auto instance = random_instance(random, count);
       const RunCost cost = run_cost(instance.problem, instance.affine);
@@ -153,7 +153,8 @@ TEST(Optimum, NoGroupingInAnyOrderIsBetter) {
   for (int i = 0; i < 120; ++i) {
     const std::size_t count = 1 + static_cast<std::size_t>(i) % 6;
     const auto instance = random_instance(random, count);
-    const auto& [ready, bytes] = instance.problem;
+    const auto& ready = instance.problem.ready;
+    const auto& bytes = instance.problem.bytes;
     Seconds best = std::numeric_limits<double>::infinity();
     for_each_ordered_partition(count, [&](const std::vector<std::vector<int>>& groups) {
       Seconds now = 0;
