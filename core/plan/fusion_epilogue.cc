@@ -9,20 +9,20 @@ namespace syncline {
 namespace {
 
 // matmul_v2 -> elementwise_add (its first input), the second one being a bias.
-Link bias_of(const OperatorGraph& graph, int product) {
+OperatorLink bias_of(const OperatorGraph& graph, int product) {
   if (graph.at(product).columns == 0) return {};
-  const Link link = link_to(graph, product, "elementwise_add");
+  const OperatorLink link = link_to(graph, product, "elementwise_add");
   if (!link.found()) return {};
   const auto& inputs = graph.at(link.reader).inputs;
   const Bytes row = graph.at(product).columns * size_of(graph.at(product).dtype);
   const bool bias = inputs.size() == 2 && inputs[0].value == link.value &&
                     graph.value(inputs[1].value).bytes <= row;
-  return bias ? link : Link{};
+  return bias ? link : OperatorLink{};
 }
 
 // The activation that alone reads the sum, but for its own gradient; its columns must suit
 // cublasLt, which keeps relu's mask in words of 128 bits and gelu's input in vectors of 8.
-Link epilogue_activation(const OperatorGraph& graph, int sum, std::int64_t columns) {
+OperatorLink epilogue_activation(const OperatorGraph& graph, int sum, std::int64_t columns) {
   struct Row {
     const char* kind;
     const char* gradient;
@@ -45,10 +45,10 @@ int fuse_products(OperatorGraph& graph, std::set<int>& activated) {
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
     if (!graph.is(op, "matmul_v2")) continue;
-    const Link bias = bias_of(graph, op);
+    const OperatorLink bias = bias_of(graph, op);
     if (!bias.found()) continue;
     const std::int64_t columns = graph.at(op).columns;
-    const Link act = epilogue_activation(graph, bias.reader, columns);
+    const OperatorLink act = epilogue_activation(graph, bias.reader, columns);
     graph.fold(op, bias.reader, bias.value, "fused_gemm_epilogue");
     ++count;
     if (!act.found()) continue;
@@ -62,7 +62,7 @@ int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated)
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
     if (!graph.is(op, "elementwise_add_grad")) continue;
-    const Link link = link_to(graph, op, "matmul_v2_grad");
+    const OperatorLink link = link_to(graph, op, "matmul_v2_grad");
     if (!link.found() || graph.at(link.reader).columns == 0) continue;
     const int product = link.reader;
     const auto& inputs = graph.at(product).inputs;
@@ -73,7 +73,7 @@ int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated)
     ++count;
     if (!behind_fused) continue;
     for (const char* gradient : {"relu_grad", "gelu_grad"}) {
-      const Link act = link_to(graph, product, gradient);
+      const OperatorLink act = link_to(graph, product, gradient);
       if (!act.found()) continue;
       graph.fold(product, act.reader, act.value, "fused_gemm_epilogue_grad");
       break;

@@ -19,7 +19,7 @@ int fold_pairs(OperatorGraph& graph, const std::string& first, const std::string
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
     if (!graph.is(op, first)) continue;
-    const Link link = link_to(graph, op, second);
+    const OperatorLink link = link_to(graph, op, second);
     if (!link.found() || !guard(graph.at(op), graph.at(link.reader))) continue;
     graph.fold(op, link.reader, link.value, kind);
     ++count;
@@ -51,7 +51,8 @@ PatternCount fuse_relu_depthwise_conv(OperatorGraph& graph) {
                        [&](int reader) { return is_in(inside, reader); })) {
         continue;
       }
-      const Link back = conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : Link{};
+      const OperatorLink back =
+          conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : OperatorLink{};
       const bool both = back.found() && back.reader == relu_grad;
       if ((conv_grad >= 0 || relu_grad >= 0) && !both) continue;
       const int before = graph.at(relu).inputs.front().value;
@@ -87,9 +88,9 @@ PatternCount fuse_bn_add_act(OperatorGraph& graph) {
   PatternCount count;
   for (int bn = 0; bn < graph.size(); ++bn) {
     if (!graph.is(bn, "batch_norm") || !half_channels_last(graph.at(bn))) continue;
-    const Link sum = link_to(graph, bn, "elementwise_add");
+    const OperatorLink sum = link_to(graph, bn, "elementwise_add");
     if (!sum.found()) continue;
-    const Link act = link_to(graph, sum.reader, "relu");
+    const OperatorLink act = link_to(graph, sum.reader, "relu");
     if (!act.found()) continue;
     graph.fold(bn, sum.reader, sum.value, "fused_bn_add_activation");
     graph.fold(sum.reader, act.reader, act.value, "fused_bn_add_activation");
@@ -97,9 +98,9 @@ PatternCount fuse_bn_add_act(OperatorGraph& graph) {
   }
   for (int act = 0; act < graph.size(); ++act) {
     if (!graph.is(act, "relu_grad")) continue;
-    const Link sum = link_to(graph, act, "elementwise_add_grad");
+    const OperatorLink sum = link_to(graph, act, "elementwise_add_grad");
     if (!sum.found()) continue;
-    const Link bn = link_to(graph, sum.reader, "batch_norm_grad");
+    const OperatorLink bn = link_to(graph, sum.reader, "batch_norm_grad");
     if (!bn.found() || !half_channels_last(graph.at(bn.reader))) continue;
     graph.fold(act, sum.reader, sum.value, "fused_bn_add_activation_grad");
     graph.fold(sum.reader, bn.reader, bn.value, "fused_bn_add_activation_grad");

@@ -50,7 +50,7 @@ class OperatorGraph {
 };
 
 // An edge that a pattern may take in: a value that one operator alone reads.
-struct Link {
+struct OperatorLink {
   int value = -1;
   int reader = -1;
 
@@ -58,7 +58,7 @@ struct Link {
 };
 
 // The first of an operator's outputs that one operator alone reads, and that one of this kind.
-Link link_to(const OperatorGraph& graph, int op, const std::string& kind);
+OperatorLink link_to(const OperatorGraph& graph, int op, const std::string& kind);
 
 // A reader of `value` that is of this kind, or -1.
 int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind);

@@ -7,8 +7,8 @@
 namespace syncline {
 namespace {
 
-double on_scale(const Axis& axis, double value) {
-  return axis.scale == Axis::Scale::kLogarithmic ? std::log(value) : value;
+double on_scale(const SearchAxis& axis, double value) {
+  return axis.scale == SearchAxis::Scale::kLogarithmic ? std::log(value) : value;
 }
 
 // Every axis that is not categorical spans [0, 1] over the candidates.
@@ -17,14 +17,14 @@ Points points_of(const SearchProblem& problem) {
   points.at.resize(static_cast<Eigen::Index>(problem.candidates.size()),
                    static_cast<Eigen::Index>(problem.axes.size()));
   for (std::size_t a = 0; a < problem.axes.size(); ++a) {
-    const Axis& axis = problem.axes[a];
+    const SearchAxis& axis = problem.axes[a];
     auto column = points.at.col(static_cast<Eigen::Index>(a));
     for (std::size_t c = 0; c < problem.candidates.size(); ++c) {
       assert(problem.candidates[c].at.size() == problem.axes.size() &&
              "a candidate has a coordinate on every axis");
       column(static_cast<Eigen::Index>(c)) = on_scale(axis, problem.candidates[c].at[a]);
     }
-    points.categorical.push_back(axis.scale == Axis::Scale::kCategorical);
+    points.categorical.push_back(axis.scale == SearchAxis::Scale::kCategorical);
     if (points.categorical.back()) continue;
     const double low = column.minCoeff();
     const double span = column.maxCoeff() - low;

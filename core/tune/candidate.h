@@ -12,7 +12,7 @@ namespace syncline {
 
 // An integer axis is a linear one on which candidates stand at integers; on a categorical axis the
 // number is the label's index.
-struct Axis {
+struct SearchAxis {
   enum class Scale { kLinear, kLogarithmic, kCategorical };
   std::string name;
   Scale scale = Scale::kLinear;
@@ -25,7 +25,7 @@ struct Candidate {
 };
 
 struct SearchProblem {
-  std::vector<Axis> axes;
+  std::vector<SearchAxis> axes;
   std::vector<Candidate> candidates;
   Guides guides;  // logarithms of step times in seconds
 };

@@ -66,8 +66,8 @@ SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
   const std::vector<std::vector<std::size_t>> partitions(distinct.begin(), distinct.end());
 
   SearchProblem problem;
-  problem.axes = {{"buckets", Axis::Scale::kLogarithmic},
-                  {"last bucket's bytes", Axis::Scale::kLogarithmic}};
+  problem.axes = {{"buckets", SearchAxis::Scale::kLogarithmic},
+                  {"last bucket's bytes", SearchAxis::Scale::kLogarithmic}};
   for (const auto& ends : partitions) {
     Candidate candidate;
     candidate.strategy = base;

@@ -160,11 +160,11 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   }
 
   SearchProblem problem;
-  problem.axes = {{"buckets", Axis::Scale::kLogarithmic},
-                  {"last bucket's bytes", Axis::Scale::kLogarithmic},
-                  {"streams", Axis::Scale::kLinear},
-                  {"algorithm", Axis::Scale::kCategorical},
-                  {"other knobs", Axis::Scale::kCategorical}};
+  problem.axes = {{"buckets", SearchAxis::Scale::kLogarithmic},
+                  {"last bucket's bytes", SearchAxis::Scale::kLogarithmic},
+                  {"streams", SearchAxis::Scale::kLinear},
+                  {"algorithm", SearchAxis::Scale::kCategorical},
+                  {"other knobs", SearchAxis::Scale::kCategorical}};
   Labels algorithms;
   Labels others;
   // Neither rules nor costs of buckets know of streams: arms that differ in them share choices.

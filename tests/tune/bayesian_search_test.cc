@@ -19,9 +19,9 @@ namespace {
 // best on one stream; on this machine the third is, on three.
 SearchProblem knobs_problem() {
   SearchProblem problem;
-  problem.axes = {{"threshold", Axis::Scale::kLogarithmic},
-                  {"streams", Axis::Scale::kLinear},
-                  {"algorithm", Axis::Scale::kCategorical}};
+  problem.axes = {{"threshold", SearchAxis::Scale::kLogarithmic},
+                  {"streams", SearchAxis::Scale::kLinear},
+                  {"algorithm", SearchAxis::Scale::kCategorical}};
   for (int threshold = 1; threshold <= 32; threshold *= 2) {
     for (int streams = 1; streams <= 4; ++streams) {
       for (int algorithm = 0; algorithm < 3; ++algorithm) {
@@ -130,7 +130,7 @@ TEST(BayesianSearch, OneCandidateIsTheAnswer) {
 // One lucky reading against four sober ones of the same kind of candidate.
 TEST(BayesianSearch, LuckIsNotBelieved) {
   SearchProblem problem;
-  problem.axes = {{"place", Axis::Scale::kLinear}};
+  problem.axes = {{"place", SearchAxis::Scale::kLinear}};
   for (const double at : {0.0, 1.0}) problem.candidates.push_back({std::to_string(at), {}, {at}});
   problem = guided(problem, [](const Candidate&) { return 1.0; });
   const Seconds error = 0.05;
