@@ -3,7 +3,7 @@
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
-#   make check    formatting, static analysis, and the tests under sanitizers (CI leaves out lint)
+#   make check    formatting, static analysis, and the tests under sanitizers (CI runs format and test)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
             libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
