@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/calibrate/log_fidelity.h"
@@ -20,15 +20,6 @@ namespace syncline {
 namespace {
 
 namespace fs = std::filesystem;
-
-volatile std::sig_atomic_t interrupts = 0;
-
-void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts < 2) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
-}
 
 struct FidelityOptions {
   std::string folder = "scenarios";
@@ -90,7 +81,6 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
 }
 
 std::vector<FidelityTable> tables_of(const TableFile& file) {
-  const auto interrupted = [] { return interrupts > 0; };
   std::vector<FidelityTable> tables;
   if (file.logs) {
     Progress progress("syncline fidelity: logs");
@@ -115,18 +105,18 @@ std::vector<FidelityTable> tables_of(const TableFile& file) {
 
 int run(const FidelityOptions& options) {
   const auto files = chosen(table_files(options.folder), options.sets);
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupts();
   std::vector<FidelityTable> tables;
   std::size_t done = 0;
   {
     Progress progress("syncline fidelity");
     for (const auto& file : files) {
       for (auto& table : tables_of(file)) tables.push_back(std::move(table));
-      if (interrupts > 0) break;
+      if (interrupted()) break;
       progress.update(++done, files.size());
     }
   }
-  if (interrupts > 0) {
+  if (interrupted()) {
     std::cerr << "syncline: interrupted: " << done << " of " << files.size()
               << " files were read\n";
   }
@@ -136,8 +126,7 @@ int run(const FidelityOptions& options) {
     const Page page = fidelity_page(tables);
     std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
   }
-  constexpr int kInterrupted = 130;
-  return interrupts > 0 ? kInterrupted : 0;
+  return interrupted() ? kInterruptedExit : 0;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "cli/live.h"
+#include "cli/interrupt.h"
 
 #include <algorithm>
 #include <charconv>
@@ -167,12 +168,11 @@ int tune_live_verb(const LiveVerbOptions& options, const Document& document,
     report.emitted = truth.emitted(*find_dialect(options.emit), report.best().strategy);
   }
   std::cout << printed(report, options.format);
-  constexpr int kInterrupted = 130;
   if (report.tuning.complete) return 0;
   std::cout.flush();
   std::cerr << resume_advice(report.tuning, report.settings.search, journal.get(), options.command)
             << "\n";
-  return kInterrupted;
+  return kInterruptedExit;
 }
 
 }  // namespace syncline

@@ -1,9 +1,9 @@
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "cli/files.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -19,16 +19,6 @@
 
 namespace syncline {
 namespace {
-
-volatile std::sig_atomic_t interrupts = 0;
-
-// The first Ctrl-C ends the work after the row at hand; the second ends the program.
-void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts < 2) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
-}
 
 struct RunOptions {
   std::string file;
@@ -93,18 +83,17 @@ int run(const RunOptions& options) {
   study.make_executor = options.executor == "sim" ? make_sim_executor : make_model_executor;
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
-  study.interrupted = [] { return interrupts > 0; };
+  study.interrupted = interrupted;
   study.spread = spread_of(options, shard, document);
   // A folder that cannot be made is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);
     if (!options.shards.empty()) make_folder(options.shards);
   };
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupts();
   Report report = run_study(document, study);
-  constexpr int kInterrupted = 130;
   // The answer is rank 0's to give.
-  if (shard && shard->rank != 0) return interrupts > 0 ? kInterrupted : 0;
+  if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;
   report.version = version();
 
   // Files first: a reader who sees the answer may count on them.
@@ -117,7 +106,7 @@ int run(const RunOptions& options) {
     write_file(options.out + "/trace.json", chrome_trace(report));
   }
   std::cout << printed(report, options.format);
-  return report.complete ? 0 : kInterrupted;
+  return report.complete ? 0 : kInterruptedExit;
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cctype>
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "cli/files.h"
+#include "cli/interrupt.h"
 #include "cli/live.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -17,16 +17,6 @@
 
 namespace syncline {
 namespace {
-
-volatile std::sig_atomic_t interrupts = 0;
-
-// The first Ctrl-C ends the search with what it has; the second ends the program.
-void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts < 2) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
-}
 
 struct TuneVerbOptions {
   std::string file;
@@ -92,13 +82,13 @@ int run_live(const TuneVerbOptions& verb, const Document& document,
   live.format = verb.format;
   live.command = "syncline";
   for (const auto& argument : arguments) live.command += " " + shell_word(argument);
-  return tune_live_verb(live, document, [] { return interrupts > 0; });
+  return tune_live_verb(live, document, interrupted);
 }
 
 int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) {
   Document document = read_document(verb.file);
   set_keys(document, verb.set);
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupts();
   if (!verb.live.machine.empty()) return run_live(verb, document, arguments);
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
@@ -119,7 +109,7 @@ int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) 
     };
   }
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
-  options.interrupted = [] { return interrupts > 0; };
+  options.interrupted = interrupted;
   const Dialect* emit = verb.emit.empty() ? nullptr : find_dialect(verb.emit);
   const Tuning tuning = tune_document(document, options, simulated ? "" : "sim", emit);
 
@@ -129,8 +119,7 @@ int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) 
   }
   if (!verb.csv.empty()) write_file(verb.csv, curve_csv(tuning.tuned.curve));
   std::cout << printed(tuning, verb.format);
-  constexpr int kInterrupted = 130;
-  return interrupts > 0 ? kInterrupted : 0;
+  return interrupted() ? kInterruptedExit : 0;
 }
 
 void add_live(CLI::App& verb, LiveVerbOptions& live) {

@@ -54,7 +54,7 @@ Grid summary_of(const LogCalibration& calibration) {
              {"law", false}},
             {}};
   const auto add = [&](const ComparedTable& table, const char* use) {
-    const Errors errors = errors_of(table);
+    const ErrorSummary errors = errors_of(table);
     grid.lines.push_back(
         {{test_of(table) + ", " + table.file, std::to_string(table.nodes),
           std::to_string(table.gpus_per_node), count_text(static_cast<double>(table.rows.size())),

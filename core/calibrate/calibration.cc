@@ -10,6 +10,7 @@
 #include "core/calibrate/law_json.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/error.h"
+#include "core/statistics.h"
 
 namespace syncline {
 namespace {
@@ -37,10 +38,7 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
         if (same != first.end()) ratios.push_back(std::log(point.time / same->second));
       }
       if (ratios.empty()) continue;
-      std::nth_element(ratios.begin(),
-                       ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2),
-                       ratios.end());
-      const double apart = std::exp(std::abs(ratios[ratios.size() / 2]));
+      const double apart = std::exp(std::abs(middle_of(ratios)));
       if (apart < kApart) continue;
       char factor[16];
       std::snprintf(factor, sizeof factor, "%.2g", apart);
@@ -121,18 +119,10 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration) {
 
 }  // namespace
 
-Errors errors_of(const ComparedTable& table) {
+ErrorSummary errors_of(const ComparedTable& table) {
   std::vector<double> errors;
-  for (const auto& row : table.rows) errors.push_back(std::abs(row.predicted / row.measured - 1));
-  if (errors.empty()) return {};
-  std::sort(errors.begin(), errors.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(errors.size() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const std::size_t above = std::min(below + 1, errors.size() - 1);
-    return errors[below] + (place - static_cast<double>(below)) * (errors[above] - errors[below]);
-  };
-  return {at(0.5), at(0.9), errors.back()};
+  for (const auto& row : table.rows) errors.push_back(row.predicted / row.measured - 1);
+  return summary_of(errors).value_or(ErrorSummary{});
 }
 
 LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,

@@ -10,6 +10,7 @@
 #include "core/calibrate/device_fit.h"
 #include "core/calibrate/law.h"
 #include "core/calibrate/measured_table.h"
+#include "core/measure/fidelity.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline {
@@ -45,13 +46,8 @@ struct LogCalibration {
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
 };
 
-// Relative errors of a table's rows, as shares: median, 90th percentile and worst.
-struct Errors {
-  double median = 0;
-  double p90 = 0;
-  double worst = 0;
-};
-Errors errors_of(const ComparedTable& table);
+// Of a table's relative errors, as shares.
+ErrorSummary errors_of(const ComparedTable& table);
 
 // Requires known kinds and counts. `tree`: what a forced tree cost on another network, for this
 // cluster's forced trees where none was measured here. Throws InputError where two tables cannot be

@@ -5,20 +5,9 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/statistics.h"
 
 namespace syncline {
-namespace {
-
-// Linear between neighbours; `values` is sorted and not empty.
-double quantile(const std::vector<double>& values, double share) {
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
-}  // namespace
-
 std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place) {
   std::map<Bytes, std::vector<double>> times;
   for (const MeasuredRow& row : table.rows) {
@@ -31,8 +20,7 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
   std::vector<MeasuredPoint> points;
   points.reserve(times.size());
   for (auto& [size, list] : times) {
-    std::sort(list.begin(), list.end());
-    points.push_back({size, quantile(list, 0.5)});
+    points.push_back({size, percentile(list, 0.5)});
   }
   return points;
 }
@@ -50,8 +38,7 @@ bool is_clean(const MeasuredTable& table) {
     if (other->size == point.size) differences.push_back(std::abs(other->time / point.time - 1));
   }
   if (differences.size() < 3) return false;
-  std::sort(differences.begin(), differences.end());
-  return quantile(differences, 0.5) < kMedian && quantile(differences, 0.9) < kNinetieth;
+  return percentile(differences, 0.5) < kMedian && percentile(differences, 0.9) < kNinetieth;
 }
 
 void set_shape(MeasuredTable& table, int nodes, int gpus_per_node) {

@@ -9,6 +9,7 @@
 
 #include "core/calibrate/least_squares.h"
 #include "core/error.h"
+#include "core/statistics.h"
 
 namespace syncline {
 namespace {
@@ -266,11 +267,7 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
                                   row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
   }
-  if (!errors.empty()) {
-    std::nth_element(errors.begin(), errors.begin() + static_cast<long>(errors.size() / 2),
-                     errors.end());
-    scale.in_sample = errors[errors.size() / 2];
-  }
+  if (!errors.empty()) scale.in_sample = middle_of(std::move(errors));
   return scale;
 }
 

@@ -1,5 +1,7 @@
 #include "core/calibrate/size_fit.h"
 
+#include "core/statistics.h"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -237,9 +239,7 @@ double median_error(const SizeLaw& law, const Points& points) {
     if (large && point.size < kLarge) continue;
     errors.push_back(std::abs(size_time(law, bytes_of(point)) / point.time - 1));
   }
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  return *middle;
+  return middle_of(std::move(errors));
 }
 
 }  // namespace

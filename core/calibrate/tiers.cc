@@ -1,5 +1,7 @@
 #include "core/calibrate/tiers.h"
 
+#include "core/statistics.h"
+
 #include <algorithm>
 #include <cassert>
 
@@ -11,9 +13,7 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
   for (const auto& point : points) {
     factors.push_back(point.time * bandwidth / static_cast<double>(point.size));
   }
-  const auto middle = factors.begin() + static_cast<std::ptrdiff_t>(factors.size() / 2);
-  std::nth_element(factors.begin(), middle, factors.end());
-  return *middle;
+  return middle_of(std::move(factors));
 }
 
 std::optional<double> tree_factor(const MeasuredLaw& law) {
@@ -34,9 +34,7 @@ std::optional<double> tree_factor(const MeasuredLaw& law) {
     }
   }
   if (factors.empty()) return std::nullopt;
-  const auto middle = factors.begin() + static_cast<std::ptrdiff_t>(factors.size() / 2);
-  std::nth_element(factors.begin(), middle, factors.end());
-  return *middle;
+  return middle_of(std::move(factors));
 }
 
 }  // namespace syncline

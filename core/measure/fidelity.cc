@@ -1,29 +1,16 @@
 #include "core/measure/fidelity.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "core/statistics.h"
+
 namespace syncline {
-namespace {
-
-// The value below which a share of the sorted values lies.
-double percentile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const double part = place - static_cast<double>(below);
-  return sorted[below] + part * (sorted[above] - sorted[below]);
-}
-
-}  // namespace
-
 std::optional<ErrorSummary> summary_of(const std::vector<double>& errors) {
   if (errors.empty()) return std::nullopt;
-  std::vector<double> sorted;
-  for (const double error : errors) sorted.push_back(std::fabs(error));
-  std::sort(sorted.begin(), sorted.end());
-  return ErrorSummary{sorted.size(), percentile(sorted, 0.5), percentile(sorted, 0.9),
-                      sorted.back()};
+  std::vector<double> sizes;
+  for (const double error : errors) sizes.push_back(std::fabs(error));
+  return ErrorSummary{sizes.size(), percentile(sizes, 0.5), percentile(sizes, 0.9),
+                      percentile(sizes, 1)};
 }
 
 FidelityTable table_of(const Report& report) {

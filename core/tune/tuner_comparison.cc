@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/run/stragglers.h"
+#include "core/statistics.h"
 #include "core/tune/live_objective.h"
 
 namespace syncline {
@@ -24,14 +25,11 @@ class Scores {
 
   TunerScore score() const {
     TunerScore score;
-    std::vector<double> sorted = regrets_;
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t half = sorted.size() / 2;
-    score.median = sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-    score.least = sorted.front();
-    score.most = sorted.back();
+    score.median = percentile(regrets_, 0.5);
+    score.least = percentile(regrets_, 0);
+    score.most = percentile(regrets_, 1);
     score.tuning_cost = cost_ / evaluations_;
-    score.evaluations = evaluations_ / static_cast<double>(sorted.size());
+    score.evaluations = evaluations_ / static_cast<double>(regrets_.size());
     score.most_evaluations = most_evaluations_;
     return score;
   }

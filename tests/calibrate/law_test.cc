@@ -38,11 +38,11 @@ std::string alps(int nodes) {
 }
 
 // Errors in percent over sizes of at least `least` bytes.
-Errors percent_errors(ComparedTable table, Bytes least) {
+ErrorSummary percent_errors(ComparedTable table, Bytes least) {
   std::erase_if(table.rows, [&](const ComparedRow& row) { return row.bytes < least; });
   EXPECT_FALSE(table.rows.empty());
-  const Errors errors = errors_of(table);
-  return {errors.median * 100, errors.p90 * 100, errors.worst * 100};
+  const ErrorSummary errors = errors_of(table);
+  return {errors.rows, errors.median * 100, errors.p90 * 100, errors.worst * 100};
 }
 
 // A table of one collective by a formula of the payload, every size twice.
@@ -228,8 +228,8 @@ TEST(Scale, AlpsToFourTimesTheNodes) {
                                      logs({alps(16), alps(32)}), "alps");
   ASSERT_EQ(answer.against.size(), 2u);
   for (const auto& table : answer.against) {
-    const Errors medium = percent_errors(table, 64 * kKiB);
-    const Errors large = percent_errors(table, 64 * kMiB);
+    const ErrorSummary medium = percent_errors(table, 64 * kKiB);
+    const ErrorSummary large = percent_errors(table, 64 * kMiB);
     EXPECT_LT(medium.median, 8) << table.file;
     EXPECT_LT(medium.p90, 20) << table.file;
     EXPECT_LT(large.median, 3) << table.file;
@@ -248,7 +248,7 @@ TEST(Scale, H100ToTwiceTheGpusOfANode) {
   const auto answer = calibration_of(logs(used), logs(unseen), "h100");
   ASSERT_EQ(answer.against.size(), 3u);
   for (const auto& table : answer.against) {
-    const Errors errors = percent_errors(table, 0);
+    const ErrorSummary errors = percent_errors(table, 0);
     EXPECT_LT(errors.median, 4) << table.file;
     EXPECT_LT(errors.worst, 15) << table.file;
     for (const auto& row : table.rows) EXPECT_TRUE(row.in_range);
