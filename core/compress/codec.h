@@ -36,6 +36,8 @@ struct Codec {
   Encoded (*encode)(std::vector<float>& gradient, std::int64_t kept);
   // Adds an encoding into `sum`.
   void (*add)(const Encoded& encoded, std::vector<float>& sum);
+  // The number format of a dense codec's values on the wire.
+  DType wire = DType::kFp32;
 };
 
 std::span<const Codec> codecs();

@@ -8,7 +8,8 @@ namespace syncline {
 
 Codec fp16_codec() {
   return HalfPrecision<Eigen::half>::codec(
-      "fp16", "gradients rounded to half precision for the wire, summed by all-reduce");
+      "fp16", "gradients rounded to half precision for the wire, summed by all-reduce",
+      DType::kFp16);
 }
 
 }  // namespace syncline

@@ -39,9 +39,9 @@ struct HalfPrecision {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += encoded.values[i];
   }
 
-  static Codec codec(std::string_view name, std::string_view summary) {
+  static Codec codec(std::string_view name, std::string_view summary, DType wire) {
     return {name,           summary,        false,  applies, encoded_bytes,
-            encode_traffic, decode_traffic, encode, add};
+            encode_traffic, decode_traffic, encode, add,     wire};
   }
 };
 

@@ -1,59 +1,67 @@
 #include "core/run/host_executor.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
+#include <cstddef>
 
 #include "core/plan/lower.h"
+#include "core/run/payload.h"
 
 namespace syncline {
 namespace {
 
-// A sparse gradient's row on its way; row -1 fills up to the number of rows that every rank sends.
-struct SparseRow {
-  std::int64_t row = -1;
-  std::vector<float> values;
-};
-
-template <typename Unit>
-using Payloads = std::vector<std::vector<Unit>>;  // by world rank
-
-// Carries out one collective. `offset(group)` is where the group's payload begins in its members'
-// arrays; `add` sums one unit into another.
-template <typename Unit, typename Offset, typename Add>
-void move(const Collective& collective, Payloads<Unit>& payloads, Offset offset, Add add,
-          std::vector<Bytes>& sent) {
-  const Groups& groups = collective.groups;
-  const auto group_of = [&](int rank) {
-    for (int g = 0; g < groups.count; ++g) {
-      for (int m = 0; m < groups.size; ++m) {
-        if (groups.rank(g, m) == rank) return g;
-      }
+int group_of(const Groups& groups, int rank) {
+  for (int g = 0; g < groups.count; ++g) {
+    for (int m = 0; m < groups.size; ++m) {
+      if (groups.rank(g, m) == rank) return g;
     }
-    assert(false && "a transfer stays inside its group");
-    return 0;
+  }
+  assert(false && "a transfer stays inside its group");
+  return 0;
+}
+
+bool averages(const Plan& plan) {
+  for (const auto& op : plan.ops) {
+    const auto* work = std::get_if<Compute>(&op.work);
+    if (work != nullptr && work->phase == Phase::kAverage) return true;
+  }
+  return false;
+}
+
+void divide(Gradients& gradients, int ranks) {
+  for (auto& rank : gradients) {
+    for (auto& tensor : rank) {
+      for (auto& value : tensor) value /= static_cast<float>(ranks);
+    }
+  }
+}
+
+// Carries out one collective on the payloads of all ranks.
+void move(const Collective& collective, const std::vector<Payload>& layouts,
+          std::vector<std::vector<std::byte>>& payloads, std::vector<Bytes>& sent) {
+  const auto place = [&](int rank, const Transfer& transfer) {
+    const auto r = static_cast<std::size_t>(rank);
+    return payloads[r].data() + layouts[r].offset(collective, group_of(collective.groups, rank)) +
+           transfer.elements.begin * collective.unit;
   };
   for (const Round& round : lower(collective)) {
     // All transfers read what stood before the round.
-    std::vector<std::vector<Unit>> messages;
+    std::vector<std::vector<std::byte>> messages;
     messages.reserve(round.size());
     for (const auto& transfer : round) {
-      const auto& source = payloads[static_cast<std::size_t>(transfer.from)];
-      const auto base = source.begin() + offset(group_of(transfer.from));
-      messages.emplace_back(base + transfer.elements.begin, base + transfer.elements.end);
-      sent[static_cast<std::size_t>(transfer.from)] += transfer.elements.size() * collective.unit;
+      const std::byte* from = place(transfer.from, transfer);
+      const Bytes bytes = transfer.elements.size() * collective.unit;
+      messages.emplace_back(from, from + bytes);
+      sent[static_cast<std::size_t>(transfer.from)] += bytes;
     }
     for (std::size_t i = 0; i < round.size(); ++i) {
-      const Transfer& transfer = round[i];
-      auto& target = payloads[static_cast<std::size_t>(transfer.to)];
-      auto to = target.begin() + offset(group_of(transfer.to)) + transfer.elements.begin;
-      for (auto& unit : messages[i]) {
-        if (transfer.add) {
-          add(*to, unit);
-        } else {
-          *to = std::move(unit);
-        }
-        ++to;
+      std::byte* to = place(round[i].to, round[i]);
+      const auto& message = messages[i];
+      if (round[i].add) {
+        layouts[static_cast<std::size_t>(round[i].to)].add(
+            to, message.data(), static_cast<std::int64_t>(message.size()));
+      } else {
+        std::copy(message.begin(), message.end(), to);
       }
     }
   }
@@ -80,206 +88,19 @@ class HostExecutor final : public Executor {
   }
 
  private:
-  static bool averages(const Plan& plan) {
-    for (const auto& op : plan.ops) {
-      const auto* work = std::get_if<Compute>(&op.work);
-      if (work != nullptr && work->phase == Phase::kAverage) return true;
+  void exchange(const Plan& plan, int bucket, Outcome& outcome) const {
+    std::vector<Payload> layouts;
+    std::vector<std::vector<std::byte>> payloads;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      const auto& layout = layouts.emplace_back(plan, bucket, rank, workload_);
+      payloads.emplace_back(static_cast<std::size_t>(layout.bytes()));
+      layout.fill(outcome.gradients[static_cast<std::size_t>(rank)], payloads.back().data());
     }
-    return false;
-  }
-
-  static void divide(Gradients& gradients, int ranks) {
-    for (auto& rank : gradients) {
-      for (auto& tensor : rank) {
-        for (auto& value : tensor) value /= static_cast<float>(ranks);
-      }
+    for (const auto& collective : layouts.front().collectives()) {
+      move(collective, layouts, payloads, outcome.bytes_sent);
     }
-  }
-
-  static std::vector<Collective> collectives_of(const Plan& plan, int bucket) {
-    std::vector<Collective> list;
-    for (const auto& op : plan.ops) {
-      const auto* collective = std::get_if<Collective>(&op.work);
-      if (collective != nullptr && collective->bucket == bucket) list.push_back(*collective);
-    }
-    return list;
-  }
-
-  const Tensor& tensor(int index) const {
-    const auto t = static_cast<std::size_t>(index);
-    const std::size_t gradients = workload_.tensors.size();
-    return t < gradients ? workload_.tensors[t] : workload_.buffers[t - gradients];
-  }
-
-  void exchange(const Plan& plan, int id, Outcome& outcome) const {
-    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(id)];
-    const auto collectives = collectives_of(plan, id);
-    if (bucket.sparse) {
-      exchange_rows(bucket, collectives.front(), outcome);
-    } else if (bucket.codec != nullptr && bucket.codec->sparse) {
-      exchange_pairs(bucket, collectives.front(), outcome);
-    } else if (collectives.size() == 1 && collectives.front().kind != CollectiveKind::kAllReduce) {
-      exchange_shards(plan, bucket, collectives.front(), outcome);
-    } else {
-      exchange_dense(plan, bucket, collectives, outcome);
-    }
-  }
-
-  // One half of an exchange whose other half has other buckets: each tensor is split evenly among
-  // the ranks, and a bucket holds every rank's slices together, so that slice r of each is at home
-  // on rank r between the halves.
-  static void exchange_shards(const Plan& plan, const Bucket& bucket, const Collective& collective,
-                              Outcome& outcome) {
-    const auto ranks = static_cast<std::size_t>(plan.ranks);
-    const bool scatter = collective.kind == CollectiveKind::kReduceScatter;
-    // Walks a payload and the slices that it is made of: (slice's owner, its value, its place).
-    const auto walk = [&](auto& gradients, auto visit) {
-      std::size_t place = 0;
-      for (std::size_t owner = 0; owner < ranks; ++owner) {
-        for (const int index : bucket.tensors) {
-          auto& values = gradients[static_cast<std::size_t>(index)];
-          assert(values.size() % ranks == 0 && "sharded tensors split evenly");
-          const std::size_t length = values.size() / ranks;
-          for (std::size_t i = 0; i < length; ++i)
-            visit(owner, values[owner * length + i], place++);
-        }
-      }
-    };
-    Payloads<float> payloads(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      auto& payload = payloads[rank];
-      payload.assign(static_cast<std::size_t>(collective.elements), 0.0F);
-      walk(outcome.gradients[rank], [&](std::size_t owner, float value, std::size_t place) {
-        if (scatter || owner == rank) payload[place] = value;
-      });
-    }
-    move(
-        collective, payloads, [](int) { return 0; },
-        [](float& sum, const float& value) { sum += value; }, outcome.bytes_sent);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      walk(outcome.gradients[rank], [&](std::size_t owner, float& value, std::size_t place) {
-        if (!scatter || owner == rank) value = payloads[rank][place];
-      });
-    }
-  }
-
-  // Packs the bucket's tensors, each padded as on the wire, runs its collectives, unpacks.
-  void exchange_dense(const Plan& plan, const Bucket& bucket,
-                      const std::vector<Collective>& collectives, Outcome& outcome) const {
-    std::int64_t longest = 0;
-    for (const auto& c : collectives) longest = std::max(longest, c.elements);
-    const bool padded = bucket.codec == nullptr;
-    const std::int64_t padding = bucket.padded_bytes - bucket.bytes;
-    Payloads<float> payloads;
-    for (auto& gradients : outcome.gradients) {
-      auto& payload = payloads.emplace_back();
-      payload.reserve(static_cast<std::size_t>(longest));
-      for (const int index : bucket.tensors) {
-        auto values = gradients[static_cast<std::size_t>(index)];
-        if (is_part(bucket, values)) {
-          values = {values.begin() + bucket.first, values.begin() + bucket.first + bucket.elements};
-        }
-        if (bucket.codec != nullptr) values = bucket.codec->encode(values, bucket.kept).values;
-        payload.insert(payload.end(), values.begin(), values.end());
-        if (padded) payload.resize(payload.size() + padding_of(bucket, index, padding), 0.0F);
-      }
-      payload.resize(static_cast<std::size_t>(longest), 0.0F);
-    }
-    for (const auto& collective : collectives) {
-      // Shards: group g of an all-reduce among equals owns part g of the whole payload.
-      const bool shards = collective.groups.group_step == 1 && collective.elements < longest;
-      move(
-          collective, payloads, [&](int group) { return shards ? group * collective.elements : 0; },
-          [](float& sum, const float& value) { sum += value; }, outcome.bytes_sent);
-    }
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(plan.ranks); ++rank) {
-      auto from = payloads[rank].begin();
-      for (const int index : bucket.tensors) {
-        auto& values = outcome.gradients[rank][static_cast<std::size_t>(index)];
-        const bool part = is_part(bucket, values);
-        const auto count = part ? bucket.elements : static_cast<std::ptrdiff_t>(values.size());
-        std::copy(from, from + count, values.begin() + (part ? bucket.first : 0));
-        from += count;
-        if (padded) from += static_cast<std::ptrdiff_t>(padding_of(bucket, index, padding));
-      }
-    }
-  }
-
-  // Whether the bucket holds no more than a part of this, its only tensor.
-  static bool is_part(const Bucket& bucket, const std::vector<float>& values) {
-    return bucket.tensors.size() == 1 && bucket.elements < static_cast<std::int64_t>(values.size());
-  }
-
-  // Elements of padding behind one tensor. The alignment itself is not in the bucket: with one
-  // tensor its padding is the bucket's; with several, all are packed and the padding comes last.
-  static std::size_t padding_of(const Bucket& bucket, int index, Bytes padding) {
-    const bool last = index == bucket.tensors.back();
-    return last ? static_cast<std::size_t>(padding / size_of(bucket.dtype)) : 0;
-  }
-
-  void exchange_pairs(const Bucket& bucket, const Collective& collective, Outcome& outcome) const {
-    const auto index = static_cast<std::size_t>(bucket.tensors.front());
-    const auto kept = static_cast<std::size_t>(bucket.kept);
-    const std::size_t ranks = outcome.gradients.size();
-    Payloads<std::uint64_t> payloads(ranks, std::vector<std::uint64_t>(kept * ranks, 0));
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const Encoded own = bucket.codec->encode(outcome.gradients[rank][index], bucket.kept);
-      for (std::size_t i = 0; i < own.indices.size(); ++i) {
-        payloads[rank][rank * kept + i] =
-            static_cast<std::uint64_t>(static_cast<std::uint32_t>(own.indices[i])) << 32U |
-            std::bit_cast<std::uint32_t>(own.values[i]);
-      }
-    }
-    move(
-        collective, payloads, [](int) { return 0; },
-        [](std::uint64_t&, const std::uint64_t&) { assert(false && "gathered, never summed"); },
-        outcome.bytes_sent);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      auto& sum = outcome.gradients[rank][index];
-      std::fill(sum.begin(), sum.end(), 0.0F);
-      for (std::size_t from = 0; from < ranks; ++from) {
-        Encoded encoded;
-        for (std::size_t i = 0; i < kept; ++i) {
-          const std::uint64_t pair = payloads[rank][from * kept + i];
-          encoded.indices.push_back(static_cast<std::int32_t>(pair >> 32U));
-          encoded.values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(pair)));
-        }
-        bucket.codec->add(encoded, sum);
-      }
-    }
-  }
-
-  void exchange_rows(const Bucket& bucket, const Collective& collective, Outcome& outcome) const {
-    const auto index = static_cast<std::size_t>(bucket.tensors.front());
-    const Tensor& shape = tensor(bucket.tensors.front());
-    const std::size_t rows = shape.shape.empty() ? 1 : static_cast<std::size_t>(shape.shape[0]);
-    const std::size_t width = static_cast<std::size_t>(shape.elements) / rows;
-    const auto kept = static_cast<std::size_t>(bucket.kept);
-    const std::size_t ranks = outcome.gradients.size();
-    Payloads<SparseRow> payloads(ranks, std::vector<SparseRow>(kept * ranks));
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const auto& dense = outcome.gradients[rank][index];
-      std::size_t found = 0;
-      for (std::size_t row = 0; row < rows && found < kept; ++row) {
-        const auto begin = dense.begin() + static_cast<std::ptrdiff_t>(row * width);
-        const std::vector<float> values(begin, begin + static_cast<std::ptrdiff_t>(width));
-        if (values == std::vector<float>(width, 0.0F)) continue;
-        payloads[rank][rank * kept + found++] = {static_cast<std::int64_t>(row), values};
-      }
-    }
-    move(
-        collective, payloads, [](int) { return 0; },
-        [](SparseRow&, const SparseRow&) { assert(false && "gathered, never summed"); },
-        outcome.bytes_sent);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      auto& sum = outcome.gradients[rank][index];
-      std::fill(sum.begin(), sum.end(), 0.0F);
-      for (const auto& row : payloads[rank]) {
-        if (row.row < 0) continue;
-        for (std::size_t i = 0; i < width; ++i) {
-          sum[static_cast<std::size_t>(row.row) * width + i] += row.values[i];
-        }
-      }
+    for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
+      layouts[rank].read(payloads[rank].data(), outcome.gradients[rank]);
     }
   }
 

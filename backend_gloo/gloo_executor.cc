@@ -1,0 +1,217 @@
+#include "backend_gloo/gloo_executor.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "backend_gloo/gloo_mesh.h"
+#include "core/error.h"
+#include "live/stream_threads.h"
+#include "live/timeline_exchange.h"
+
+namespace syncline {
+namespace {
+
+void sleep_until(Seconds time) {
+  timespec until{};
+  until.tv_sec = static_cast<time_t>(time);
+  constexpr double kNano = 1e9;
+  until.tv_nsec = static_cast<long>((time - static_cast<double>(until.tv_sec)) * kNano);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
+  }
+}
+
+// One rank's memory for one plan, and what each operation does with it.
+//
+// Where gradients go: a dense bucket is a view, the backward pass writes into the payload itself.
+// Where the plan has copies, or a codec, or an exchange in halves, the backward pass writes into
+// `gradients_` and the payload is filled from there.
+class Work {
+ public:
+  Work(const Plan& plan, const Workload& workload, int rank, const RankGradients& input,
+       GlooMesh& mesh)
+      : plan_(plan), input_(input), mesh_(mesh), gradients_(input) {
+    const std::size_t buckets = plan.buckets.size();
+    copied_.assign(buckets, 0);
+    encoded_.assign(buckets, 0);
+    last_.assign(buckets, -1);
+    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+      const auto& work = plan.ops[i].work;
+      if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
+      if (const auto* encode = std::get_if<Encode>(&work)) encoded_[place(encode->bucket)] = 1;
+      if (const auto* collective = std::get_if<Collective>(&work)) {
+        first_.try_emplace(static_cast<int>(collective->bucket), static_cast<OpId>(i));
+        last_[place(collective->bucket)] = static_cast<OpId>(i);
+      }
+    }
+    buckets_of_.resize(workload.tensors.size() + workload.buffers.size());
+    for (std::size_t b = 0; b < buckets && plan.ranks > 1; ++b) {
+      layouts_.emplace_back(plan, static_cast<int>(b), rank, workload);
+      payloads_.emplace_back(static_cast<std::size_t>(layouts_.back().bytes()));
+      for (const int tensor : plan.buckets[b].tensors) {
+        buckets_of_[place(tensor)].push_back(static_cast<int>(b));
+      }
+      // Padding travels as zeros, parameters as they are before the first step.
+      if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
+    }
+  }
+
+  Seconds carry_out(OpId id, Seconds ready) {
+    const Op& op = plan_.ops[place(id)];
+    if (const auto* compute = std::get_if<Compute>(&op.work)) {
+      const Seconds end = ready + compute->seconds;
+      if (compute->phase == Phase::kBackward) produce(compute->first, compute->last);
+      if (compute->phase == Phase::kAverage) average();
+      return rest(end);
+    }
+    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      exchange(id, *collective, op.stream);
+    } else if (const auto* encode = std::get_if<Encode>(&op.work)) {
+      fill(place(encode->bucket));
+    } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
+      read(place(decode->bucket));
+    } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
+      copy->into ? fill(place(copy->bucket)) : read(place(copy->bucket));
+    } else {
+      return rest(ready + seconds_of(op.work));  // waits of the framework or its host
+    }
+    return Meeting::now();
+  }
+
+  // What the exchange left on this rank, after the last period.
+  RankGradients result() {
+    for (std::size_t b = 0; b < layouts_.size(); ++b) {
+      if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+    }
+    return std::move(gradients_);
+  }
+
+  Bytes bytes_sent() const { return sent_; }
+
+ private:
+  template <typename Index>
+  static std::size_t place(Index index) {
+    return static_cast<std::size_t>(index);
+  }
+
+  bool is_view(std::size_t bucket) const {
+    return layouts_[bucket].by_tensor() && copied_[bucket] == 0 && encoded_[bucket] == 0;
+  }
+
+  // Sleeps until `end`; if the work took longer than that, until now.
+  static Seconds rest(Seconds end) {
+    if (Meeting::now() > end) return Meeting::now();
+    sleep_until(end);
+    return end;
+  }
+
+  // The backward pass has come by these tensors.
+  void produce(int first, int last) {
+    for (int tensor = first; tensor <= last; ++tensor) {
+      const auto& values = input_[place(tensor)];
+      for (const int bucket : buckets_of_[place(tensor)]) {
+        const auto b = place(bucket);
+        if (is_view(b)) {
+          layouts_[b].fill_tensor(tensor, values, payloads_[b].data());
+        } else {
+          gradients_[place(tensor)] = values;
+        }
+      }
+    }
+  }
+
+  void fill(std::size_t bucket) { layouts_[bucket].fill(gradients_, payloads_[bucket].data()); }
+  void read(std::size_t bucket) { layouts_[bucket].read(payloads_[bucket].data(), gradients_); }
+
+  void exchange(OpId id, const Collective& collective, StreamId stream) {
+    const auto b = place(collective.bucket);
+    const bool prepared = is_view(b) || copied_[b] != 0 || encoded_[b] != 0;
+    if (!prepared && first_.at(collective.bucket) == id) fill(b);
+    const Bytes sent =
+        mesh_.run(stream - kComputeStream - 1, collective, layouts_[b], payloads_[b].data());
+    {
+      const std::lock_guard lock(mutex_);
+      sent_ += sent;
+    }
+    if (!prepared && last_[b] == id) read(b);
+  }
+
+  // Parameters were summed: the mean of them.
+  void average() {
+    const auto ranks = static_cast<float>(plan_.ranks);
+    for (std::size_t b = 0; b < layouts_.size(); ++b) {
+      if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+    }
+    for (auto& tensor : gradients_) {
+      for (auto& value : tensor) value /= ranks;
+    }
+    for (std::size_t b = 0; b < layouts_.size(); ++b) {
+      if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
+    }
+  }
+
+  const Plan& plan_;
+  const RankGradients& input_;
+  GlooMesh& mesh_;
+  RankGradients gradients_;
+  std::vector<Payload> layouts_;
+  std::vector<std::vector<std::byte>> payloads_;
+  std::vector<std::vector<int>> buckets_of_;  // by tensor
+  std::vector<char> copied_;                  // by bucket: the plan copies it
+  std::vector<char> encoded_;                 // by bucket: the plan encodes it
+  std::map<int, OpId> first_;                 // by bucket: its first collective
+  std::vector<OpId> last_;                    // by bucket: its last one
+  std::mutex mutex_;
+  Bytes sent_ = 0;
+};
+
+class GlooExecutor final : public LiveExecutor {
+ public:
+  GlooExecutor(const Workload& workload, Meeting& meeting)
+      : workload_(workload), meeting_(meeting), mesh_(meeting) {}
+
+  std::string_view name() const override { return "gloo"; }
+  Seconds clock_error() const override { return clock_error_; }
+  std::string hardware() const override { return "gloo over TCP"; }
+
+  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+    assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
+    const auto rank = static_cast<std::size_t>(meeting_.rank());
+    mesh_.connect(plan.ranks > 1 ? communication_streams(plan) : 0);
+    Work work(plan, workload_, meeting_.rank(), input[rank], mesh_);
+    meeting_.barrier(Meeting::kPatient);
+    const ClockOffset before = meeting_.clock();
+    meeting_.barrier();
+
+    Outcome outcome;
+    auto spans =
+        run_stream_threads(plan, periods, meeting_.rank(),
+                           [&](OpId op, int, Seconds ready) { return work.carry_out(op, ready); });
+    const ClockOffset after = meeting_.clock();
+    outcome.timeline = exchange_timelines(meeting_, std::move(spans), periods, before, after);
+    clock_error_ = worst_clock_error(meeting_, before, after);
+    outcome.gradients.resize(static_cast<std::size_t>(plan.ranks));
+    outcome.gradients[rank] = work.result();
+    outcome.bytes_sent.assign(static_cast<std::size_t>(plan.ranks), 0);
+    outcome.bytes_sent[rank] = work.bytes_sent();
+    return outcome;
+  }
+
+ private:
+  const Workload& workload_;
+  Meeting& meeting_;
+  GlooMesh mesh_;
+  Seconds clock_error_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload, Meeting& meeting) {
+  return std::make_unique<GlooExecutor>(workload, meeting);
+}
+
+}  // namespace syncline

@@ -1,0 +1,259 @@
+#include "backend_gloo/gloo_mesh.h"
+
+#include <gloo/common/error.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "core/error.h"
+#include "core/plan/lower.h"
+
+namespace syncline {
+namespace {
+
+// A message is sent in pieces, so that summing what has come overlaps with what is still on its
+// way. Small enough to overlap, large enough that a piece's fixed cost (tens of microseconds) is
+// nothing beside its transfer.
+constexpr std::int64_t kPieceBytes = 256 * 1024;
+
+// What this rank does in one round.
+struct Step {
+  struct Message {
+    int peer = 0;
+    int slot = 0;            // tells messages of one round apart
+    std::int64_t begin = 0;  // bytes in this rank's payload
+    std::int64_t bytes = 0;
+    bool add = false;
+    bool at_end = false;  // must not touch the payload before this rank's sends are out
+  };
+  std::uint64_t round = 0;
+  std::vector<Message> sends;
+  std::vector<Message> receives;
+};
+
+// The part of a collective's rounds that concerns one rank.
+std::vector<Step> steps_of(const Collective& collective, const Payload& layout, int rank) {
+  std::vector<Step> steps;
+  std::uint64_t number = 0;
+  for (const Round& round : lower(collective)) {
+    Step step;
+    step.round = number++;
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      const Transfer& transfer = round[i];
+      if (transfer.from != rank && transfer.to != rank) continue;
+      int group = 0;
+      for (int g = 0; g < collective.groups.count; ++g) {
+        for (int m = 0; m < collective.groups.size; ++m) {
+          if (collective.groups.rank(g, m) == rank) group = g;
+        }
+      }
+      Step::Message message;
+      message.slot = static_cast<int>(i);
+      message.begin = layout.offset(collective, group) + transfer.elements.begin * collective.unit;
+      message.bytes = transfer.elements.size() * collective.unit;
+      message.add = transfer.add;
+      message.peer = transfer.from == rank ? transfer.to : transfer.from;
+      if (message.bytes == 0) continue;
+      (transfer.from == rank ? step.sends : step.receives).push_back(message);
+    }
+    for (auto& receive : step.receives) {
+      for (const auto& send : step.sends) {
+        receive.at_end = receive.at_end || (receive.begin < send.begin + send.bytes &&
+                                            send.begin < receive.begin + receive.bytes);
+      }
+    }
+    if (!step.sends.empty() || !step.receives.empty()) steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+using Key = std::tuple<int, const void*, int, int, int, int, int, std::int64_t, Bytes, int>;
+
+Key key_of(const Collective& c) {
+  return {static_cast<int>(c.kind),
+          c.algorithm,
+          c.groups.base,
+          c.groups.count,
+          c.groups.group_step,
+          c.groups.size,
+          c.groups.member_step,
+          c.elements,
+          c.unit,
+          c.bucket};
+}
+
+}  // namespace
+
+// One of Gloo's contexts, with an event loop of its own.
+class GlooMesh::Communicator {
+ public:
+  Communicator(Meeting& meeting) : rank_(meeting.rank()), timeout_(meeting.timeout()) {
+    gloo::transport::tcp::attr attributes;
+    attributes.hostname = meeting.own_address();
+    device_ = gloo::transport::tcp::CreateDevice(attributes);
+    context_ = device_->createContext(meeting.rank(), meeting.ranks());
+    context_->setTimeout(timeout_);
+    // Everyone's listening addresses, by peer; a rank's own place stays empty.
+    std::string mine;
+    for (int peer = 0; peer < meeting.ranks(); ++peer) {
+      std::vector<char> address;
+      if (peer != meeting.rank()) address = context_->createPair(peer)->address().bytes();
+      const std::uint32_t length = static_cast<std::uint32_t>(address.size());
+      mine.append(reinterpret_cast<const char*>(&length), sizeof length);
+      mine.append(address.begin(), address.end());
+    }
+    const auto all = meeting.gather(mine);
+    for (int peer = 0; peer < meeting.ranks(); ++peer) {
+      if (peer == meeting.rank()) continue;
+      context_->getPair(peer)->connect(
+          address_in(all[static_cast<std::size_t>(peer)], meeting.rank()));
+    }
+    meeting.barrier();
+  }
+
+  Bytes run(const Collective& collective, const Payload& layout, std::byte* payload) {
+    auto [it, fresh] = steps_.try_emplace(key_of(collective));
+    if (fresh) it->second = steps_of(collective, layout, rank_);
+    const auto size = static_cast<std::size_t>(layout.bytes());
+    const auto whole = context_->createUnboundBuffer(payload, size);
+    Bytes sent = 0;
+    try {
+      for (const Step& step : it->second) sent += run_step(step, layout, payload, *whole);
+    } catch (const gloo::Exception& error) {
+      throw MachineError(std::string("gloo: ") + error.what());
+    }
+    ++number_;
+    return sent;
+  }
+
+ private:
+  static std::vector<char> address_in(const std::string& text, int index) {
+    std::size_t at = 0;
+    for (;; --index) {
+      std::uint32_t length = 0;
+      std::memcpy(&length, text.data() + at, sizeof length);
+      at += sizeof length;
+      if (index == 0)
+        return {text.begin() + static_cast<std::ptrdiff_t>(at),
+                text.begin() + static_cast<std::ptrdiff_t>(at + length)};
+      at += length;
+    }
+  }
+
+  template <typename Piece>
+  static void in_pieces(const Step::Message& message, Piece piece) {
+    for (std::int64_t at = 0; at < message.bytes; at += kPieceBytes) {
+      piece(at, std::min(kPieceBytes, message.bytes - at));
+    }
+  }
+
+  // Tells every message of this communicator from every other.
+  std::uint64_t slot(const Step& step, const Step::Message& message) const {
+    return number_ << 40U | step.round << 16U | static_cast<std::uint64_t>(message.slot);
+  }
+
+  // Receives are posted first, so that no sender waits for one; sums go on piece by piece while
+  // the rest is on its way.
+  Bytes run_step(const Step& step, const Payload& layout, std::byte* payload,
+                 gloo::transport::UnboundBuffer& whole) {
+    std::int64_t staged = 0;
+    for (const auto& message : step.receives) {
+      if (message.add || message.at_end) staged += message.bytes;
+    }
+    if (static_cast<std::int64_t>(staging_.size()) < staged) {
+      staging_.resize(static_cast<std::size_t>(staged));
+    }
+    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> buffers;
+    std::byte* stage = staging_.data();
+    int direct = 0;
+    for (const auto& message : step.receives) {
+      const bool staging = message.add || message.at_end;
+      if (staging) {
+        buffers.push_back(
+            context_->createUnboundBuffer(stage, static_cast<std::size_t>(message.bytes)));
+        stage += message.bytes;
+      }
+      in_pieces(message, [&](std::int64_t at, std::int64_t bytes) {
+        auto& buffer = staging ? *buffers.back() : whole;
+        buffer.recv(message.peer, slot(step, message),
+                    static_cast<std::size_t>(staging ? at : message.begin + at),
+                    static_cast<std::size_t>(bytes));
+        direct += staging ? 0 : 1;
+      });
+    }
+    Bytes sent = 0;
+    int sends = 0;
+    for (const auto& message : step.sends) {
+      in_pieces(message, [&](std::int64_t at, std::int64_t bytes) {
+        whole.send(message.peer, slot(step, message), static_cast<std::size_t>(message.begin + at),
+                   static_cast<std::size_t>(bytes));
+        ++sends;
+      });
+      sent += message.bytes;
+    }
+
+    auto buffer = buffers.begin();
+    for (const auto& message : step.receives) {
+      if (!message.add && !message.at_end) continue;
+      const auto* come = static_cast<const std::byte*>((*buffer)->ptr);
+      in_pieces(message, [&](std::int64_t at, std::int64_t bytes) {
+        (*buffer)->waitRecv(timeout_);
+        if (!message.at_end) layout.add(payload + message.begin + at, come + at, bytes);
+      });
+      ++buffer;
+    }
+    for (; direct > 0; --direct) whole.waitRecv(timeout_);
+    for (; sends > 0; --sends) whole.waitSend(timeout_);
+
+    buffer = buffers.begin();
+    for (const auto& message : step.receives) {
+      if (!message.add && !message.at_end) continue;
+      const auto* come = static_cast<const std::byte*>((*buffer)->ptr);
+      if (message.at_end && message.add) {
+        layout.add(payload + message.begin, come, message.bytes);
+      } else if (message.at_end) {
+        std::memcpy(payload + message.begin, come, static_cast<std::size_t>(message.bytes));
+      }
+      ++buffer;
+    }
+    return sent;
+  }
+
+  const int rank_;
+  const std::chrono::milliseconds timeout_;
+  std::shared_ptr<gloo::transport::Device> device_;
+  std::shared_ptr<gloo::transport::Context> context_;
+  std::map<Key, std::vector<Step>> steps_;
+  std::vector<std::byte> staging_;
+  std::uint64_t number_ = 0;  // of the collective
+};
+
+struct GlooMesh::State {
+  Meeting& meeting;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+};
+
+GlooMesh::GlooMesh(Meeting& meeting) : state_(new State{meeting, {}}) {}
+
+GlooMesh::~GlooMesh() = default;
+
+void GlooMesh::connect(int streams) {
+  try {
+    while (static_cast<int>(state_->communicators.size()) < streams) {
+      state_->communicators.push_back(std::make_unique<Communicator>(state_->meeting));
+    }
+  } catch (const gloo::Exception& error) {
+    throw MachineError(std::string("gloo: ") + error.what());
+  }
+}
+
+Bytes GlooMesh::run(int stream, const Collective& collective, const Payload& layout,
+                    std::byte* payload) {
+  return state_->communicators[static_cast<std::size_t>(stream)]->run(collective, layout, payload);
+}
+
+}  // namespace syncline

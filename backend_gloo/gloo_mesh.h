@@ -1,0 +1,37 @@
+// Gloo's connections between all ranks: a context of its own for each communicating stream, so that
+// streams do not queue behind each other, and a plan's collectives carried out on them round by
+// round, by the same transfers that the simulation prices.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/run/payload.h"
+#include "live/meeting.h"
+
+namespace syncline {
+
+class GlooMesh {
+ public:
+  // The meeting must outlive it.
+  explicit GlooMesh(Meeting& meeting);
+  ~GlooMesh();
+  GlooMesh(const GlooMesh&) = delete;
+  GlooMesh& operator=(const GlooMesh&) = delete;
+
+  // Connects what is missing for `streams` communicators. All ranks must ask for the same, and
+  // before any of them uses one. Throws MachineError.
+  void connect(int streams);
+
+  // Carries one of the payload's collectives out on communicator `stream` (from 0). Communicators
+  // may be used side by side by one thread each; on each of them all ranks must ask for the same
+  // collectives in the same order. Gives the bytes that this rank sent. Throws MachineError.
+  Bytes run(int stream, const Collective& collective, const Payload& layout, std::byte* payload);
+
+ private:
+  class Communicator;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,258 @@
+#include "core/run/payload.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace syncline {
+namespace {
+
+template <typename Number>
+void write_numbers(const float* values, std::int64_t count, std::byte* bytes) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto number = static_cast<Number>(values[i]);
+    std::memcpy(bytes + i * static_cast<std::int64_t>(sizeof number), &number, sizeof number);
+  }
+}
+
+template <typename Number>
+void read_numbers(const std::byte* bytes, std::int64_t count, float* values) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    Number number;
+    std::memcpy(&number, bytes + i * static_cast<std::int64_t>(sizeof number), sizeof number);
+    values[i] = static_cast<float>(number);
+  }
+}
+
+// Sums as a collective library does: in the format itself, rounding each time.
+template <typename Number>
+void add_numbers(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes; i += static_cast<std::int64_t>(sizeof(Number))) {
+    Number sum;
+    Number other;
+    std::memcpy(&sum, to + i, sizeof sum);
+    std::memcpy(&other, from + i, sizeof other);
+    sum = static_cast<Number>(sum + other);
+    std::memcpy(to + i, &sum, sizeof sum);
+  }
+}
+
+const Tensor& tensor_of(const Workload& workload, int index) {
+  const auto t = static_cast<std::size_t>(index);
+  const std::size_t gradients = workload.tensors.size();
+  return t < gradients ? workload.tensors[t] : workload.buffers[t - gradients];
+}
+
+}  // namespace
+
+void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes) {
+  switch (format) {
+    case DType::kFp32:
+      std::memcpy(bytes, values, static_cast<std::size_t>(count) * sizeof(float));
+      return;
+    case DType::kFp16:
+      return write_numbers<Eigen::half>(values, count, bytes);
+    case DType::kBf16:
+      return write_numbers<Eigen::bfloat16>(values, count, bytes);
+    case DType::kFp64:
+      return write_numbers<double>(values, count, bytes);
+  }
+}
+
+void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values) {
+  switch (format) {
+    case DType::kFp32:
+      std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
+      return;
+    case DType::kFp16:
+      return read_numbers<Eigen::half>(bytes, count, values);
+    case DType::kBf16:
+      return read_numbers<Eigen::bfloat16>(bytes, count, values);
+    case DType::kFp64:
+      return read_numbers<double>(bytes, count, values);
+  }
+}
+
+Payload::Payload(const Plan& plan, int bucket, int rank, const Workload& workload)
+    : bucket_(plan.buckets[static_cast<std::size_t>(bucket)]), rank_(rank), ranks_(plan.ranks) {
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective != nullptr && collective->bucket == bucket) collectives_.push_back(*collective);
+  }
+  assert(!collectives_.empty() && "a payload is what collectives move");
+  for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
+  const Collective& first = collectives_.front();
+  unit_ = first.unit;
+  format_ = bucket_.codec != nullptr ? bucket_.codec->wire : bucket_.dtype;
+
+  if (bucket_.sparse) {
+    layout_ = Layout::kRows;
+    format_ = bucket_.dtype;
+    const Tensor& shape = tensor_of(workload, bucket_.tensors.front());
+    rows_ = shape.shape.empty() ? 1 : shape.shape[0];
+    width_ = shape.elements / rows_;
+    return;
+  }
+  if (bucket_.codec != nullptr && bucket_.codec->sparse) {
+    layout_ = Layout::kPairs;
+    return;
+  }
+  if (collectives_.size() == 1 && first.kind != CollectiveKind::kAllReduce) {
+    layout_ = Layout::kShards;
+    scatters_ = first.kind == CollectiveKind::kReduceScatter;
+  }
+  std::int64_t at = 0;
+  for (const int index : bucket_.tensors) {
+    const std::int64_t whole = tensor_of(workload, index).elements;
+    const bool part = bucket_.tensors.size() == 1 && bucket_.elements < whole;
+    const std::int64_t count = part ? bucket_.elements : whole;
+    places_.push_back({index, part ? bucket_.first : 0, count, at});
+    at += count;
+    assert((layout_ == Layout::kDense || count % ranks_ == 0) && "sharded tensors split evenly");
+  }
+  assert(at <= elements_ && "the collectives carry the whole bucket");
+}
+
+std::int64_t Payload::offset(const Collective& collective, int group) const {
+  const bool shards = collective.groups.group_step == 1 && collective.elements < elements_;
+  return shards ? group * collective.elements * unit_ : 0;
+}
+
+void Payload::add(std::byte* to, const std::byte* from, std::int64_t count) const {
+  assert((layout_ == Layout::kDense || layout_ == Layout::kShards) && "gathered, never summed");
+  switch (format_) {
+    case DType::kFp32:
+      return add_numbers<float>(to, from, count);
+    case DType::kFp16:
+      return add_numbers<Eigen::half>(to, from, count);
+    case DType::kBf16:
+      return add_numbers<Eigen::bfloat16>(to, from, count);
+    case DType::kFp64:
+      return add_numbers<double>(to, from, count);
+  }
+}
+
+void Payload::fill_tensor(int tensor, const std::vector<float>& values, std::byte* payload) const {
+  for (const auto& place : places_) {
+    if (place.tensor != tensor) continue;
+    write_as(format_, values.data() + place.first, place.count, payload + place.at * unit_);
+  }
+}
+
+// Walks the slices that a sharded payload is made of: (owner, place of the tensor, its first
+// element in the tensor, their count, where they are in the payload).
+template <typename Visit>
+void Payload::walk_shards(Visit visit) const {
+  std::int64_t at = 0;
+  for (int owner = 0; owner < ranks_; ++owner) {
+    for (const auto& place : places_) {
+      const std::int64_t length = place.count / ranks_;
+      visit(owner, place.tensor, owner * length, length, at * unit_);
+      at += length;
+    }
+  }
+}
+
+void Payload::fill(RankGradients& gradients, std::byte* payload) const {
+  if (layout_ == Layout::kPairs) return fill_pairs(gradients, payload);
+  if (layout_ == Layout::kRows) return fill_rows(gradients, payload);
+  if (layout_ == Layout::kShards) {
+    walk_shards(
+        [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
+          const auto& values = gradients[static_cast<std::size_t>(tensor)];
+          if (scatters_ || owner == rank_)
+            write_as(format_, values.data() + first, count, payload + at);
+        });
+    return;
+  }
+  std::int64_t end = 0;
+  for (const auto& place : places_) {
+    const auto& values = gradients[static_cast<std::size_t>(place.tensor)];
+    write_as(format_, values.data() + place.first, place.count, payload + place.at * unit_);
+    end = place.at + place.count;
+  }
+  std::memset(payload + end * unit_, 0, static_cast<std::size_t>((elements_ - end) * unit_));
+}
+
+void Payload::read(const std::byte* payload, RankGradients& gradients) const {
+  if (layout_ == Layout::kPairs) return read_pairs(payload, gradients);
+  if (layout_ == Layout::kRows) return read_rows(payload, gradients);
+  if (layout_ == Layout::kShards) {
+    walk_shards(
+        [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
+          auto& values = gradients[static_cast<std::size_t>(tensor)];
+          if (!scatters_ || owner == rank_)
+            read_as(format_, payload + at, count, values.data() + first);
+        });
+    return;
+  }
+  for (const auto& place : places_) {
+    auto& values = gradients[static_cast<std::size_t>(place.tensor)];
+    read_as(format_, payload + place.at * unit_, place.count, values.data() + place.first);
+  }
+}
+
+void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
+  auto& gradient = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  const Encoded own = bucket_.codec->encode(gradient, bucket_.kept);
+  std::byte* at = payload + rank_ * bucket_.kept * unit_;
+  // Fewer than `kept` elements there are only in a tensor that is smaller: the rest adds zero.
+  std::memset(at, 0, static_cast<std::size_t>(bucket_.kept * unit_));
+  for (std::size_t i = 0; i < own.indices.size(); ++i, at += unit_) {
+    std::memcpy(at, &own.indices[i], sizeof(std::int32_t));
+    std::memcpy(at + sizeof(std::int32_t), &own.values[i], sizeof(float));
+  }
+}
+
+void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) const {
+  auto& sum = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  std::fill(sum.begin(), sum.end(), 0.0F);
+  Encoded encoded;
+  const auto kept = static_cast<std::size_t>(bucket_.kept);
+  encoded.indices.resize(kept);
+  encoded.values.resize(kept);
+  for (int from = 0; from < ranks_; ++from) {
+    for (std::size_t i = 0; i < kept; ++i, payload += unit_) {
+      std::memcpy(&encoded.indices[i], payload, sizeof(std::int32_t));
+      std::memcpy(&encoded.values[i], payload + sizeof(std::int32_t), sizeof(float));
+    }
+    bucket_.codec->add(encoded, sum);
+  }
+}
+
+void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) const {
+  const auto& dense = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  std::byte* at = payload + rank_ * bucket_.kept * unit_;
+  std::int64_t found = 0;
+  for (std::int64_t row = 0; row < rows_ && found < bucket_.kept; ++row) {
+    const float* values = dense.data() + row * width_;
+    if (std::all_of(values, values + width_, [](float value) { return value == 0; })) continue;
+    std::memcpy(at, &row, sizeof row);
+    write_as(format_, values, width_, at + sizeof row);
+    at += unit_;
+    ++found;
+  }
+  constexpr std::int64_t kNone = -1;
+  for (; found < bucket_.kept; ++found, at += unit_) {
+    std::memset(at, 0, static_cast<std::size_t>(unit_));
+    std::memcpy(at, &kNone, sizeof kNone);
+  }
+}
+
+void Payload::read_rows(const std::byte* payload, RankGradients& gradients) const {
+  auto& sum = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  std::fill(sum.begin(), sum.end(), 0.0F);
+  std::vector<float> values(static_cast<std::size_t>(width_));
+  for (std::int64_t i = 0; i < ranks_ * bucket_.kept; ++i, payload += unit_) {
+    std::int64_t row = 0;
+    std::memcpy(&row, payload, sizeof row);
+    if (row < 0) continue;
+    read_as(format_, payload + sizeof row, width_, values.data());
+    for (std::int64_t e = 0; e < width_; ++e) {
+      sum[static_cast<std::size_t>(row * width_ + e)] += values[static_cast<std::size_t>(e)];
+    }
+  }
+}
+
+}  // namespace syncline

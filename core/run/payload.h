@@ -1,0 +1,85 @@
+// A bucket on its way: one rank's payload as the bytes that its collectives move, filled from the
+// rank's gradients and read back into them. The host executor and the live backends share it, so
+// that a bucket has one layout and one rounding everywhere.
+//
+// Layouts, all in units of Collective::unit bytes:
+//   dense   the bucket's tensors one behind the other in its number format (a half-precision
+//           codec's where there is one), padding behind the last
+//   shards  one half of an exchange whose other half has other buckets: each tensor is split evenly
+//           among the ranks, and the payload holds every rank's slices together, so that slice r of
+//           each is at home on rank r between the halves
+//   pairs   of a sparse codec: `kept` (int32 index, fp32 value) a rank, ranks in order
+//   rows    of a sparse gradient: `kept` (int64 row, the row's values) a rank; row -1 is none
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/plan/plan.h"
+
+namespace syncline {
+
+// One rank's gradients by tensor, then buffers.
+using RankGradients = std::vector<std::vector<float>>;
+
+class Payload {
+ public:
+  // The bucket's payload on `rank`. `workload` gives the shapes.
+  Payload(const Plan& plan, int bucket, int rank, const Workload& workload);
+
+  // The bucket's collectives, in the order in which they run.
+  const std::vector<Collective>& collectives() const { return collectives_; }
+  std::int64_t bytes() const { return elements_ * unit_; }
+  // Where the payload of `group` begins in a member's bytes: members of an all-reduce of shards own
+  // a part each, everyone else begins at the front.
+  std::int64_t offset(const Collective& collective, int group) const;
+  // Sums `count` bytes, whole units, of `from` into `to`. Requires a layout that is summed.
+  void add(std::byte* to, const std::byte* from, std::int64_t count) const;
+
+  // Whether each tensor has a place of its own in the payload, which can be filled by itself.
+  bool by_tensor() const { return layout_ == Layout::kDense && bucket_.codec == nullptr; }
+  // Fills `tensor`'s place. Requires by_tensor() and a tensor of the bucket.
+  void fill_tensor(int tensor, const std::vector<float>& values, std::byte* payload) const;
+  // Fills all of it with what this rank contributes. A sparse codec leaves what it does not send
+  // behind in the gradient; elsewhere the gradients stay as they are.
+  void fill(RankGradients& gradients, std::byte* payload) const;
+  // Reads the exchanged payload back into the gradients.
+  void read(const std::byte* payload, RankGradients& gradients) const;
+
+ private:
+  enum class Layout { kDense, kShards, kPairs, kRows };
+
+  struct Place {
+    int tensor = 0;
+    std::int64_t first = 0;  // of the tensor's elements, the first that travels
+    std::int64_t count = 0;
+    std::int64_t at = 0;  // in the payload, in units
+  };
+
+  void fill_pairs(RankGradients& gradients, std::byte* payload) const;
+  void read_pairs(const std::byte* payload, RankGradients& gradients) const;
+  void fill_rows(const RankGradients& gradients, std::byte* payload) const;
+  void read_rows(const std::byte* payload, RankGradients& gradients) const;
+  template <typename Visit>
+  void walk_shards(Visit visit) const;
+
+  Bucket bucket_;
+  std::vector<Collective> collectives_;
+  Layout layout_ = Layout::kDense;
+  DType format_ = DType::kFp32;
+  std::int64_t unit_ = 4;
+  std::int64_t elements_ = 0;  // units
+  int rank_ = 0;
+  int ranks_ = 1;
+  std::vector<Place> places_;  // dense and shards
+  std::int64_t rows_ = 0;      // of a sparse gradient
+  std::int64_t width_ = 0;     // of its rows, in elements
+  bool scatters_ = false;      // shards: the first half
+};
+
+// Floats to their bytes in a number format, and back.
+void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes);
+void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values);
+
+}  // namespace syncline

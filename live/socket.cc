@@ -1,0 +1,185 @@
+#include "live/socket.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+[[noreturn]] void fail(const std::string& call) {
+  throw MachineError(call + ": " + std::strerror(errno));
+}
+
+std::string numeric(const sockaddr* address, socklen_t length) {
+  char text[NI_MAXHOST] = {};
+  if (getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  // An IPv4 caller of an IPv6 socket.
+  const std::string found = text;
+  constexpr const char* kMapped = "::ffff:";
+  return found.rfind(kMapped, 0) == 0 ? found.substr(std::strlen(kMapped)) : found;
+}
+
+void set_no_delay(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+int milliseconds_to(LiveClock::time_point deadline) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - LiveClock::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, 1000));
+}
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses resolve(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (code != 0) throw MachineError("getaddrinfo " + host + ": " + gai_strerror(code));
+  return {list, freeaddrinfo};
+}
+
+bool is_loopback(const sockaddr* address) {
+  if (address->sa_family != AF_INET) return true;
+  sockaddr_in in{};
+  std::memcpy(&in, address, sizeof in);
+  constexpr std::uint32_t kNetwork = 127;
+  return ntohl(in.sin_addr.s_addr) >> 24U == kNetwork;
+}
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Socket listen_on(int port) {
+  Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener) fail("socket");
+  const int on = 1;
+  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = htons(static_cast<std::uint16_t>(port));
+  any.sin_addr.s_addr = htonl(INADDR_ANY);
+  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) {
+    fail("bind to port " + std::to_string(port));
+  }
+  if (listen(listener.fd(), SOMAXCONN) != 0) fail("listen");
+  return listener;
+}
+
+int port_of(const Socket& socket) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.sin_port);
+}
+
+Socket accept_by(const Socket& listener, LiveClock::time_point deadline) {
+  for (;;) {
+    pollfd waiting{listener.fd(), POLLIN, 0};
+    const int ready = poll(&waiting, 1, milliseconds_to(deadline));
+    if (ready > 0) {
+      Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (caller) {
+        set_no_delay(caller.fd());
+        return caller;
+      }
+    }
+    if (LiveClock::now() >= deadline) return {};
+  }
+}
+
+Socket connect_by(const std::string& host, int port, LiveClock::time_point deadline) {
+  const Addresses addresses = resolve(host, port);
+  for (;;) {
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+      Socket call(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (!call) continue;
+      if (connect(call.fd(), a->ai_addr, a->ai_addrlen) != 0) {
+        if (errno != EINPROGRESS) continue;
+        pollfd waiting{call.fd(), POLLOUT, 0};
+        if (poll(&waiting, 1, std::max(1, milliseconds_to(deadline))) <= 0) continue;
+        int error = 0;
+        socklen_t length = sizeof error;
+        getsockopt(call.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+        if (error != 0) continue;
+      }
+      set_no_delay(call.fd());
+      return call;
+    }
+    if (LiveClock::now() >= deadline) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+std::string own_address(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length);
+  return numeric(reinterpret_cast<const sockaddr*>(&address), length);
+}
+
+std::string peer_address(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length);
+  return numeric(reinterpret_cast<const sockaddr*>(&address), length);
+}
+
+std::string reachable_address() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "127.0.0.1";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    const bool up = (i->ifa_flags & IFF_UP) != 0;
+    if (i->ifa_addr == nullptr || !up || is_loopback(i->ifa_addr)) continue;
+    return numeric(i->ifa_addr, sizeof(sockaddr_in));
+  }
+  return "127.0.0.1";
+}
+
+bool send_all(const Socket& socket, const std::string& bytes) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const auto n = send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (n > 0) {
+      sent += static_cast<std::size_t>(n);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    pollfd waiting{socket.fd(), POLLOUT, 0};
+    constexpr int kPatience = 10000;  // milliseconds; a peer that hangs is found by its silence
+    if (poll(&waiting, 1, kPatience) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace syncline

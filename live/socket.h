@@ -1,0 +1,50 @@
+// TCP sockets as the ranks' meeting needs them: waiting for callers and calling, with
+// deadlines. Listens on IPv4.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace syncline {
+
+using LiveClock = std::chrono::steady_clock;
+
+// Owns a file descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket();
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Listens on every address of this machine. Port 0: one that is free. Throws MachineError.
+Socket listen_on(int port);
+int port_of(const Socket& socket);
+// The next caller, blocking; nothing by `deadline`.
+Socket accept_by(const Socket& listener, LiveClock::time_point deadline);
+// Tries until `deadline`: the other side may not be there yet. Nothing if it never came. Throws
+// MachineError where the host's name is none.
+Socket connect_by(const std::string& host, int port, LiveClock::time_point deadline);
+
+// The numeric address of this end, or of the other.
+std::string own_address(const Socket& socket);
+std::string peer_address(const Socket& socket);
+
+// The numeric address by which others most likely reach this machine: of its first interface that
+// is up, else the loopback.
+std::string reachable_address();
+
+// All of it or false (the other side is gone).
+bool send_all(const Socket& socket, const std::string& bytes);
+
+}  // namespace syncline

@@ -1,0 +1,20 @@
+// The timelines of all ranks as one, on rank 0's clock.
+#pragma once
+
+#include <vector>
+
+#include "core/run/timeline.h"
+#include "live/meeting.h"
+
+namespace syncline {
+
+// Everyone's spans with times since the first operation began, the same on every rank. Offsets
+// between the two measurements of the clock are taken to change evenly.
+Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods,
+                            const ClockOffset& before, const ClockOffset& after);
+
+// By how much times of two ranks may be wrong against each other, at most over the ranks: the
+// errors of the two measurements, and what the clock drifted between them.
+Seconds worst_clock_error(Meeting& meeting, const ClockOffset& before, const ClockOffset& after);
+
+}  // namespace syncline

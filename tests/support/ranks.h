@@ -1,0 +1,50 @@
+// Ranks as threads of a test: each has a meeting of its own, as processes would.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "live/meeting.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::test {
+
+// What each rank's body threw; empty: nothing.
+using Failures = std::vector<std::string>;
+
+inline Place place_at(const std::string& file, int rank, int ranks) {
+  Place place;
+  place.rank = rank;
+  place.ranks = ranks;
+  place.file = file;
+  return place;
+}
+
+// Runs `body` on each rank of one meeting.
+inline Failures run_ranks(int ranks, const std::function<void(Meeting&)>& body,
+                          std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  static std::atomic<int> count = 0;
+  const std::string file = scratch_path("meet" + std::to_string(count++));
+  Failures failures(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        MeetingSettings settings;
+        settings.timeout = timeout;
+        Meeting meeting(place_at(file, rank, ranks), settings);
+        body(meeting);
+      } catch (const std::exception& error) {
+        failures[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return failures;
+}
+
+}  // namespace syncline::test
