@@ -1,0 +1,102 @@
+#include <cmath>
+#include <iostream>
+#include <memory>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "live/lab.h"
+
+namespace syncline {
+namespace {
+
+struct LabVerbOptions {
+  LabRun run;
+  std::string rate;
+  std::string uplink;
+  double latency_ms = 0;
+  double queue_ms = 20;
+  std::vector<std::string> cuts;
+};
+
+// "2@0.5": rank 2's link, after half a second.
+LabCut cut_of(const std::string& text, int ranks) {
+  LabCut cut;
+  std::size_t rank_end = 0;
+  std::size_t end = 0;
+  try {
+    cut.rank = std::stoi(text, &rank_end);
+    if (rank_end < text.size() && text[rank_end] == '@') {
+      cut.at = std::stod(text.substr(rank_end + 1), &end);
+      end += rank_end + 1;
+    }
+  } catch (const std::logic_error&) {
+    end = 0;
+  }
+  if (end == 0 || end != text.size() || !std::isfinite(cut.at) || cut.at < 0) {
+    throw InputError("--cut: found '" + text + "', expected RANK@SECONDS, such as 1@2.5");
+  }
+  if (cut.rank < 0 || cut.rank >= ranks) {
+    throw InputError("--cut: found rank " + std::to_string(cut.rank) + ", expected 0 to " +
+                     std::to_string(ranks - 1));
+  }
+  return cut;
+}
+
+int run(const LabVerbOptions& verb) {
+  LabRun lab = verb.run;
+  lab.options.rate = lab_rate(verb.rate, "--rate");
+  if (!verb.uplink.empty()) lab.options.uplink = lab_rate(verb.uplink, "--uplink");
+  lab.options.latency = verb.latency_ms / 1e3;
+  lab.options.queue = verb.queue_ms / 1e3;
+  check_lab(lab.options);
+  for (const auto& text : verb.cuts) lab.cuts.push_back(cut_of(text, lab.options.ranks));
+  const JobEnd end = run_lab(lab);
+  const std::string failure = in_words(end);
+  if (!failure.empty()) std::cerr << "syncline: lab: " << failure << "\n";
+  return exit_code(end);
+}
+
+}  // namespace
+
+VerbAction add_lab(CLI::App& app) {
+  auto options = std::make_shared<LabVerbOptions>();
+  LabOptions& lab = options->run.options;
+  ProcessRules& rules = options->run.rules;
+  auto* verb = app.add_subcommand("lab",
+                                  "Run a command once per rank, each in a network of its own "
+                                  "behind a shaped link (needs root)");
+  verb->add_option("--ranks", lab.ranks, "how many")->capture_default_str();
+  verb->add_option("--rate", options->rate,
+                   "of every rank's link, each way: a number with kbit, mbit or gbit")
+      ->required();
+  verb->add_option("--groups", lab.groups,
+                   "put equal blocks of ranks behind switches of their own, joined by uplinks")
+      ->capture_default_str();
+  verb->add_option("--uplink", options->uplink, "rate of a group's uplink, each way");
+  verb->add_option("--latency", options->latency_ms,
+                   "milliseconds added to whatever a rank sends; needs netem in the kernel")
+      ->capture_default_str();
+  verb->add_option("--queue", options->queue_ms,
+                   "milliseconds that a packet may wait at a link before it is dropped")
+      ->capture_default_str();
+  verb->add_option("--burst", lab.burst,
+                   "bytes that an idle link lets through at once; 0: by the rate")
+      ->capture_default_str();
+  verb->add_option("--cut", options->cuts,
+                   "RANK@SECONDS: rehearse a fault, the rank's cable pulled that long after the "
+                   "start; more than one may be given")
+      ->allow_extra_args(false);
+  verb->add_option("--patience", rules.patience,
+                   "seconds that the others have to end by themselves when a rank has failed")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  verb->add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  verb->add_option("command", options->run.command,
+                   "after --: the command, run with torchrun's environment variables")
+      ->required();
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline

@@ -1,0 +1,198 @@
+#include "live/lab.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+constexpr int kMostRanks = 128;
+constexpr double kSlowest = 1e3;     // bytes per second; tc counts in whole bits per second
+constexpr double kFastest = 12.5e9;  // 100 Gbit/s
+
+// The largest packet that TCP hands to a link in one piece, before it is cut to the wire's size.
+// It is what the bucket lets through at once, so it bounds how smooth a link is; smaller ones cost
+// a processor more.
+constexpr std::int64_t kSegment = 16384;
+
+std::string number(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.0f", value);
+  return text;
+}
+
+std::string bits(double bytes_per_second) { return number(bytes_per_second * 8) + "bit"; }
+
+// What can wait in the queue, beside the packets that pass at once.
+std::int64_t queue_bytes(const LabOptions& options, double rate) {
+  return std::max<std::int64_t>(std::llround(rate * options.queue), 4 * kSegment);
+}
+
+class Planner {
+ public:
+  explicit Planner(const LabOptions& options) : options_(options) {}
+
+  LabPlan plan() {
+    const bool tiers = options_.groups > 1;
+    if (tiers) add_switch("core");
+    for (int g = 0; g < options_.groups; ++g) {
+      add_switch(switch_of(g));
+      if (tiers) add_uplink(g);
+    }
+    for (int r = 0; r < options_.ranks; ++r) add_rank(r);
+    return std::move(plan_);
+  }
+
+ private:
+  static std::string switch_of(int group) { return "switch" + std::to_string(group); }
+
+  void run(int where, const std::string& line) {
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t space = std::min(line.find(' ', at), line.size());
+      words.push_back(line.substr(at, space - at));
+      at = space + 1;
+    }
+    plan_.commands.push_back({where, std::move(words)});
+  }
+
+  void add_switch(const std::string& name) {
+    run(kHub, "ip link add " + name + " type bridge stp_state 0 mcast_snooping 0");
+    run(kHub, "ip link set " + name + " addrgenmode none");
+    run(kHub, "ip link set " + name + " up");
+  }
+
+  // Up on a switch, and shaped in the direction away from it.
+  void add_port(const std::string& port, const std::string& bridge, double rate) {
+    run(kHub, "ip link set " + port + " addrgenmode none");
+    run(kHub, "ip link set " + port + " master " + bridge);
+    shape(kHub, port, rate);
+    run(kHub, "ip link set " + port + " up");
+  }
+
+  void shape(int where, const std::string& device, double rate) {
+    run(where, "ip link set " + device + " gso_max_size " + std::to_string(kSegment));
+    run(where, "tc qdisc add dev " + device + " root handle 1: tbf rate " + bits(rate) + " burst " +
+                   std::to_string(lab_burst(options_, rate)) + " limit " +
+                   std::to_string(queue_bytes(options_, rate)));
+  }
+
+  void add_uplink(int group) {
+    const std::string below = "up" + std::to_string(group);
+    const std::string above = "core" + std::to_string(group);
+    run(kHub, "ip link add " + below + " type veth peer name " + above);
+    add_port(below, switch_of(group), options_.uplink);
+    add_port(above, "core", options_.uplink);
+  }
+
+  void add_rank(int rank) {
+    const std::string port = "port" + std::to_string(rank);
+    // Whatever this machine's default: figures of two machines compare, and it is the one that
+    // every kernel has and every namespace may choose.
+    plan_.settings.push_back({rank, "ipv4/tcp_congestion_control", "reno"});
+    run(kHub, "ip link add " + port + " type veth peer name eth0 netns @" + std::to_string(rank));
+    add_port(port, switch_of(lab_group(options_, rank)), options_.rate);
+    run(rank, "ip link set lo up");
+    run(rank, "ip link set eth0 addrgenmode none");
+    run(rank, "ip address add " + lab_address(rank) + "/16 dev eth0");
+    shape(rank, "eth0", options_.rate);
+    if (options_.latency > 0) delay(rank);
+    run(rank, "ip link set eth0 up");
+  }
+
+  // Packets wait here before they come to the bucket: as many as there can be on a link that long.
+  void delay(int rank) {
+    constexpr double kSmallest = 64;  // bytes
+    const double packets = options_.rate * (options_.latency + options_.queue) / kSmallest + 1000;
+    run(rank, "tc qdisc add dev eth0 parent 1:1 handle 10: netem delay " +
+                  number(options_.latency * 1e6) + "us limit " + number(packets));
+  }
+
+  static constexpr int kHub = LabCommand::kHub;
+  const LabOptions& options_;
+  LabPlan plan_;
+};
+
+void check_range(const std::string& option, double value, double least, double most,
+                 const std::string& unit, double scale) {
+  if (value >= least && value <= most) return;
+  char text[160];
+  std::snprintf(text, sizeof text, "%s: found %g, expected %g to %g%s", option.c_str(),
+                value * scale, least * scale, most * scale, unit.c_str());
+  throw InputError(text);
+}
+
+}  // namespace
+
+double lab_rate(const std::string& text, const std::string& what) {
+  constexpr double kBitsPerByte = 8;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const double factor = unit == "gbit" ? 1e9 : unit == "mbit" ? 1e6 : unit == "kbit" ? 1e3 : 0;
+  if (end == text.c_str() || factor == 0 || !std::isfinite(value) || value <= 0) {
+    throw InputError(what + ": found '" + text +
+                     "', expected a number with kbit, mbit or gbit, such as 1gbit");
+  }
+  const double rate = value * factor / kBitsPerByte;
+  if (rate < kSlowest || rate > kFastest) {
+    throw InputError(what + ": found '" + text + "', expected 8kbit to 100gbit");
+  }
+  return rate;
+}
+
+void check_lab(const LabOptions& options) {
+  check_range("--ranks", options.ranks, 1, kMostRanks, "", 1);
+  check_range("--groups", options.groups, 1, options.ranks, ", the number of ranks", 1);
+  if (options.ranks % options.groups != 0) {
+    throw InputError("--groups: found " + std::to_string(options.groups) +
+                     ", expected a divisor of the " + std::to_string(options.ranks) + " ranks");
+  }
+  if (options.groups > 1 && options.uplink <= 0) {
+    throw InputError("--uplink: missing, expected the rate between the groups, such as 500mbit");
+  }
+  if (options.groups == 1 && options.uplink > 0) {
+    throw InputError("--uplink: there is none with one group; expected --groups 2 or more");
+  }
+  check_range("--latency", options.latency, 0, 1, " ms", 1e3);
+  check_range("--queue", options.queue, 1e-4, 1, " ms", 1e3);
+  if (options.burst != 0) {
+    check_range("--burst", static_cast<double>(options.burst), 2000, 1 << 24, " bytes", 1);
+  }
+}
+
+std::int64_t lab_burst(const LabOptions& options, double rate) {
+  if (options.burst != 0) return options.burst;
+  // Two segments, or what a fast link sends while the timer that refills the bucket is late.
+  constexpr double kLate = 100e-6;  // seconds
+  return std::max<std::int64_t>(2 * kSegment, std::llround(rate * kLate));
+}
+
+LabPlan plan_lab(const LabOptions& options) { return Planner(options).plan(); }
+
+int lab_group(const LabOptions& options, int rank) {
+  return rank / (options.ranks / options.groups);
+}
+
+std::string lab_address(int rank) { return "10.77.0." + std::to_string(rank + 1); }
+
+std::map<std::string, std::string> lab_environment(const LabOptions& options, int rank) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(options.ranks)},
+          {"LOCAL_RANK", "0"},
+          {"LOCAL_WORLD_SIZE", "1"},
+          {"MASTER_ADDR", lab_address(0)},
+          // Rank 0's namespace is new: every port is free, and none of the range that the kernel
+          // gives away (32768 and up) can take this one.
+          {"MASTER_PORT", "29500"},
+          {"GLOO_SOCKET_IFNAME", "eth0"},
+          {"NCCL_SOCKET_IFNAME", "eth0"},
+          // Or NCCL takes the ranks for one machine and goes around the network.
+          {"NCCL_HOSTID", "lab-rank" + std::to_string(rank)}};
+}
+
+}  // namespace syncline

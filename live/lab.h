@@ -1,0 +1,93 @@
+// A lab: every rank in a network namespace of its own, behind a shaped link, on this one machine.
+//
+//     rank 0            hub namespace                                       rank 2
+//     eth0 =tbf======= port0 \                                        / port2 =======tbf= eth0
+//             rate      tbf=   switch0 - up0 =tbf= core0 - core ...  /   =tbf    rate
+//     eth0 =tbf======= port1 /              uplink
+//
+// Each link is shaped in both directions by a token bucket (tc tbf): what a rank sends where it
+// leaves the rank, what it receives where it leaves the switch. With groups, each has a switch of
+// its own, joined to the core switch by an uplink, shaped in both directions too.
+//
+// Nothing of this has a name outside: the namespaces are anonymous and held by one process, and
+// that process is the first of a process namespace. The kernel ends the whole lab, with every
+// process in it, when that process dies, and kills that process when the one that runs the lab
+// dies. So there is nothing to clean up, even after SIGKILL.
+//
+// A rank has its own /proc and /sys, so that processes and interfaces are the lab's; its files are
+// everybody's. No route leads out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "live/processes.h"
+
+namespace syncline {
+
+struct LabOptions {
+  int ranks = 2;
+  int groups = 1;          // ranks are dealt to groups in equal blocks
+  double rate = 0;         // bytes per second, each way, of every rank's link
+  double uplink = 0;       // bytes per second, each way, of every group; with groups > 1
+  double latency = 0;      // seconds, one way, added to what a rank sends; needs netem
+  double queue = 0.02;     // seconds that a packet may wait in a link's queue before it is dropped
+  std::int64_t burst = 0;  // bytes that an idle link lets through at once; 0: chosen by rate
+};
+
+// One command (ip or tc, with its arguments) run inside a namespace.
+struct LabCommand {
+  static constexpr int kHub = -1;
+  int where = kHub;  // a rank, or the hub
+  std::vector<std::string> words;
+};
+
+// A file of /proc/sys/net, which every namespace has its own of.
+struct LabSetting {
+  int where = LabCommand::kHub;
+  std::string path;
+  std::string value;
+};
+
+struct LabPlan {
+  std::vector<LabSetting> settings;
+  std::vector<LabCommand> commands;
+};
+
+// "1gbit", "2.5gbit", "500mbit", "64kbit": bytes per second. Throws InputError that begins with
+// `what`.
+double lab_rate(const std::string& text, const std::string& what);
+
+// Throws InputError, by the names of the verb's options.
+void check_lab(const LabOptions& options);
+
+// Bytes that a link lets through at once after it was idle.
+std::int64_t lab_burst(const LabOptions& options, double rate);
+
+LabPlan plan_lab(const LabOptions& options);
+
+int lab_group(const LabOptions& options, int rank);
+std::string lab_address(int rank);  // IPv4, inside the lab
+// What a rank is told, in torchrun's words, and which interface to use.
+std::map<std::string, std::string> lab_environment(const LabOptions& options, int rank);
+
+// As if the cable of this rank were pulled out of its switch.
+struct LabCut {
+  int rank = 0;
+  double at = 0;  // seconds after the ranks were started
+};
+
+struct LabRun {
+  LabOptions options;
+  std::vector<std::string> command;  // run once per rank
+  std::vector<LabCut> cuts;
+  ProcessRules rules;  // its acts are left aside
+};
+
+// Builds the lab, runs the command in every rank, and takes the lab down. Rank 0's standard output
+// goes to ours, that of others nowhere; everybody's standard error to ours. Throws InputError, and
+// MachineError where the machine does not permit a lab or lacks what it needs.
+JobEnd run_lab(const LabRun& run);
+
+}  // namespace syncline

@@ -1,0 +1,291 @@
+// The lab's processes: the one that called (outside), the keeper (first of a process namespace, in
+// the hub's network), and under it ip, tc and the ranks.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "live/lab.h"
+
+namespace syncline {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void refused(const std::string& what) {
+  const int reason = errno;
+  const bool permission = reason == EPERM || reason == EACCES;
+  throw MachineError("lab: " + what + ": " + std::strerror(reason) +
+                     (permission ? "; a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)" : ""));
+}
+
+// A file descriptor that is closed.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+  int number() const { return number_; }
+  void close() {
+    if (number_ >= 0) ::close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_;
+};
+
+std::string all_of(int descriptor) {
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (;;) {
+    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+}
+
+struct Pipe {
+  Descriptor read;
+  Descriptor write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) refused("pipe2");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+Descriptor this_network() {
+  Descriptor network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (network.number() < 0) refused("/proc/self/ns/net");
+  return network;
+}
+
+void enter(const Descriptor& network) {
+  if (::setns(network.number(), CLONE_NEWNET) != 0) refused("entering a network namespace");
+}
+
+// The interfaces of this network instead of those of the machine; control groups stay what they
+// were.
+void own_sys() {
+  if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
+  const Descriptor groups(::open("/sys/fs/cgroup", O_PATH | O_CLOEXEC));
+  if (::mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0) refused("mounting /sys");
+  if (groups.number() < 0) return;
+  const std::string was = "/proc/self/fd/" + std::to_string(groups.number());
+  ::mount(was.c_str(), "/sys/fs/cgroup", nullptr, MS_BIND | MS_REC, nullptr);
+}
+
+void own_proc() {
+  if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) refused("private mounts");
+  if (::mount("proc", "/proc", "proc", 0, nullptr) != 0) refused("mounting /proc");
+}
+
+// The namespaces, as one process holds them.
+class Networks {
+ public:
+  explicit Networks(int ranks) : hub_(this_network()) {
+    for (int r = 0; r < ranks; ++r) {
+      if (::unshare(CLONE_NEWNET) != 0) refused("a network namespace");
+      ranks_.push_back(this_network());
+    }
+    enter(hub_);
+  }
+  const Descriptor& at(int where) const {
+    return where == LabCommand::kHub ? hub_ : ranks_.at(static_cast<std::size_t>(where));
+  }
+
+  void set(const LabSetting& setting) const {
+    enter(at(setting.where));
+    const std::string path = "/proc/sys/net/" + setting.path;
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const auto size = static_cast<ssize_t>(setting.value.size());
+    if (file.number() < 0 ||
+        ::write(file.number(), setting.value.data(), setting.value.size()) != size) {
+      refused(path + " = " + setting.value);
+    }
+    enter(hub_);
+  }
+
+  void run(const LabCommand& command) const {
+    std::vector<std::string> words = command.words;
+    std::string line;
+    for (auto& word : words) {
+      line += (line.empty() ? "" : " ") + word;
+      // "@2" is the namespace of rank 2.
+      if (word[0] == '@') {
+        word = "/proc/" + std::to_string(::getpid()) + "/fd/" +
+               std::to_string(at(std::stoi(word.substr(1))).number());
+      }
+    }
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    Pipe said = make_pipe();
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::setns(at(command.where).number(), CLONE_NEWNET);
+      ::dup2(said.write.number(), STDERR_FILENO);
+      ::dup2(said.write.number(), STDOUT_FILENO);
+      ::execvp(argv[0], argv.data());
+      const std::string wrong = std::string(std::strerror(errno)) + " (Debian: package iproute2)";
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, wrong.data(), wrong.size());
+      ::_exit(127);
+    }
+    if (pid < 0) refused("fork");
+    said.write.close();
+    const std::string text = all_of(said.read.number());
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status == 0) return;
+    if (line.find(" netem ") != std::string::npos && text.find("unknown") != std::string::npos) {
+      throw MachineError(
+          "lab: --latency needs netem, which this kernel lacks "
+          "(CONFIG_NET_SCH_NETEM, module sch_netem)");
+    }
+    throw MachineError("lab: '" + line + "': " + text.substr(0, text.find('\n')));
+  }
+
+ private:
+  Descriptor hub_;
+  std::vector<Descriptor> ranks_;
+};
+
+JobEnd in_the_lab(const LabRun& run) {
+  own_proc();
+  const Networks networks(run.options.ranks);
+  const LabPlan plan = plan_lab(run.options);
+  for (const auto& setting : plan.settings) networks.set(setting);
+  for (const auto& command : plan.commands) networks.run(command);
+
+  std::vector<RankCommand> ranks;
+  for (int r = 0; r < run.options.ranks; ++r) {
+    RankCommand rank;
+    rank.words = run.command;
+    rank.environment = lab_environment(run.options, r);
+    rank.before_exec = [&networks, r] {
+      enter(networks.at(r));
+      own_sys();
+    };
+    if (r != 0) rank.out = -1;
+    ranks.push_back(std::move(rank));
+  }
+  ProcessRules rules = run.rules;
+  rules.acts.clear();
+  for (const auto& cut : run.cuts) {
+    rules.acts.push_back({cut.at, [&networks, cut] {
+                            const std::string port = "port" + std::to_string(cut.rank);
+                            networks.run({LabCommand::kHub, {"ip", "link", "set", port, "down"}});
+                          }});
+  }
+  return run_ranks(ranks, rules);
+}
+
+Json to_json(const JobEnd& end) {
+  Json json{{"interrupted", end.interrupted}, {"ranks", Json::array()}};
+  json["first_failed"] = end.first_failed ? Json(*end.first_failed) : Json();
+  for (const auto& rank : end.ranks) {
+    json["ranks"].push_back({rank.code, rank.signal, rank.by_us, rank.after});
+  }
+  return json;
+}
+
+JobEnd from_json(const Json& json) {
+  JobEnd end;
+  end.interrupted = json.at("interrupted");
+  if (!json.at("first_failed").is_null()) end.first_failed = json.at("first_failed");
+  for (const auto& rank : json.at("ranks")) {
+    end.ranks.push_back({rank.at(0), rank.at(1), rank.at(2), rank.at(3)});
+  }
+  return end;
+}
+
+// The keeper's life, from its first instruction to its last.
+[[noreturn]] void keep(const LabRun& run, Pipe& alive, Pipe& answer) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alive.write.close();
+  pollfd gone{alive.read.number(), POLLIN, 0};
+  if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before we asked to be told
+  ::setpgid(0, 0);  // the terminal's Ctrl-C comes through the one who called, once
+  answer.read.close();
+  Json said;
+  try {
+    said = to_json(in_the_lab(run));
+  } catch (const InputError& error) {
+    said["input"] = error.what();
+  } catch (const std::exception& error) {
+    said["machine"] = error.what();
+  }
+  const std::string text = said.dump();
+  [[maybe_unused]] const auto written = ::write(answer.write.number(), text.data(), text.size());
+  ::_exit(0);
+}
+
+// Signals that are meant for the ranks go to the keeper, who knows what to do with them.
+void wait_for(pid_t keeper, const sigset_t& waited) {
+  for (;;) {
+    const int signal = ::sigwaitinfo(&waited, nullptr);
+    if (signal > 0 && signal != SIGCHLD) ::kill(keeper, signal);
+    if (::waitpid(keeper, nullptr, WNOHANG) == keeper) return;
+  }
+}
+
+}  // namespace
+
+JobEnd run_lab(const LabRun& run) {
+  check_lab(run.options);
+  Pipe alive = make_pipe();
+  Pipe answer = make_pipe();
+  sigset_t waited;
+  sigset_t before;
+  ::sigemptyset(&waited);
+  ::sigaddset(&waited, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&waited, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &waited, &before);
+  std::fflush(nullptr);
+  const auto keeper = static_cast<pid_t>(::syscall(
+      SYS_clone, CLONE_NEWPID | CLONE_NEWNET | static_cast<unsigned long>(SIGCHLD), 0, 0, 0, 0));
+  if (keeper == 0) keep(run, alive, answer);
+  const int reason = errno;
+  if (keeper > 0) {
+    answer.write.close();
+    wait_for(keeper, waited);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (keeper < 0) {
+    errno = reason;
+    refused("no namespace");
+  }
+  const Json said = Json::parse(all_of(answer.read.number()), nullptr, false);
+  if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
+  if (said.contains("input")) throw InputError(said.at("input"));
+  if (said.contains("machine")) throw MachineError(said.at("machine"));
+  return from_json(said);
+}
+
+}  // namespace syncline

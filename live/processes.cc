@@ -1,0 +1,287 @@
+#include "live/processes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+constexpr int kSignalled = 128;  // added to a signal's number, as shells do
+constexpr std::array<int, 3> kEndingSignals{SIGINT, SIGTERM, SIGHUP};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// While it lives, the signals that concern us are waited for instead of delivered.
+class WaitedSignals {
+ public:
+  WaitedSignals() {
+    ::sigemptyset(&waited_);
+    ::sigaddset(&waited_, SIGCHLD);
+    for (const int signal : kEndingSignals) {
+      struct sigaction action {};
+      ::sigaction(signal, nullptr, &action);
+      // Under nohup, for one, we were told to ignore it.
+      if (action.sa_handler != SIG_IGN) ::sigaddset(&waited_, signal);
+    }
+    // Where children were to be ignored, their ends could not be learned.
+    struct sigaction ordinary {};
+    ordinary.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &ordinary, &old_action_);
+    ::sigprocmask(SIG_BLOCK, &waited_, &old_mask_);
+  }
+  ~WaitedSignals() {
+    ::sigaction(SIGCHLD, &old_action_, nullptr);
+    ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  }
+  WaitedSignals(const WaitedSignals&) = delete;
+  WaitedSignals& operator=(const WaitedSignals&) = delete;
+
+  // The next signal within so many seconds, or 0.
+  int next(double seconds) const {
+    const double wait = std::clamp(seconds, 0.0, 3600.0);
+    timespec time{};
+    time.tv_sec = static_cast<time_t>(wait);
+    time.tv_nsec = static_cast<long>((wait - static_cast<double>(time.tv_sec)) * 1e9);
+    const int signal = ::sigtimedwait(&waited_, nullptr, &time);
+    return signal > 0 ? signal : 0;
+  }
+  const sigset_t& old_mask() const { return old_mask_; }
+
+ private:
+  sigset_t waited_{};
+  sigset_t old_mask_{};
+  struct sigaction old_action_ {};
+};
+
+// In the new process, up to the program. Whatever goes wrong is written to `failure`, which the
+// program itself never sees: it is closed on exec.
+[[noreturn]] void become(const RankCommand& rank, pid_t parent, const WaitedSignals& signals,
+                         int failure) {
+  std::string wrong;
+  try {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(kSignalled + SIGKILL);
+    ::setpgid(0, 0);
+    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    ::dup2(nothing, STDIN_FILENO);
+    const int out = rank.out < 0 ? nothing : ::fcntl(rank.out, F_DUPFD_CLOEXEC, 3);
+    const int err = rank.err < 0 ? nothing : ::fcntl(rank.err, F_DUPFD_CLOEXEC, 3);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(err, STDERR_FILENO);
+    if (rank.before_exec) rank.before_exec();
+    for (const auto& [name, value] : rank.environment) ::setenv(name.c_str(), value.c_str(), 1);
+    std::vector<std::string> words = rank.words;
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    ::sigprocmask(SIG_SETMASK, &signals.old_mask(), nullptr);
+    ::execvp(argv[0], argv.data());
+    wrong = "i'" + rank.words.front() + "' cannot be run: " + std::strerror(errno);
+  } catch (const InputError& error) {
+    wrong = std::string("i") + error.what();
+  } catch (const std::exception& error) {
+    wrong = std::string("m") + error.what();
+  }
+  [[maybe_unused]] const auto written = ::write(failure, wrong.data(), wrong.size());
+  ::_exit(127);
+}
+
+class Job {
+ public:
+  Job(const std::vector<RankCommand>& ranks, const ProcessRules& rules) : rules_(rules) {
+    end_.ranks.resize(ranks.size());
+    std::ranges::stable_sort(rules_.acts, {}, &TimedAct::at);
+    for (const auto& rank : ranks) start(rank);
+  }
+
+  JobEnd wait() {
+    const double started = now();
+    std::size_t acted = 0;
+    reap();
+    while (alive_ > 0) {
+      const double act_at = acted < rules_.acts.size() ? started + rules_.acts[acted].at : kNever;
+      const int signal = signals_.next(std::min({terminate_at_, kill_at_, act_at}) - now());
+      reap();
+      if (signal != 0 && signal != SIGCHLD) interrupted(signal);
+      if (alive_ > 0 && now() >= act_at) act(rules_.acts[acted++]);
+      if (now() >= terminate_at_) end_all(SIGTERM);
+      if (now() >= kill_at_) end_all(SIGKILL);
+    }
+    if (act_failure_) std::rethrow_exception(act_failure_);
+    return end_;
+  }
+
+ private:
+  struct Member {
+    pid_t pid = 0;
+    bool ended = false;
+    double started = 0;
+  };
+  static constexpr double kNever = 1e300;
+
+  void start(const RankCommand& rank) {
+    int failure[2];
+    if (::pipe2(failure, O_CLOEXEC) != 0) {
+      fail<MachineError>(std::string("pipe2: ") + std::strerror(errno));
+    }
+    std::fflush(nullptr);  // or the new process might write it again
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) become(rank, parent, signals_, failure[1]);
+    const int reason = errno;
+    ::close(failure[1]);
+    if (pid < 0) {
+      ::close(failure[0]);
+      fail<MachineError>("rank " + std::to_string(members_.size()) +
+                         ": fork: " + std::strerror(reason));
+    }
+    ::setpgid(pid, pid);  // whoever is first
+    members_.push_back({pid, false, now()});
+    ++alive_;
+    std::string wrong;
+    std::array<char, 512> piece{};
+    for (ssize_t got = 1; got > 0;) {
+      got = ::read(failure[0], piece.data(), piece.size());
+      if (got < 0 && errno == EINTR)
+        got = 1;
+      else if (got > 0)
+        wrong.append(piece.data(), static_cast<std::size_t>(got));
+    }
+    ::close(failure[0]);
+    if (wrong.empty()) return;
+    if (wrong[0] == 'i') fail<InputError>(wrong.substr(1));
+    fail<MachineError>(wrong.substr(1));
+  }
+
+  // Nothing runs on when we give up.
+  template <typename Error>
+  [[noreturn]] void fail(const std::string& message) {
+    end_all(SIGKILL);
+    while (alive_ > 0) {
+      signals_.next(1);
+      reap();
+    }
+    throw Error(message);
+  }
+
+  void signal_all(int signal) const {
+    for (const auto& member : members_) {
+      if (!member.ended) ::kill(-member.pid, signal);
+    }
+  }
+
+  void end_all(int signal) {
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      if (!members_[r].ended) end_.ranks[r].by_us = true;
+    }
+    signal_all(signal);
+    terminate_at_ = kNever;
+    kill_at_ = signal == SIGKILL ? kNever : now() + rules_.grace;
+  }
+
+  void interrupted(int signal) {
+    const bool again = end_.interrupted != 0;
+    if (!again) end_.interrupted = signal;
+    end_all(again ? SIGKILL : signal);
+  }
+
+  void act(const TimedAct& timed) {
+    try {
+      timed.act();
+    } catch (...) {
+      act_failure_ = std::current_exception();
+      end_all(SIGTERM);
+    }
+  }
+
+  void reap() {
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      Member& member = members_[r];
+      if (member.ended) continue;
+      siginfo_t info{};
+      if (::waitid(P_PID, static_cast<id_t>(member.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          info.si_pid == 0) {
+        continue;
+      }
+      ::kill(-member.pid, SIGKILL);  // while the number of the group is still its own
+      ::waitpid(member.pid, nullptr, 0);
+      member.ended = true;
+      --alive_;
+      RankEnd& rank = end_.ranks[r];
+      rank.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+      rank.code = info.si_code == CLD_EXITED ? info.si_status : kSignalled + info.si_status;
+      rank.after = now() - member.started;
+      if (rank.code == 0 || rank.by_us || end_.first_failed) continue;
+      end_.first_failed = r;
+      terminate_at_ = now() + rules_.patience;
+    }
+  }
+
+  ProcessRules rules_;
+  WaitedSignals signals_;
+  std::vector<Member> members_;
+  std::size_t alive_ = 0;
+  double terminate_at_ = kNever;
+  double kill_at_ = kNever;
+  std::exception_ptr act_failure_;
+  JobEnd end_;
+};
+
+std::string how(const RankEnd& rank) {
+  if (rank.signal != 0) {
+    return "was killed by signal " + std::to_string(rank.signal) + " (" + ::strsignal(rank.signal) +
+           ")";
+  }
+  return "ended with exit code " + std::to_string(rank.code);
+}
+
+}  // namespace
+
+JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rules) {
+  return Job(ranks, rules).wait();
+}
+
+int exit_code(const JobEnd& end) {
+  if (end.interrupted != 0) return kSignalled + end.interrupted;
+  if (!end.first_failed) return 0;
+  const RankEnd& zero = end.ranks.front();
+  if (!zero.by_us && zero.code != 0) return zero.code;
+  return end.ranks[*end.first_failed].code;
+}
+
+std::string in_words(const JobEnd& end) {
+  if (!end.first_failed) return "";
+  const std::size_t first = *end.first_failed;
+  std::array<char, 32> after{};
+  std::snprintf(after.data(), after.size(), "%.1f s", end.ranks[first].after);
+  std::string text =
+      "rank " + std::to_string(first) + " " + how(end.ranks[first]) + " after " + after.data();
+  std::string also;
+  std::string ended;
+  for (std::size_t r = 0; r < end.ranks.size(); ++r) {
+    const RankEnd& rank = end.ranks[r];
+    if (r == first) continue;
+    if (rank.by_us)
+      ended += (ended.empty() ? "" : ", ") + std::to_string(r);
+    else if (rank.code != 0)
+      also += "; then rank " + std::to_string(r) + " " + how(rank);
+  }
+  return text + also + (ended.empty() ? "" : "; still running and ended by us: " + ended);
+}
+
+}  // namespace syncline

@@ -1,0 +1,71 @@
+// The ranks of a job as processes of this machine: started together, watched, and ended together.
+// Used by the lab (each rank in a network of its own) and wherever ranks are run without a
+// launcher.
+//
+// What is promised:
+// - Every rank leads a process group of its own and has no input. When its leader ends, what is
+//   left of the group is killed, so that a rank leaves no children behind.
+// - No rank outlives us: the kernel kills each when the thread that started it ends, however it
+//   ends (PR_SET_PDEATHSIG).
+// - SIGINT, SIGTERM and SIGHUP that we receive meanwhile (and do not ignore) go to every rank;
+//   after `grace` seconds, or at a second signal, SIGKILL follows.
+// - A rank that fails, by an exit code other than 0 or by a signal, gives the others `patience`
+//   seconds to say what they saw of it; then they get SIGTERM, and `grace` later SIGKILL.
+#pragma once
+
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace syncline {
+
+struct RankCommand {
+  std::vector<std::string> words;                  // a program, sought in PATH, and its arguments
+  std::map<std::string, std::string> environment;  // added to ours
+  std::function<void()> before_exec;  // in the new process; what it throws is our error
+  int out = STDOUT_FILENO;            // file descriptors; -1: nobody reads it
+  int err = STDERR_FILENO;
+};
+
+// Something to be done while the ranks run, such as cutting a link.
+struct TimedAct {
+  double at = 0;  // seconds after the last rank was started
+  std::function<void()> act;
+};
+
+struct ProcessRules {
+  double patience = 10;  // seconds
+  double grace = 5;      // seconds
+  std::vector<TimedAct> acts;
+};
+
+struct RankEnd {
+  int code = 0;        // exit code, or 128 + signal, as shells have it
+  int signal = 0;      // that ended it, or 0
+  bool by_us = false;  // it was still running when we ended it
+  double after = 0;    // seconds since it was started
+};
+
+struct JobEnd {
+  std::vector<RankEnd> ranks;
+  std::optional<std::size_t> first_failed;  // the first that failed by itself
+  int interrupted = 0;                      // the signal that we were told to end by, or 0
+};
+
+// Starts all, waits for all. Throws InputError if a program cannot be started (then none is left
+// running), MachineError if the machine gives no process, and what an act throws, once all are
+// ended.
+JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rules);
+
+// What to exit with: 128 + signal if interrupted, else rank 0's own code if it failed by itself,
+// else that of the first that did, else 0.
+int exit_code(const JobEnd& end);
+
+// Who failed, how, and what became of the others, in one line; empty if all ended well.
+std::string in_words(const JobEnd& end);
+
+}  // namespace syncline
