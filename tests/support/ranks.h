@@ -1,7 +1,6 @@
 // Ranks as threads of a test: each has a meeting of its own, as processes would.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <functional>
 #include <string>
@@ -27,8 +26,8 @@ inline Place place_at(const std::string& file, int rank, int ranks) {
 // Runs `body` on each rank of one meeting.
 inline Failures run_ranks(int ranks, const std::function<void(Meeting&)>& body,
                           std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
-  static std::atomic<int> count = 0;
-  const std::string file = scratch_path("meet" + std::to_string(count++));
+  const Scratch scratch;
+  const std::string file = scratch.path("meet");
   Failures failures(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
