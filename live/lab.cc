@@ -17,13 +17,15 @@ constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 // The largest packet that TCP hands to a link in one piece, before it is cut to the wire's size.
 // It is what the bucket lets through at once, so it bounds how smooth a link is; smaller ones cost
 // a processor more.
-constexpr std::int64_t kSegment = 16384;
+constexpr double kSegment = 100e-6;  // seconds of the slowest link
+constexpr double kLeastSegment = 16384;
+constexpr double kMostSegment = 65536;  // IPv4 has no larger ones
 
 // What a flow may have under way, in seconds of the slowest link: the receiver's window. Several
 // flows into one link then fit into its queue (--queue), and nothing is dropped; and a receiver
 // that gets no processor for some milliseconds does not stop its sender.
 constexpr double kWindow = 0.01;
-constexpr double kLeastWindow = 262144;  // bytes
+constexpr double kLeastWindow = 65536;  // bytes
 // What a flow may have in the queue of its own link: other messages wait behind that.
 constexpr double kUnsent = 0.001;
 constexpr double kLeastUnsent = 65536;  // bytes
@@ -36,9 +38,17 @@ std::string number(double value) {
 
 std::string bits(double bytes_per_second) { return number(bytes_per_second * 8) + "bit"; }
 
+double slowest(const LabOptions& options) {
+  return options.groups > 1 ? std::min(options.rate, options.uplink) : options.rate;
+}
+
+std::int64_t segment(const LabOptions& options) {
+  return std::llround(std::clamp(slowest(options) * kSegment, kLeastSegment, kMostSegment));
+}
+
 // What can wait in the queue, beside the packets that pass at once.
 std::int64_t queue_bytes(const LabOptions& options, double rate) {
-  return std::max<std::int64_t>(std::llround(rate * options.queue), 4 * kSegment);
+  return std::max(std::llround(rate * options.queue), 4LL * segment(options));
 }
 
 class Planner {
@@ -102,7 +112,7 @@ class Planner {
   }
 
   void shape(int where, const std::string& device, double rate) {
-    run(where, "ip link set " + device + " gso_max_size " + std::to_string(kSegment));
+    run(where, "ip link set " + device + " gso_max_size " + std::to_string(segment(options_)));
     run(where, "tc qdisc add dev " + device + " root handle 1: tbf rate " + bits(rate) + " burst " +
                    std::to_string(lab_burst(options_, rate)) + " limit " +
                    std::to_string(queue_bytes(options_, rate)));
@@ -137,10 +147,9 @@ class Planner {
     };
     // The one that every kernel has and every namespace may choose.
     set("tcp_congestion_control", "reno");
-    const double slowest =
-        options_.groups > 1 ? std::min(options_.rate, options_.uplink) : options_.rate;
-    set("tcp_rmem", "4096 131072 " + number(std::max(slowest * kWindow, kLeastWindow)));
-    set("tcp_limit_output_bytes", number(std::max(slowest * kUnsent, kLeastUnsent)));
+    const double rate = slowest(options_);
+    set("tcp_rmem", "4096 65536 " + number(std::max(rate * kWindow, kLeastWindow)));
+    set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kLeastUnsent)));
   }
 
   // Packets that leave a queue on one processor and then on another would overtake each other on
@@ -214,9 +223,9 @@ void check_lab(const LabOptions& options) {
 
 std::int64_t lab_burst(const LabOptions& options, double rate) {
   if (options.burst != 0) return options.burst;
-  // Two segments, or what a fast link sends while the timer that refills the bucket is late.
+  // Two segments, and what the link sends while the timer that refills the bucket is late.
   constexpr double kLate = 100e-6;  // seconds
-  return std::max<std::int64_t>(2 * kSegment, std::llround(rate * kLate));
+  return 2 * segment(options) + std::llround(rate * kLate);
 }
 
 LabPlan plan_lab(const LabOptions& options, int processors) {
