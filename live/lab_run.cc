@@ -115,16 +115,16 @@ class Networks {
     return where == LabCommand::kHub ? hub_ : ranks_.at(static_cast<std::size_t>(where));
   }
 
+  // /sys shows the interfaces of whoever mounted it: a process of its own mounts one to write to.
   void set(const LabSetting& setting) const {
-    enter(at(setting.where));
-    const std::string path = "/proc/sys/net/" + setting.path;
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    const auto size = static_cast<ssize_t>(setting.value.size());
-    if (file.number() < 0 ||
-        ::write(file.number(), setting.value.data(), setting.value.size()) != size) {
-      refused(path + " = " + setting.value);
-    }
-    enter(hub_);
+    child(setting.where, setting.path + " = " + setting.value, "", [&] {
+      if (setting.path.starts_with("/sys/")) own_sys();
+      const Descriptor file(::open(setting.path.c_str(), O_WRONLY | O_CLOEXEC));
+      if (file.number() < 0 ||
+          ::write(file.number(), setting.value.data(), setting.value.size()) < 0) {
+        throw MachineError(std::strerror(errno));
+      }
+    });
   }
 
   void run(const LabCommand& command) const {
@@ -141,16 +141,33 @@ class Networks {
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
+    const bool delays = line.find(" netem ") != std::string::npos;
+    child(command.where, line, delays ? "--latency needs netem, which not every kernel has: " : "",
+          [&] {
+            ::execvp(argv[0], argv.data());
+            throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
+          });
+  }
+
+ private:
+  // Does the work in a process inside that network. What it says on failing becomes the error.
+  void child(int where, const std::string& what, const std::string& hint,
+             const std::function<void()>& work) const {
     Pipe said = make_pipe();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::setns(at(command.where).number(), CLONE_NEWNET);
       ::dup2(said.write.number(), STDERR_FILENO);
       ::dup2(said.write.number(), STDOUT_FILENO);
-      ::execvp(argv[0], argv.data());
-      const std::string wrong = std::string(std::strerror(errno)) + " (Debian: package iproute2)";
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, wrong.data(), wrong.size());
-      ::_exit(127);
+      int code = 0;
+      try {
+        enter(at(where));
+        work();
+      } catch (const std::exception& error) {
+        const std::string wrong = error.what();
+        [[maybe_unused]] const auto written = ::write(STDERR_FILENO, wrong.data(), wrong.size());
+        code = 1;
+      }
+      ::_exit(code);
     }
     if (pid < 0) refused("fork");
     said.write.close();
@@ -159,15 +176,9 @@ class Networks {
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status == 0) return;
-    if (line.find(" netem ") != std::string::npos && text.find("unknown") != std::string::npos) {
-      throw MachineError(
-          "lab: --latency needs netem, which this kernel lacks "
-          "(CONFIG_NET_SCH_NETEM, module sch_netem)");
-    }
-    throw MachineError("lab: '" + line + "': " + text.substr(0, text.find('\n')));
+    throw MachineError("lab: " + hint + "'" + what + "': " + text.substr(0, text.find('\n')));
   }
 
- private:
   Descriptor hub_;
   std::vector<Descriptor> ranks_;
 };
@@ -175,9 +186,10 @@ class Networks {
 JobEnd in_the_lab(const LabRun& run) {
   own_proc();
   const Networks networks(run.options.ranks);
-  const LabPlan plan = plan_lab(run.options);
-  for (const auto& setting : plan.settings) networks.set(setting);
+  const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
+  const LabPlan plan = plan_lab(run.options, processors);
   for (const auto& command : plan.commands) networks.run(command);
+  for (const auto& setting : plan.settings) networks.set(setting);
 
   std::vector<RankCommand> ranks;
   for (int r = 0; r < run.options.ranks; ++r) {
