@@ -195,7 +195,7 @@ class Validator {
     say("links: " + links_in_words(scenario_.cluster));
     if (first() && !options_.cluster_out.empty()) {
       Json json = document_.root.at("cluster");
-      set_measured_links(scenario_.cluster, json);
+      set_measured_links(calibration, json);
       write_file(options_.cluster_out, json.dump(2) + "\n");
     }
   }

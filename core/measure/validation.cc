@@ -71,6 +71,10 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
   const int last = static_cast<int>(predicted.period_ends.size()) - 1;
   const auto foretold = mean_lengths(plan, predicted, last);
   const auto found = mean_lengths(plan, measured, warmup);
+  // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
+  const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
+                                   [](const Bucket& b) { return b.codec != nullptr; });
+  const bool alone = communication_streams(plan) == 1 && !encodes;
   std::vector<std::string> order;
   std::map<std::string, KindTime> kinds;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
@@ -82,7 +86,7 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
     it->second.predicted += foretold[i];
     it->second.measured += found[i];
     const auto* collective = std::get_if<Collective>(&plan.ops[i].work);
-    if (collective != nullptr && communication_streams(plan) == 1) {
+    if (collective != nullptr && alone) {
       row.collectives.push_back({collective->bytes(), foretold[i], found[i]});
     }
   }

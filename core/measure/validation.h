@@ -42,7 +42,7 @@ struct ValidatedRow {
   Seconds p95 = 0;
   std::optional<bool> values_match;  // nothing: not checked
   std::vector<KindTime> kinds;
-  std::vector<CollectiveTime> collectives;  // of strategies whose collectives do not meet
+  std::vector<CollectiveTime> collectives;  // of strategies whose collectives are alone
   double bytes_sent = 0;                    // per step, by the rank that sent most, measured
 
   double error() const { return predicted / median - 1; }
