@@ -119,6 +119,18 @@ Page page_of(const Validation& validation) {
   return page;
 }
 
+Page links_page(const Validation& validation) {
+  Page page;
+  page.title = "Links of " + one_line(validation.cluster);
+  page.about = "measured by " + plural(static_cast<std::size_t>(validation.ranks), "rank");
+  page.blocks.push_back(samples_grid(validation));
+  page.blocks.push_back(
+      std::string("Ring all-reduces give each level its curve of a round's time over the bytes a "
+                  "rank sends in it, so they have no error. All-gathers, all-reduces across "
+                  "nodes and decodings were left out and are predicted by the curves."));
+  return page;
+}
+
 Json number(double value) { return exact(value); }
 
 }  // namespace
@@ -187,6 +199,12 @@ std::string validation_json(const Validation& validation) {
   json["clock_error_s"] = number(validation.clock_error);
   json["complete"] = validation.complete;
   return json.dump(2) + "\n";
+}
+
+std::string links_text(const Validation& validation) { return text_page(links_page(validation)); }
+
+std::string links_markdown(const Validation& validation) {
+  return markdown_page(links_page(validation));
 }
 
 }  // namespace syncline

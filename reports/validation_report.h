@@ -13,4 +13,8 @@ std::string validation_csv(const Validation& validation);
 // {"backend", "ranks", "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], ...}
 std::string validation_json(const Validation& validation);
 
+// Only the samples by which links were calibrated.
+std::string links_text(const Validation& validation);
+std::string links_markdown(const Validation& validation);
+
 }  // namespace syncline
