@@ -204,8 +204,8 @@ class LabVerb : public testing::Test {
  protected:
   void SetUp() override {
     static const std::string refusal = [] {
-      const Scratch scratch;
-      Lab lab(scratch, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
+      const Scratch folder;
+      Lab lab(folder, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
       return lab.code() == 3 ? lab.err() : "";
     }();
     // What a machine may lack; anything else is a fault of ours and must be seen.
