@@ -280,9 +280,15 @@ TEST_F(LabVerb, EndsAsItsRanksEnd) {
     EXPECT_EQ(lab.code(), 0) << lab.err();
     expect_nothing_left(2, before);
   }
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
-                    lingering() + "[ $RANK = 1 ] && exit 7; sleep 1000; : " + mark()});
+  const std::string ready = scratch.path("ready");
+  const std::string told = scratch.path("told");
+  Lab lab(scratch,
+          {"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
+           lingering() + "[ $RANK = 1 ] && { while [ ! -e " + ready +
+               " ]; do sleep 0.01; done; exit 7; }; trap 'touch " + told +
+               "; exit 3' TERM; touch " + ready + "; while :; do sleep 0.05; done; : " + mark()});
   EXPECT_EQ(lab.code(), 7);
+  EXPECT_TRUE(fs::exists(told)) << "rank 0 was not asked to end";
   EXPECT_NE(lab.err().find("syncline: lab: rank 1 ended with exit code 7"), std::string::npos)
       << lab.err();
   expect_nothing_left(2, before);
