@@ -250,7 +250,8 @@ JobEnd from_json(const Json& json) {
   } catch (const std::exception& error) {
     said["machine"] = error.what();
   }
-  const std::string text = said.dump();
+  // What was written on a command line need not be UTF-8.
+  const std::string text = said.dump(-1, ' ', false, Json::error_handler_t::replace);
   [[maybe_unused]] const auto written = ::write(answer.write.number(), text.data(), text.size());
   ::_exit(0);
 }

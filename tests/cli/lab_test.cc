@@ -370,6 +370,20 @@ TEST_F(LabVerb, WithoutTheRightsItSaysSo) {
   EXPECT_NE(bare.err().find("package iproute2"), std::string::npos) << bare.err();
 }
 
+// The kernel has netem, or the lab says that it has not.
+TEST_F(LabVerb, LatencyIsHadOrRefused) {
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--latency", "2", "--", "env",
+                    "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=10000",
+                    fs::read_symlink("/proc/self/exe").string()});
+  if (lab.code() == 3) {
+    EXPECT_NE(lab.err().find("--latency needs netem"), std::string::npos) << lab.err();
+    return;
+  }
+  ASSERT_FALSE(text_of(scratch.path("1")).empty()) << lab.err();
+  constexpr double kThereAndBack = 4e-3;
+  EXPECT_LT(std::stod(text_of(scratch.path("1"))), 10000 / kThereAndBack);
+}
+
 TEST_F(LabVerb, ACommandThatIsNotThere) {
   Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "no-such-program-of-syncline"});
   EXPECT_EQ(lab.code(), 2);
