@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "live/lab.h"
+#include "live/signals.h"
 
 namespace syncline {
 namespace {
@@ -97,7 +98,7 @@ void own_sys() {
 
 void own_proc() {
   if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) refused("private mounts");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) refused("mounts of its own");
   if (::mount("proc", "/proc", "proc", 0, nullptr) != 0) refused("mounting /proc");
 }
 
@@ -249,17 +250,18 @@ JobEnd from_json(const Json& json) {
   } catch (const std::exception& error) {
     said["machine"] = error.what();
   }
-  const std::string text = said.dump();
+  // What was written on a command line need not be UTF-8.
+  const std::string text = said.dump(-1, ' ', false, Json::error_handler_t::replace);
   [[maybe_unused]] const auto written = ::write(answer.write.number(), text.data(), text.size());
   ::_exit(0);
 }
 
 // Signals that are meant for the ranks go to the keeper, who knows what to do with them.
-void wait_for(pid_t keeper, const sigset_t& waited) {
-  for (;;) {
-    const int signal = ::sigwaitinfo(&waited, nullptr);
-    if (signal > 0 && signal != SIGCHLD) ::kill(keeper, signal);
-    if (::waitpid(keeper, nullptr, WNOHANG) == keeper) return;
+void wait_for(pid_t keeper, const WaitedSignals& signals) {
+  constexpr double kWhile = 60;  // seconds
+  while (::waitpid(keeper, nullptr, WNOHANG) == 0) {
+    const int signal = signals.next(kWhile);
+    if (signal != 0 && signal != SIGCHLD) ::kill(keeper, signal);
   }
 }
 
@@ -269,30 +271,15 @@ JobEnd run_lab(const LabRun& run) {
   check_lab(run.options);
   Pipe alive = make_pipe();
   Pipe answer = make_pipe();
-  sigset_t waited;
-  sigset_t before;
-  ::sigemptyset(&waited);
-  ::sigaddset(&waited, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&waited, signal);
-  }
-  ::sigprocmask(SIG_BLOCK, &waited, &before);
+  // Also in the keeper, from its first moment: a signal that comes while it builds waits.
+  const WaitedSignals signals;
   std::fflush(nullptr);
   const auto keeper = static_cast<pid_t>(::syscall(
       SYS_clone, CLONE_NEWPID | CLONE_NEWNET | static_cast<unsigned long>(SIGCHLD), 0, 0, 0, 0));
+  if (keeper < 0) refused("no namespace");
   if (keeper == 0) keep(run, alive, answer);
-  const int reason = errno;
-  if (keeper > 0) {
-    answer.write.close();
-    wait_for(keeper, waited);
-  }
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (keeper < 0) {
-    errno = reason;
-    refused("no namespace");
-  }
+  answer.write.close();
+  wait_for(keeper, signals);
   const Json said = Json::parse(all_of(answer.read.number()), nullptr, false);
   if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
   if (said.contains("input")) throw InputError(said.at("input"));

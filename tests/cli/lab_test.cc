@@ -204,8 +204,8 @@ class LabVerb : public testing::Test {
  protected:
   void SetUp() override {
     static const std::string refusal = [] {
-      const Scratch scratch;
-      Lab lab(scratch, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
+      const Scratch folder;
+      Lab lab(folder, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
       return lab.code() == 3 ? lab.err() : "";
     }();
     // What a machine may lack; anything else is a fault of ours and must be seen.
@@ -280,9 +280,15 @@ TEST_F(LabVerb, EndsAsItsRanksEnd) {
     EXPECT_EQ(lab.code(), 0) << lab.err();
     expect_nothing_left(2, before);
   }
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
-                    lingering() + "[ $RANK = 1 ] && exit 7; sleep 1000; : " + mark()});
+  const std::string ready = scratch.path("ready");
+  const std::string told = scratch.path("told");
+  Lab lab(scratch,
+          {"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
+           lingering() + "[ $RANK = 1 ] && { while [ ! -e " + ready +
+               " ]; do sleep 0.01; done; exit 7; }; trap 'touch " + told +
+               "; exit 3' TERM; touch " + ready + "; while :; do sleep 0.05; done; : " + mark()});
   EXPECT_EQ(lab.code(), 7);
+  EXPECT_TRUE(fs::exists(told)) << "rank 0 was not asked to end";
   EXPECT_NE(lab.err().find("syncline: lab: rank 1 ended with exit code 7"), std::string::npos)
       << lab.err();
   expect_nothing_left(2, before);
@@ -362,6 +368,20 @@ TEST_F(LabVerb, WithoutTheRightsItSaysSo) {
            [] { ::setenv("PATH", "/nowhere", 1); });
   EXPECT_EQ(bare.code(), 3);
   EXPECT_NE(bare.err().find("package iproute2"), std::string::npos) << bare.err();
+}
+
+// The kernel has netem, or the lab says that it has not.
+TEST_F(LabVerb, LatencyIsHadOrRefused) {
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--latency", "2", "--", "env",
+                    "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=10000",
+                    fs::read_symlink("/proc/self/exe").string()});
+  if (lab.code() == 3) {
+    EXPECT_NE(lab.err().find("--latency needs netem"), std::string::npos) << lab.err();
+    return;
+  }
+  ASSERT_FALSE(text_of(scratch.path("1")).empty()) << lab.err();
+  constexpr double kThereAndBack = 4e-3;
+  EXPECT_LT(std::stod(text_of(scratch.path("1"))), 10000 / kThereAndBack);
 }
 
 TEST_F(LabVerb, ACommandThatIsNotThere) {

@@ -112,8 +112,12 @@ TEST(Lab, GroupsAreEqualBlocksBehindSwitchesOfTheirOwn) {
     const std::string bridge = after(command, "master");
     if (bridge.empty()) continue;
     if (device.starts_with("port")) switches[std::stoul(device.substr(4))] = bridge;
-    if (device.starts_with("core")) EXPECT_EQ(bridge, "core");
-    if (device.starts_with("up")) EXPECT_EQ(bridge, "switch" + device.substr(2));
+    if (device.starts_with("core")) {
+      EXPECT_EQ(bridge, "core");
+    }
+    if (device.starts_with("up")) {
+      EXPECT_EQ(bridge, "switch" + device.substr(2));
+    }
   }
   EXPECT_EQ(switches, (std::vector<std::string>{"switch0", "switch0", "switch1", "switch1",
                                                 "switch2", "switch2"}));

@@ -124,8 +124,12 @@ TEST(Processes, RankZerosOwnCodeCountsMost) {
 }
 
 TEST(Processes, WhoDoesNotHeedSigtermIsKilled) {
-  const JobEnd end = run_ranks(
-      {shell("trap '' TERM; while :; do sleep 0.05; done"), shell("sleep 0.2; exit 1")}, quick());
+  const Scratch scratch;
+  const std::string deaf = scratch.path("deaf");
+  const JobEnd end =
+      run_ranks({shell("trap '' TERM; touch " + deaf + "; while :; do sleep 0.05; done"),
+                 shell("while [ ! -e " + deaf + " ]; do sleep 0.01; done; exit 1")},
+                quick());
   EXPECT_EQ(end.ranks[0].signal, SIGKILL);
   EXPECT_TRUE(end.ranks[0].by_us);
   EXPECT_EQ(exit_code(end), 1);
@@ -134,13 +138,20 @@ TEST(Processes, WhoDoesNotHeedSigtermIsKilled) {
 TEST(Processes, AnInterruptReachesEveryRank) {
   const Scratch scratch;
   const std::string script = "trap 'echo interrupted > " + scratch.folder() +
-                             "/$RANK; exit 5' INT; while :; do sleep 0.02; done";
+                             "/$RANK; exit 5' INT; touch " + scratch.folder() +
+                             "/ready$RANK; while :; do sleep 0.02; done";
   std::vector<RankCommand> ranks{shell(script), shell(script)};
   ranks[0].environment["RANK"] = "0";
   ranks[1].environment["RANK"] = "1";
   ProcessRules rules;
   rules.grace = 20;
-  rules.acts.push_back({0.3, [] { ::kill(::getpid(), SIGINT); }});
+  rules.acts.push_back({0, [&] {
+                          comes_true([&] {
+                            return std::filesystem::exists(scratch.path("ready0")) &&
+                                   std::filesystem::exists(scratch.path("ready1"));
+                          });
+                          ::kill(::getpid(), SIGINT);
+                        }});
   const JobEnd end = run_ranks(ranks, rules);
   EXPECT_EQ(end.interrupted, SIGINT);
   EXPECT_EQ(exit_code(end), 130);
@@ -150,12 +161,18 @@ TEST(Processes, AnInterruptReachesEveryRank) {
 }
 
 TEST(Processes, ASecondInterruptWaitsNoLonger) {
+  const Scratch scratch;
+  const std::string deaf = scratch.path("deaf");
   ProcessRules rules;
   rules.grace = 1000;
-  for (const double at : {0.2, 0.3}) {
-    rules.acts.push_back({at, [] { ::kill(::getpid(), SIGINT); }});
+  for (const double at : {0.0, 0.1}) {
+    rules.acts.push_back({at, [&] {
+                            comes_true([&] { return std::filesystem::exists(deaf); });
+                            ::kill(::getpid(), SIGINT);
+                          }});
   }
-  const JobEnd end = run_ranks({shell("trap '' INT; while :; do sleep 0.05; done")}, rules);
+  const JobEnd end =
+      run_ranks({shell("trap '' INT; touch " + deaf + "; while :; do sleep 0.05; done")}, rules);
   EXPECT_EQ(end.ranks[0].signal, SIGKILL);
   EXPECT_EQ(exit_code(end), 130);
 }
