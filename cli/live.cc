@@ -81,12 +81,13 @@ class Truth {
 // Says on stderr what is being measured, and takes the time that the machine would.
 class WatchedObjective final : public LiveObjective {
  public:
-  WatchedObjective(LiveObjective& machine, int budget, double pace)
-      : machine_(machine), budget_(budget), pace_(pace) {}
+  // Says "WHAT 3 of COUNT: ...".
+  WatchedObjective(LiveObjective& machine, std::string what, std::string count, double pace)
+      : machine_(machine), what_(std::move(what)), count_(std::move(count)), pace_(pace) {}
 
   std::string source() const override { return machine_.source(); }
   Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
-    std::cerr << "evaluation " << evaluation.number + 1 << " of at most " << budget_ << ": "
+    std::cerr << what_ << " " << evaluation.number + 1 << " of " << count_ << ": "
               << one_line(candidate.name) << ": " << std::flush;
     const Measurement measured = machine_.measure(candidate, evaluation);
     if (pace_ > 0) {
@@ -99,7 +100,8 @@ class WatchedObjective final : public LiveObjective {
 
  private:
   LiveObjective& machine_;
-  int budget_;
+  std::string what_;
+  std::string count_;
   double pace_;
 };
 
@@ -138,7 +140,13 @@ LiveReport begun(const LiveVerbOptions& options, const Scenario& scenario, const
   report.settings.search.steps = options.steps;
   report.settings.seed = options.seed;
   report.settings.interrupted = interrupted;
-  report.problem = live_problem(scaled_scenario(scenario, error), search);
+  LiveSpace space;
+  if (options.exhaustive) {
+    // Nothing is left out beforehand: the sweep is to show what that would have cost.
+    space.most_rules = 100000;
+    space.margin = 1000;
+  }
+  report.problem = live_problem(scaled_scenario(scenario, error), search, space);
   return report;
 }
 
@@ -259,7 +267,8 @@ class RanksObjective final : public LiveObjective {
 };
 
 // Every candidate as the machine has it: how good the answer is in truth.
-KnownTruth sweep(RanksObjective& machine, WatchedObjective& watched, const LiveReport& report) {
+KnownTruth sweep(RanksObjective& machine, const LiveReport& report) {
+  WatchedObjective watched(machine, "sweep", std::to_string(report.problem.candidates.size()), 0);
   KnownTruth truth;
   truth.measured = true;
   Evaluation evaluation{0, report.settings.search.steps, report.settings.seed};
@@ -295,11 +304,11 @@ int tune_on_ranks(const LiveVerbOptions& options, const Document& document, Meet
     machine.follow();
     return 0;
   }
-  WatchedObjective watched(machine, options.budget, 0);
+  WatchedObjective watched(machine, "evaluation", "at most " + std::to_string(options.budget), 0);
   const std::string advice = search_on(watched, options, document, report);
   if (options.exhaustive && report.tuning.complete) {
     std::cerr << "every candidate, to see how good that is" << std::endl;
-    report.truth = sweep(machine, watched, report);
+    report.truth = sweep(machine, report);
   }
   machine.dismiss();
   Truth model(scenario);
@@ -328,7 +337,8 @@ int tune_live_verb(const LiveVerbOptions& options, const Document& document,
   EmulatedObjective emulated(
       [&](const Candidate& candidate) { return truth.step_time(candidate.strategy); },
       options.noise / 100);
-  WatchedObjective machine(emulated, options.budget, options.pace);
+  WatchedObjective machine(emulated, "evaluation", "at most " + std::to_string(options.budget),
+                           options.pace);
   const std::string advice = search_on(machine, options, document, report);
 
   KnownTruth& known = report.truth.emplace();
