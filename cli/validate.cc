@@ -177,6 +177,7 @@ class Validator {
     validation.workload = scenario_.workload.name;
     validation.cluster = scenario_.cluster.name;
     validation.backend = options_.backend;
+    validation.baseline = scenario_.baseline;
     validation.executor = options_.executor;
     validation.version = version();
     validation.ranks = meeting_.ranks();
@@ -231,6 +232,9 @@ class Validator {
       found = compare(strategy.name, foretold.plan, foretold.step, foretold.timeline,
                       outcome.timeline, options_.warmup);
       std::cerr << ", measured " << seconds_text(found.median) << std::endl;
+    }
+    for (const auto& published : scenario_.published) {
+      if (published.strategy == strategy.name) found.published_speedup = published.speedup;
     }
     found.bytes_sent = most_sent(outcome.bytes_sent[rank]) / (options_.warmup + options_.repeats) /
                        foretold.plan.steps;

@@ -21,13 +21,25 @@ std::string verdict_of(const ValidatedRow& row) {
 
 Grid rows_grid(const Validation& validation) {
   Grid grid;
-  grid.columns = {{"strategy", false}, {"predicted"},    {"measured\nmedian"}, {"measured\np95"},
-                  {"error"},           {"sent\na step"}, {"values", false}};
+  bool published = false;
+  for (const auto& row : validation.rows) published = published || row.published_speedup;
+  grid.columns = {{"strategy", false}, {"predicted"}, {"measured\nmedian"},
+                  {"measured\np95"},   {"error"},     {"speedup,\nmeasured"}};
+  if (published) grid.columns.push_back({"speedup,\npublished"});
+  grid.columns.push_back({"sent\na step"});
+  grid.columns.push_back({"values", false});
   for (const auto& row : validation.rows) {
-    grid.lines.push_back(
-        {{one_line(row.strategy), seconds_text(row.predicted), seconds_text(row.median),
-          seconds_text(row.p95), percent_text(row.error() * 100), bytes_text(row.bytes_sent),
-          verdict_of(row)}});
+    const auto speedup = measured_speedup(validation, row);
+    std::vector<std::string> cells = {
+        one_line(row.strategy),          seconds_text(row.predicted),
+        seconds_text(row.median),        seconds_text(row.p95),
+        percent_text(row.error() * 100), speedup ? speedup_text(*speedup) : ""};
+    if (published) {
+      cells.push_back(row.published_speedup ? speedup_text(*row.published_speedup) : "");
+    }
+    cells.push_back(bytes_text(row.bytes_sent));
+    cells.push_back(verdict_of(row));
+    grid.lines.push_back({std::move(cells)});
   }
   return grid;
 }
@@ -166,6 +178,7 @@ std::string validation_json(const Validation& validation) {
   json["cluster"] = validation.cluster;
   json["backend"] = validation.backend;
   json["ranks"] = validation.ranks;
+  json["baseline"] = validation.baseline;
   json["executor"] = validation.executor;
   json["rows"] = Json::array();
   for (const auto& row : validation.rows) {
@@ -176,6 +189,8 @@ std::string validation_json(const Validation& validation) {
                  {"error_percent", number(row.error() * 100)},
                  {"values_match", row.values_match ? Json(*row.values_match) : Json()},
                  {"bytes_sent", number(row.bytes_sent)}};
+    if (const auto speedup = measured_speedup(validation, row)) line["speedup"] = number(*speedup);
+    if (row.published_speedup) line["published_speedup"] = number(*row.published_speedup);
     for (const Seconds step : row.steps) line["steps_s"].push_back(number(step));
     for (const auto& kind : row.kinds) {
       line["kinds"].push_back({{"kind", kind.kind},

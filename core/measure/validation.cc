@@ -54,6 +54,13 @@ std::string in_percent(double ratio) {
 
 }  // namespace
 
+std::optional<double> measured_speedup(const Validation& validation, const ValidatedRow& row) {
+  for (const auto& other : validation.rows) {
+    if (other.strategy == validation.baseline) return other.median / row.median;
+  }
+  return std::nullopt;
+}
+
 ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds predicted_step,
                      const Timeline& predicted, const Timeline& measured, int warmup) {
   ValidatedRow row;

@@ -43,6 +43,7 @@ struct ValidatedRow {
   std::optional<bool> values_match;  // nothing: not checked
   std::vector<KindTime> kinds;
   std::vector<CollectiveTime> collectives;  // of strategies whose collectives are alone
+  std::optional<double> published_speedup;  // over the baseline, somebody's
   double bytes_sent = 0;                    // per step, by the rank that sent most, measured
 
   double error() const { return predicted / median - 1; }
@@ -53,6 +54,7 @@ struct Validation {
   std::string workload;
   std::string cluster;
   std::string backend;
+  std::string baseline;
   std::string executor;  // that predicted
   std::string version;
   std::string hardware;  // what ran it, in words
@@ -66,6 +68,9 @@ struct Validation {
   std::vector<ValidatedRow> rows;
   bool complete = true;
 };
+
+// How much faster than the baseline a row was measured; nothing without the baseline's row.
+std::optional<double> measured_speedup(const Validation& validation, const ValidatedRow& row);
 
 // Puts both timelines of one plan side by side. The first `warmup` periods of the measured one are
 // dropped; of the predicted one the last period counts.
