@@ -5,22 +5,29 @@
 #include <cstdint>
 
 #include "kernels/cuda_status.cuh"
+#include "kernels/vector_access.h"
 
 namespace syncline {
 
-// Blocks for `tiles` tiles: as many as the device holds at once at `blocks_per_sm`, which walk the
-// tiles with the grid's stride; never more than there are tiles, and at least one.
-inline Status blocks_for(std::int64_t tiles, int blocks_per_sm, unsigned* blocks) {
+// Blocks of kBlockThreads for `parts` parts of work: as many as the device holds at once, which
+// walk the parts with the grid's stride; never more than there are parts, and at least one.
+template <typename Kernel>
+Status blocks_for(Kernel kernel, std::int64_t parts, unsigned* blocks) {
   int device = 0;
   int multiprocessors = 0;
-  if (auto status = cuda_status(cudaGetDevice(&device), "cudaGetDevice"); !status.ok()) {
-    return status;
-  }
-  const auto error =
-      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  if (auto status = cuda_status(error, "cudaDeviceGetAttribute"); !status.ok()) return status;
-  const std::int64_t held = static_cast<std::int64_t>(multiprocessors) * blocks_per_sm;
-  *blocks = static_cast<unsigned>(std::max<std::int64_t>(1, std::min(tiles, held)));
+  int each = 0;
+  auto status = cuda_status(cudaGetDevice(&device), "cudaGetDevice");
+  if (!status.ok()) return status;
+  status =
+      cuda_status(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+                  "cudaDeviceGetAttribute");
+  if (!status.ok()) return status;
+  status =
+      cuda_status(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, kBlockThreads, 0),
+                  "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  if (!status.ok()) return status;
+  const std::int64_t held = static_cast<std::int64_t>(multiprocessors) * std::max(each, 1);
+  *blocks = static_cast<unsigned>(std::max<std::int64_t>(1, std::min(parts, held)));
   return {};
 }
 

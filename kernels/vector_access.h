@@ -27,46 +27,62 @@ struct alignas(kBytes) Word {
 };
 
 #if defined(__CUDA_ARCH__)
+// Written in PTX: the compiler takes a store apart that it has seen put together, into as many
+// accesses as there are elements.
 template <Reuse kReuse>
 __device__ inline Word<16> load_word(const Word<16>* from) {
-  const uint4* address = reinterpret_cast<const uint4*>(from);
-  uint4 got;
+  Word<16> to;
+  std::uint32_t(&w)[4] = to.words;
   if constexpr (kReuse == Reuse::kStream) {
-    got = __ldcs(address);
+    asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "l"(from)
+                 : "memory");
   } else {
-    got = *address;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "l"(from)
+                 : "memory");
   }
-  return {{got.x, got.y, got.z, got.w}};
+  return to;
 }
 template <Reuse kReuse>
 __device__ inline Word<8> load_word(const Word<8>* from) {
-  const uint2* address = reinterpret_cast<const uint2*>(from);
-  uint2 got;
+  Word<8> to;
+  std::uint32_t(&w)[2] = to.words;
   if constexpr (kReuse == Reuse::kStream) {
-    got = __ldcs(address);
+    asm volatile("ld.global.cs.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "l"(from)
+                 : "memory");
   } else {
-    got = *address;
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "l"(from)
+                 : "memory");
   }
-  return {{got.x, got.y}};
+  return to;
 }
 template <Reuse kReuse>
 __device__ inline void store_word(Word<16>* to, const Word<16>& word) {
-  const uint4 given = make_uint4(word.words[0], word.words[1], word.words[2], word.words[3]);
-  uint4* address = reinterpret_cast<uint4*>(to);
+  const std::uint32_t(&w)[4] = word.words;
   if constexpr (kReuse == Reuse::kStream) {
-    __stcs(address, given);
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                 "r"(w[2]), "r"(w[3])
+                 : "memory");
   } else {
-    *address = given;
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                 "r"(w[2]), "r"(w[3])
+                 : "memory");
   }
 }
 template <Reuse kReuse>
 __device__ inline void store_word(Word<8>* to, const Word<8>& word) {
-  const uint2 given = make_uint2(word.words[0], word.words[1]);
-  uint2* address = reinterpret_cast<uint2*>(to);
+  const std::uint32_t(&w)[2] = word.words;
   if constexpr (kReuse == Reuse::kStream) {
-    __stcs(address, given);
+    asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
   } else {
-    *address = given;
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
   }
 }
 #else
