@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/vector_access.h"
+#include "kernels/workspace.h"
 
 namespace syncline {
 namespace {
@@ -78,26 +79,8 @@ DgcRow row_of(const DgcTensor& tensor, ElementType type) {
   return row;
 }
 
-// Hands out the parts of a workspace one after the other, each at a multiple of 256 bytes.
-class Parts {
- public:
-  explicit Parts(void* base) : base_(static_cast<std::byte*>(base)) {}
-
-  template <typename T>
-  void next(T** part, std::int64_t count) {
-    if (base_) *part = reinterpret_cast<T*>(base_ + used_);
-    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
-  }
-
-  std::size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  std::size_t used_ = 0;
-};
-
 std::size_t lay_out(const DgcPlan& plan, void* base, DgcTables* tables) {
-  Parts parts(base);
+  WorkspaceParts parts(base);
   const auto tensors = static_cast<std::int64_t>(plan.rows.size());
   parts.next(&tables->rows, tensors);
   parts.next(&tables->states, tensors);

@@ -5,6 +5,7 @@
 #include "kernels/block.cuh"
 #include "kernels/cuda_status.cuh"
 #include "kernels/dgc_spans.h"
+#include "kernels/tensor_table.h"
 
 namespace syncline {
 namespace {
@@ -16,7 +17,7 @@ constexpr int kRowsPerLaunch = 300;
 struct DgcRows {
   DgcRow rows[kRowsPerLaunch];
 };
-static_assert(sizeof(DgcRows) + sizeof(DgcTables) + 64 <= 32764);
+static_assert(sizeof(DgcRows) + sizeof(DgcTables) + 64 <= kArgumentBytes);
 
 __global__ void __launch_bounds__(kBlockThreads)
     dgc_prepare_kernel(DgcTables tables, const __grid_constant__ DgcRows rows,

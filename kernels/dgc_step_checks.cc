@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/dgc_step.h"
+#include "kernels/workspace.h"
 
 namespace syncline {
 namespace {
@@ -15,15 +16,7 @@ Status check_prepared(const DgcPlan& plan, const char* launcher) {
 }  // namespace
 
 Status check_dgc_prepare(const DgcPlan& plan, const void* workspace, std::size_t workspace_bytes) {
-  if (!workspace) return failure("dgc_prepare: workspace is null");
-  if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) {
-    return failure("dgc_prepare: workspace is not at a multiple of 256 bytes");
-  }
-  if (workspace_bytes < plan.workspace_bytes) {
-    return failure("dgc_prepare: workspace has " + std::to_string(workspace_bytes) +
-                   " bytes, the plan needs " + std::to_string(plan.workspace_bytes));
-  }
-  return {};
+  return check_workspace("dgc_prepare", workspace, workspace_bytes, plan.workspace_bytes);
 }
 
 Status check_dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection) {

@@ -104,13 +104,17 @@ SYNCLINE_HOST_DEVICE inline void load_input(const DgcRow& row, std::uint32_t til
                                             bool whole, DgcThreadInput<kDecay>& to,
                                             DgcThreadTile& residuals) {
   const auto* gradient = static_cast<const Gradient*>(row.gradient);
+  const float* velocity = row.velocity;
+  const float* residual = row.residual;
+  const float* weight = row.weight;
   if (whole) {
+    const std::int64_t first_of_all = group_first(row, tile, 0, thread);
     for (int group = 0; group < kDgcGroups; ++group) {
-      const std::int64_t first = group_first(row, tile, group, thread);
+      const std::int64_t first = first_of_all + group * (4 * kBlockThreads);
       load_vector<Reuse::kStream>(gradient + first, to.gradient[group]);
-      load_vector<Reuse::kStream>(row.velocity + first, to.velocity[group]);
-      load_vector<Reuse::kStream>(row.residual + first, residuals.residual[group]);
-      if constexpr (kDecay) load_vector<Reuse::kStream>(row.weight + first, to.weight[group]);
+      load_vector<Reuse::kStream>(velocity + first, to.velocity[group]);
+      load_vector<Reuse::kStream>(residual + first, residuals.residual[group]);
+      if constexpr (kDecay) load_vector<Reuse::kStream>(weight + first, to.weight[group]);
     }
     return;
   }
@@ -118,12 +122,12 @@ SYNCLINE_HOST_DEVICE inline void load_input(const DgcRow& row, std::uint32_t til
     const std::int64_t first = group_first(row, tile, group, thread);
     load_group<Reuse::kStream>(gradient, first, row.elements, row.gradient_aligned,
                                to.gradient[group]);
-    load_group<Reuse::kStream>(row.velocity, first, row.elements, row.velocity_aligned,
+    load_group<Reuse::kStream>(velocity, first, row.elements, row.velocity_aligned,
                                to.velocity[group]);
-    load_group<Reuse::kStream>(row.residual, first, row.elements, row.residual_aligned,
+    load_group<Reuse::kStream>(residual, first, row.elements, row.residual_aligned,
                                residuals.residual[group]);
     if constexpr (kDecay) {
-      load_group<Reuse::kStream>(row.weight, first, row.elements, row.weight_aligned,
+      load_group<Reuse::kStream>(weight, first, row.elements, row.weight_aligned,
                                  to.weight[group]);
     }
   }

@@ -26,11 +26,11 @@ std::vector<std::uint32_t> bits(const Values& values) {
 }
 
 // A tensor on both sides: guarded memory for the kernels, plain vectors for the host's step.
-struct Tensor2 {
+struct BothSides {
   ElementType type = ElementType::kFp32;
-  Guarded<float> wide;
-  Guarded<std::uint16_t> narrow;
-  Guarded<float> velocity, residual, weight;
+  GuardedArray<float> wide;
+  GuardedArray<std::uint16_t> narrow;
+  GuardedArray<float> velocity, residual, weight;
   Values host_gradient, host_velocity, host_residual, host_weight;
   std::int64_t kept = 0;
 
@@ -71,10 +71,10 @@ struct Offsets {
   int gradient = 0, velocity = 0, residual = 0, weight = 0;
 };
 
-Tensor2 make_tensor(const Values& gradient, const Values& velocity, const Values& residual,
+BothSides make_tensor(const Values& gradient, const Values& velocity, const Values& residual,
                     const Values& weight, std::int64_t kept, Offsets at = {},
                     ElementType type = ElementType::kFp32) {
-  Tensor2 tensor;
+  BothSides tensor;
   tensor.type = type;
   tensor.set_gradient(gradient, at.gradient);
   tensor.velocity = {velocity, at.velocity};
@@ -95,7 +95,7 @@ Values normal(std::size_t n, std::uint32_t seed, float deviation = 1) {
   return values;
 }
 
-Tensor2 random_tensor(std::size_t n, std::int64_t kept, std::uint32_t seed, Offsets at = {},
+BothSides random_tensor(std::size_t n, std::int64_t kept, std::uint32_t seed, Offsets at = {},
                       ElementType type = ElementType::kFp32) {
   return make_tensor(normal(n, seed), normal(n, seed + 1), normal(n, seed + 2),
                      normal(n, seed + 3), kept, at, type);
@@ -104,14 +104,14 @@ Tensor2 random_tensor(std::size_t n, std::int64_t kept, std::uint32_t seed, Offs
 // Steps on both sides, compared after each.
 class Pair {
  public:
-  explicit Pair(std::vector<Tensor2> tensors, std::uint32_t seed = 1)
+  explicit Pair(std::vector<BothSides> tensors, std::uint32_t seed = 1)
       : tensors_(std::move(tensors)), steps_(plan_of(tensors_), seed) {}
 
   void step(DgcStep step, const std::string& label) {
     SCOPED_TRACE(label);
     const auto packed = static_cast<std::size_t>(steps_.plan().packed);
-    Guarded<std::uint32_t> indices(std::vector<std::uint32_t>(packed, 0x77777777u), 0);
-    Guarded<float> values(Values(packed, kNan), 1);
+    GuardedArray<std::uint32_t> indices(std::vector<std::uint32_t>(packed, 0x77777777u), 0);
+    GuardedArray<float> values(Values(packed, kNan), 1);
     reports.assign(tensors_.size(), DgcReport{9, 9, 9, DgcPath::kSkipped});
     step.indices = indices.data();
     step.values = values.data();
@@ -139,13 +139,13 @@ class Pair {
     }
   }
 
-  std::vector<Tensor2>& tensors() { return tensors_; }
+  std::vector<BothSides>& tensors() { return tensors_; }
   SerialDgc& device() { return steps_; }
   std::vector<DgcReport> reports;
   std::vector<SparseMessage> messages;
 
  private:
-  static DgcPlan plan_of(std::vector<Tensor2>& tensors) {
+  static DgcPlan plan_of(std::vector<BothSides>& tensors) {
     std::vector<DgcTensor> list;
     for (auto& tensor : tensors) list.push_back(tensor.device());
     DgcPlan plan;
@@ -156,7 +156,7 @@ class Pair {
 
   void compare(std::size_t i, const DgcStep& step, float coefficient, bool skipped,
                const std::uint32_t* indices, const float* values) {
-    Tensor2& t = tensors_[i];
+    BothSides& t = tensors_[i];
     const DgcRow& row = steps_.plan().rows[i];
     SparseMessage sent;
     bool held = false;
@@ -184,13 +184,13 @@ class Pair {
                 t.weight.guards_stand() && t.wide.guards_stand() && t.narrow.guards_stand());
   }
 
-  std::vector<Tensor2> tensors_;
+  std::vector<BothSides> tensors_;
   SerialDgc steps_;
 };
 
 template <typename... T>
-std::vector<Tensor2> list_of(T&&... tensors) {
-  std::vector<Tensor2> list;
+std::vector<BothSides> list_of(T&&... tensors) {
+  std::vector<BothSides> list;
   (list.push_back(std::forward<T>(tensors)), ...);
   return list;
 }
@@ -199,7 +199,7 @@ constexpr std::size_t kSizes[] = {0,    1,    2,    3,    4,    5,    7,    31, 
                                   2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193, 10007};
 
 TEST(DgcKernels, EverySizeAndEveryKept) {
-  std::vector<Tensor2> tensors;
+  std::vector<BothSides> tensors;
   std::uint32_t seed = 1;
   for (const std::size_t n : kSizes) {
     const auto elements = static_cast<std::int64_t>(n);
@@ -220,7 +220,7 @@ TEST(DgcKernels, EverySizeAndEveryKept) {
 
 TEST(DgcKernels, AddressesOfEveryKind) {
   for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
-    std::vector<Tensor2> tensors;
+    std::vector<BothSides> tensors;
     for (int code = 0; code < 256; code += 3) {
       const Offsets at{code % 4, code / 4 % 4, code / 16 % 4, code / 64};
       tensors.push_back(random_tensor(100 + static_cast<std::size_t>(code), 7,
@@ -341,7 +341,7 @@ TEST(DgcKernels, ResidualsOfEveryKindOnEveryPath) {
     for (std::size_t i = 0; i < n; ++i) residual[i] = kind.value(i, random);
     // No guess, a good one, none that is reached, one that all reach, one just on the threshold.
     for (const float scale : {0.0f, 0.95f, 1e20f, 1e-20f, 1.0f, 1.5f}) {
-      std::vector<Tensor2> tensors;
+      std::vector<BothSides> tensors;
       for (const std::int64_t kept : every_kept(n)) {
         tensors.push_back(make_tensor(zero, zero, residual, zero, kept));
       }
@@ -431,7 +431,7 @@ TEST(DgcKernels, ManySteps) {
 }
 
 TEST(DgcKernels, SevenHundredTensors) {
-  std::vector<Tensor2> tensors;
+  std::vector<BothSides> tensors;
   for (std::uint32_t i = 0; i < 700; ++i) {
     tensors.push_back(random_tensor(i % 7 == 0 ? 0 : (i * 37) % 400, i % 9, i));
   }
@@ -614,7 +614,7 @@ TEST(DgcLaws, TensorsDoNotKnowEachOther) {
   const auto tensor = [](std::uint32_t i) {
     return random_tensor(1000 + 997 * i, 5 + 20 * i, 100 * i);
   };
-  std::vector<Tensor2> rising, falling;
+  std::vector<BothSides> rising, falling;
   for (std::uint32_t i = 0; i < 8; ++i) rising.push_back(tensor(i));
   for (std::uint32_t i = 8; i-- > 0;) falling.push_back(tensor(i));
   Pair a(std::move(rising)), b(std::move(falling));

@@ -17,18 +17,18 @@ namespace syncline::testing {
 
 // Elements at `offset` elements from a multiple of 64 bytes, with guards on both sides.
 template <typename T>
-class Guarded {
+class GuardedArray {
  public:
-  Guarded() = default;
-  Guarded(std::vector<T> values, int offset)
+  GuardedArray() = default;
+  GuardedArray(std::vector<T> values, int offset)
       : size_(values.size()), bytes_((values.size() + 64) * sizeof(T) + 64, kGuard) {
     auto* base = bytes_.data();
     const auto address = reinterpret_cast<std::uintptr_t>(base);
     begin_ = (64 - address % 64) % 64 + static_cast<std::size_t>(16 + offset) * sizeof(T);
     if (size_ > 0) std::memcpy(base + begin_, values.data(), size_ * sizeof(T));
   }
-  Guarded(Guarded&&) = default;  // the memory stays where it is
-  Guarded& operator=(Guarded&&) = default;
+  GuardedArray(GuardedArray&&) = default;  // the memory stays where it is
+  GuardedArray& operator=(GuardedArray&&) = default;
 
   T* data() { return reinterpret_cast<T*>(bytes_.data() + begin_); }
   std::size_t size() const { return size_; }
