@@ -83,12 +83,12 @@ SYNCLINE_BLOCK_ALGORITHM void end_first_round(Block& block, DgcShared& shared,
 template <typename Gradient, bool kNesterov, bool kDecay, typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
                                               const DgcTables& tables, const DgcStep& step,
-                                              std::uint32_t number) {
+                                              bool select, std::uint32_t number) {
   if (dgc_skips(step)) return;
   const DgcSpan span = dgc_span(tables, number);
   const DgcRow& row = tables.rows[span.tensor];
   DgcTensorState* state = &tables.states[span.tensor];
-  const std::uint32_t guess = dgc_guess(*state, step);
+  const std::uint32_t guess = select ? dgc_guess(*state, step) : 0;
   const std::uint32_t from = counted_from(guess);
   const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[span.tensor];
   const float scale = coefficient * step.scale;
@@ -99,11 +99,11 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
     block.each([&](int thread) {
       update_elements<Gradient, kNesterov, kDecay>(row, step, scale, tile, thread, &state->held,
                                                    values[thread]);
-      count_elements<Block>(shared, row, tile, thread, from, values[thread]);
+      if (select) count_elements<Block>(shared, row, tile, thread, from, values[thread]);
     });
     if (guess != 0) list_tile(block, shared, tables, row, state, tile, guess, values);
   }
-  end_first_round(block, shared, tables, row, span.tensor, from, guess != 0, false);
+  if (select) end_first_round(block, shared, tables, row, span.tensor, from, guess != 0, false);
 }
 
 template <typename Block>

@@ -4,6 +4,7 @@
 
 #include "kernels/block.cuh"
 #include "kernels/cuda_status.cuh"
+#include "kernels/dgc_launch.h"
 #include "kernels/dgc_spans.h"
 #include "kernels/tensor_table.h"
 
@@ -38,10 +39,10 @@ __global__ void __launch_bounds__(kBlockThreads)
 // 700 ns need 26 KB.
 template <typename Gradient, bool kNesterov, bool kDecay>
 __global__ void __launch_bounds__(kBlockThreads, kDecay ? 4 : 5)
-    dgc_update_kernel(DgcTables tables, DgcStep step) {
+    dgc_update_kernel(DgcTables tables, DgcStep step, bool select) {
   __shared__ DgcShared shared;
   CudaBlock block;
-  dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, blockIdx.x);
+  dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, select, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kBlockThreads, 5)
   dgc_write_span(block, shared, tables, step, blockIdx.x);
 }
 
-using UpdateKernel = void (*)(DgcTables, DgcStep);
+using UpdateKernel = void (*)(DgcTables, DgcStep, bool);
 
 template <typename Gradient>
 UpdateKernel update_kernel(bool nesterov, bool decay) {
@@ -144,14 +145,20 @@ Status dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection, cudaStr
   return launch_status("dgc_inspect_kernel");
 }
 
+Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
+                         cudaStream_t stream) {
+  const auto kernel = update_kernel(plan.gradient, step.nesterov, step.weight_decay != 0);
+  kernel<<<static_cast<unsigned>(plan.spans), kBlockThreads, 0, stream>>>(
+      dgc_tables(plan, plan.workspace), step, select);
+  return launch_status("dgc_update_kernel");
+}
+
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
   if (auto status = check_dgc_step(plan, step); !status.ok()) return status;
   if (plan.spans == 0) return {};
   const DgcTables tables = dgc_tables(plan, plan.workspace);
   const auto blocks = static_cast<unsigned>(plan.spans);
-  const auto update = update_kernel(plan.gradient, step.nesterov, step.weight_decay != 0);
-  update<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
-  if (auto status = launch_status("dgc_update_kernel"); !status.ok()) return status;
+  if (auto status = launch_dgc_update(plan, step, true, stream); !status.ok()) return status;
   dgc_recount_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
   if (auto status = launch_status("dgc_recount_kernel"); !status.ok()) return status;
   dgc_collect_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);

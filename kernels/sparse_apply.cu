@@ -37,6 +37,12 @@ __global__ void __launch_bounds__(kBlockThreads, 6)
   sparse_apply_part(block, shared, tables, apply, blockIdx.x);
 }
 
+__global__ void __launch_bounds__(kBlockThreads)
+    sparse_apply_rank_kernel(SparseTables tables, SparseApply apply, int rank) {
+  CudaBlock block;
+  sparse_apply_piece(block, tables, apply, blockIdx.x, rank);
+}
+
 }  // namespace
 
 Status sparse_prepare(SparsePlan* plan, void* workspace, std::size_t workspace_bytes,
@@ -66,6 +72,11 @@ Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream
   const dim3 pieces(static_cast<unsigned>(plan.checks), static_cast<unsigned>(apply.ranks));
   sparse_check_kernel<<<pieces, kBlockThreads, 0, stream>>>(tables, apply);
   if (auto status = launch_status("sparse_check_kernel"); !status.ok()) return status;
+  for (int rank = 0; rank < apply.ranks && !apply.rising; ++rank) {
+    sparse_apply_rank_kernel<<<pieces.x, kBlockThreads, 0, stream>>>(tables, apply, rank);
+    if (auto status = launch_status("sparse_apply_rank_kernel"); !status.ok()) return status;
+  }
+  if (!apply.rising) return {};
   sparse_apply_kernel<<<static_cast<unsigned>(plan.parts), kBlockThreads, 0, stream>>>(tables,
                                                                                       apply);
   return launch_status("sparse_apply_kernel");

@@ -69,11 +69,11 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_prepare_row(Block& block, const SparseTable
 
 // A pair may stand at this place, judged by itself and the place before it.
 SYNCLINE_HOST_DEVICE inline bool pair_is_good(const SparseRow& row, const SparseList& list,
-                                              std::uint32_t place) {
+                                              std::uint32_t place, bool rising) {
   const std::uint32_t index = list.indices[place];
   if (index == kPadIndex) return true;
   if (index >= row.elements || !is_finite(list.values[place])) return false;
-  return place == 0 || list.indices[place - 1] < index;  // a pad before it is not below it
+  return !rising || place == 0 || list.indices[place - 1] < index;  // a pad before it is not below it
 }
 
 template <typename Block>
@@ -88,9 +88,29 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_check_piece(Block& block, const SparseTable
     for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
       const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
       if (place >= static_cast<std::int64_t>(row.places)) break;
-      good = pair_is_good(row, list, static_cast<std::uint32_t>(place)) && good;
+      good = pair_is_good(row, list, static_cast<std::uint32_t>(place), apply.rising) && good;
     }
     if (!good) *apply.rejected = 1;  // by whichever thread: they all write the same
+  });
+}
+
+// One rank's list in no order: a thread a pair.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void sparse_apply_piece(Block& block, const SparseTables& tables,
+                                                 const SparseApply& apply, std::uint32_t number,
+                                                 int rank) {
+  if (*apply.rejected != 0) return;
+  const SparseRow& row = tables.rows[tables.check_tensor[number]];
+  const SparseList list = list_of_rank(apply, row, rank);
+  const std::uint32_t first = (number - row.first_check) * kSparseCheckedPairs;
+  block.each([&](int thread) {
+    for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
+      const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
+      if (place >= static_cast<std::int64_t>(row.places)) break;
+      const std::uint32_t index = list.indices[place];
+      if (index == kPadIndex) continue;
+      row.weight[index] = row.weight[index] - apply.rate * list.values[place];
+    }
   });
 }
 

@@ -62,19 +62,22 @@ class SerialDgc {
   }
 
   void step(const DgcStep& step) {
-    const bool decay = step.weight_decay != 0;
+    update(step, true);
+    select(step);
+  }
+
+  void update(const DgcStep& step, bool select) {
     switch (plan_.gradient) {
       case ElementType::kFp32:
-        update<float>(step, decay);
+        update_from<float>(step, select);
         break;
       case ElementType::kBf16:
-        update<Bf16>(step, decay);
+        update_from<Bf16>(step, select);
         break;
       case ElementType::kFp16:
-        update<Fp16>(step, decay);
+        update_from<Fp16>(step, select);
         break;
     }
-    select(step);
   }
 
   // All that follows the update.
@@ -119,16 +122,17 @@ class SerialDgc {
   bool falling() { return random_() % 2 != 0; }
 
   template <typename Gradient>
-  void update(const DgcStep& step, bool decay) {
+  void update_from(const DgcStep& step, bool select) {
+    const bool decay = step.weight_decay != 0;
     launch([&](auto& block, auto& shared, std::uint32_t span) {
       if (step.nesterov && decay) {
-        dgc_update_span<Gradient, true, true>(block, shared, tables_, step, span);
+        dgc_update_span<Gradient, true, true>(block, shared, tables_, step, select, span);
       } else if (step.nesterov) {
-        dgc_update_span<Gradient, true, false>(block, shared, tables_, step, span);
+        dgc_update_span<Gradient, true, false>(block, shared, tables_, step, select, span);
       } else if (decay) {
-        dgc_update_span<Gradient, false, true>(block, shared, tables_, step, span);
+        dgc_update_span<Gradient, false, true>(block, shared, tables_, step, select, span);
       } else {
-        dgc_update_span<Gradient, false, false>(block, shared, tables_, step, span);
+        dgc_update_span<Gradient, false, false>(block, shared, tables_, step, select, span);
       }
     });
   }

@@ -30,6 +30,15 @@ std::vector<std::uint32_t> chosen(std::int64_t elements, std::size_t count, std:
   return result;
 }
 
+// Indices in no order, as the sampled threshold sends them.
+SparseCase shuffled(SparseCase one, std::uint32_t seed) {
+  for (auto& message : one.ranks) {
+    std::mt19937 random(seed++);
+    std::shuffle(message.indices.begin(), message.indices.end(), random);
+  }
+  return one;
+}
+
 // Every rank sends up to `places` random pairs; some send less, and pad.
 SparseCase random_case(std::int64_t elements, std::int64_t places, int ranks, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -63,7 +72,7 @@ std::vector<std::vector<float>> first_weights(const std::vector<SparseCase>& cas
 
 // The two launches, blocks in a random order.
 Applied apply_serially(const std::vector<SparseCase>& cases, int ranks, float rate,
-                       std::uint32_t seed) {
+                       std::uint32_t seed, bool rising = true) {
   Applied applied{first_weights(cases), false};
   std::vector<SparseTensor> tensors;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -90,18 +99,29 @@ Applied apply_serially(const std::vector<SparseCase>& cases, int ranks, float ra
     }
   }
   std::uint32_t rejected = 0;
-  const SparseApply apply{ranks, indices.data(), values.data(), stride, rate, &rejected};
+  const SparseApply apply{ranks, indices.data(), values.data(), stride, rate, &rejected, rising};
 
   std::mt19937 random(seed);
   for (std::uint32_t i = 0; i < plan.rows.size(); ++i) {
     SerialBlock block(random() % 2 == 0);
     sparse_prepare_row(block, tables, plan.rows[i], i);
   }
+  if (ranks == 0) return applied;  // as the launcher does
   for (int rank = 0; rank < ranks; ++rank) {
     for (std::uint32_t i = 0; i < plan.checks; ++i) {
       SerialBlock block(random() % 2 == 0);
       sparse_check_piece(block, tables, apply, i, rank);
     }
+  }
+  if (!rising) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (std::uint32_t i = 0; i < plan.checks; ++i) {
+        SerialBlock block(random() % 2 == 0);
+        sparse_apply_piece(block, tables, apply, i, rank);
+      }
+    }
+    applied.rejected = rejected != 0;
+    return applied;
   }
   std::vector<std::uint32_t> order(static_cast<std::size_t>(plan.parts));
   std::iota(order.begin(), order.end(), 0u);
@@ -169,6 +189,23 @@ TEST(SparseApplyKernel, SevenHundredTensors) {
   expect_same(cases, 4, 0.5f, 9);
 }
 
+TEST(SparseApplyKernel, ListsInNoOrder) {
+  std::vector<SparseCase> cases;
+  for (const std::int64_t elements : {1, 100, 5000, 20011}) {
+    cases.push_back(shuffled(random_case(elements, elements / 3, 5, 7), 1));
+  }
+  const Applied applied = apply_serially(cases, 5, 0.25f, 2, false);
+  EXPECT_FALSE(applied.rejected);
+  auto expected = first_weights(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    ASSERT_TRUE(apply_messages(cases[i].ranks, 0.25f, expected[i], false));
+    EXPECT_EQ(applied.weights[i], expected[i]);
+  }
+  EXPECT_TRUE(apply_serially(cases, 5, 0.25f, 2, true).rejected);
+  cases[2].ranks[3].indices[7] = 5000;
+  EXPECT_TRUE(apply_serially(cases, 5, 0.25f, 2, false).rejected);
+}
+
 TEST(SparseApplyKernel, IsCloseToExactArithmetic) {
   const SparseCase one = random_case(5000, 1000, 16, 8);
   const Applied applied = apply_serially({one}, 16, 0.1f, 1);
@@ -225,7 +262,7 @@ TEST(SparseApplyArguments, WhatIsWrongIsNamed) {
   ASSERT_TRUE(sparse_plan({{weight, 4, 2}}, &plan).ok());
   std::uint32_t indices[4] = {}, rejected = 0;
   float values[4] = {};
-  const SparseApply good{2, indices, values, 2, 0.1f, &rejected};
+  const SparseApply good{2, indices, values, 2, 0.1f, &rejected, true};
   EXPECT_EQ(check_sparse_apply(plan, good).text,
             "sparse_apply: the plan has no workspace: sparse_prepare comes first");
   EXPECT_EQ(check_sparse_prepare(plan, nullptr, 0).text, "sparse_prepare: workspace is null");
