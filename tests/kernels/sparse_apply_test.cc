@@ -209,8 +209,8 @@ TEST(SparseApplyKernel, ListsInNoOrder) {
 TEST(SparseApplyKernel, IsCloseToExactArithmetic) {
   const SparseCase one = random_case(5000, 1000, 16, 8);
   const Applied applied = apply_serially({one}, 16, 0.1f, 1);
-  std::vector<double> exact;
-  for (const float weight : first_weights({one})[0]) exact.push_back(weight);
+  const auto before = first_weights({one});
+  std::vector<double> exact(before[0].begin(), before[0].end());
   for (const auto& message : one.ranks) {
     for (std::size_t i = 0; i < message.indices.size(); ++i) {
       exact[message.indices[i]] -= static_cast<double>(0.1f) * message.values[i];
