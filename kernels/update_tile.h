@@ -156,7 +156,6 @@ SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rul
   const bool copy_aligned = bucket.copy != nullptr && aligned_at<kGroup>(bucket.copy, start);
   whole = whole && (bucket.copy == nullptr || copy_aligned);
 
-  SYNCLINE_UNROLL
   for (int begin = 0; begin < kGroups; begin += Rule::kAtOnce) {
     const std::int64_t first = start + thread * kGroup + begin * kStride;
     float gradient[Rule::kAtOnce][kGroup];
