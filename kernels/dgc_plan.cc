@@ -100,6 +100,11 @@ std::size_t lay_out(const DgcPlan& plan, void* base, DgcTables* tables) {
 }  // namespace
 
 Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan) {
+  if (gradient != ElementType::kFp32 && gradient != ElementType::kBf16 &&
+      gradient != ElementType::kFp16) {
+    return failure("dgc_plan: the gradient's type is " +
+                   std::to_string(static_cast<int>(gradient)) + ", not 0, 1 or 2");
+  }
   const std::size_t gradient_size = gradient == ElementType::kFp32 ? 4 : 2;
   DgcPlan made;
   made.gradient = gradient;

@@ -117,7 +117,7 @@ struct DgcTables {
   std::uint32_t* histograms;   // kDgcBins a tensor, all 0 between kernels
   double* partial_squares;     // of each span
   float* coefficients;         // of each tensor, by dgc_inspect
-  std::uint32_t* skip;         // by dgc_inspect
+  std::int32_t* skip;          // by dgc_inspect
   std::uint32_t* span_tensor;  // each span's tensor
   DgcSpanCount* span_counts;
   DgcTileRecord* tiles;
@@ -139,7 +139,7 @@ struct DgcPlan {
   void* workspace = nullptr;       // set by dgc_prepare
 };
 
-// Fills `plan`. Refused: null arrays, negative counts, more than 2^32 - 1 elements in a tensor,
+// Fills `plan`. Refused: an unknown type, null arrays, negative counts, more than 2^32 - 1 elements in a tensor,
 // addresses that are no multiple of their element's size. That tensors do not overlap is for the
 // caller to see to.
 Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan);

@@ -90,7 +90,8 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
   DgcTensorState* state = &tables.states[span.tensor];
   const std::uint32_t guess = select ? dgc_guess(*state, step) : 0;
   const std::uint32_t from = counted_from(guess);
-  const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[span.tensor];
+  const std::uint32_t which = step.one_coefficient ? 0 : span.tensor;
+  const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[which];
   const float scale = coefficient * step.scale;
   clear_histogram(block, shared);
   for (std::uint32_t i = 0; i < span.tiles; ++i) {

@@ -42,7 +42,8 @@ struct DgcStep {
   float weight_decay = 0.0f;  // not 0: all tensors of the plan need weights
   bool nesterov = false;
   const float* coefficients = nullptr;  // on the device, one a tensor; null: 1
-  const std::uint32_t* skip = nullptr;  // on the device; null: never
+  bool one_coefficient = false;         // *coefficients goes for all tensors, as pack's does
+  const std::int32_t* skip = nullptr;   // on the device; null: never
 
   // Of each tensor, at the sum of min(kept, elements) of the tensors before it: its indices rising,
   // then pads (kPadIndex, value 0) where fewer were selected.
@@ -71,7 +72,7 @@ Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
 // Fills the workspace's coefficients and skip flag, for DgcStep::coefficients and ::skip.
 Status dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection, cudaStream_t stream);
 const float* dgc_coefficients(const DgcPlan& plan);
-const std::uint32_t* dgc_skip_flag(const DgcPlan& plan);
+const std::int32_t* dgc_skip_flag(const DgcPlan& plan);
 
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream);
 

@@ -49,7 +49,7 @@ const float* dgc_coefficients(const DgcPlan& plan) {
   return dgc_tables(plan, plan.workspace).coefficients;
 }
 
-const std::uint32_t* dgc_skip_flag(const DgcPlan& plan) {
+const std::int32_t* dgc_skip_flag(const DgcPlan& plan) {
   return dgc_tables(plan, plan.workspace).skip;
 }
 

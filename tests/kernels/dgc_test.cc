@@ -124,7 +124,8 @@ class Pair {
                    std::to_string(tensors_[i].host_gradient.size()) + ", kept " +
                    std::to_string(tensors_[i].kept) + ", path " +
                    std::to_string(static_cast<int>(reports[i].path)));
-      const float coefficient = step.coefficients ? step.coefficients[i] : 1.0f;
+      const std::size_t which = step.one_coefficient ? 0 : i;
+      const float coefficient = step.coefficients ? step.coefficients[which] : 1.0f;
       compare(i, step, coefficient, skipped, indices.data(), values.data());
     }
   }
@@ -248,6 +249,8 @@ TEST(DgcKernels, TypesMomentumNesterovDecayAndClipping) {
         step.coefficients = coefficients.data();
         pair.step(step, "first");
         pair.step(step, "second");
+        step.one_coefficient = true;
+        pair.step(step, "one coefficient");
       }
     }
   }
@@ -457,7 +460,7 @@ TEST(DgcKernels, MoreSpansThanThreads) {
 
 TEST(DgcKernels, ASkippedStepChangesNothing) {
   Pair pair(list_of(random_tensor(5000, 50, 1), random_tensor(100, 200, 2)));
-  const std::uint32_t no = 0, yes = 1;
+  const std::int32_t no = 0, yes = 1;
   DgcStep step;
   step.skip = &no;
   pair.step(step, "first");
@@ -478,12 +481,12 @@ TEST(DgcKernels, InspectionFindsWhatIsNotFinite) {
     pair.device().inspect({});
     DgcStep step;
     step.skip = pair.device().tables().skip;
-    EXPECT_EQ(*step.skip, 1u);
+    EXPECT_EQ(*step.skip, 1);
     pair.step(step, "skipped");
     EXPECT_EQ(pair.reports[1].path, DgcPath::kSkipped);
     pair.next_gradients(9);
     pair.device().inspect({});
-    EXPECT_EQ(*step.skip, 0u);
+    EXPECT_EQ(*step.skip, 0);
     pair.step(step, "goes on");
   }
 }
@@ -648,6 +651,8 @@ TEST(DgcArguments, WhatIsWrongIsNamed) {
     return dgc_plan({tensor}, type, &plan).text;
   };
   EXPECT_EQ(text(good), "");
+  EXPECT_EQ(text(good, static_cast<ElementType>(7)),
+            "dgc_plan: the gradient's type is 7, not 0, 1 or 2");
   DgcTensor bad = good;
   bad.gradient = nullptr;
   EXPECT_EQ(text(bad), "dgc_plan: tensor 0: gradient is null");

@@ -45,7 +45,7 @@ void expect_same(std::vector<Sampled> tensors, std::uint32_t seed, bool skipped 
   std::vector<std::uint32_t> indices(static_cast<std::size_t>(plan.packed), 0x77777777u);
   Values values(indices.size(), std::numeric_limits<float>::quiet_NaN());
   std::vector<DgcReport> reports(tensors.size());
-  const std::uint32_t skip = skipped ? 1 : 0;
+  const std::int32_t skip = skipped ? 1 : 0;
   DgcStep step;
   step.skip = &skip;
   step.indices = indices.data();
