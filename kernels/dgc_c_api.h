@@ -22,7 +22,7 @@ void* syncline_dgc_create(const void* const* gradients, float* const* velocities
 void syncline_dgc_destroy(void* plan);
 int64_t syncline_dgc_workspace_bytes(const void* plan);
 int64_t syncline_dgc_packed(const void* plan); /* elements of indices and values */
-int64_t syncline_dgc_report_bytes(void);       /* of one tensor: uint32 selected, held, threshold, path */
+int64_t syncline_dgc_report_bytes(void); /* of one tensor: uint32 selected, held, threshold, path */
 int syncline_dgc_prepare(void* plan, void* workspace, int64_t workspace_bytes, void* stream);
 
 /* Afterwards the coefficients (one a tensor) and the skip flag, on the device. */

@@ -121,8 +121,8 @@ Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, Dgc
     made.weights = made.weights && (tensors[i].weight || tensors[i].elements == 0);
     made.rows.push_back(row);
   }
-  made.span_tiles = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
-      made.tiles / kAimedSpans, kMinSpanTiles, kDgcMaxSpanTiles));
+  made.span_tiles = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(made.tiles / kAimedSpans, kMinSpanTiles, kDgcMaxSpanTiles));
   for (DgcRow& row : made.rows) {
     row.spans = std::max(1u, (row.tiles + made.span_tiles - 1) / made.span_tiles);
     row.first_span = static_cast<std::uint32_t>(made.spans);

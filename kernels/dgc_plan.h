@@ -68,9 +68,9 @@ struct DgcRow {
   std::uint32_t capacity;  // of its list
   std::int64_t list_at;
   std::int64_t packed_at;
-  std::uint8_t shift;             // groups of 4 are counted from element -shift on
-  bool gradient_aligned;          // its groups are at multiples of their bytes,
-  bool velocity_aligned;          // so they are accessed at once
+  std::uint8_t shift;     // groups of 4 are counted from element -shift on
+  bool gradient_aligned;  // its groups are at multiples of their bytes,
+  bool velocity_aligned;  // so they are accessed at once
   bool residual_aligned;
   bool weight_aligned;
   bool all_aligned;  // those of weights where there are any
@@ -86,9 +86,9 @@ enum class DgcSource : std::uint32_t {
 
 // What the kernels of a step tell each other about a tensor.
 struct DgcTensorState {
-  std::uint32_t last;       // kept from step to step: the last threshold; 0: none
-  std::uint32_t listed;     // places of the list given out
-  std::uint32_t done;       // spans that have finished the present kernel
+  std::uint32_t last;    // kept from step to step: the last threshold; 0: none
+  std::uint32_t listed;  // places of the list given out
+  std::uint32_t done;    // spans that have finished the present kernel
   std::uint32_t held;
   DgcSource source;
   std::uint32_t settled;    // 1: threshold and ties are known
@@ -106,7 +106,8 @@ struct DgcTileRecord {
 };
 
 struct DgcSpanCount {
-  std::uint32_t greater;  // than the threshold, in this span; later: in the tensor's spans before it
+  std::uint32_t
+      greater;  // than the threshold, in this span; later: in the tensor's spans before it
   std::uint32_t ties;
 };
 
@@ -129,19 +130,19 @@ struct DgcTables {
 struct DgcPlan {
   ElementType gradient = ElementType::kFp32;
   std::vector<DgcRow> rows;
-  bool weights = false;            // every tensor has one
+  bool weights = false;  // every tensor has one
   std::uint32_t span_tiles = 1;
   std::int64_t spans = 0;
   std::int64_t tiles = 0;
-  std::int64_t listed = 0;         // places of all lists
-  std::int64_t packed = 0;         // sum of min(kept, elements): elements of indices and values
+  std::int64_t listed = 0;  // places of all lists
+  std::int64_t packed = 0;  // sum of min(kept, elements): elements of indices and values
   std::size_t workspace_bytes = 0;
-  void* workspace = nullptr;       // set by dgc_prepare
+  void* workspace = nullptr;  // set by dgc_prepare
 };
 
-// Fills `plan`. Refused: an unknown type, null arrays, negative counts, more than 2^32 - 1 elements in a tensor,
-// addresses that are no multiple of their element's size. That tensors do not overlap is for the
-// caller to see to.
+// Fills `plan`. Refused: an unknown type, null arrays, negative counts, more than 2^32 - 1 elements
+// in a tensor, addresses that are no multiple of their element's size. That tensors do not overlap
+// is for the caller to see to.
 Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan);
 
 // The tables of a plan in a workspace at `base` (a multiple of 256).

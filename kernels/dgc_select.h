@@ -152,8 +152,7 @@ SYNCLINE_HOST_DEVICE inline void load_items(const DgcShared& shared, const DgcTa
   for (int i = 0; i < 4; ++i) to.key[i] = kNoKey;
   if (at >= items) return;
   if (source == DgcSource::kWhole) {
-    const std::int64_t first =
-        static_cast<std::int64_t>(first_tile) * kDgcTile + at - row.shift;
+    const std::int64_t first = static_cast<std::int64_t>(first_tile) * kDgcTile + at - row.shift;
     load_group<Reuse::kKeep>(row.residual, first, row.elements, row.residual_aligned, to.value);
     for (int i = 0; i < 4; ++i) {
       if (!inside(row, first + i)) continue;

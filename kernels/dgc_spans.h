@@ -189,8 +189,8 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_refine_span(Block& block, DgcShared& shared,
 // Turns the counts of a tensor's spans into the counts of the spans before each, and ends the
 // step's bookkeeping: what is sent, and the guess for the next step.
 template <typename Block>
-SYNCLINE_BLOCK_ALGORITHM void sum_up_spans(Block& block, const DgcTables& tables,
-                                           const DgcRow& row, DgcTensorState* state) {
+SYNCLINE_BLOCK_ALGORITHM void sum_up_spans(Block& block, const DgcTables& tables, const DgcRow& row,
+                                           DgcTensorState* state) {
   DgcSpanCount* counts = tables.span_counts + row.first_span;
   DgcSpanCount before{0, 0};
   for (std::uint32_t round = 0; round < row.spans; round += kBlockThreads) {
@@ -356,8 +356,8 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_inspect_span(Block& block, const DgcTables& ta
       for (int group = 0; group < kDgcGroups; ++group) {
         float gradient[4];
         load_group<Reuse::kKeep>(static_cast<const Gradient*>(row.gradient),
-                                 group_first(row, span.first_tile + i, group, thread),
-                                 row.elements, row.gradient_aligned, gradient);
+                                 group_first(row, span.first_tile + i, group, thread), row.elements,
+                                 row.gradient_aligned, gradient);
         for (const float g : gradient) sum += static_cast<double>(g) * static_cast<double>(g);
       }
     }

@@ -5,7 +5,8 @@
 //   u' = m u + g'          v' = v + u'            (momentum correction and accumulation)
 //   u' = m (u + g')        v' = (v + u') + g'     (Nesterov)
 //   S  = the min(kept, n) largest |v'|, ties to the lower index
-//   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor masking)
+//   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor
+//   masking)
 //
 // in fp32, every operation rounded by itself in the order written; core/compress/dgc_step.h is the
 // same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on every path
@@ -56,8 +57,8 @@ struct DgcStep {
   float candidate_scale = 0.95f;
 };
 
-// Clipping of each gradient by its own norm: coefficient = min(1, max_norm / norm). Paddle's max_norm
-// is clip_norm / sqrt(ranks). Reads the gradients once: 4 bytes an element, 21, 92 and 283
+// Clipping of each gradient by its own norm: coefficient = min(1, max_norm / norm). Paddle's
+// max_norm is clip_norm / sqrt(ranks). Reads the gradients once: 4 bytes an element, 21, 92 and 283
 // microseconds; free where `pack` has the norms already.
 struct DgcInspection {
   float max_norm = 0.0f;  // 0: no clipping, only the look for what is not finite

@@ -127,8 +127,7 @@ SYNCLINE_HOST_DEVICE inline void load_input(const DgcRow& row, std::uint32_t til
     load_group<Reuse::kStream>(residual, first, row.elements, row.residual_aligned,
                                residuals.residual[group]);
     if constexpr (kDecay) {
-      load_group<Reuse::kStream>(weight, first, row.elements, row.weight_aligned,
-                                 to.weight[group]);
+      load_group<Reuse::kStream>(weight, first, row.elements, row.weight_aligned, to.weight[group]);
     }
   }
 }
@@ -186,9 +185,9 @@ SYNCLINE_BLOCK_ALGORITHM void count_elements(DgcShared& shared, const DgcRow& ro
   }
 }
 
-// Appends a tile's elements of at least `from` to the tensor's list, in index order, at a place that
-// one fetch_add gives: tiles stand in the list in any order, and their records say where. A tile
-// that has no room is left out; `listed` then says that the list is not whole.
+// Appends a tile's elements of at least `from` to the tensor's list, in index order, at a place
+// that one fetch_add gives: tiles stand in the list in any order, and their records say where. A
+// tile that has no room is left out; `listed` then says that the list is not whole.
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void list_tile(Block& block, DgcShared& shared, const DgcTables& tables,
                                         const DgcRow& row, DgcTensorState* state,
@@ -202,8 +201,8 @@ SYNCLINE_BLOCK_ALGORITHM void list_tile(Block& block, DgcShared& shared, const D
     for (int group = 0; group < kDgcGroups; ++group) {
       const std::int64_t first = group_first(row, tile, group, thread);
       for (int i = 0; i < 4; ++i) {
-        const bool listed = reaches(key_of(values[thread].residual[group][i]), from) &&
-                            inside(row, first + i);
+        const bool listed =
+            reaches(key_of(values[thread].residual[group][i]), from) && inside(row, first + i);
         count += listed ? 1u << (16 * group) : 0u;
       }
     }

@@ -11,8 +11,8 @@ SYNCLINE_HOST_DEVICE inline SampledRow sampled_row(const DgcRow& row) {
   const float proportion = static_cast<float>(row.kept) / static_cast<float>(rank);
   const auto half = static_cast<std::uint32_t>(proportion / 2);
   const std::uint32_t windows = half < kSampleWindows ? half : kSampleWindows;
-  const std::uint32_t blocks = row.elements / 512 < kSampleBlocks ? row.elements / 512
-                                                                  : kSampleBlocks;
+  const std::uint32_t blocks =
+      row.elements / 512 < kSampleBlocks ? row.elements / 512 : kSampleBlocks;
   return {rank, static_cast<std::uint32_t>(static_cast<float>(row.elements) / proportion), windows,
           row.elements / windows, blocks};
 }
@@ -79,8 +79,8 @@ SYNCLINE_BLOCK_ALGORITHM void sample_window(Block& block, DgcShared& shared,
 }
 
 SYNCLINE_HOST_DEVICE inline std::uint32_t* thread_offset(const SampledTables& sampled,
-                                                         std::uint32_t tensor,
-                                                         std::uint32_t number, int thread) {
+                                                         std::uint32_t tensor, std::uint32_t number,
+                                                         int thread) {
   const std::int64_t block = static_cast<std::int64_t>(tensor) * kSampleBlocks + number;
   return &sampled.offsets[block * kBlockThreads + thread];
 }
@@ -88,9 +88,8 @@ SYNCLINE_HOST_DEVICE inline std::uint32_t* thread_offset(const SampledTables& sa
 // How many of at least the threshold each thread has; offsets inside the block, then of the blocks.
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void sampled_count_block(Block& block, const DgcTables& tables,
-                                                  const SampledTables& sampled,
-                                                  const DgcStep& step, std::uint32_t tensor,
-                                                  std::uint32_t number) {
+                                                  const SampledTables& sampled, const DgcStep& step,
+                                                  std::uint32_t tensor, std::uint32_t number) {
   if (dgc_skips(step)) return;
   const DgcRow& row = tables.rows[tensor];
   const SampledRow shape = sampled_row(row);
@@ -131,9 +130,8 @@ SYNCLINE_BLOCK_ALGORITHM void sampled_count_block(Block& block, const DgcTables&
 
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void sampled_send_block(Block& block, const DgcTables& tables,
-                                                 const SampledTables& sampled,
-                                                 const DgcStep& step, std::uint32_t tensor,
-                                                 std::uint32_t number) {
+                                                 const SampledTables& sampled, const DgcStep& step,
+                                                 std::uint32_t tensor, std::uint32_t number) {
   if (dgc_skips(step)) return;
   const DgcRow& row = tables.rows[tensor];
   const SampledRow shape = sampled_row(row);

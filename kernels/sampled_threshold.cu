@@ -40,13 +40,13 @@ Status sampled_step(const DgcPlan& plan, const SampledPlan& sampled, void* works
   const SampledTables room = sampled_tables(sampled, workspace);
   const auto tensors = static_cast<unsigned>(plan.rows.size());
   sampled_window_kernel<<<dim3(kSampleWindows, tensors), kBlockThreads, 0, stream>>>(tables, room,
-                                                                                    step);
+                                                                                     step);
   if (status = launch_status("sampled_window_kernel"); !status.ok()) return status;
   sampled_count_kernel<<<dim3(kSampleBlocks, tensors), kBlockThreads, 0, stream>>>(tables, room,
-                                                                                  step);
+                                                                                   step);
   if (status = launch_status("sampled_count_kernel"); !status.ok()) return status;
   sampled_send_kernel<<<dim3(kSampleBlocks, tensors), kBlockThreads, 0, stream>>>(tables, room,
-                                                                                 step);
+                                                                                  step);
   return launch_status("sampled_send_kernel");
 }
 

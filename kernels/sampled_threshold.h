@@ -1,5 +1,5 @@
-// A DGC step with the selection of Paddle's DGC instead of the exact one: a threshold sampled from a
-// few windows of the residual, and what lies above it in the order in which Paddle's threads take
+// A DGC step with the selection of Paddle's DGC instead of the exact one: a threshold sampled from
+// a few windows of the residual, and what lies above it in the order in which Paddle's threads take
 // it. core/compress/sampled_threshold.h tells the rules and is the same on the host, to the bit.
 // For comparison: it sends what the framework sends, surplus, shortage and all.
 //
@@ -16,11 +16,11 @@ constexpr std::uint32_t kSampleWindows = 16;  // at most, of a tensor
 constexpr std::uint32_t kSampleBlocks = 128;  // at most, of a tensor
 
 struct SampledRow {
-  std::uint32_t rank;     // from the top, in each window
-  std::uint32_t window;   // elements
+  std::uint32_t rank;    // from the top, in each window
+  std::uint32_t window;  // elements
   std::uint32_t windows;
-  std::uint32_t stride;   // from one window to the next
-  std::uint32_t blocks;   // of 256 threads, that the elements are dealt out to
+  std::uint32_t stride;  // from one window to the next
+  std::uint32_t blocks;  // of 256 threads, that the elements are dealt out to
 };
 
 struct SampledTables {

@@ -78,7 +78,7 @@ Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream
   }
   if (!apply.rising) return {};
   sparse_apply_kernel<<<static_cast<unsigned>(plan.parts), kBlockThreads, 0, stream>>>(tables,
-                                                                                      apply);
+                                                                                       apply);
   return launch_status("sparse_apply_kernel");
 }
 

@@ -16,12 +16,12 @@
 // the ranks one after the other with a barrier between them. A list has an index at most once, so
 // inside a rank nothing collides.
 //
-// Lists in no order (the sampled threshold's) take a launch a rank, one thread a pair; that no index
-// comes twice in one of them is then for the caller to see to.
+// Lists in no order (the sampled threshold's) take a launch a rank, one thread a pair; that no
+// index comes twice in one of them is then for the caller to see to.
 //
 // Lists are looked through before anything is written: an index that is not less than the number of
-// elements (and no pad), one that does not rise or a pair behind a pad where lists are to rise, or a value
-// that is not finite sets *rejected, and then no weight of any tensor changes.
+// elements (and no pad), one that does not rise or a pair behind a pad where lists are to rise, or
+// a value that is not finite sets *rejected, and then no weight of any tensor changes.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@
 
 namespace syncline {
 
-constexpr int kSparsePartPairs = 128;     // of rank 0 in one part
+constexpr int kSparsePartPairs = 128;      // of rank 0 in one part
 constexpr int kSparseCheckedPairs = 1024;  // that a block looks through
 constexpr int kSparseMaxRanks = 65535;
 
@@ -47,7 +47,7 @@ struct SparseRow {
   float* weight;
   std::uint32_t elements;
   std::uint32_t places;
-  std::int64_t packed_at;     // where a rank's list of this tensor begins among all its lists
+  std::int64_t packed_at;  // where a rank's list of this tensor begins among all its lists
   std::uint32_t first_part;
   std::uint32_t parts;
   std::uint32_t first_check;  // blocks that look through the lists, for one rank

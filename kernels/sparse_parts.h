@@ -73,7 +73,8 @@ SYNCLINE_HOST_DEVICE inline bool pair_is_good(const SparseRow& row, const Sparse
   const std::uint32_t index = list.indices[place];
   if (index == kPadIndex) return true;
   if (index >= row.elements || !is_finite(list.values[place])) return false;
-  return !rising || place == 0 || list.indices[place - 1] < index;  // a pad before it is not below it
+  return !rising || place == 0 ||
+         list.indices[place - 1] < index;  // a pad before it is not below it
 }
 
 template <typename Block>

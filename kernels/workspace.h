@@ -30,8 +30,8 @@ class WorkspaceParts {
   std::size_t used_ = 0;
 };
 
-inline Status check_workspace(const std::string& launcher, const void* workspace,
-                              std::size_t given, std::size_t needed) {
+inline Status check_workspace(const std::string& launcher, const void* workspace, std::size_t given,
+                              std::size_t needed) {
   if (!workspace) return failure(launcher + ": workspace is null");
   if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
     return failure(launcher + ": workspace is not at a multiple of 256 bytes");

@@ -33,8 +33,8 @@ struct SparseMessage {
 bool accumulate(std::span<const float> gradient, std::span<const float> weight,
                 const DgcUpdate& update, std::span<float> velocity, std::span<float> residual);
 
-// The min(kept, n) largest magnitudes of the residual, ties to the lower index, in index order. What
-// is not finite is never among them.
+// The min(kept, n) largest magnitudes of the residual, ties to the lower index, in index order.
+// What is not finite is never among them.
 std::vector<std::uint32_t> largest_magnitudes(std::span<const float> residual, std::int64_t kept);
 
 // Takes these elements out of the residual, and clears their velocity (momentum factor masking).

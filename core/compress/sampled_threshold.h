@@ -25,8 +25,8 @@ namespace syncline {
 constexpr std::int64_t kSampledMinElements = 16384;  // the library refuses less
 
 struct SampleShape {
-  std::int64_t rank = 0;     // s
-  std::int64_t window = 0;   // elements
+  std::int64_t rank = 0;    // s
+  std::int64_t window = 0;  // elements
   std::int64_t windows = 0;
   std::int64_t stride = 0;   // from one window to the next
   std::int64_t threads = 0;  // of the encoding

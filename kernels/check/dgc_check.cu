@@ -179,9 +179,8 @@ class DgcCase {
       residuals_.emplace_back(host.residual, host.offset);
       weights_.emplace_back(host.weight, host.offset);
       host.gradient = gradients_.back().set(host.gradient);
-      list.push_back({gradients_.back().data(), velocities_.back().data(),
-                      residuals_.back().data(), weights_.back().data(),
-                      static_cast<std::int64_t>(n), host.kept});
+      list.push_back({gradients_.back().data(), velocities_.back().data(), residuals_.back().data(),
+                      weights_.back().data(), static_cast<std::int64_t>(n), host.kept});
     }
     require(dgc_plan(list, type, &plan_));
     workspace_.emplace_back(plan_.workspace_bytes);
@@ -367,7 +366,8 @@ void check_not_finite() {
 void check_many_tensors() {
   std::vector<CheckedTensor> tensors;
   for (std::uint32_t i = 0; i < 700; ++i) {
-    tensors.push_back(random_tensor(i % 11 == 0 ? 0 : i * i % 30011, i % 50, i, static_cast<int>(i % 4)));
+    tensors.push_back(
+        random_tensor(i % 11 == 0 ? 0 : i * i % 30011, i % 50, i, static_cast<int>(i % 4)));
   }
   DgcCase one(std::move(tensors), ElementType::kFp32);
   for (int i = 0; i < 3; ++i) one.step("dgc 700 tensors", {});
@@ -433,8 +433,8 @@ void check_sparse(int ranks, bool rising, bool bad) {
   OnDevice<std::uint32_t> sent_indices(indices);
   OnDevice<float> sent_values(values);
   OnDevice<std::uint32_t> rejected(1);
-  const SparseApply apply{ranks, sent_indices.data(), sent_values.data(), plan.packed, 0.25f,
-                          rejected.data(), rising};
+  const SparseApply apply{
+      ranks, sent_indices.data(), sent_values.data(), plan.packed, 0.25f, rejected.data(), rising};
   require(sparse_apply(plan, apply, nullptr));
   require(cudaDeviceSynchronize(), "sparse_apply");
   std::string difference;
@@ -524,9 +524,10 @@ void time_one(std::size_t n) {
   OnDevice<std::uint32_t> sparse_indices(lists);
   OnDevice<float> sparse_values(Values(lists.size(), 0.5f));
   OnDevice<std::uint32_t> rejected(1);
-  const SparseApply apply{kRanks, sparse_indices.data(), sparse_values.data(), kept, 0.01f,
-                          rejected.data(), true};
-  const double applied = median_microseconds([&] { require(sparse_apply(sparse, apply, nullptr)); });
+  const SparseApply apply{
+      kRanks, sparse_indices.data(), sparse_values.data(), kept, 0.01f, rejected.data(), true};
+  const double applied =
+      median_microseconds([&] { require(sparse_apply(sparse, apply, nullptr)); });
   say_time("sparse, 8 ranks", n, applied, 72.0 * static_cast<double>(lists.size()));
 }
 

@@ -22,7 +22,7 @@ TEST(DgcStepHost, AccumulatesByHand) {
   EXPECT_EQ(v, (Values{6.5f, -1, 1}));
   Values nu{2, 4, 0}, nv{1, 1, 1};
   accumulate(g, {}, {.momentum = 0.5f, .nesterov = true}, nu, nv);
-  EXPECT_EQ(nu, (Values{1.5f, 1, 0.25f}));      // 0.5 (u + g)
+  EXPECT_EQ(nu, (Values{1.5f, 1, 0.25f}));  // 0.5 (u + g)
   EXPECT_EQ(nv, (Values{3.5f, 0, 1.75f}));  // v + u' + g
 }
 

@@ -72,8 +72,8 @@ struct Offsets {
 };
 
 BothSides make_tensor(const Values& gradient, const Values& velocity, const Values& residual,
-                    const Values& weight, std::int64_t kept, Offsets at = {},
-                    ElementType type = ElementType::kFp32) {
+                      const Values& weight, std::int64_t kept, Offsets at = {},
+                      ElementType type = ElementType::kFp32) {
   BothSides tensor;
   tensor.type = type;
   tensor.set_gradient(gradient, at.gradient);
@@ -96,9 +96,9 @@ Values normal(std::size_t n, std::uint32_t seed, float deviation = 1) {
 }
 
 BothSides random_tensor(std::size_t n, std::int64_t kept, std::uint32_t seed, Offsets at = {},
-                      ElementType type = ElementType::kFp32) {
-  return make_tensor(normal(n, seed), normal(n, seed + 1), normal(n, seed + 2),
-                     normal(n, seed + 3), kept, at, type);
+                        ElementType type = ElementType::kFp32) {
+  return make_tensor(normal(n, seed), normal(n, seed + 1), normal(n, seed + 2), normal(n, seed + 3),
+                     kept, at, type);
 }
 
 // Steps on both sides, compared after each.
@@ -165,8 +165,8 @@ class Pair {
       const DgcUpdate update{step.momentum, coefficient * step.scale, step.weight_decay,
                              step.nesterov};
       held = accumulate(t.host_gradient, t.host_weight, update, t.host_velocity, t.host_residual);
-      sent = take_out(largest_magnitudes(t.host_residual, t.kept), t.host_velocity,
-                      t.host_residual);
+      sent =
+          take_out(largest_magnitudes(t.host_residual, t.kept), t.host_velocity, t.host_residual);
     }
     ASSERT_EQ(bits(t.velocity.values()), bits(t.host_velocity));
     ASSERT_EQ(bits(t.residual.values()), bits(t.host_residual));
@@ -181,8 +181,8 @@ class Pair {
     padded.values.resize(row.kept, 0.0f);
     ASSERT_EQ(got_indices, padded.indices);
     ASSERT_EQ(bits(got_values), bits(padded.values));
-    EXPECT_TRUE(t.velocity.guards_stand() && t.residual.guards_stand() &&
-                t.weight.guards_stand() && t.wide.guards_stand() && t.narrow.guards_stand());
+    EXPECT_TRUE(t.velocity.guards_stand() && t.residual.guards_stand() && t.weight.guards_stand() &&
+                t.wide.guards_stand() && t.narrow.guards_stand());
   }
 
   std::vector<BothSides> tensors_;
@@ -204,9 +204,9 @@ TEST(DgcKernels, EverySizeAndEveryKept) {
   std::uint32_t seed = 1;
   for (const std::size_t n : kSizes) {
     const auto elements = static_cast<std::int64_t>(n);
-    for (const std::int64_t kept : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2},
-                                    elements / 1000, elements / 40, elements / 2, elements - 1,
-                                    elements, elements + 5}) {
+    for (const std::int64_t kept :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, elements / 1000, elements / 40,
+          elements / 2, elements - 1, elements, elements + 5}) {
       if (kept < 0) continue;
       const int offset = static_cast<int>(seed % 4);
       tensors.push_back(random_tensor(n, kept, seed += 10, {offset, offset, offset, offset}));
@@ -276,7 +276,8 @@ TEST(DgcKernels, UpdateIsCloseToExactArithmetic) {
       const double next_v = v[i] + next_u + (nesterov ? corrected : 0.0);
       const double size = std::fabs(m * u[i]) + 3 * std::fabs(static_cast<double>(g[i])) +
                           std::fabs(0.02 * w[i]) + std::fabs(static_cast<double>(v[i]));
-      const double tolerance = 4 * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
+      const double tolerance =
+          4 * static_cast<double>(std::numeric_limits<float>::epsilon()) * size;
       EXPECT_TRUE(std::fabs(got_u[i] - next_u) <= tolerance) << i;
       EXPECT_TRUE(std::fabs(got_v[i] - next_v) <= 2 * tolerance) << i;
     }
@@ -306,7 +307,9 @@ std::vector<Kind> kinds() {
       {"ramp up", [](std::size_t i, std::mt19937&) { return static_cast<float>(i); }},
       {"ramp down", [](std::size_t i, std::mt19937&) { return 1e6f - static_cast<float>(i); }},
       {"subnormal",
-       [](std::size_t, std::mt19937& random) { return float_of(static_cast<unsigned>(random() % 5000)); }},
+       [](std::size_t, std::mt19937& random) {
+         return float_of(static_cast<unsigned>(random() % 5000));
+       }},
       {"layered scales",
        [=](std::size_t i, std::mt19937& random) {
          return uniform(random) * std::exp2(static_cast<float>(i / 700) * 4 - 40);
@@ -315,16 +318,20 @@ std::vector<Kind> kinds() {
        [=](std::size_t i, std::mt19937& random) {
          return uniform(random) * (i >= 4096 && i < 5120 ? 100.0f : 0.01f);
        }},
-      {"one bin", [](std::size_t, std::mt19937& random) {
+      {"one bin",
+       [](std::size_t, std::mt19937& random) {
          return float_of(0x3f800000u + static_cast<unsigned>(random() % 0x100000));
        }},
-      {"largest floats", [](std::size_t i, std::mt19937&) {
+      {"largest floats",
+       [](std::size_t i, std::mt19937&) {
          return i % 2 ? std::numeric_limits<float>::max() : -std::numeric_limits<float>::max();
        }},
-      {"neighbours", [](std::size_t i, std::mt19937&) {
+      {"neighbours",
+       [](std::size_t i, std::mt19937&) {
          return float_of(0x3f7ffff0u + static_cast<unsigned>(i % 32));
        }},
-      {"some not a number", [=](std::size_t i, std::mt19937& random) {
+      {"some not a number",
+       [=](std::size_t i, std::mt19937& random) {
          return i % 1000 == 7 ? kNan : i % 1000 == 8 ? kInfinity : uniform(random);
        }},
       {"nothing but not a number", [](std::size_t, std::mt19937&) { return kNan; }},
@@ -366,9 +373,9 @@ TEST(DgcKernels, AllPathsGiveTheSameBits) {
     float scale;
     DgcPath path;
   };
-  for (const Way way : {Way{0.0f, DgcPath::kExact}, Way{0.95f, DgcPath::kSpeculative},
-                        Way{1.9f, DgcPath::kExact}, Way{100.0f, DgcPath::kRecount},
-                        Way{1e-3f, DgcPath::kExact}}) {
+  for (const Way way :
+       {Way{0.0f, DgcPath::kExact}, Way{0.95f, DgcPath::kSpeculative}, Way{1.9f, DgcPath::kExact},
+        Way{100.0f, DgcPath::kRecount}, Way{1e-3f, DgcPath::kExact}}) {
     Pair pair(list_of(random_tensor(20011, 20, 77)));
     pair.step({}, "first");
     EXPECT_EQ(pair.reports[0].path, DgcPath::kExact);
@@ -500,8 +507,8 @@ TEST(DgcKernels, WhatIsNotFiniteIsHeld) {
   residual[17] = std::numeric_limits<float>::max();
   gradient[17] = std::numeric_limits<float>::max();
   residual[18] = kNan;
-  Pair pair(list_of(make_tensor(gradient, Values(5000), residual, {}, 20),
-                    random_tensor(5000, 20, 5)));
+  Pair pair(
+      list_of(make_tensor(gradient, Values(5000), residual, {}, 20), random_tensor(5000, 20, 5)));
   pair.step({}, "held");
   EXPECT_EQ(pair.reports[0].held, 1u);
   EXPECT_EQ(pair.reports[1].held, 0u);

@@ -146,8 +146,8 @@ TEST(SampledArguments, WhatIsWrongIsNamed) {
   static float base[4];
   const auto text = [](std::int64_t elements, std::int64_t kept) {
     DgcPlan plan;
-    EXPECT_TRUE(dgc_plan({{base, base, base, nullptr, elements, kept}}, ElementType::kFp32, &plan)
-                    .ok());
+    EXPECT_TRUE(
+        dgc_plan({{base, base, base, nullptr, elements, kept}}, ElementType::kFp32, &plan).ok());
     SampledPlan sampled;
     return sampled_plan(plan, &sampled).text;
   };

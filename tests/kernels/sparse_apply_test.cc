@@ -150,8 +150,8 @@ TEST(SparseApplyKernel, AnyNumberOfRanksAndPlaces) {
   for (const int ranks : {0, 1, 2, 7, 8, 9, 17, 64}) {
     std::vector<SparseCase> cases;
     for (const std::int64_t elements : {0, 1, 3, 100, 129, 4097, 20011}) {
-      for (const std::int64_t places : {std::int64_t{0}, std::int64_t{1}, elements / 100,
-                                        elements / 3, elements}) {
+      for (const std::int64_t places :
+           {std::int64_t{0}, std::int64_t{1}, elements / 100, elements / 3, elements}) {
         if (places > elements) continue;
         cases.push_back(random_case(elements, places, ranks, ++seed));
       }
