@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <functional>
 
 namespace syncline {
 namespace {
@@ -33,24 +33,24 @@ double decode_traffic(std::int64_t elements, std::int64_t kept, int ranks, Bytes
 
 // Exactly the `kept` largest magnitudes, ties to the lower index, in index order.
 Encoded encode(std::vector<float>& gradient, std::int64_t kept) {
-  std::vector<std::int32_t> order(gradient.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<std::size_t>(static_cast<std::size_t>(kept), order.size());
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
-  const auto larger = [&](std::int32_t a, std::int32_t b) {
-    const float x = std::fabs(gradient[static_cast<std::size_t>(a)]);
-    const float y = std::fabs(gradient[static_cast<std::size_t>(b)]);
-    return x != y ? x > y : a < b;
-  };
-  if (middle != order.end()) std::nth_element(order.begin(), middle, order.end(), larger);
-  order.resize(count);
-  std::sort(order.begin(), order.end());
+  const auto count = std::min<std::size_t>(static_cast<std::size_t>(kept), gradient.size());
   Encoded encoded;
-  encoded.indices = order;
-  for (const std::int32_t index : order) {
-    auto& value = gradient[static_cast<std::size_t>(index)];
-    encoded.values.push_back(value);
-    value = 0;
+  if (count == 0) return encoded;
+  // The smallest magnitude that is sent, and how many of those equal to it fit in.
+  std::vector<float> magnitudes(gradient.size());
+  std::transform(gradient.begin(), gradient.end(), magnitudes.begin(),
+                 [](float value) { return std::fabs(value); });
+  const auto last = magnitudes.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(magnitudes.begin(), last, magnitudes.end(), std::greater<>());
+  const float threshold = *last;
+  auto equal = std::count(magnitudes.begin(), last + 1, threshold);
+  for (std::size_t index = 0; index < gradient.size(); ++index) {
+    const float magnitude = std::fabs(gradient[index]);
+    const bool sent = magnitude > threshold || (magnitude == threshold && equal-- > 0);
+    if (!sent) continue;
+    encoded.indices.push_back(static_cast<std::int32_t>(index));
+    encoded.values.push_back(gradient[index]);
+    gradient[index] = 0;
   }
   return encoded;
 }
