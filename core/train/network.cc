@@ -13,16 +13,16 @@ using ConstVector = Eigen::Map<const Eigen::VectorXf>;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-ConstMatrix weights_of(const Network& network, const Tensors& tensors, int layer) {
+ConstMatrix weights_of(const MlpShape& network, const Tensors& tensors, int layer) {
   return {tensors[at(2 * layer)].data(), network.widths[at(layer + 1)], network.widths[at(layer)]};
 }
 
-ConstVector biases_of(const Network& network, const Tensors& tensors, int layer) {
+ConstVector biases_of(const MlpShape& network, const Tensors& tensors, int layer) {
   return {tensors[at(2 * layer + 1)].data(), network.widths[at(layer + 1)]};
 }
 
 // Each layer's output, the inputs first; the last one holds scores, before softmax.
-std::vector<MatrixXf> forward(const Network& network, const Tensors& parameters, MatrixXf inputs) {
+std::vector<MatrixXf> forward(const MlpShape& network, const Tensors& parameters, MatrixXf inputs) {
   std::vector<MatrixXf> outputs{std::move(inputs)};
   for (int layer = 0; layer < network.layers(); ++layer) {
     MatrixXf next = weights_of(network, parameters, layer) * outputs.back();
@@ -50,7 +50,7 @@ double softmax(MatrixXf& scores, const std::vector<int>& labels) {
 
 }  // namespace
 
-std::int64_t Network::parameters() const {
+std::int64_t MlpShape::parameters() const {
   std::int64_t sum = 0;
   for (int layer = 0; layer < layers(); ++layer) {
     sum += std::int64_t{widths[at(layer + 1)]} * (widths[at(layer)] + 1);
@@ -58,7 +58,7 @@ std::int64_t Network::parameters() const {
   return sum;
 }
 
-Tensors zeros(const Network& network) {
+Tensors zeros(const MlpShape& network) {
   Tensors tensors;
   for (int layer = 0; layer < network.layers(); ++layer) {
     tensors.emplace_back(at(network.widths[at(layer)]) * at(network.widths[at(layer + 1)]));
@@ -67,7 +67,7 @@ Tensors zeros(const Network& network) {
   return tensors;
 }
 
-Tensors initial_parameters(const Network& network, std::uint64_t seed) {
+Tensors initial_parameters(const MlpShape& network, std::uint64_t seed) {
   Tensors tensors = zeros(network);
   Random random(seed, 3);
   for (int layer = 0; layer < network.layers(); ++layer) {
@@ -79,7 +79,7 @@ Tensors initial_parameters(const Network& network, std::uint64_t seed) {
   return tensors;
 }
 
-double loss_and_gradient(const Network& network, const Tensors& parameters, const Samples& samples,
+double loss_and_gradient(const MlpShape& network, const Tensors& parameters, const Samples& samples,
                          const std::vector<int>& chosen, Tensors& gradient) {
   const auto count = static_cast<Eigen::Index>(chosen.size());
   MatrixXf inputs(samples.inputs.rows(), count);
@@ -109,7 +109,7 @@ double loss_and_gradient(const Network& network, const Tensors& parameters, cons
   return loss;
 }
 
-Score score(const Network& network, const Tensors& parameters, const Samples& samples) {
+Score score(const MlpShape& network, const Tensors& parameters, const Samples& samples) {
   MatrixXf scores = std::move(forward(network, parameters, samples.inputs).back());
   Score result;
   int right = 0;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/compress/codec.h"
+#include "core/compress/dgc_step.h"
 #include "core/compress/sparsity.h"
 #include "core/train/worker_batches.h"
 
@@ -47,7 +48,7 @@ struct Waiting {
 
 class Run {
  public:
-  Run(const Task& task, const Network& network, const Course& course, const Method& method,
+  Run(const Task& task, const MlpShape& network, const Course& course, const TrainingMethod& method,
       std::uint64_t seed)
       : task_(task),
         network_(network),
@@ -144,10 +145,7 @@ class Run {
       return codec_->encode(residual, kept);
     }
     auto& velocity = waiting_[worker].velocity[tensor];
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-      velocity[i] = momentum_ * velocity[i] + gradient[i];
-      residual[i] += velocity[i];
-    }
+    accumulate(gradient, {}, {.momentum = momentum_}, velocity, residual);
     Encoded sent = codec_->encode(residual, kept);
     if (method_.masking) {
       for (const std::int32_t index : sent.indices) velocity[static_cast<std::size_t>(index)] = 0;
@@ -192,16 +190,16 @@ class Run {
   }
 
   const Task& task_;
-  const Network& network_;
+  const MlpShape& network_;
   const Course& course_;
-  const Method& method_;
+  const TrainingMethod& method_;
   WorkerBatches batches_;
   const Codec* codec_ = find_codec("dgc");
   float momentum_;
   double rate_ = 0;
   double loss_ = 0;  // of this step, all workers' mean
   Tensors parameters_;
-  Tensors velocity_;               // of what is exchanged dense
+  Tensors velocity_;                // of what is exchanged dense
   std::vector<Tensors> gradients_;  // by worker
   std::vector<Waiting> waiting_;    // likewise; empty without compression
   // LocalSGD: by worker.
@@ -216,8 +214,8 @@ class Run {
 
 }  // namespace
 
-Trained train(const Task& task, const Network& network, const Course& course, const Method& method,
-              std::uint64_t seed) {
+Trained train(const Task& task, const MlpShape& network, const Course& course,
+              const TrainingMethod& method, std::uint64_t seed) {
   return Run(task, network, course, method, seed).trained();
 }
 

@@ -16,8 +16,8 @@ namespace syncline {
 // What all methods have in common.
 struct Course {
   int workers = 8;
-  int batch = 8;               // samples a worker and step
-  Training training;           // learning rate; `steps` is required
+  int batch = 8;      // samples a worker and step
+  Training training;  // learning rate; `steps` is required
   double momentum = 0.9;
   // Each worker clips its own gradient to this norm over the root of the workers (Lin et al. 2018,
   // section 3.2), whatever the method, so that methods differ in nothing else. 0: it does not.
@@ -26,7 +26,7 @@ struct Course {
 
 // How the workers agree. Without compression and LocalSGD: gradients are averaged at every step,
 // then momentum.
-struct Method {
+struct TrainingMethod {
   std::string name;
   // DGC (Lin et al. 2018), where compression.codec is "dgc". Tensors below min_elements and steps
   // before the ramp are dense.
@@ -48,12 +48,12 @@ struct Trained {
   bool diverged = false;  // the loss was no number any more: the scores are 0
   std::int64_t steps = 0;
   std::int64_t synchronisations = 0;
-  double sent_bytes = 0;  // by a worker, all steps: 4 a dense element, 8 a sparse one
+  double sent_bytes = 0;             // by a worker, all steps: 4 a dense element, 8 a sparse one
   std::vector<PeriodShare> periods;  // LocalSGD: how many steps were spent in which period
 };
 
 // The same seed gives all methods the same first parameters and the same batches.
-Trained train(const Task& task, const Network& network, const Course& course, const Method& method,
-              std::uint64_t seed);
+Trained train(const Task& task, const MlpShape& network, const Course& course,
+              const TrainingMethod& method, std::uint64_t seed);
 
 }  // namespace syncline
