@@ -29,10 +29,18 @@ TEST(Seeds, DifferencesArePaired) {
   EXPECT_TRUE(std::isinf(paired_difference({1}, {0}).half_width));
 }
 
-// A smaller task than the verb's, at a rate that is near dense momentum's limit.
+// A smaller network at a rate that is dense momentum's limit, without clipping, and all weights
+// sparse: what makes a step coarser shows within 400 steps.
 Experiment hard() {
-  Experiment experiment = compression_experiment("hard", 500, 0.5);
+  Experiment experiment = compression_experiment("hard", 400, 0.3);
   experiment.task.train = 8192;
+  experiment.network.widths = {experiment.task.features, 64, 64, experiment.task.classes};
+  experiment.course.workers = 4;
+  experiment.course.clip = 0;
+  experiment.course.training.learning_rate.power = 1;
+  for (auto& method : experiment.methods) {
+    if (!method.compression.codec.empty()) method.compression.min_elements = 512;
+  }
   return experiment;
 }
 
@@ -53,9 +61,9 @@ TEST(Numerics, EachPartOfDgcEarnsItsPlace) {
   const double whole = loss_of(result, "DGC");
   const double dense = loss_of(result, "dense momentum");
   EXPECT_LT(whole, dense + 0.1);
-  EXPECT_GT(loss_of(result, "without momentum correction"), whole + 0.05);
-  EXPECT_GT(loss_of(result, "without masking"), whole + 0.05);
-  EXPECT_GT(loss_of(result, "without warm-up"), whole + 0.05);
+  EXPECT_GT(loss_of(result, "without momentum correction"), whole + 0.1);
+  EXPECT_GT(loss_of(result, "without masking"), whole + 0.1);
+  EXPECT_GT(loss_of(result, "without warm-up"), whole + 0.1);
   EXPECT_GT(loss_of(result, "without any of them"), whole + 0.1);
 }
 
@@ -63,8 +71,9 @@ TEST(Numerics, LocalSgdTradesLossForSynchronisations) {
   NumericsSettings settings;
   settings.seeds = 2;
   settings.jobs = 2;
-  Experiment local = local_sgd_experiment(500);
+  Experiment local = local_sgd_experiment(400);
   local.task.train = 8192;
+  local.network.widths = {local.task.features, 64, 64, local.task.classes};
   const Numerics numerics = run_numerics(settings, {local});
   const auto& result = numerics.experiments.front();
   EXPECT_GT(loss_of(result, "k=16"), loss_of(result, "k=1") + 0.02);
