@@ -86,7 +86,7 @@ Status check_batch_norm_gradient(const BatchNorm& norm, const BatchNormGradients
 }
 
 std::int64_t batch_norm_workspace(std::int64_t rows, std::int32_t channels) {
-  return 2 * channels * batch_norm_grid(rows, channels, 1).row_tiles;
+  return 2 * batch_norm_grid(rows, channels, 1).row_tiles * channels;
 }
 
 }  // namespace syncline

@@ -33,8 +33,9 @@ struct FlatBucket {
   float* weights = nullptr;
   const void* gradients = nullptr;
   ElementType gradient_type = ElementType::kFp32;
-  float* first_moment = nullptr;   // SGD: the momentum buffer, null without momentum; Adam: m
-  float* second_moment = nullptr;  // Adam: v; SGD: null
+  // Zeros before the first step. SGD: the momentum buffer, null without momentum; Adam: m.
+  float* first_moment = nullptr;
+  float* second_moment = nullptr;  // Adam: v, zeros before the first step; SGD: null
   Bf16* copy = nullptr;            // the new weights, rounded; null: no copy
   std::int64_t elements = 0;
 };

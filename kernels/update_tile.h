@@ -80,7 +80,7 @@ SYNCLINE_HOST_DEVICE inline void make_rule(const SgdOptions& options, const Upda
   rule.weight_decay = static_cast<float>(options.weight_decay);
 }
 
-// In the first step torch's buffer is the gradient itself: the momentum buffer need not be zero.
+// In the first step torch's buffer is the gradient itself, without dampening.
 SYNCLINE_HOST_DEVICE inline void make_rule(const SgdOptions& options, const UpdateState& state,
                                            MomentumRule& rule) {
   rule.learning_rate = static_cast<float>(options.learning_rate);

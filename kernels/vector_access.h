@@ -88,11 +88,13 @@ __device__ inline void store_word(Word<8>* to, const Word<8>& word) {
 #else
 template <Reuse kReuse, int kBytes>
 Word<kBytes> load_word(const Word<kBytes>* from) {
-  return *from;
+  Word<kBytes> word;
+  memcpy(&word, from, sizeof word);  // there are elements of another type
+  return word;
 }
 template <Reuse kReuse, int kBytes>
 void store_word(Word<kBytes>* to, const Word<kBytes>& word) {
-  *to = word;
+  memcpy(to, &word, sizeof word);
 }
 #endif
 
