@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kMaxElements = 0xffffffffll;
 // An H200 runs 132 x 5 blocks of the update at once: eight times as many spans even out the end,
 // and a span is long enough to make its histogram's 8 KB cheap.
-constexpr std::int64_t kAimedSpans = 8 * 132 * 5;
+constexpr std::int64_t kAimedSpans = 8ll * 132 * 5;
 constexpr std::int64_t kMinSpanTiles = 4;
 // Residuals pile up just under the threshold: candidates from 0.95 of it on are 2 to 7 times as
 // many as are sent in the median, so 16 times leaves room.

@@ -1,15 +1,15 @@
 // core: core/compress/dgc_step.cc core/compress/sampled_threshold.cc core/compress/sparse_apply.cc
 //
-// DGC's kernels on the GPU at hand against their host twins, to the bit: a line a case, exit code 1
-// if one differs. With --time also what a step takes at 25.5 M, 110 M and 340 M elements.
+// DGC's kernels on the GPU at hand against their host twins, to the bit. With --time also what a
+// step takes at 25.5 M, 110 M and 340 M elements.
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <random>
@@ -20,79 +20,13 @@
 #include "core/compress/dgc_step.h"
 #include "core/compress/sampled_threshold.h"
 #include "core/compress/sparse_apply.h"
+#include "kernels/check/check.cuh"
 #include "kernels/dgc_step.h"
 #include "kernels/sampled_threshold.h"
 #include "kernels/sparse_apply.h"
 
 namespace syncline {
 namespace {
-
-int failures = 0;
-
-void require(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
-  std::printf("FAILED %s: %s\n", call, cudaGetErrorString(error));
-  std::exit(1);
-}
-
-void require(const Status& status) {
-  if (status.ok()) return;
-  std::printf("FAILED %s\n", status.text.c_str());
-  std::exit(1);
-}
-
-void report(const std::string& name, const std::string& difference, const std::string& note = "") {
-  std::printf("%-10s %s%s%s\n", difference.empty() ? "same" : "DIFFERENT", name.c_str(),
-              note.empty() ? "" : ": ", (difference.empty() ? note : difference).c_str());
-  failures += difference.empty() ? 0 : 1;
-}
-
-// Device memory with guards on both sides; everything is 0xff at first: NaN, and no good index.
-template <typename T>
-class OnDevice {
- public:
-  explicit OnDevice(std::size_t size, int offset = 0) : size_(size) {
-    const std::size_t bytes = size * sizeof(T) + 2 * kGuard + 64;
-    require(cudaMalloc(&memory_, bytes), "cudaMalloc");
-    require(cudaMemset(memory_, 0xff, bytes), "cudaMemset");
-    begin_ = memory_ + kGuard + static_cast<std::size_t>(offset) * sizeof(T);
-  }
-  OnDevice(const std::vector<T>& values, int offset = 0) : OnDevice(values.size(), offset) {
-    set(values);
-  }
-  OnDevice(OnDevice&& other) noexcept
-      : size_(other.size_), memory_(std::exchange(other.memory_, nullptr)), begin_(other.begin_) {}
-  OnDevice& operator=(OnDevice&&) = delete;
-  ~OnDevice() { cudaFree(memory_); }
-
-  T* data() { return reinterpret_cast<T*>(begin_); }
-
-  void set(const std::vector<T>& values) {
-    require(cudaMemcpy(begin_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "copy");
-  }
-
-  std::vector<T> values() {
-    std::vector<T> result(size_);
-    require(cudaMemcpy(result.data(), begin_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "copy");
-    return result;
-  }
-
-  bool guards_stand() {
-    std::vector<unsigned char> before(kGuard), after(kGuard);
-    require(cudaMemcpy(before.data(), begin_ - kGuard, kGuard, cudaMemcpyDeviceToHost), "copy");
-    require(cudaMemcpy(after.data(), begin_ + size_ * sizeof(T), kGuard, cudaMemcpyDeviceToHost),
-            "copy");
-    const auto stands = [](unsigned char byte) { return byte == 0xff; };
-    return std::all_of(before.begin(), before.end(), stands) &&
-           std::all_of(after.begin(), after.end(), stands);
-  }
-
- private:
-  static constexpr std::size_t kGuard = 256;
-  std::size_t size_;
-  unsigned char* memory_ = nullptr;
-  unsigned char* begin_ = nullptr;
-};
 
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
@@ -130,7 +64,7 @@ class Gradients {
 
   Values set(Values values) {
     if (type_ == ElementType::kFp32) {
-      wide_.set(values);
+      wide_.put(values);
       return values;
     }
     std::vector<std::uint16_t> halves;
@@ -145,7 +79,7 @@ class Gradients {
         value = to_float(half);
       }
     }
-    narrow_.set(halves);
+    narrow_.put(halves);
     return values;
   }
 
@@ -156,8 +90,8 @@ class Gradients {
 
  private:
   ElementType type_;
-  OnDevice<float> wide_;
-  OnDevice<std::uint16_t> narrow_;
+  DeviceArray<float> wide_;
+  DeviceArray<std::uint16_t> narrow_;
 };
 
 const char* path_name(DgcPath path) {
@@ -170,7 +104,8 @@ const char* path_name(DgcPath path) {
 // Tensors on both sides, stepped together.
 class DgcCase {
  public:
-  DgcCase(std::vector<CheckedTensor> tensors, ElementType type) : hosts_(std::move(tensors)) {
+  DgcCase(Checks& checks, std::vector<CheckedTensor> tensors, ElementType type)
+      : checks_(checks), hosts_(std::move(tensors)) {
     std::vector<DgcTensor> list;
     for (auto& host : hosts_) {
       const std::size_t n = host.gradient.size();
@@ -196,9 +131,9 @@ class DgcCase {
 
   void step(const std::string& name, DgcStep step, bool sampled = false, bool inspect = false) {
     const auto packed = static_cast<std::size_t>(plan_.packed);
-    OnDevice<std::uint32_t> indices(packed);
-    OnDevice<float> values(packed, 1);
-    OnDevice<DgcReport> reports(hosts_.size());
+    DeviceArray<std::uint32_t> indices(packed);
+    DeviceArray<float> values(packed, 1);
+    DeviceArray<DgcReport> reports(hosts_.size());
     step.indices = indices.data();
     step.values = values.data();
     step.reports = reports.data();
@@ -209,23 +144,23 @@ class DgcCase {
     if (sampled) {
       SampledPlan room;
       require(sampled_plan(plan_, &room));
-      OnDevice<unsigned char> memory(room.workspace_bytes);
+      DeviceArray<unsigned char> memory(room.workspace_bytes);
       require(sampled_step(plan_, room, memory.data(), room.workspace_bytes, step, nullptr));
       require(cudaDeviceSynchronize(), "sampled_step");
     } else {
       require(dgc_step(plan_, step, nullptr));
       require(cudaDeviceSynchronize(), "dgc_step");
     }
-    const auto got_indices = indices.values();
-    const auto got_values = values.values();
-    const auto got_reports = reports.values();
+    const auto got_indices = indices.get();
+    const auto got_values = values.get();
+    const auto got_reports = reports.get();
     std::string difference;
-    if (!indices.guards_stand() || !values.guards_stand()) difference = "a message's guards fell";
+    if (!indices.intact() || !values.intact()) difference = "a message's guards fell";
     for (std::size_t i = 0; i < hosts_.size() && difference.empty(); ++i) {
       difference = compare(i, step, sampled, got_indices, got_values, got_reports[i]);
     }
     const std::string note = hosts_.size() == 1 ? path_name(got_reports[0].path) : "";
-    report(name, difference, note);
+    checks_.line(name, difference.empty(), difference.empty() ? note : difference);
   }
 
  private:
@@ -253,24 +188,25 @@ class DgcCase {
     const Values got_values(values.begin() + at, values.begin() + at + row.kept);
     const std::string where = "tensor " + std::to_string(i) + " (" + path_name(told.path) + "): ";
     if (step.skip && broken && !skipped) return where + "was not skipped";
-    if (!same_bits(velocities_[i].values(), host.velocity)) return where + "velocity";
-    if (!same_bits(residuals_[i].values(), host.residual)) return where + "residual";
+    if (!same_bits(velocities_[i].get(), host.velocity)) return where + "velocity";
+    if (!same_bits(residuals_[i].get(), host.residual)) return where + "residual";
     if (!same_bits(got_indices, message.indices)) return where + "indices";
     if (!same_bits(got_values, message.values)) return where + "values";
-    if (!velocities_[i].guards_stand() || !residuals_[i].guards_stand()) return where + "guards";
+    if (!velocities_[i].intact() || !residuals_[i].intact()) return where + "guards";
     return "";
   }
 
+  Checks& checks_;
   std::vector<CheckedTensor> hosts_;
-  std::vector<Gradients> gradients_;
-  std::vector<OnDevice<float>> velocities_, residuals_, weights_;
-  std::vector<OnDevice<unsigned char>> workspace_;
+  std::deque<Gradients> gradients_;
+  std::deque<DeviceArray<float>> velocities_, residuals_, weights_;
+  std::deque<DeviceArray<unsigned char>> workspace_;
   DgcPlan plan_;
 };
 
 // ---- Cases --------------------------------------------------------------------------------------
 
-void check_types_and_forms() {
+void check_types_and_forms(Checks& checks) {
   constexpr const char* kTypes[] = {"fp32", "bf16", "fp16"};
   for (int type = 0; type < 3; ++type) {
     for (const bool nesterov : {false, true}) {
@@ -283,13 +219,13 @@ void check_types_and_forms() {
             tensors.push_back(random_tensor(n, elements / 1000 + offset, ++seed, offset));
           }
         }
-        DgcCase one(std::move(tensors), static_cast<ElementType>(type));
+        DgcCase one(checks, std::move(tensors), static_cast<ElementType>(type));
         DgcStep step;
         step.nesterov = nesterov;
         step.weight_decay = decay;
         step.scale = 0.5f;
         for (int i = 0; i < 3; ++i) {
-          one.step(std::string("dgc ") + kTypes[type] + (nesterov ? ", Nesterov" : "") +
+          one.step(std::string(kTypes[type]) + (nesterov ? ", Nesterov" : "") +
                        (decay != 0 ? ", decay" : "") + ", step " + std::to_string(i),
                    step);
           one.next_gradients(++seed, 0.1f);
@@ -299,21 +235,21 @@ void check_types_and_forms() {
   }
 }
 
-void check_paths() {
+void check_paths(Checks& checks) {
   for (const float scale : {0.0f, 0.95f, 1.9f, 100.0f, 1e-3f, 1e-30f}) {
-    DgcCase one({random_tensor(3000017, 3000, 7)}, ElementType::kFp32);
+    DgcCase one(checks, {random_tensor(3000017, 3000, 7)}, ElementType::kFp32);
     DgcStep step;
     step.momentum = 0.5f;
-    one.step("dgc first, then scale " + std::to_string(scale), step);
+    one.step("first, then scale " + std::to_string(scale), step);
     step.candidate_scale = scale;
     for (std::uint32_t i = 0; i < 3; ++i) {
       one.next_gradients(50 + i, 0.05f);
-      one.step("dgc candidates from " + std::to_string(scale) + " x threshold", step);
+      one.step("candidates from " + std::to_string(scale) + " x threshold", step);
     }
   }
 }
 
-void check_kinds() {
+void check_kinds(Checks& checks) {
   const std::size_t n = 300007;
   struct Kind {
     const char* name;
@@ -346,56 +282,57 @@ void check_kinds() {
     Values residual(n);
     for (std::size_t i = 0; i < n; ++i) residual[i] = kind.value(i, random);
     for (const std::int64_t kept : {0, 1, 300, 9000, 150000, 300006, 300007, 400000}) {
-      DgcCase one({{Values(n), Values(n), residual, Values(n), kept, 1}}, ElementType::kFp32);
+      DgcCase one(checks, {{Values(n), Values(n), residual, Values(n), kept, 1}},
+                  ElementType::kFp32);
       for (int i = 0; i < 2; ++i) {
-        one.step(std::string("dgc ") + kind.name + ", kept " + std::to_string(kept), {});
+        one.step(std::string(kind.name) + ", kept " + std::to_string(kept), {});
       }
     }
   }
 }
 
-void check_not_finite() {
+void check_not_finite(Checks& checks) {
   CheckedTensor tensor = random_tensor(50000, 50, 1);
   tensor.gradient[777] = std::numeric_limits<float>::quiet_NaN();
-  DgcCase skipped({tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
-  skipped.step("dgc skips what is not finite", {}, false, true);
-  DgcCase held({tensor}, ElementType::kFp32);
-  held.step("dgc holds what is not finite", {});
+  DgcCase skipped(checks, {tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
+  skipped.step("skips what is not finite", {}, false, true);
+  DgcCase held(checks, {tensor}, ElementType::kFp32);
+  held.step("holds what is not finite", {});
 }
 
-void check_many_tensors() {
+void check_many_tensors(Checks& checks) {
   std::vector<CheckedTensor> tensors;
   for (std::uint32_t i = 0; i < 700; ++i) {
     tensors.push_back(
         random_tensor(i % 11 == 0 ? 0 : i * i % 30011, i % 50, i, static_cast<int>(i % 4)));
   }
-  DgcCase one(std::move(tensors), ElementType::kFp32);
-  for (int i = 0; i < 3; ++i) one.step("dgc 700 tensors", {});
+  DgcCase one(checks, std::move(tensors), ElementType::kFp32);
+  for (int i = 0; i < 3; ++i) one.step("700 tensors", {});
 }
 
-void check_repetition() {
+void check_repetition(Checks& checks) {
   for (int i = 0; i < 20; ++i) {
-    DgcCase one({random_tensor(2000003, 2000, 5)}, ElementType::kFp32);
-    one.step("dgc again", {});
-    one.step("dgc again", {});
+    DgcCase one(checks, {random_tensor(2000003, 2000, 5)}, ElementType::kFp32);
+    one.step("again", {});
+    one.step("again", {});
   }
 }
 
-void check_sampled() {
+void check_sampled(Checks& checks) {
   std::vector<CheckedTensor> tensors;
   for (const std::int64_t kept : {2, 16, 262, 5000}) {
     tensors.push_back(random_tensor(16384, kept, 1));
     tensors.push_back(random_tensor(262144, kept, 2));
     tensors.push_back(random_tensor(1000003, kept, 3));
   }
-  DgcCase one(std::move(tensors), ElementType::kFp32);
+  DgcCase one(checks, std::move(tensors), ElementType::kFp32);
   for (int i = 0; i < 3; ++i) one.step("sampled threshold", {}, true);
 }
 
-void check_sparse(int ranks, bool rising, bool bad) {
+void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
   std::mt19937 random(static_cast<std::uint32_t>(ranks));
   const std::vector<std::int64_t> sizes{1, 100, 70001, 1000003};
-  std::vector<OnDevice<float>> weights;
+  std::deque<DeviceArray<float>> weights;
   std::vector<Values> host_weights;
   std::vector<SparseTensor> tensors;
   for (const std::int64_t n : sizes) {
@@ -405,7 +342,7 @@ void check_sparse(int ranks, bool rising, bool bad) {
   }
   SparsePlan plan;
   require(sparse_plan(tensors, &plan));
-  OnDevice<unsigned char> workspace(plan.workspace_bytes);
+  DeviceArray<unsigned char> workspace(plan.workspace_bytes);
   require(sparse_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
   std::vector<std::uint32_t> indices;
   Values values;
@@ -430,23 +367,23 @@ void check_sparse(int ranks, bool rising, bool bad) {
       messages[i].push_back(std::move(message));
     }
   }
-  OnDevice<std::uint32_t> sent_indices(indices);
-  OnDevice<float> sent_values(values);
-  OnDevice<std::uint32_t> rejected(1);
+  DeviceArray<std::uint32_t> sent_indices(indices);
+  DeviceArray<float> sent_values(values);
+  DeviceArray<std::uint32_t> rejected(1);
   const SparseApply apply{
       ranks, sent_indices.data(), sent_values.data(), plan.packed, 0.25f, rejected.data(), rising};
   require(sparse_apply(plan, apply, nullptr));
   require(cudaDeviceSynchronize(), "sparse_apply");
   std::string difference;
-  if ((rejected.values()[0] != 0) != bad) difference = "rejected";
+  if ((rejected.get()[0] != 0) != bad) difference = "rejected";
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (!bad) apply_messages(messages[i], 0.25f, host_weights[i], rising);
-    if (!same_bits(weights[i].values(), host_weights[i])) difference = "weights";
-    if (!weights[i].guards_stand()) difference = "guards";
+    if (!same_bits(weights[i].get(), host_weights[i])) difference = "weights";
+    if (!weights[i].intact()) difference = "guards";
   }
-  report("sparse apply, " + std::to_string(ranks) + " ranks" + (rising ? "" : ", in no order") +
-             (bad ? ", a bad index" : ""),
-         difference);
+  checks.line("sparse apply, " + std::to_string(ranks) + " ranks" +
+                  (rising ? "" : ", in no order") + (bad ? ", a bad index" : ""),
+              difference.empty(), difference);
 }
 
 // ---- Times --------------------------------------------------------------------------------------
@@ -484,18 +421,18 @@ void time_one(std::size_t n) {
   Values few = normal(1 << 20, random);
   Values values(n);
   for (std::size_t i = 0; i < n; ++i) values[i] = few[(i * 2654435761u) % few.size()];
-  OnDevice<float> velocity(values), residual(values);
+  DeviceArray<float> velocity(values), residual(values);
   for (auto& value : values) value *= 1e-3f;
-  OnDevice<float> gradient(values);
+  DeviceArray<float> gradient(values);
   DgcPlan plan;
   require(dgc_plan({{gradient.data(), velocity.data(), residual.data(), nullptr,
                      static_cast<std::int64_t>(n), kept}},
                    ElementType::kFp32, &plan));
-  OnDevice<unsigned char> workspace(plan.workspace_bytes);
+  DeviceArray<unsigned char> workspace(plan.workspace_bytes);
   require(dgc_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
-  OnDevice<std::uint32_t> indices(static_cast<std::size_t>(plan.packed));
-  OnDevice<float> sent(static_cast<std::size_t>(plan.packed));
-  OnDevice<DgcReport> reports(1);
+  DeviceArray<std::uint32_t> indices(static_cast<std::size_t>(plan.packed));
+  DeviceArray<float> sent(static_cast<std::size_t>(plan.packed));
+  DeviceArray<DgcReport> reports(1);
   DgcStep step;
   step.indices = indices.data();
   step.values = sent.data();
@@ -503,17 +440,17 @@ void time_one(std::size_t n) {
   for (int i = 0; i < 20; ++i) require(dgc_step(plan, step, nullptr));  // into a steady state
   const double elements = static_cast<double>(n);
   const double speculative = median_microseconds([&] { require(dgc_step(plan, step, nullptr)); });
-  const char* path = path_name(reports.values()[0].path);
+  const char* path = path_name(reports.get()[0].path);
   say_time((std::string("dgc ") + path).c_str(), n, speculative, 20 * elements);
   step.candidate_scale = 0;
   const double exact = median_microseconds([&] { require(dgc_step(plan, step, nullptr)); });
-  path = path_name(reports.values()[0].path);
+  path = path_name(reports.get()[0].path);
   say_time((std::string("dgc ") + path).c_str(), n, exact, 24 * elements);
 
   constexpr int kRanks = 8;
   SparsePlan sparse;
   require(sparse_plan({{velocity.data(), static_cast<std::int64_t>(n), kept}}, &sparse));
-  OnDevice<unsigned char> sparse_workspace(sparse.workspace_bytes);
+  DeviceArray<unsigned char> sparse_workspace(sparse.workspace_bytes);
   require(sparse_prepare(&sparse, sparse_workspace.data(), sparse.workspace_bytes, nullptr));
   std::vector<std::uint32_t> lists;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -521,9 +458,9 @@ void time_one(std::size_t n) {
       lists.push_back(static_cast<std::uint32_t>(i * 1000 + random() % 1000));
     }
   }
-  OnDevice<std::uint32_t> sparse_indices(lists);
-  OnDevice<float> sparse_values(Values(lists.size(), 0.5f));
-  OnDevice<std::uint32_t> rejected(1);
+  DeviceArray<std::uint32_t> sparse_indices(lists);
+  DeviceArray<float> sparse_values(Values(lists.size(), 0.5f));
+  DeviceArray<std::uint32_t> rejected(1);
   const SparseApply apply{
       kRanks, sparse_indices.data(), sparse_values.data(), kept, 0.01f, rejected.data(), true};
   const double applied =
@@ -532,26 +469,23 @@ void time_one(std::size_t n) {
 }
 
 int check_all(bool time) {
-  cudaDeviceProp device{};
-  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
-  std::printf("DGC kernels on %s against their host twins\n", device.name);
-  check_types_and_forms();
-  check_paths();
-  check_kinds();
-  check_not_finite();
-  check_many_tensors();
-  check_repetition();
-  check_sampled();
+  Checks checks("dgc");
+  check_types_and_forms(checks);
+  check_paths(checks);
+  check_kinds(checks);
+  check_not_finite(checks);
+  check_many_tensors(checks);
+  check_repetition(checks);
+  check_sampled(checks);
   for (const int ranks : {1, 2, 8, 11, 64}) {
-    check_sparse(ranks, true, false);
-    check_sparse(ranks, false, false);
-    check_sparse(ranks, true, true);
+    check_sparse(checks, ranks, true, false);
+    check_sparse(checks, ranks, false, false);
+    check_sparse(checks, ranks, true, true);
   }
   if (time) {
     for (const std::size_t n : {25500000, 110000000, 340000000}) time_one(n);
   }
-  std::printf(failures == 0 ? "all the same\n" : "%d differ\n", failures);
-  return failures == 0 ? 0 : 1;
+  return checks.result();
 }
 
 }  // namespace

@@ -339,7 +339,7 @@ std::vector<Kind> kinds() {
 }
 
 std::vector<std::int64_t> every_kept(std::int64_t n) {
-  return {0, 1, 2, n / 1000, n / 100, n / 33, n / 32, n / 31, n / 4, n / 2, n - 1, n, n + 1};
+  return {0, 1, n / 1000, n / 100, n / 32, n / 31, n / 2, n - 1, n + 1};
 }
 
 TEST(DgcKernels, ResidualsOfEveryKindOnEveryPath) {
@@ -358,7 +358,7 @@ TEST(DgcKernels, ResidualsOfEveryKindOnEveryPath) {
       Pair pair(std::move(tensors));
       DgcStep step;
       step.candidate_scale = scale;
-      for (int i = 0; i < 3; ++i) {
+      for (int i = 0; i < 2; ++i) {
         pair.step(step, std::string(kind.name) + ", scale " + std::to_string(scale) + ", step " +
                             std::to_string(i));
         if (::testing::Test::HasFatalFailure()) return;
@@ -458,7 +458,7 @@ TEST(DgcKernels, NoTensors) {
 
 // Long tensors: spans of 32 tiles, and more spans than a block has threads.
 TEST(DgcKernels, MoreSpansThanThreads) {
-  const std::size_t n = 2048 * 4 * 300 + 77;
+  const std::size_t n = 2048 * 4 * 257 + 77;
   Pair pair(list_of(random_tensor(n, static_cast<std::int64_t>(n / 1000), 3)));
   EXPECT_GT(pair.device().plan().rows[0].spans, 256u);
   pair.step({}, "first");
