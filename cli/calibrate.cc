@@ -5,12 +5,16 @@
 #include "cli/files.h"
 #include "cli/verbs.h"
 #include "core/calibrate/calibration.h"
+#include "core/calibrate/kernel_costs.h"
 #include "core/calibrate/law_json.h"
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/tiers.h"
 #include "core/error.h"
 #include "core/scenario/document.h"
 #include "reports/calibration.h"
+#include "reports/kernel_costs.h"
+#include "reports/markdown.h"
+#include "reports/table.h"
 
 namespace syncline {
 namespace {
@@ -27,6 +31,8 @@ struct CalibrateOptions {
   std::string workload;
   std::string trace;
   double throughput = 0;
+  std::string kernels;
+  std::string cluster;
 };
 
 std::string printed(const LogCalibration& calibration, const std::string& format) {
@@ -68,7 +74,31 @@ std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
   return device_from_throughput(workload, options.workload, options.throughput);
 }
 
+// Without logs: a cluster that is there gets the device that was measured.
+int run_kernels(const CalibrateOptions& options) {
+  if (options.cluster.empty()) {
+    throw InputError("--kernels: expected logs, or --cluster with the cluster to write it into");
+  }
+  const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
+  const Json cluster = with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
+  if (!options.out.empty()) write_file(options.out, cluster.dump(2) + "\n");
+  if (options.format == "json") {
+    std::cout << kernel_costs_json(costs);
+  } else {
+    const Page page = kernel_costs_page(costs);
+    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
+  }
+  return 0;
+}
+
 int run(const CalibrateOptions& options) {
+  if (options.logs.empty() && !options.kernels.empty()) return run_kernels(options);
+  if (options.logs.empty()) {
+    throw InputError("logs: expected at least one, or --kernels with what make gpu-check wrote");
+  }
+  if (!options.cluster.empty()) {
+    throw InputError("--cluster: the logs make the cluster; expected only with --kernels alone");
+  }
   const auto tables = tables_in(options.logs, options.algorithm);
   const auto against = tables_in(options.against, options.algorithm);
   std::optional<TreeFactor> tree;
@@ -76,6 +106,10 @@ int run(const CalibrateOptions& options) {
   const auto device = device_of(options);
   LogCalibration calibration = calibration_of(tables, against, options.name, tree);
   if (device) set_device(calibration, *device);
+  if (!options.kernels.empty()) {
+    const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
+    calibration.cluster = with_kernel_costs(calibration.cluster, options.name, costs);
+  }
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
   if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
   std::cout << printed(calibration, options.format);
@@ -92,8 +126,7 @@ VerbAction add_calibrate(CLI::App& app) {
       "Turn logs of nccl-tests into a cluster description, and say how far to trust it");
   verb->add_option("logs", options->logs,
                    "logs of one cluster, text or JSON (-J); FILE@10x2: 10 nodes of 2 GPUs, where "
-                   "the log does not say; FILE:ring, FILE:tree: what NCCL was forced to")
-      ->required();
+                   "the log does not say; FILE:ring, FILE:tree: what NCCL was forced to");
   verb->add_option("--against", options->against,
                    "logs that are not used, to be predicted at their own counts");
   verb->add_option("-o,--out", options->out, "file for the cluster (JSON)");
@@ -115,6 +148,11 @@ VerbAction add_calibrate(CLI::App& app) {
       ->excludes(trace);
   verb->add_option("--workload", options->workload,
                    "workload (JSON) that --trace or --throughput were measured with");
+  verb->add_option("--kernels", options->kernels,
+                   "what make gpu-check wrote on one of the cluster's GPUs (JSON): the device's "
+                   "memory rate, launch and gap");
+  verb->add_option("--cluster", options->cluster,
+                   "cluster (JSON) whose device --kernels updates, where no logs make one");
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "markdown", "json"}))
       ->capture_default_str();
