@@ -23,6 +23,7 @@ TOUR := scenarios/published/paddle_fusion_counts.json \
 
 # More options: make gpu-check GPU_CHECK='--out FILE --budget 300'.
 GPU_CHECK ?=
+PYTHON ?= python3
 
 .PHONY: run test bench fidelity gpu-check check build setup setup-check tour format lint sanitize clean help
 
@@ -54,7 +55,7 @@ fidelity: build
 
 # Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
 gpu-check:
-	python3 kernels/bench/run.py $(GPU_CHECK)
+	$(PYTHON) kernels/bench/run.py $(GPU_CHECK)
 
 check: format lint sanitize
 

@@ -9,7 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from device import stream
+from device import stream, workspace
 from library import BF16, FP32, RELU, addresses, counts
 from timing import Candidate
 
@@ -220,15 +220,14 @@ def dgc_case(kernels, name, sizes, l2, flat):
                                 addresses([u.data_ptr() for u in own[0]]),
                                 addresses([v.data_ptr() for v in own[1]]), None, counts(sizes),
                                 counts(kept), len(sizes), FP32)
-            size = kernels.call("dgc_workspace_bytes", plan)
-            workspace = torch.empty(max(256, size), dtype=torch.uint8, device="cuda")
-            kernels.call("dgc_prepare", plan, workspace.data_ptr(), size, stream())
+            at, size, memory = workspace(kernels, "dgc_workspace_bytes", plan)
+            kernels.call("dgc_prepare", plan, at, size, stream())
             packed = kernels.call("dgc_packed", plan)
             out = (torch.empty(packed, dtype=torch.int32, device="cuda"),
                    torch.empty(packed, device="cuda"),
                    torch.empty(len(sizes) * kernels.call("dgc_report_bytes"), dtype=torch.uint8,
                                device="cuda"))
-            data.append((grads, own, plan, out, workspace, scale))
+            data.append((grads, own, plan, out, memory, scale))
 
         def ours(i):
             _, _, plan, (indices, values, reports), _, _ = data[i]
@@ -309,9 +308,8 @@ def sparse_case(kernels, name, n, ranks, l2):
             data.append((torch.cat(lists), 1e-6 * torch.randn(ranks * kept, device="cuda"), lists))
         plan = kernels.call("sparse_create", addresses([weights.data_ptr()]), counts([n]),
                             counts([kept]), 1)
-        size = kernels.call("sparse_workspace_bytes", plan)
-        workspace = torch.empty(max(256, size), dtype=torch.uint8, device="cuda")
-        kernels.call("sparse_prepare", plan, workspace.data_ptr(), size, stream())
+        at, size, memory = workspace(kernels, "sparse_workspace_bytes", plan)
+        kernels.call("sparse_prepare", plan, at, size, stream())
         rejected = torch.zeros(1, dtype=torch.int32, device="cuda")
         dense = torch.zeros(n, device="cuda")
         peer = weights.clone()
@@ -331,7 +329,7 @@ def sparse_case(kernels, name, n, ranks, l2):
         def straight(i):
             for rank, index in enumerate(data[i][2]):
                 peer.index_add_(0, index, data[i][1][rank * kept:(rank + 1) * kept], alpha=-0.1)
-        return (Candidate("sparse_apply", lambda i, keep=workspace: ours(i)),
+        return (Candidate("sparse_apply", lambda i, keep=memory: ours(i)),
                 [Candidate("index_add_ into the weights, rank by rank", straight),
                  Candidate("zero, index_add_, _fused_sgd_ (the goal's peer)", scatter_dense)], sets)
 

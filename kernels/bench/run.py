@@ -136,8 +136,17 @@ def ceilings_of(path, l2, rehearsal):
     first.record()
     last.record()
     torch.cuda.synchronize()
-    return answers, {"submit_us": 1e6 * submit, "gap_us": 1e6 * gap,
+    return answers, {"note": "submit_us is a launch from Python by ctypes, gap_us a node of a graph",
+                     "submit_us": 1e6 * submit, "gap_us": 1e6 * gap,
                      "event_us": 1e3 * first.elapsed_time(last)}
+
+
+def regressed(case, name, times, note):
+    """torch.topk of some versions is quadratic in a long row; a ratio to that is no claim."""
+    if times is None or "topk" not in name or np.median(times) < 1e-10 * case["elements"]:
+        return name, times, note
+    return (name, None, "%.0f us: torch.topk's regressed kernel (100 ms for 1 G elements or more), "
+            "no ratio is claimed" % (1e6 * np.median(times)))
 
 
 def timed(kernels, results, l2, clock, reserve, save):
@@ -158,6 +167,7 @@ def timed(kernels, results, l2, clock, reserve, save):
         try:
             ours, peers, sets = make()
             first, second, answers, eager = in_turns(ours, peers, sets)
+            answers = [regressed(case, *answer) for answer in answers]
             row = summary.row_of(case, first, second, answers, rates.get(case["mix"]), False)
             row.update({"eager_us": 1e6 * eager, "data_sets": sets})
             if ours.note:
@@ -295,7 +305,7 @@ def main():
     print("Build: %s." % results["build"])
     print("Written to %s." % out)
     failed = any(not check["passed"] for check in results["checks"])
-    failed = failed or any(p["status"] == "failed" for p in results["programs"])
+    failed = failed or any(p["status"] in ("failed", "cut off") for p in results["programs"])
     failed = failed or results["sanitizer"]["status"] == "FAILED"
     failed = failed or any("failed" in row and "no time" not in row["failed"]
                            for row in results["timings"])
