@@ -55,8 +55,13 @@ Grid grid_of(const ExperimentResult& result) {
   for (const auto& row : result.methods) {
     const auto over = result.over_first(row);
     Grid::Line line;
+    const std::size_t seeds = row.runs.size();
     if (row.diverged() > 0) {
-      const std::size_t seeds = row.runs.size();
+      const std::string in = "in " + std::to_string(row.diverged()) + " of ";
+      line.cells = {row.name, "diverged", in + plural(seeds, "seed"), "worse", "", "", ""};
+    } else {
+      const SeedMean loss = row.train_loss();
+      const SeedMean accuracy = row.test_accuracy();
       line.cells = {row.name,
                     mean_text(loss_text(loss.mean), loss_text(loss.deviation), seeds),
                     over ? difference_text(*over) : "",
@@ -65,17 +70,6 @@ Grid grid_of(const ExperimentResult& result) {
                               fixed(100 * accuracy.deviation, "%.1f"), seeds),
                     count_text(row.synchronisations()),
                     bytes_text(row.sent_bytes())};
-    } else {
-      const SeedMean loss = row.train_loss();
-      const SeedMean accuracy = row.test_accuracy();
-      line.cells = {
-          row.name,
-          loss_text(loss.mean) + " +- " + loss_text(loss.deviation),
-          over ? difference_text(*over) : "",
-          verdict(over),
-          share_text(100 * accuracy.mean) + " +- " + fixed(100 * accuracy.deviation, "%.1f"),
-          count_text(row.synchronisations()),
-          bytes_text(row.sent_bytes())};
     }
     if (priced) line.cells.push_back(row.throughput ? throughput_text(*row.throughput) : "");
     grid.lines.push_back(std::move(line));
