@@ -100,6 +100,8 @@ def pack_case(kernels, name, sizes, to_bf16, l2):
                                    lambda i: torch._foreach_copy_(data[i][1], data[i][0])))
             flat = torch.empty(n, device="cuda")
             peers.append(Candidate("cat(out=)", lambda i: torch.cat(data[i][0], out=flat)))
+            peers.append(absent("cub::DeviceMemcpy::Batched", "PyTorch has no call for it"))
+            peers.append(absent("cudaMemcpyBatchAsync", "PyTorch has no call for it"))
         return Candidate("pack", lambda i: data[i][2]()), peers, sets
 
     what = "pack to bf16 + norm" if to_bf16 else "pack fp32"
