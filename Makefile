@@ -3,6 +3,7 @@
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
+#   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs format and test)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
@@ -20,7 +21,11 @@ TOUR := scenarios/published/paddle_fusion_counts.json \
         scenarios/published/localsgd_resnet50.json \
         scenarios/overlap_streams.json
 
-.PHONY: run test bench fidelity check build setup setup-check tour format lint sanitize clean help
+# More options: make gpu-check GPU_CHECK='--out FILE --budget 300'.
+GPU_CHECK ?=
+PYTHON ?= python3
+
+.PHONY: run test bench fidelity gpu-check check build setup setup-check tour format lint sanitize clean help
 
 run: build
 	@$(MAKE) --no-print-directory tour
@@ -47,6 +52,10 @@ bench: setup
 
 fidelity: build
 	@$(BUILD)/syncline fidelity
+
+# Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
+gpu-check:
+	$(PYTHON) kernels/bench/run.py $(GPU_CHECK)
 
 check: format lint sanitize
 
@@ -86,4 +95,4 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-sanitize
 
 help:
-	@sed -n '2,6p' Makefile | cut -c3-
+	@sed -n '2,8p' Makefile | cut -c3-

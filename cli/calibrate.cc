@@ -6,6 +6,7 @@
 #include "cli/ranks.h"
 #include "cli/verbs.h"
 #include "core/calibrate/calibration.h"
+#include "core/calibrate/kernel_costs.h"
 #include "core/calibrate/law_json.h"
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/tiers.h"
@@ -15,6 +16,9 @@
 #include "core/scenario/parts.h"
 #include "live/link_calibration.h"
 #include "reports/calibration.h"
+#include "reports/kernel_costs.h"
+#include "reports/markdown.h"
+#include "reports/table.h"
 #include "reports/validation_report.h"
 
 namespace syncline {
@@ -36,6 +40,8 @@ struct CalibrateOptions {
   RanksOptions ranks;
   int gpus_per_node = 1;
   std::string codec = "dgc";
+  std::string kernels;
+  std::string cluster;
 };
 
 std::string printed(const LogCalibration& calibration, const std::string& format) {
@@ -118,10 +124,33 @@ int run_live(const CalibrateOptions& options) {
   });
 }
 
+// Without logs: a cluster that is there gets the device that was measured.
+int run_kernels(const CalibrateOptions& options) {
+  if (options.cluster.empty()) {
+    throw InputError("--kernels: expected logs, or --cluster with the cluster to write it into");
+  }
+  const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
+  const Json cluster = with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
+  if (!options.out.empty()) write_file(options.out, cluster.dump(2) + "\n");
+  if (options.format == "json") {
+    std::cout << kernel_costs_json(costs);
+  } else {
+    const Page page = kernel_costs_page(costs);
+    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
+  }
+  return 0;
+}
+
 int run(const CalibrateOptions& options) {
   if (!options.live.empty()) return run_live(options);
+  if (options.logs.empty() && !options.kernels.empty()) return run_kernels(options);
   if (options.logs.empty()) {
-    throw InputError("logs: expected logs of nccl-tests, or --live gloo to measure the links");
+    throw InputError(
+        "logs: expected at least one, or --live gloo to measure the links, or --kernels with what "
+        "make gpu-check wrote");
+  }
+  if (!options.cluster.empty()) {
+    throw InputError("--cluster: the logs make the cluster; expected only with --kernels alone");
   }
   const auto tables = tables_in(options.logs, options.algorithm);
   const auto against = tables_in(options.against, options.algorithm);
@@ -130,6 +159,10 @@ int run(const CalibrateOptions& options) {
   const auto device = device_of(options);
   LogCalibration calibration = calibration_of(tables, against, options.name, tree);
   if (device) set_device(calibration, *device);
+  if (!options.kernels.empty()) {
+    const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
+    calibration.cluster = with_kernel_costs(calibration.cluster, options.name, costs);
+  }
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
   if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
   std::cout << printed(calibration, options.format);
@@ -168,6 +201,11 @@ VerbAction add_calibrate(CLI::App& app) {
       ->excludes(trace);
   verb->add_option("--workload", options->workload,
                    "workload (JSON) that --trace or --throughput were measured with");
+  verb->add_option("--kernels", options->kernels,
+                   "what make gpu-check wrote on one of the cluster's GPUs (JSON): the device's "
+                   "memory rate, launch and gap");
+  verb->add_option("--cluster", options->cluster,
+                   "cluster (JSON) whose device --kernels updates, where no logs make one");
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "markdown", "json"}))
       ->capture_default_str();
@@ -175,7 +213,7 @@ VerbAction add_calibrate(CLI::App& app) {
                                 "instead of logs: ranks measure their own links, with this backend")
                    ->check(CLI::IsMember({"gloo"}));
   for (const char* other : {"logs", "--against", "--svg", "--algorithm", "--factor-from", "--trace",
-                            "--throughput", "--workload"}) {
+                            "--throughput", "--workload", "--kernels", "--cluster"}) {
     live->excludes(verb->get_option(other));
   }
   add_ranks_options(*verb, options->ranks);

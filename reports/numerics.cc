@@ -20,6 +20,11 @@ std::string fixed(double value, const char* format) {
 
 std::string loss_text(double loss) { return fixed(loss, "%.3f"); }
 
+// One seed has no deviation.
+std::string mean_text(const std::string& mean, const std::string& deviation, std::size_t seeds) {
+  return seeds > 1 ? mean + " +- " + deviation : mean;
+}
+
 std::string verdict(const std::optional<PairedDifference>& over) {
   if (!over) return "";
   if (std::isinf(over->half_width)) return "one seed";
@@ -28,7 +33,8 @@ std::string verdict(const std::optional<PairedDifference>& over) {
 }
 
 std::string difference_text(const PairedDifference& over) {
-  const std::string mean = fixed(over.mean, "%+.3f");
+  std::string mean = fixed(over.mean, "%+.3f");
+  if (mean == "-0.000") mean = "+0.000";
   return std::isinf(over.half_width) ? mean : mean + " +- " + loss_text(over.half_width);
 }
 
@@ -49,26 +55,21 @@ Grid grid_of(const ExperimentResult& result) {
   for (const auto& row : result.methods) {
     const auto over = result.over_first(row);
     Grid::Line line;
+    const std::size_t seeds = row.runs.size();
     if (row.diverged() > 0) {
-      line.cells = {
-          row.name,
-          "diverged",
-          "in " + std::to_string(row.diverged()) + " of " + plural(row.runs.size(), "seed"),
-          "worse",
-          "",
-          "",
-          ""};
+      const std::string in = "in " + std::to_string(row.diverged()) + " of ";
+      line.cells = {row.name, "diverged", in + plural(seeds, "seed"), "worse", "", "", ""};
     } else {
       const SeedMean loss = row.train_loss();
       const SeedMean accuracy = row.test_accuracy();
-      line.cells = {
-          row.name,
-          loss_text(loss.mean) + " +- " + loss_text(loss.deviation),
-          over ? difference_text(*over) : "",
-          verdict(over),
-          share_text(100 * accuracy.mean) + " +- " + fixed(100 * accuracy.deviation, "%.1f"),
-          count_text(row.synchronisations()),
-          bytes_text(row.sent_bytes())};
+      line.cells = {row.name,
+                    mean_text(loss_text(loss.mean), loss_text(loss.deviation), seeds),
+                    over ? difference_text(*over) : "",
+                    verdict(over),
+                    mean_text(share_text(100 * accuracy.mean),
+                              fixed(100 * accuracy.deviation, "%.1f"), seeds),
+                    count_text(row.synchronisations()),
+                    bytes_text(row.sent_bytes())};
     }
     if (priced) line.cells.push_back(row.throughput ? throughput_text(*row.throughput) : "");
     grid.lines.push_back(std::move(line));

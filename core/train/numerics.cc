@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/train/throughput.h"
 
@@ -80,10 +81,17 @@ std::optional<PairedDifference> ExperimentResult::over_first(const MethodResult&
 
 Numerics run_numerics(const NumericsSettings& settings) {
   const std::int64_t half = std::max<std::int64_t>(1, settings.steps / 2);
-  return run_numerics(
-      settings, {compression_experiment("DGC at 99.9 %", settings.steps, 0.2),
-                 compression_experiment("DGC at 99.9 %, too large a learning rate", half, 0.5),
-                 local_sgd_experiment(half)});
+  Experiment best = compression_experiment("DGC at 99.9 %", settings.steps, 0.2);
+  best.about =
+      "Of the rates 0.1, 0.2 and 0.3 dense momentum does best at this one (4,000 steps). The "
+      "weights of "
+      "the last layer and the biases, 1,546 parameters, are always dense.";
+  Experiment large = compression_experiment("DGC at 99.9 %, too large a learning rate", half, 0.5);
+  large.about =
+      "At a rate that is too large for dense momentum, what makes a step coarser weighs more. "
+      "Compared with the whole of DGC.";
+  std::swap(large.methods[0], large.methods[1]);
+  return run_numerics(settings, {best, large, local_sgd_experiment(half)});
 }
 
 Numerics run_numerics(const NumericsSettings& settings, std::vector<Experiment> experiments) {

@@ -51,7 +51,8 @@ struct NumericsSettings {
   JobHooks hooks;
 };
 
-// Throughput is left out: see priced().
+// The experiments of the table: DGC at dense momentum's best rate and at one that is too large, and
+// LocalSGD; the latter two take half of the steps. Throughput is left out: see priced().
 Numerics run_numerics(const NumericsSettings& settings);
 Numerics run_numerics(const NumericsSettings& settings, std::vector<Experiment> experiments);
 

@@ -18,6 +18,13 @@ def stream():
     return torch.cuda.current_stream().cuda_stream
 
 
+def workspace(kernels, size_of, plan):
+    """Device memory for a plan, at a multiple of 256 bytes: (address, bytes, what keeps it alive)."""
+    size = kernels.call(size_of, plan)
+    memory = torch.full((size + 256,), 0xFF, dtype=torch.uint8, device="cuda")
+    return (memory.data_ptr() + 255) // 256 * 256, size, memory
+
+
 class Guarded:
     """A tensor on the GPU between canaries; `offset` elements from the aligned address."""
 
@@ -113,9 +120,8 @@ class DeviceKernels:
             s["plan"] = self._call("dgc_create", addresses([s["g"].address]),
                                    addresses([s["u"].address]), addresses([s["v"].address]), None,
                                    counts([n]), counts([kept]), 1, FP32)
-            size = self._kernels.call("dgc_workspace_bytes", s["plan"])
-            s["workspace"] = torch.full((max(256, size),), 0xFF, dtype=torch.uint8, device="cuda")
-            self._call("dgc_prepare", s["plan"], s["workspace"].data_ptr(), size, stream())
+            at, size, s["workspace"] = workspace(self._kernels, "dgc_workspace_bytes", s["plan"])
+            self._call("dgc_prepare", s["plan"], at, size, stream())
         s = self._dgc
         for name, values in (("g", g), ("u", u), ("v", v)):
             s[name].set(torch.as_tensor(values))
@@ -135,9 +141,8 @@ class DeviceKernels:
         weights = _floats(w.size, w)
         plan = self._call("sparse_create", addresses([weights.address]), counts([w.size]),
                           counts([places]), 1)
-        size = self._kernels.call("sparse_workspace_bytes", plan)
-        workspace = torch.full((max(256, size),), 0xFF, dtype=torch.uint8, device="cuda")
-        self._call("sparse_prepare", plan, workspace.data_ptr(), size, stream())
+        at, size, _memory = workspace(self._kernels, "sparse_workspace_bytes", plan)
+        self._call("sparse_prepare", plan, at, size, stream())
         indices = torch.as_tensor(np.concatenate([i.view(np.int32) for i, _ in lists])).cuda()
         values = torch.as_tensor(np.concatenate([v for _, v in lists])).cuda()
         rejected = torch.zeros(1, dtype=torch.int32, device="cuda")
