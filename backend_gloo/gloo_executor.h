@@ -9,19 +9,10 @@
 
 #include <memory>
 
-#include "core/run/executor.h"
+#include "live/live_executor.h"
 #include "live/meeting.h"
 
 namespace syncline {
-
-// A live executor knows besides how well the ranks' clocks agree.
-class LiveExecutor : public Executor {
- public:
-  // Of the last run: no rank's times are further off than this.
-  virtual Seconds clock_error() const = 0;
-  // The library and its version, the transport: for the report.
-  virtual std::string hardware() const = 0;
-};
 
 // `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
 // input is exchanged in every period. `workload` and `meeting` must outlive it.
