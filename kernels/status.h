@@ -1,0 +1,18 @@
+// What a launcher gives back. Empty text: the work is in the stream. Otherwise the text names the
+// argument that is wrong (then nothing was launched) or the CUDA call that failed, and why.
+#pragma once
+
+#include <string>
+#include <utility>
+
+namespace syncline {
+
+struct Status {
+  std::string text;
+
+  bool ok() const { return text.empty(); }
+};
+
+inline Status failure(std::string text) { return {std::move(text)}; }
+
+}  // namespace syncline

@@ -1,0 +1,76 @@
+#include "kernels/update.h"
+
+#include "kernels/block_sum.cuh"
+#include "kernels/launch.cuh"
+#include "kernels/update_tile.h"
+
+namespace syncline {
+namespace {
+
+template <typename Rule, typename Gradient>
+__global__ void __launch_bounds__(kBlockThreads, 4)
+    update_kernel(const __grid_constant__ FlatBucket bucket,
+                  const __grid_constant__ typename Rule::Options options, GradientScaling scaling,
+                  std::int64_t tiles, UpdateState* state) {
+  __shared__ Rule shared_rule;
+  __shared__ float shared_factor;
+  __shared__ bool skip;
+  if (threadIdx.x == 0) {
+    make_rule(options, *state, shared_rule);
+    shared_factor = factor_of(scaling);
+    skip = skips(scaling);
+  }
+  __syncthreads();
+  if (!skip) {
+    const Rule rule = shared_rule;
+    const float factor = shared_factor;
+    for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      update_tile<Gradient>(bucket, rule, factor, tile, static_cast<int>(threadIdx.x));
+    }
+  }
+  // Every block has read the state before the last one comes here.
+  if (is_last_block(&state->ticket) && threadIdx.x == 0) advance(options, skip, *state);
+}
+
+template <typename Rule, typename Gradient>
+Status launch(const FlatBucket& bucket, const typename Rule::Options& options,
+              const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
+  const auto kernel = update_kernel<Rule, Gradient>;
+  const std::int64_t tiles = tiles_of(bucket.elements, update_shift(bucket));
+  unsigned blocks = 0;
+  if (auto status = blocks_for(kernel, tiles, &blocks); !status.ok()) return status;
+  kernel<<<blocks, kBlockThreads, 0, stream>>>(bucket, options, scaling, tiles, state);
+  return launch_status("update_kernel");
+}
+
+template <typename Rule>
+Status launch_typed(const FlatBucket& bucket, const typename Rule::Options& options,
+                    const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
+  switch (bucket.gradient_type) {
+    case ElementType::kBf16:
+      return launch<Rule, Bf16>(bucket, options, scaling, state, stream);
+    case ElementType::kFp16:
+      return launch<Rule, Fp16>(bucket, options, scaling, state, stream);
+    case ElementType::kFp32:
+      break;
+  }
+  return launch<Rule, float>(bucket, options, scaling, state, stream);
+}
+
+}  // namespace
+
+Status update_sgd(const FlatBucket& bucket, const SgdOptions& options,
+                  const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
+  if (auto status = check_update(bucket, options, scaling, state); !status.ok()) return status;
+  return options.momentum == 0
+             ? launch_typed<SgdRule>(bucket, options, scaling, state, stream)
+             : launch_typed<MomentumRule>(bucket, options, scaling, state, stream);
+}
+
+Status update_adam(const FlatBucket& bucket, const AdamOptions& options,
+                   const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
+  if (auto status = check_update(bucket, options, scaling, state); !status.ok()) return status;
+  return launch_typed<AdamRule>(bucket, options, scaling, state, stream);
+}
+
+}  // namespace syncline

@@ -1,0 +1,206 @@
+// What an update does to one element and to one tile, for one thread: compiled into the kernels
+// (update.cu) and run on the CPU by the tests.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/update.h"
+#include "kernels/vector_access.h"
+
+namespace syncline {
+
+Status check_update(const FlatBucket& bucket, const SgdOptions& options,
+                    const GradientScaling& scaling, const UpdateState* state);
+Status check_update(const FlatBucket& bucket, const AdamOptions& options,
+                    const GradientScaling& scaling, const UpdateState* state);
+
+// A rule is what one step does to every element, its scalars ready: `apply` takes the gradient and
+// the states, changes the states and gives the new weight. kAtOnce groups are loaded before the
+// first is computed: as many as the registers hold.
+struct SgdRule {
+  static constexpr int kStates = 0;
+  static constexpr int kAtOnce = 4;
+  using Options = SgdOptions;
+
+  float learning_rate;
+  float weight_decay;
+
+  SYNCLINE_HOST_DEVICE float apply(float weight, float gradient, float*) const {
+    gradient += weight_decay * weight;
+    return weight - learning_rate * gradient;
+  }
+};
+
+struct MomentumRule {
+  static constexpr int kStates = 1;
+  static constexpr int kAtOnce = 2;
+  using Options = SgdOptions;
+
+  float learning_rate;
+  float weight_decay;
+  float momentum;
+  float taken;  // of the gradient: 1 - dampening, and all of it in the first step
+  bool nesterov;
+
+  SYNCLINE_HOST_DEVICE float apply(float weight, float gradient, float* state) const {
+    gradient += weight_decay * weight;
+    state[0] = momentum * state[0] + taken * gradient;
+    const float direction = nesterov ? gradient + momentum * state[0] : state[0];
+    return weight - learning_rate * direction;
+  }
+};
+
+struct AdamRule {
+  static constexpr int kStates = 2;
+  static constexpr int kAtOnce = 2;
+  using Options = AdamOptions;
+
+  float beta1;
+  float beta2;
+  float rest1;  // 1 - beta1
+  float rest2;
+  float step_size;         // learning rate / (1 - beta1^t)
+  float root_correction2;  // sqrt(1 - beta2^t)
+  float epsilon;
+  float decay;   // into the gradient
+  float shrink;  // of the weight: 1, or for AdamW 1 - learning rate * weight decay
+
+  SYNCLINE_HOST_DEVICE float apply(float weight, float gradient, float* state) const {
+    weight *= shrink;
+    gradient += decay * weight;
+    state[0] = beta1 * state[0] + rest1 * gradient;
+    state[1] = beta2 * state[1] + rest2 * (gradient * gradient);
+    return weight - step_size * (state[0] / (sqrtf(state[1]) / root_correction2 + epsilon));
+  }
+};
+
+SYNCLINE_HOST_DEVICE inline void make_rule(const SgdOptions& options, const UpdateState&,
+                                           SgdRule& rule) {
+  rule.learning_rate = static_cast<float>(options.learning_rate);
+  rule.weight_decay = static_cast<float>(options.weight_decay);
+}
+
+// In the first step torch's buffer is the gradient itself: the momentum buffer need not be zero.
+SYNCLINE_HOST_DEVICE inline void make_rule(const SgdOptions& options, const UpdateState& state,
+                                           MomentumRule& rule) {
+  rule.learning_rate = static_cast<float>(options.learning_rate);
+  rule.weight_decay = static_cast<float>(options.weight_decay);
+  rule.momentum = static_cast<float>(options.momentum);
+  rule.taken = state.steps == 0 ? 1.0f : static_cast<float>(1 - options.dampening);
+  rule.nesterov = options.nesterov;
+}
+
+SYNCLINE_HOST_DEVICE inline void make_rule(const AdamOptions& options, const UpdateState& state,
+                                           AdamRule& rule) {
+  const double correction1 = 1 - state.beta1_power * options.beta1;
+  const double correction2 = 1 - state.beta2_power * options.beta2;
+  rule.beta1 = static_cast<float>(options.beta1);
+  rule.beta2 = static_cast<float>(options.beta2);
+  rule.rest1 = static_cast<float>(1 - options.beta1);
+  rule.rest2 = static_cast<float>(1 - options.beta2);
+  rule.step_size = static_cast<float>(options.learning_rate / correction1);
+  rule.root_correction2 = static_cast<float>(sqrt(correction2));
+  rule.epsilon = static_cast<float>(options.epsilon);
+  const double decay = options.learning_rate * options.weight_decay;
+  rule.decay = options.decoupled ? 0.0f : static_cast<float>(options.weight_decay);
+  rule.shrink = options.decoupled ? static_cast<float>(1 - decay) : 1.0f;
+}
+
+SYNCLINE_HOST_DEVICE inline void advance(const SgdOptions&, bool skip, UpdateState& state) {
+  (skip ? state.skipped : state.steps) += 1;
+}
+
+SYNCLINE_HOST_DEVICE inline void advance(const AdamOptions& options, bool skip,
+                                         UpdateState& state) {
+  (skip ? state.skipped : state.steps) += 1;
+  if (skip) return;
+  state.beta1_power *= options.beta1;
+  state.beta2_power *= options.beta2;
+}
+
+SYNCLINE_HOST_DEVICE inline bool skips(const GradientScaling& scaling) {
+  return scaling.non_finite != nullptr && *scaling.non_finite != 0;
+}
+
+SYNCLINE_HOST_DEVICE inline float factor_of(const GradientScaling& scaling) {
+  return scaling.clip_coefficient == nullptr ? scaling.unscale
+                                             : scaling.unscale * *scaling.clip_coefficient;
+}
+
+// Groups of four follow the weights' addresses.
+SYNCLINE_HOST_DEVICE inline int update_shift(const FlatBucket& bucket) {
+  return misalignment<4>(bucket.weights);
+}
+
+template <typename Gradient, typename Rule>
+SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rule& rule,
+                                             float factor, std::int64_t tile, int thread) {
+  constexpr int kGroup = 4;
+  constexpr int kGroups = kTileElements / kBlockThreads / kGroup;
+  constexpr int kStride = kBlockThreads * kGroup;
+  constexpr int kStates = Rule::kStates;
+  constexpr int kRoom = kStates > 0 ? kStates : 1;  // no arrays of no elements
+  const Gradient* gradients = static_cast<const Gradient*>(bucket.gradients);
+  float* const states[2] = {bucket.first_moment, bucket.second_moment};
+  const std::int64_t size = bucket.elements;
+  const std::int64_t start = tile * kTileElements - update_shift(bucket);
+
+  bool aligned[kRoom];
+  const bool gradients_aligned = aligned_at<kGroup>(gradients, start);
+  bool whole = gradients_aligned && start >= 0 && start + kTileElements <= size;
+  for (int s = 0; s < kStates; ++s) {
+    aligned[s] = aligned_at<kGroup>(states[s], start);
+    whole = whole && aligned[s];
+  }
+  const bool copy_aligned = bucket.copy != nullptr && aligned_at<kGroup>(bucket.copy, start);
+  whole = whole && (bucket.copy == nullptr || copy_aligned);
+
+  for (int begin = 0; begin < kGroups; begin += Rule::kAtOnce) {
+    const std::int64_t first = start + thread * kGroup + begin * kStride;
+    float gradient[Rule::kAtOnce][kGroup];
+    float weight[Rule::kAtOnce][kGroup];
+    float state[Rule::kAtOnce][kRoom][kGroup];
+    for (int i = 0; i < Rule::kAtOnce; ++i) {
+      const std::int64_t at = first + i * kStride;
+      if (whole) {
+        load_vector<Reuse::kStream>(gradients + at, gradient[i]);
+        load_vector<Reuse::kStream>(bucket.weights + at, weight[i]);
+        for (int s = 0; s < kStates; ++s) load_vector<Reuse::kStream>(states[s] + at, state[i][s]);
+      } else {
+        load_group<Reuse::kStream>(gradients, at, size, gradients_aligned, gradient[i]);
+        load_group<Reuse::kStream>(bucket.weights, at, size, true, weight[i]);
+        for (int s = 0; s < kStates; ++s) {
+          load_group<Reuse::kStream>(states[s], at, size, aligned[s], state[i][s]);
+        }
+      }
+    }
+    for (int i = 0; i < Rule::kAtOnce; ++i) {
+      for (int j = 0; j < kGroup; ++j) {
+        float each[kRoom];
+        for (int s = 0; s < kStates; ++s) each[s] = state[i][s][j];
+        weight[i][j] = rule.apply(weight[i][j], factor * gradient[i][j], each);
+        for (int s = 0; s < kStates; ++s) state[i][s][j] = each[s];
+      }
+    }
+    for (int i = 0; i < Rule::kAtOnce; ++i) {
+      const std::int64_t at = first + i * kStride;
+      if (whole) {
+        store_vector<Reuse::kKeep>(bucket.weights + at, weight[i]);
+        for (int s = 0; s < kStates; ++s) {
+          store_vector<Reuse::kStream>(states[s] + at, state[i][s]);
+        }
+        if (bucket.copy != nullptr) store_vector<Reuse::kKeep>(bucket.copy + at, weight[i]);
+      } else {
+        store_group<Reuse::kKeep>(bucket.weights, at, size, true, weight[i]);
+        for (int s = 0; s < kStates; ++s) {
+          store_group<Reuse::kStream>(states[s], at, size, aligned[s], state[i][s]);
+        }
+        if (bucket.copy != nullptr) {
+          store_group<Reuse::kKeep>(bucket.copy, at, size, copy_aligned, weight[i]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace syncline

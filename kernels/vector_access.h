@@ -1,0 +1,181 @@
+// Groups of elements that one thread reads or writes at once: one access of 16 (or 8) bytes where
+// the addresses allow it, element by element elsewhere.
+//
+// A tile's groups are counted from an aligned address, which may lie before the first element; the
+// first and the last group of a tensor are then incomplete and go element by element. So a tensor
+// at any offset needs no head and no tail of its own, and arrays that are misaligned alike (offset
+// 1 of fp32 in each, say) run at full speed but for their two ends. Arrays that are misaligned
+// differently are read element by element where they differ from the first: right, and slower.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/host_device.h"
+
+namespace syncline {
+
+constexpr int kBlockThreads = 256;
+constexpr int kTileElements = 4096;  // what one block does at a time; tiles never straddle tensors
+
+// kStream: touched once and then not for long; it should not push other data out of the L2 cache.
+enum class Reuse { kKeep, kStream };
+
+template <int kBytes>
+struct alignas(kBytes) Word {
+  std::uint32_t words[kBytes / 4];
+};
+
+#if defined(__CUDA_ARCH__)
+// Written in PTX: the compiler takes a store apart that it has seen put together, into as many
+// accesses as there are elements.
+template <Reuse kReuse>
+__device__ inline Word<16> load_word(const Word<16>* from) {
+  Word<16> to;
+  std::uint32_t(&w)[4] = to.words;
+  if constexpr (kReuse == Reuse::kStream) {
+    asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "l"(from)
+                 : "memory");
+  } else {
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "l"(from)
+                 : "memory");
+  }
+  return to;
+}
+template <Reuse kReuse>
+__device__ inline Word<8> load_word(const Word<8>* from) {
+  Word<8> to;
+  std::uint32_t(&w)[2] = to.words;
+  if constexpr (kReuse == Reuse::kStream) {
+    asm volatile("ld.global.cs.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "l"(from)
+                 : "memory");
+  } else {
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "l"(from)
+                 : "memory");
+  }
+  return to;
+}
+template <Reuse kReuse>
+__device__ inline void store_word(Word<16>* to, const Word<16>& word) {
+  const std::uint32_t(&w)[4] = word.words;
+  if constexpr (kReuse == Reuse::kStream) {
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                 "r"(w[2]), "r"(w[3])
+                 : "memory");
+  } else {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                 "r"(w[2]), "r"(w[3])
+                 : "memory");
+  }
+}
+template <Reuse kReuse>
+__device__ inline void store_word(Word<8>* to, const Word<8>& word) {
+  const std::uint32_t(&w)[2] = word.words;
+  if constexpr (kReuse == Reuse::kStream) {
+    asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
+  } else {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
+  }
+}
+#else
+template <Reuse kReuse, int kBytes>
+Word<kBytes> load_word(const Word<kBytes>* from) {
+  return *from;
+}
+template <Reuse kReuse, int kBytes>
+void store_word(Word<kBytes>* to, const Word<kBytes>& word) {
+  *to = word;
+}
+#endif
+
+// kCount elements from an address that is a multiple of their bytes (32 bytes: of 16).
+template <Reuse kReuse, int kCount, typename T>
+SYNCLINE_HOST_DEVICE inline void load_vector(const T* from, float (&to)[kCount]) {
+  constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
+  constexpr int kWord = kBytes > 16 ? 16 : kBytes;
+  constexpr int kEach = kWord / static_cast<int>(sizeof(T));
+  static_assert(kWord == 16 || kWord == 8);
+  for (int part = 0; part < kBytes / kWord; ++part) {
+    const auto word = load_word<kReuse>(reinterpret_cast<const Word<kWord>*>(from) + part);
+    T elements[kEach];
+    memcpy(elements, &word, kWord);
+    for (int i = 0; i < kEach; ++i) to[part * kEach + i] = to_float(elements[i]);
+  }
+}
+
+template <Reuse kReuse, int kCount, typename T>
+SYNCLINE_HOST_DEVICE inline void store_vector(T* to, const float (&from)[kCount]) {
+  constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
+  constexpr int kWord = kBytes > 16 ? 16 : kBytes;
+  constexpr int kEach = kWord / static_cast<int>(sizeof(T));
+  static_assert(kWord == 16 || kWord == 8);
+  for (int part = 0; part < kBytes / kWord; ++part) {
+    T elements[kEach];
+    for (int i = 0; i < kEach; ++i) elements[i] = from_float<T>(from[part * kEach + i]);
+    Word<kWord> word;
+    memcpy(&word, elements, kWord);
+    store_word<kReuse>(reinterpret_cast<Word<kWord>*>(to) + part, word);
+  }
+}
+
+// Whether the element `first` of `base` (it may lie before the array) is at a multiple of the bytes
+// of a group, at most 16: the groups counted from it can be accessed at once.
+template <int kCount, typename T>
+SYNCLINE_HOST_DEVICE inline bool aligned_at(const T* base, std::int64_t first) {
+  constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(base)) +
+                       static_cast<std::uint64_t>(first) * sizeof(T);  // wraps as it should
+  return address % kBytes == 0;
+}
+
+// How many elements `base` lies beyond a multiple of a group's bytes: groups begin that much before
+// the array. For the array that is to be accessed best, usually the one with the widest elements.
+template <int kCount, typename T>
+SYNCLINE_HOST_DEVICE inline int misalignment(const T* base) {
+  constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(base));
+  return static_cast<int>(address % kBytes / sizeof(T));
+}
+
+// Elements first .. first + kCount - 1 of an array of `size`; what lies outside reads as 0.
+template <Reuse kReuse, int kCount, typename T>
+SYNCLINE_HOST_DEVICE inline void load_group(const T* base, std::int64_t first, std::int64_t size,
+                                            bool aligned, float (&to)[kCount]) {
+  if (aligned && first >= 0 && first + kCount <= size) {
+    load_vector<kReuse>(base + first, to);
+    return;
+  }
+  for (int i = 0; i < kCount; ++i) {
+    const std::int64_t index = first + i;
+    to[i] = index >= 0 && index < size ? to_float(base[index]) : 0.0f;
+  }
+}
+
+// The same in the other direction; what lies outside is not written.
+template <Reuse kReuse, int kCount, typename T>
+SYNCLINE_HOST_DEVICE inline void store_group(T* base, std::int64_t first, std::int64_t size,
+                                             bool aligned, const float (&from)[kCount]) {
+  if (aligned && first >= 0 && first + kCount <= size) {
+    store_vector<kReuse>(base + first, from);
+    return;
+  }
+  for (int i = 0; i < kCount; ++i) {
+    const std::int64_t index = first + i;
+    if (index >= 0 && index < size) base[index] = from_float<T>(from[i]);
+  }
+}
+
+// Tiles of an array of `size` elements whose groups begin `shift` elements before it.
+SYNCLINE_HOST_DEVICE inline std::int64_t tiles_of(std::int64_t size, int shift) {
+  return size == 0 ? 0 : (size + shift + kTileElements - 1) / kTileElements;
+}
+
+}  // namespace syncline
