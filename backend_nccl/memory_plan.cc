@@ -55,7 +55,9 @@ MemoryPlan::MemoryPlan(const Plan& plan, const Workload& workload, int rank)
 }
 
 bool MemoryPlan::is_view(std::size_t bucket) const {
-  return layouts_[bucket].by_tensor() && copied_[bucket] == 0;
+  const Payload& layout = layouts_[bucket];
+  const bool keeps_means = !averages_ || layout.format() == DType::kFp32;
+  return layout.by_tensor() && copied_[bucket] == 0 && keeps_means;
 }
 
 void MemoryPlan::note_uses(const Plan& plan) {
@@ -219,30 +221,18 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
 
 // Parameters were summed: the mean of them, in views and in gradients alike.
 void MemoryPlan::average(std::vector<Action>& actions) const {
-  const float scale = 1.0F / static_cast<float>(plan_.ranks);
-  for (const DType format : {DType::kFp32, DType::kFp16, DType::kBf16}) {
-    Action action;
-    action.kind = Action::Kind::kScale;
-    action.from = action.to = format;
-    action.scale = scale;
-    for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (!is_view(b) || layouts_[b].format() != format) continue;
-      const std::int64_t at = payloads_[b].at;
-      action.moves.push_back({at, at, payloads_[b].bytes / size_of(format)});
-    }
-    for (const Region& region : gradients_) {
-      if (format != DType::kFp32 || region.bytes == 0) continue;
+  Action action;
+  action.kind = Action::Kind::kScale;
+  action.scale = 1.0F / static_cast<float>(plan_.ranks);
+  const auto add = [&](const Region& region) {
+    if (region.bytes > 0)
       action.moves.push_back({region.at, region.at, region.bytes / kFloatBytes});
-    }
-    if (!action.moves.empty()) actions.push_back(std::move(action));
-  }
+  };
   for (std::size_t b = 0; b < layouts_.size(); ++b) {
-    if (!is_view(b) || castable(layouts_[b].format())) continue;
-    Action action;
-    action.kind = Action::Kind::kStagedMean;
-    action.bucket = static_cast<int>(b);
-    actions.push_back(std::move(action));
+    if (is_view(b)) add(payloads_[b]);
   }
+  for (const Region& region : gradients_) add(region);
+  actions.push_back(std::move(action));
 }
 
 // What this rank asks NCCL for. Shares that are not all alike have no function of their own: every

@@ -7,7 +7,8 @@
 // backward pass writes into the gradients, in fp32, and the payload is filled from there. Casts to
 // fp32, fp16 and bf16 are done on the device. What the device has no kernel for is staged: copied
 // to the host, done there by the payload's own code (core/run/payload.h), and copied back. That is
-// sparse codecs, rows of sparse gradients, and fp64 that is copied or averaged.
+// sparse codecs, rows of sparse gradients, and fp64 outside of views. Where parameters are averaged
+// only fp32 is a view, so that a mean is rounded once, to fp32.
 //
 // Knows neither CUDA nor NCCL: a device carries the actions out, and so does a test in host memory.
 #pragma once
@@ -48,7 +49,6 @@ struct Action {
     kScale,       // moves, in place: count in elements of `from`, all times `scale`
     kStagedFill,  // bucket: gradients -> payload, by the host
     kStagedRead,  // bucket: payload -> gradients, by the host
-    kStagedMean,  // bucket: payload / ranks, by the host
     kExchange     // calls; several of them are one group
   };
   struct Move {
