@@ -183,13 +183,33 @@ void DeviceWork::read_on_host(Staged& bucket) {
   }
 }
 
-RankGradients DeviceWork::result() const {
+int DeviceWork::commands(OpId op) const {
+  std::size_t commands = 0;
+  for (const Action& action : memory_.actions(op)) {
+    switch (action.kind) {
+      case Action::Kind::kCopy:
+        commands += action.moves.size();
+        break;
+      case Action::Kind::kStagedFill:
+      case Action::Kind::kStagedRead:
+        commands += 2 + staged_[place(action.bucket)]->slices[0].size() +
+                    staged_[place(action.bucket)]->slices[1].size();
+        break;
+      default:
+        // A kernel takes many moves; NCCL puts a few commands of its own around its kernel.
+        commands += 4;
+    }
+  }
+  return static_cast<int>(commands);
+}
+
+RankGradients DeviceWork::result(const RankGradients& input) const {
   for (const auto& bucket : staged_) {
     if (bucket && bucket->failed) {
       throw DeviceError("encoding or decoding on the host failed: out of memory?");
     }
   }
-  return memory_.result(input_, [&](std::int64_t at, void* to, std::int64_t bytes) {
+  return memory_.result(input, [&](std::int64_t at, void* to, std::int64_t bytes) {
     check_cuda(cudaMemcpy(to, block_.data() + at, place(bytes), cudaMemcpyDeviceToHost),
                "cudaMemcpy from the device");
   });

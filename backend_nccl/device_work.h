@@ -27,10 +27,11 @@ class DeviceWork {
   void load();
   // Launches what the operation does with memory. `communicator`: of the launch order.
   void carry_out(OpId op, int communicator, cudaStream_t stream);
-  bool has_actions(OpId op) const { return !memory_.actions(op).empty(); }
+  // How many commands that puts on the stream, about.
+  int commands(OpId op) const;
   // What the exchange left. Nothing may be under way. Throws DeviceError where the host's part of
   // the work failed.
-  RankGradients result() const;
+  RankGradients result(const RankGradients& input) const;
 
  private:
   // A bucket on its way over the host.

@@ -10,11 +10,10 @@ __device__ std::uint64_t now() {
   return time;
 }
 
-__global__ void begin_span(TimerState* timer) {
+__global__ void begin_span(TimerState* timer, bool follows) {
   const std::uint64_t time = now();
-  // A clock that was set back is a new start too.
-  const bool follows = time >= timer->end && time - timer->end < kLaunchGap;
-  timer->begin = follows ? timer->end : time;
+  const bool on_time = time >= timer->end && time - timer->end < kLaunchGap;
+  timer->begin = follows && on_time ? timer->end : time;
 }
 
 __global__ void end_span(TimerState* timer, std::uint64_t nanoseconds) {
@@ -30,9 +29,9 @@ __global__ void end_span(TimerState* timer, std::uint64_t nanoseconds) {
 
 }  // namespace
 
-Status timer_begin(TimerState* timer, cudaStream_t stream) {
+Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream) {
   if (timer == nullptr) return failure("timer_begin: no timer");
-  begin_span<<<1, 1, 0, stream>>>(timer);
+  begin_span<<<1, 1, 0, stream>>>(timer, follows);
   return launch_status("timer_begin");
 }
 

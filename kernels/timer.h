@@ -2,9 +2,10 @@
 // stands in for computation whose duration is known and takes nothing from what runs beside it, no
 // multiprocessor to speak of and no memory traffic.
 //
-// Ends are reckoned, not added up: what begins within kLaunchGap of the end that was meant for the
-// span before it on the same timer begins there, so that the microseconds between two launches do
-// not make a hundred layers a millisecond longer. What begins later had something to wait for.
+// Ends are reckoned, not added up: a span that follows on another without waiting for anything else
+// begins where that one was meant to end, so that the microseconds between two launches do not make
+// a hundred layers a millisecond longer. If it comes more than kLaunchGap later, the host was late
+// with it, and it begins when it begins.
 //
 // The clock is %globaltimer: nanoseconds, advancing in steps of at most a microsecond or so, also
 // while the GPU works for another process.
@@ -25,8 +26,9 @@ struct TimerState {
 
 constexpr std::uint64_t kLaunchGap = 20000;  // nanoseconds
 
-// A span begins; other work may follow on the stream before it ends.
-Status timer_begin(TimerState* timer, cudaStream_t stream);
+// A span begins; other work may follow on the stream before it ends. `follows`: nothing has been
+// done on the stream, and nothing waited for, since the timer's last span.
+Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream);
 // Lets the span that began last take `nanoseconds` in all. Work between the two counts in.
 Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream);
 
