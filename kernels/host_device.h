@@ -9,10 +9,17 @@
 #include <cstdint>
 #include <cstring>
 
+// SYNCLINE_UNROLL stands before a loop over an array that must be in registers: what is indexed by
+// a loop that stays a loop lives in (slow) local memory.
 #if defined(__CUDACC__)
 #define SYNCLINE_HOST_DEVICE __host__ __device__
 #else
 #define SYNCLINE_HOST_DEVICE
+#endif
+#if defined(__CUDA_ARCH__)
+#define SYNCLINE_UNROLL _Pragma("unroll")
+#else
+#define SYNCLINE_UNROLL
 #endif
 
 // A stream of the CUDA runtime, by the name and the type of its own headers.

@@ -71,16 +71,20 @@ SYNCLINE_HOST_DEVICE inline double pack_tile(const PackEntry& tensor, std::int64
   const bool whole = from_aligned && to_aligned && start >= 0 && start + kTileElements <= size;
   if (whole) {
     // All loads before the first use: they are under way together.
+    SYNCLINE_UNROLL
     for (int i = 0; i < kGroups; ++i) {
       load_vector<Reuse::kStream>(from + first + i * kStride, values[i]);
     }
   } else {
+    SYNCLINE_UNROLL
     for (int i = 0; i < kGroups; ++i) {
       load_group<Reuse::kStream>(from, first + i * kStride, size, from_aligned, values[i]);
     }
   }
   double sum = 0;
+  SYNCLINE_UNROLL
   for (int i = 0; i < kGroups; ++i) {
+    SYNCLINE_UNROLL
     for (int j = 0; j < kGroup; ++j) {
       float value = values[i][j] * scale;
       if constexpr (!std::is_same_v<To, float>) {
@@ -92,10 +96,12 @@ SYNCLINE_HOST_DEVICE inline double pack_tile(const PackEntry& tensor, std::int64
   }
   if constexpr (kWrite) {
     if (whole) {
+      SYNCLINE_UNROLL
       for (int i = 0; i < kGroups; ++i) {
         store_vector<Reuse::kKeep>(to + first + i * kStride, values[i]);
       }
     } else {
+      SYNCLINE_UNROLL
       for (int i = 0; i < kGroups; ++i) {
         store_group<Reuse::kKeep>(to, first + i * kStride, size, to_aligned, values[i]);
       }
@@ -126,6 +132,7 @@ SYNCLINE_HOST_DEVICE inline double partials_of(const double* partials, std::int6
   double sums[4] = {0, 0, 0, 0};
   std::int64_t i = thread;
   for (; i + 3 * kBlockThreads < count; i += 4 * kBlockThreads) {
+    SYNCLINE_UNROLL
     for (int lane = 0; lane < 4; ++lane) sums[lane] += partials[i + lane * kBlockThreads];
   }
   for (; i < count; i += kBlockThreads) sums[0] += partials[i];

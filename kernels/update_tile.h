@@ -148,6 +148,7 @@ SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rul
   bool aligned[kRoom];
   const bool gradients_aligned = aligned_at<kGroup>(gradients, start);
   bool whole = gradients_aligned && start >= 0 && start + kTileElements <= size;
+  SYNCLINE_UNROLL
   for (int s = 0; s < kStates; ++s) {
     aligned[s] = aligned_at<kGroup>(states[s], start);
     whole = whole && aligned[s];
@@ -160,38 +161,48 @@ SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rul
     float gradient[Rule::kAtOnce][kGroup];
     float weight[Rule::kAtOnce][kGroup];
     float state[Rule::kAtOnce][kRoom][kGroup];
+    SYNCLINE_UNROLL
     for (int i = 0; i < Rule::kAtOnce; ++i) {
       const std::int64_t at = first + i * kStride;
       if (whole) {
         load_vector<Reuse::kStream>(gradients + at, gradient[i]);
         load_vector<Reuse::kStream>(bucket.weights + at, weight[i]);
+        SYNCLINE_UNROLL
         for (int s = 0; s < kStates; ++s) load_vector<Reuse::kStream>(states[s] + at, state[i][s]);
       } else {
         load_group<Reuse::kStream>(gradients, at, size, gradients_aligned, gradient[i]);
         load_group<Reuse::kStream>(bucket.weights, at, size, true, weight[i]);
+        SYNCLINE_UNROLL
         for (int s = 0; s < kStates; ++s) {
           load_group<Reuse::kStream>(states[s], at, size, aligned[s], state[i][s]);
         }
       }
     }
+    SYNCLINE_UNROLL
     for (int i = 0; i < Rule::kAtOnce; ++i) {
+      SYNCLINE_UNROLL
       for (int j = 0; j < kGroup; ++j) {
         float each[kRoom];
+        SYNCLINE_UNROLL
         for (int s = 0; s < kStates; ++s) each[s] = state[i][s][j];
         weight[i][j] = rule.apply(weight[i][j], factor * gradient[i][j], each);
+        SYNCLINE_UNROLL
         for (int s = 0; s < kStates; ++s) state[i][s][j] = each[s];
       }
     }
+    SYNCLINE_UNROLL
     for (int i = 0; i < Rule::kAtOnce; ++i) {
       const std::int64_t at = first + i * kStride;
       if (whole) {
         store_vector<Reuse::kKeep>(bucket.weights + at, weight[i]);
+        SYNCLINE_UNROLL
         for (int s = 0; s < kStates; ++s) {
           store_vector<Reuse::kStream>(states[s] + at, state[i][s]);
         }
         if (bucket.copy != nullptr) store_vector<Reuse::kKeep>(bucket.copy + at, weight[i]);
       } else {
         store_group<Reuse::kKeep>(bucket.weights, at, size, true, weight[i]);
+        SYNCLINE_UNROLL
         for (int s = 0; s < kStates; ++s) {
           store_group<Reuse::kStream>(states[s], at, size, aligned[s], state[i][s]);
         }

@@ -103,10 +103,12 @@ SYNCLINE_HOST_DEVICE inline void load_vector(const T* from, float (&to)[kCount])
   constexpr int kWord = kBytes > 16 ? 16 : kBytes;
   constexpr int kEach = kWord / static_cast<int>(sizeof(T));
   static_assert(kWord == 16 || kWord == 8);
+  SYNCLINE_UNROLL
   for (int part = 0; part < kBytes / kWord; ++part) {
     const auto word = load_word<kReuse>(reinterpret_cast<const Word<kWord>*>(from) + part);
     T elements[kEach];
     memcpy(elements, &word, kWord);
+    SYNCLINE_UNROLL
     for (int i = 0; i < kEach; ++i) to[part * kEach + i] = to_float(elements[i]);
   }
 }
@@ -117,8 +119,10 @@ SYNCLINE_HOST_DEVICE inline void store_vector(T* to, const float (&from)[kCount]
   constexpr int kWord = kBytes > 16 ? 16 : kBytes;
   constexpr int kEach = kWord / static_cast<int>(sizeof(T));
   static_assert(kWord == 16 || kWord == 8);
+  SYNCLINE_UNROLL
   for (int part = 0; part < kBytes / kWord; ++part) {
     T elements[kEach];
+    SYNCLINE_UNROLL
     for (int i = 0; i < kEach; ++i) elements[i] = from_float<T>(from[part * kEach + i]);
     Word<kWord> word;
     memcpy(&word, elements, kWord);
@@ -153,6 +157,7 @@ SYNCLINE_HOST_DEVICE inline void load_group(const T* base, std::int64_t first, s
     load_vector<kReuse>(base + first, to);
     return;
   }
+  SYNCLINE_UNROLL
   for (int i = 0; i < kCount; ++i) {
     const std::int64_t index = first + i;
     to[i] = index >= 0 && index < size ? to_float(base[index]) : 0.0f;
@@ -167,6 +172,7 @@ SYNCLINE_HOST_DEVICE inline void store_group(T* base, std::int64_t first, std::i
     store_vector<kReuse>(base + first, from);
     return;
   }
+  SYNCLINE_UNROLL
   for (int i = 0; i < kCount; ++i) {
     const std::int64_t index = first + i;
     if (index >= 0 && index < size) base[index] = from_float<T>(from[i]);

@@ -35,6 +35,15 @@ const ExpectedKernel kExpected[] = {
     {"pack_kernelINS_4[BF]...Ef", 64, false, true},
     {"pack_kernelINS_4[BF]...ENS", 64, true, true},
     {"update_kernel", 64, true, true},
+    {"add_activation_kernel", 64, true, true},
+    {"move_bytes_kernel", 64, true, true},
+    // Of batch normalisation's kernels those named Li1 go element by element.
+    {"batch_[a-z_]+_kernelI.*Li1EEE", 64, false, false},
+    {"batch_moments_kernel", 64, true, false},
+    {"batch_normalise_kernel", 64, true, true},
+    // Three blocks a multiprocessor: five parameters for each of eight channels.
+    {"batch_gradient_sums_kernel", 80, true, false},
+    {"batch_gradient_kernel", 80, true, true},
     {"", 64, false, false},
 };
 
@@ -56,14 +65,15 @@ std::string text_of(const fs::path& path) {
 struct CompiledKernel {
   std::string name;
   std::string architecture;
-  int spilled = -1;
+  int local = -1;  // bytes of local memory: spilled registers, and arrays that found none
   int registers = -1;
 };
 
 // ptxas -v says for each kernel and architecture: its name, its spills, its registers.
 std::vector<CompiledKernel> read_report(const fs::path& path) {
   const std::regex entry("Compiling entry function '([^']+)' for '(sm_[0-9]+)'");
-  const std::regex spills("([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads");
+  const std::regex spills(
+      "([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads");
   const std::regex registers("Used ([0-9]+) registers");
   std::vector<CompiledKernel> kernels;
   std::ifstream in(path);
@@ -74,7 +84,7 @@ std::vector<CompiledKernel> read_report(const fs::path& path) {
     } else if (kernels.empty()) {
       continue;
     } else if (std::regex_search(line, found, spills)) {
-      kernels.back().spilled = std::stoi(found[1]) + std::stoi(found[2]);
+      kernels.back().local = std::stoi(found[1]) + std::stoi(found[2]) + std::stoi(found[3]);
     } else if (std::regex_search(line, found, registers)) {
       kernels.back().registers = std::stoi(found[1]);
     }
@@ -123,7 +133,7 @@ TEST(CompilerReport, NoSpillsAndRegistersWithinTheBudget) {
     std::map<std::string, std::set<std::string>> architectures;
     for (const auto& kernel : kernels) {
       architectures[kernel.name].insert(kernel.architecture);
-      EXPECT_EQ(kernel.spilled, 0) << kernel.name << " for " << kernel.architecture;
+      EXPECT_EQ(kernel.local, 0) << kernel.name << " for " << kernel.architecture;
       EXPECT_GT(kernel.registers, 0) << kernel.name;
       EXPECT_LE(kernel.registers, expected_of(kernel.name).registers)
           << kernel.name << " for " << kernel.architecture;

@@ -1,0 +1,159 @@
+// What the checks on a GPU share: arrays in device memory between canaries, random values, and one
+// line a case. A program gives 0 where all cases passed, 1 where one did not, and 77 (SKIPPED, and
+// why) where there is no GPU.
+#pragma once
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda_status.cuh"
+#include "kernels/host_device.h"
+
+namespace syncline {
+
+// A failing call ends the program: what came after would say nothing.
+inline void require(const Status& status) {
+  if (status.ok()) return;
+  std::printf("FAILED  %s\n", status.text.c_str());
+  std::exit(1);
+}
+
+inline void require(cudaError_t error, const char* call) { require(cuda_status(error, call)); }
+
+inline void wait_for_gpu() { require(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+// `size` elements at `offset` elements behind a multiple of 256 bytes; everything is 0xff at first
+// (NaN in every type), and what lies before and behind must stay so.
+template <typename T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t size, int offset = 0)
+      : size_(size), bytes_(2 * kGuard + (size + static_cast<std::size_t>(offset)) * sizeof(T)) {
+    require(cudaMalloc(&memory_, bytes_), "cudaMalloc");
+    require(cudaMemset(memory_, 0xff, bytes_), "cudaMemset");
+    begin_ = kGuard + static_cast<std::size_t>(offset) * sizeof(T);
+  }
+  DeviceArray(const std::vector<T>& values, int offset = 0) : DeviceArray(values.size(), offset) {
+    put(values);
+  }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() { cudaFree(memory_); }
+
+  T* data() { return reinterpret_cast<T*>(static_cast<unsigned char*>(memory_) + begin_); }
+
+  void put(const std::vector<T>& values) {
+    require(cudaMemcpy(data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice),
+            "cudaMemcpy");
+  }
+
+  std::vector<T> get() {
+    std::vector<T> values(size_);
+    require(cudaMemcpy(values.data(), data(), size_ * sizeof(T), cudaMemcpyDeviceToHost),
+            "cudaMemcpy");
+    return values;
+  }
+
+  bool intact() {
+    std::vector<unsigned char> all(bytes_);
+    require(cudaMemcpy(all.data(), memory_, bytes_, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (std::size_t i = 0; i < bytes_; ++i) {
+      const bool inside = i >= begin_ && i < begin_ + size_ * sizeof(T);
+      if (!inside && all[i] != 0xff) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 256;
+  void* memory_ = nullptr;
+  std::size_t size_;
+  std::size_t bytes_;
+  std::size_t begin_;
+};
+
+template <typename T>
+std::vector<T> random_elements(std::size_t size, unsigned seed, float centre = 0) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(centre, 1);
+  std::vector<T> values(size);
+  for (auto& value : values) value = from_float<T>(normal(random));
+  return values;
+}
+
+template <typename T>
+std::vector<float> floats_of(const std::vector<T>& values) {
+  std::vector<float> wide(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) wide[i] = to_float(values[i]);
+  return wide;
+}
+
+// How many elements differ in a bit; two NaNs do not.
+template <typename T>
+std::size_t different(const std::vector<T>& got, const std::vector<T>& expected) {
+  if (got.size() != expected.size()) return got.size() + expected.size();
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const float a = to_float(got[i]);
+    const float b = to_float(expected[i]);
+    if (bits_of(a) != bits_of(b) && !(is_nan(a) && is_nan(b))) ++count;
+  }
+  return count;
+}
+
+// Half a step of T at `value`, beside the smallest steps of fp16.
+template <typename T>
+double half_step(double value) {
+  const bool brain = to_float(T{0x3f80}) == 1.0f;
+  return std::fabs(value) * (brain ? 0x1p-8 : 0x1p-11) + 0x1p-25;
+}
+template <>
+inline double half_step<float>(double value) {
+  return std::fabs(value) * 0x1p-24;
+}
+
+template <typename T>
+constexpr ElementType kElementType = ElementType::kFp32;
+template <>
+constexpr ElementType kElementType<Bf16> = ElementType::kBf16;
+template <>
+constexpr ElementType kElementType<Fp16> = ElementType::kFp16;
+
+inline const char* name_of(ElementType type) {
+  return type == ElementType::kBf16 ? "bf16" : type == ElementType::kFp16 ? "fp16" : "fp32";
+}
+
+class Checks {
+ public:
+  explicit Checks(const char* what) : what_(what) {
+    int devices = 0;
+    const auto error = cudaGetDeviceCount(&devices);
+    if (error == cudaSuccess && devices > 0) return;
+    std::printf("SKIPPED %s: no GPU: %s\n", what, cudaGetErrorString(error));
+    std::exit(77);
+  }
+
+  // `detail` says by how much, or how many.
+  void line(const std::string& name, bool passed, const std::string& detail = {}) {
+    ++cases_;
+    if (!passed) ++failed_;
+    std::printf("%s  %s %s%s%s\n", passed ? "ok    " : "FAILED", what_, name.c_str(),
+                detail.empty() ? "" : ": ", detail.c_str());
+  }
+
+  int result() const {
+    std::printf("%s: %d cases, %d failed\n", what_, cases_, failed_);
+    return failed_ == 0 ? 0 : 1;
+  }
+
+ private:
+  const char* what_;
+  int cases_ = 0;
+  int failed_ = 0;
+};
+
+}  // namespace syncline

@@ -1,0 +1,177 @@
+// core: core/update/sgd.cc core/update/adam.cc
+// Updates on the GPU against the host twins: every rule, gradient type, size and offset, three
+// steps each, and the step that is skipped. SGD and the moments of Adam bit for bit; Adam's weights
+// to a last bit, because the twin takes powers where the kernel multiplies.
+
+#include "core/update/adam.h"
+#include "core/update/sgd.h"
+#include "kernels/check/check.cuh"
+#include "kernels/update.h"
+
+namespace syncline {
+namespace {
+
+constexpr float kUnscale = 0.5f;
+constexpr float kClip = 0.25f;
+
+struct DeviceScalars {
+  UpdateState* state = nullptr;
+  float* clip = nullptr;
+  std::int32_t* non_finite = nullptr;
+
+  DeviceScalars() {
+    require(cudaMalloc(&state, sizeof(UpdateState)), "cudaMalloc");
+    require(cudaMalloc(&clip, sizeof(float)), "cudaMalloc");
+    require(cudaMalloc(&non_finite, sizeof(std::int32_t)), "cudaMalloc");
+    const UpdateState initial;
+    require(cudaMemcpy(state, &initial, sizeof initial, cudaMemcpyHostToDevice), "cudaMemcpy");
+    require(cudaMemcpy(clip, &kClip, sizeof kClip, cudaMemcpyHostToDevice), "cudaMemcpy");
+    flag(0);
+  }
+  ~DeviceScalars() {
+    cudaFree(state);
+    cudaFree(clip);
+    cudaFree(non_finite);
+  }
+
+  void flag(std::int32_t value) {
+    require(cudaMemcpy(non_finite, &value, sizeof value, cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+
+  UpdateState get() {
+    UpdateState now;
+    require(cudaMemcpy(&now, state, sizeof now, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return now;
+  }
+};
+
+struct UpdateCase {
+  std::size_t size;
+  int weights, gradients, first, second;  // offsets
+};
+
+// Launch gives a Status for the bucket and scaling; twin steps the vectors that it owns and gives
+// the moments (empty where the rule has none).
+template <typename Gradient, typename Launch, typename Twin>
+void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape, double slack,
+                Launch launch, Twin twin) {
+  auto weights = random_elements<float>(shape.size, 1);
+  DeviceArray<float> device_weights(weights, shape.weights);
+  DeviceArray<Gradient> device_gradients(shape.size, shape.gradients);
+  DeviceArray<float> first(std::vector<float>(shape.size), shape.first);
+  DeviceArray<float> second(std::vector<float>(shape.size), shape.second);
+  DeviceArray<Bf16> copy(shape.size, shape.gradients);
+  DeviceScalars scalars;
+  const FlatBucket bucket{device_weights.data(),
+                          device_gradients.data(),
+                          kElementType<Gradient>,
+                          first.data(),
+                          second.data(),
+                          copy.data(),
+                          static_cast<std::int64_t>(shape.size)};
+  const GradientScaling scaling{kUnscale, scalars.clip, scalars.non_finite};
+  std::size_t wrong = 0;
+  for (unsigned step = 0; step < 4; ++step) {
+    const auto raw = random_elements<Gradient>(shape.size, step + 2);
+    device_gradients.put(raw);
+    const bool skip = step == 1;
+    scalars.flag(skip ? 1 : 0);
+    require(launch(bucket, scaling, scalars.state));
+    wait_for_gpu();
+    const auto now = device_weights.get();
+    if (skip) {
+      wrong += different(now, weights);
+      continue;
+    }
+    auto gradients = floats_of(raw);
+    for (auto& gradient : gradients) gradient *= kUnscale * kClip;
+    const auto moments = twin(gradients, weights);
+    if (!moments[0].empty()) wrong += different(first.get(), moments[0]);
+    if (!moments[1].empty()) wrong += different(second.get(), moments[1]);
+    for (std::size_t i = 0; i < shape.size; ++i) {
+      const double error = std::fabs(static_cast<double>(now[i]) - weights[i]);
+      if (!(error <= slack * std::fabs(weights[i]) + (slack > 0 ? 1e-9 : 0))) ++wrong;
+    }
+    weights = now;  // the next step starts from the same place
+    std::vector<Bf16> rounded;
+    for (const float weight : now) rounded.push_back(from_float<Bf16>(weight));
+    wrong += different(copy.get(), rounded);
+  }
+  const bool intact = device_weights.intact() && device_gradients.intact() && first.intact() &&
+                      second.intact() && copy.intact();
+  const auto state = scalars.get();
+  const bool counted = state.steps == 3 && state.skipped == 1 && state.ticket == 0;
+  checks.line(rule + " " + name_of(kElementType<Gradient>) + " " + std::to_string(shape.size) +
+                  " elements at offsets " + std::to_string(shape.weights) +
+                  std::to_string(shape.gradients) + std::to_string(shape.first) +
+                  std::to_string(shape.second),
+              wrong == 0 && intact && counted,
+              std::to_string(wrong) + " values differ" + (intact ? "" : ", a canary died") +
+                  (counted ? "" : ", the state is wrong"));
+}
+
+using Moments = std::vector<std::vector<float>>;
+
+template <typename Gradient>
+void check_sgd(Checks& checks, const char* name, const SgdOptions& options,
+               const UpdateCase& shape) {
+  SgdMemory memory;
+  const SgdSettings settings{options.learning_rate, options.momentum, options.dampening,
+                             options.weight_decay, options.nesterov};
+  check_rule<Gradient>(
+      checks, name, shape, 0,
+      [&](const FlatBucket& bucket, const GradientScaling& scaling, UpdateState* state) {
+        return update_sgd(bucket, options, scaling, state, nullptr);
+      },
+      [&](const std::vector<float>& gradients, std::vector<float>& weights) {
+        sgd_step(settings, gradients, weights, memory);
+        return Moments{memory.velocity, {}};
+      });
+}
+
+template <typename Gradient>
+void check_adam(Checks& checks, const char* name, const AdamOptions& options,
+                const UpdateCase& shape) {
+  AdamMemory memory;
+  const AdamSettings settings{options.learning_rate, options.beta1,        options.beta2,
+                              options.epsilon,       options.weight_decay, options.decoupled};
+  check_rule<Gradient>(
+      checks, name, shape, 3e-7,
+      [&](const FlatBucket& bucket, const GradientScaling& scaling, UpdateState* state) {
+        return update_adam(bucket, options, scaling, state, nullptr);
+      },
+      [&](const std::vector<float>& gradients, std::vector<float>& weights) {
+        adam_step(settings, gradients, weights, memory);
+        return Moments{memory.mean, memory.variance};
+      });
+}
+
+template <typename Gradient>
+void check_type(Checks& checks) {
+  for (const std::size_t size : {0, 1, 3, 4095, 4096, 4097, 1000003}) {
+    for (const auto& shape :
+         {UpdateCase{size, 0, 0, 0, 0}, {size, 1, 1, 1, 1}, {size, 3, 0, 1, 2}}) {
+      check_sgd<Gradient>(checks, "sgd", {.learning_rate = 0.1, .weight_decay = 0.01}, shape);
+      check_sgd<Gradient>(
+          checks, "momentum",
+          {.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.25, .weight_decay = 0.01}, shape);
+      check_sgd<Gradient>(checks, "nesterov",
+                          {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}, shape);
+      check_adam<Gradient>(checks, "adam", {.weight_decay = 0.01}, shape);
+      check_adam<Gradient>(checks, "adamw", {.weight_decay = 0.01, .decoupled = true}, shape);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline
+
+int main() {
+  using namespace syncline;
+  Checks checks("update");
+  check_type<float>(checks);
+  check_type<Bf16>(checks);
+  check_type<Fp16>(checks);
+  check_adam<Bf16>(checks, "adamw", {.decoupled = true}, {20'000'003, 0, 0, 0, 0});
+  return checks.result();
+}
