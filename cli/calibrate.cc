@@ -3,14 +3,19 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/files.h"
+#include "cli/ranks.h"
 #include "cli/verbs.h"
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/law_json.h"
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/tiers.h"
+#include "core/compress/codec.h"
 #include "core/error.h"
 #include "core/scenario/document.h"
+#include "core/scenario/parts.h"
+#include "live/link_calibration.h"
 #include "reports/calibration.h"
+#include "reports/validation_report.h"
 
 namespace syncline {
 namespace {
@@ -27,6 +32,10 @@ struct CalibrateOptions {
   std::string workload;
   std::string trace;
   double throughput = 0;
+  std::string live;
+  RanksOptions ranks;
+  int gpus_per_node = 1;
+  std::string codec = "dgc";
 };
 
 std::string printed(const LogCalibration& calibration, const std::string& format) {
@@ -68,7 +77,52 @@ std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
   return device_from_throughput(workload, options.workload, options.throughput);
 }
 
+// Ranks measure their own links.
+int run_live(const CalibrateOptions& options) {
+  const auto& ranks = options.ranks;
+  const std::string key = "calibrate " + std::to_string(options.gpus_per_node) + options.codec;
+  return with_ranks(ranks, key, [&](Meeting& meeting) {
+    const int inside = options.gpus_per_node;
+    if (meeting.ranks() < 2 || meeting.ranks() % inside != 0) {
+      throw InputError("--gpus-per-node: found " + std::to_string(inside) +
+                       ", expected a divisor of the " + std::to_string(meeting.ranks()) +
+                       " ranks, of which there must be two at least");
+    }
+    // Figures that the measurement replaces.
+    const Json any = {{"latency_us", 1}, {"bandwidth_gbps", 1}};
+    Json json = {
+        {"name", options.name}, {"nodes", meeting.ranks() / inside}, {"gpus_per_node", inside}};
+    if (inside > 1) json["intra"] = any;
+    if (meeting.ranks() > inside) json["inter"] = any;
+    const Cluster shape = read_cluster(Reader(json, "--live", ""));
+    const bool first = meeting.rank() == 0;
+    if (first) std::cerr << "measuring the links of " << meeting.ranks() << " ranks" << std::endl;
+    LinkCalibrationSettings settings;
+    settings.codec = find_codec(options.codec);
+    const auto calibration = calibrate_links(meeting, backend_named(options.live), shape, settings);
+    meeting.barrier();
+    if (!first) return 0;
+    set_measured_links(calibration, json);
+    if (!options.out.empty()) write_file(options.out, json.dump(2) + "\n");
+    Validation validation;
+    validation.cluster = options.name;
+    validation.ranks = meeting.ranks();
+    validation.samples = calibration.samples;
+    if (options.format == "json") {
+      std::cout << json.dump(2) << "\n";
+    } else {
+      std::cout << (options.format == "markdown" ? links_markdown(validation)
+                                                 : links_text(validation));
+    }
+    return 0;
+  });
+}
+
 int run(const CalibrateOptions& options) {
+  if (!options.live.empty()) return run_live(options);
+  if (options.logs.empty()) {
+    throw InputError("logs: expected logs of nccl-tests, or --live gloo to measure the links");
+  }
   const auto tables = tables_in(options.logs, options.algorithm);
   const auto against = tables_in(options.against, options.algorithm);
   std::optional<TreeFactor> tree;
@@ -92,8 +146,7 @@ VerbAction add_calibrate(CLI::App& app) {
       "Turn logs of nccl-tests into a cluster description, and say how far to trust it");
   verb->add_option("logs", options->logs,
                    "logs of one cluster, text or JSON (-J); FILE@10x2: 10 nodes of 2 GPUs, where "
-                   "the log does not say; FILE:ring, FILE:tree: what NCCL was forced to")
-      ->required();
+                   "the log does not say; FILE:ring, FILE:tree: what NCCL was forced to");
   verb->add_option("--against", options->against,
                    "logs that are not used, to be predicted at their own counts");
   verb->add_option("-o,--out", options->out, "file for the cluster (JSON)");
@@ -117,6 +170,24 @@ VerbAction add_calibrate(CLI::App& app) {
                    "workload (JSON) that --trace or --throughput were measured with");
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "markdown", "json"}))
+      ->capture_default_str();
+  auto* live = verb->add_option("--live", options->live,
+                                "instead of logs: ranks measure their own links, with this backend")
+                   ->check(CLI::IsMember({"gloo"}));
+  for (const char* other : {"logs", "--against", "--svg", "--algorithm", "--factor-from", "--trace",
+                            "--throughput", "--workload"}) {
+    live->excludes(verb->get_option(other));
+  }
+  add_ranks_options(*verb, options->ranks);
+  for (const char* own : {"--ranks", "--timeout", "--meet"}) verb->get_option(own)->needs(live);
+  verb->add_option("--gpus-per-node", options->gpus_per_node,
+                   "ranks that share a node, where links inside and between nodes differ")
+      ->check(CLI::Range(1, 1024))
+      ->needs(live)
+      ->capture_default_str();
+  verb->add_option("--codec", options->codec, "whose encoding is timed too")
+      ->check(CLI::IsMember({"dgc", "fp16", "bf16"}))
+      ->needs(live)
       ->capture_default_str();
   return [options] { return run(*options); };
 }

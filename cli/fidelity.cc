@@ -11,8 +11,10 @@
 #include "core/error.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
+#include "core/measure/validation_file.h"
 #include "reports/fidelity.h"
 #include "reports/format.h"
+#include "reports/live_rows.h"
 #include "reports/markdown.h"
 #include "reports/table.h"
 
@@ -25,6 +27,7 @@ struct FidelityOptions {
   std::string folder = "scenarios";
   std::vector<std::string> sets;
   std::string format = "table";
+  std::vector<std::string> live;
 };
 
 // Published tables are scenarios in published/, a set for each folder; the logs of nccl-tests that
@@ -33,9 +36,12 @@ struct TableFile {
   std::string set;
   fs::path path;
   bool logs = false;
+  bool live = false;
 };
 
 constexpr const char* kLogSet = "nccl-tests";
+// What `syncline validate` measured, kept in measured/live.
+constexpr const char* kLiveSet = "live";
 
 // All tables, set by set, in alphabetical order.
 std::vector<TableFile> table_files(const std::string& folder) {
@@ -55,6 +61,9 @@ std::vector<TableFile> table_files(const std::string& folder) {
   }
   const fs::path logs = fs::path(folder) / "measured" / "nccl_tests.json";
   if (fs::exists(logs)) files.push_back({kLogSet, logs, true});
+  for (const auto& entry : fs::directory_iterator(fs::path(folder) / "measured" / "live", error)) {
+    if (entry.path().extension() == ".json") files.push_back({kLiveSet, entry.path(), false, true});
+  }
   std::sort(files.begin(), files.end(), [](const TableFile& a, const TableFile& b) {
     return std::tie(a.set, a.path) < std::tie(b.set, b.path);
   });
@@ -82,7 +91,9 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
 
 std::vector<FidelityTable> tables_of(const TableFile& file) {
   std::vector<FidelityTable> tables;
-  if (file.logs) {
+  if (file.live) {
+    tables.push_back(table_of(read_validation(file.path.string())));
+  } else if (file.logs) {
     Progress progress("syncline fidelity: logs");
     tables = log_fidelity(
         file.path.string(),
@@ -103,7 +114,20 @@ std::vector<FidelityTable> tables_of(const TableFile& file) {
   return tables;
 }
 
+int run_live(const FidelityOptions& options) {
+  std::vector<LiveFile> files;
+  for (const auto& name : options.live) files.push_back(read_validation(name));
+  if (options.format == "json") {
+    std::cout << live_rows_json(files);
+  } else {
+    const Page page = live_rows_page(files);
+    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
+  }
+  return 0;
+}
+
 int run(const FidelityOptions& options) {
+  if (!options.live.empty()) return run_live(options);
   const auto files = chosen(table_files(options.folder), options.sets);
   catch_interrupts();
   std::vector<FidelityTable> tables;
@@ -136,9 +160,11 @@ VerbAction add_fidelity(CLI::App& app) {
   auto* verb = app.add_subcommand(
       "fidelity", "Reproduce published measurements and print how wrong the predictions are");
   verb->add_option("--set", options->sets,
-                   "only this set of tables: documents, papers, nccl-tests; may be repeated");
+                   "only this set of tables: documents, live, nccl-tests, papers; may be repeated");
   verb->add_option("--from", options->folder, "the scenarios folder of Syncline's sources")
       ->capture_default_str();
+  verb->add_option("--live", options->live,
+                   "reports of syncline validate (-o), instead: all of their rows in one table");
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"table", "text", "markdown", "json"}))
       ->capture_default_str();

@@ -14,7 +14,7 @@ struct LabVerbOptions {
   std::string rate;
   std::string uplink;
   double latency_ms = 0;
-  double queue_ms = 20;
+  double queue_ms = 50;
   std::vector<std::string> cuts;
 };
 

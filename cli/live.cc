@@ -1,5 +1,4 @@
 #include "cli/live.h"
-#include "cli/interrupt.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,10 +8,15 @@
 #include <memory>
 #include <thread>
 
+#include "cli/interrupt.h"
 #include "core/error.h"
+#include "core/fingerprint.h"
 #include "core/measure/study.h"
+#include "core/plan/planner.h"
 #include "core/tune/live_space.h"
 #include "core/tune/search_space.h"
+#include "live/link_calibration.h"
+#include "live/value_check.h"
 #include "reports/format.h"
 #include "reports/live_report.h"
 
@@ -77,12 +81,13 @@ class Truth {
 // Says on stderr what is being measured, and takes the time that the machine would.
 class WatchedObjective final : public LiveObjective {
  public:
-  WatchedObjective(LiveObjective& machine, int budget, double pace)
-      : machine_(machine), budget_(budget), pace_(pace) {}
+  // Says "WHAT 3 of COUNT: ...".
+  WatchedObjective(LiveObjective& machine, std::string what, std::string count, double pace)
+      : machine_(machine), what_(std::move(what)), count_(std::move(count)), pace_(pace) {}
 
   std::string source() const override { return machine_.source(); }
   Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
-    std::cerr << "evaluation " << evaluation.number + 1 << " of at most " << budget_ << ": "
+    std::cerr << what_ << " " << evaluation.number + 1 << " of " << count_ << ": "
               << one_line(candidate.name) << ": " << std::flush;
     const Measurement measured = machine_.measure(candidate, evaluation);
     if (pace_ > 0) {
@@ -95,7 +100,8 @@ class WatchedObjective final : public LiveObjective {
 
  private:
   LiveObjective& machine_;
-  int budget_;
+  std::string what_;
+  std::string count_;
   double pace_;
 };
 
@@ -118,13 +124,12 @@ const Strategy& baseline_of(const Scenario& scenario) {
 
 }  // namespace
 
-int tune_live_verb(const LiveVerbOptions& options, const Document& document,
-                   const std::function<bool()>& interrupted) {
-  const GuideFactors error = guide_error(options.wrong);
-  const Document fitted = calibrated(document);
-  const Scenario scenario = parse_scenario(fitted);
-  const auto own = parse_search(fitted, scenario);
+namespace {
 
+// What every rank of a live search knows alike: the candidates and how they are ranked.
+LiveReport begun(const LiveVerbOptions& options, const Scenario& scenario, const Search& search,
+                 const std::function<bool()>& interrupted) {
+  const GuideFactors error = guide_error(options.wrong);
   LiveReport report;
   report.scenario = scenario.name;
   report.workload = scenario.workload.name;
@@ -135,15 +140,19 @@ int tune_live_verb(const LiveVerbOptions& options, const Document& document,
   report.settings.search.steps = options.steps;
   report.settings.seed = options.seed;
   report.settings.interrupted = interrupted;
-  std::cerr << "ranking the candidates by the model" << std::endl;
-  report.problem =
-      live_problem(scaled_scenario(scenario, error), own ? *own : default_search(scenario));
+  LiveSpace space;
+  if (options.exhaustive) {
+    // Nothing is left out beforehand: the sweep is to show what that would have cost.
+    space.most_rules = 100000;
+    space.margin = 1000;
+  }
+  report.problem = live_problem(scaled_scenario(scenario, error), search, space);
+  return report;
+}
 
-  Truth truth(scenario);
-  EmulatedObjective emulated(
-      [&](const Candidate& candidate) { return truth.step_time(candidate.strategy); },
-      options.noise / 100);
-  WatchedObjective machine(emulated, options.budget, options.pace);
+// Searches, with the journal if there is one. Gives what to say where it was interrupted.
+std::string search_on(LiveObjective& machine, const LiveVerbOptions& options,
+                      const Document& document, LiveReport& report) {
   std::unique_ptr<Journal> journal;
   if (!options.journal.empty()) {
     const Json header =
@@ -156,23 +165,190 @@ int tune_live_verb(const LiveVerbOptions& options, const Document& document,
     }
   }
   report.tuning = tune_live(report.problem, report.settings, machine, journal.get());
+  return report.tuning.complete
+             ? ""
+             : resume_advice(report.tuning, report.settings.search, journal.get(), options.command);
+}
 
-  EmulatedTruth& known = report.truth.emplace();
+int answer(const LiveReport& report, const LiveVerbOptions& options, const std::string& advice) {
+  std::cout << printed(report, options.format);
+  if (report.tuning.complete) return 0;
+  std::cout.flush();
+  std::cerr << advice << "\n";
+  return kInterruptedExit;
+}
+
+void emit(const LiveVerbOptions& options, Truth& truth, LiveReport& report) {
+  if (options.emit.empty()) return;
+  report.emitted_dialect = options.emit;
+  report.emitted = truth.emitted(*find_dialect(options.emit), report.best().strategy);
+}
+
+// The ranks of a live backend run candidates together. Rank 0 searches and says which; the others
+// follow.
+class RanksObjective final : public LiveObjective {
+ public:
+  RanksObjective(Meeting& meeting, const Scenario& scenario, const SearchProblem& problem,
+                 const LiveVerbOptions& options)
+      : meeting_(meeting),
+        scenario_(scenario),
+        problem_(problem),
+        backend_(options.machine),
+        check_(!options.no_check),
+        executor_(backend_named(options.machine)(scenario.workload, meeting)) {
+    input_.resize(static_cast<std::size_t>(meeting.ranks()));
+    own_input() = sample_gradients(scenario.workload, meeting.rank(), meeting.ranks(), kSeed);
+  }
+
+  std::string source() const override {
+    return "measured with " + backend_ + " on " +
+           plural(static_cast<std::size_t>(meeting_.ranks()), "rank");
+  }
+
+  Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
+    const auto index = static_cast<std::size_t>(&candidate - problem_.candidates.data());
+    meeting_.from_first(std::to_string(index) + " " + std::to_string(evaluation.steps),
+                        Meeting::kPatient);
+    return run(candidate.strategy, evaluation.steps);
+  }
+
+  // The baseline, which need not be a candidate.
+  Measurement measure_baseline(int steps) {
+    meeting_.from_first("baseline " + std::to_string(steps), Meeting::kPatient);
+    return run(baseline_of(scenario_), steps);
+  }
+
+  // What ranks other than 0 do, until rank 0 is done.
+  void follow() {
+    for (;;) {
+      const std::string order = meeting_.from_first("", Meeting::kPatient);
+      const auto space = order.find(' ');
+      if (space == std::string::npos) return;
+      const int steps = std::stoi(order.substr(space));
+      const bool baseline = order.rfind("baseline", 0) == 0;
+      run(baseline ? baseline_of(scenario_) : problem_.candidates[std::stoul(order)].strategy,
+          steps);
+    }
+  }
+
+  void dismiss() { meeting_.from_first("done", Meeting::kPatient); }
+
+ private:
+  static constexpr std::uint64_t kSeed = 1;
+
+  RankGradients& own_input() { return input_[static_cast<std::size_t>(meeting_.rank())]; }
+
+  Measurement run(const Strategy& strategy, int steps) {
+    const Plan plan = make_plan(scenario_.workload, scenario_.cluster, strategy);
+    constexpr int kWarmup = 1;
+    const int periods = (steps + plan.steps - 1) / plan.steps;
+    Outcome outcome = executor_->run(plan, input_, kWarmup + std::max(2, periods));
+    const auto& ends = outcome.timeline.period_ends;
+    std::vector<Seconds> lengths;
+    for (std::size_t p = kWarmup; p < ends.size(); ++p) {
+      lengths.push_back((ends[p] - ends[p - 1]) / plan.steps);
+    }
+    const auto rank = static_cast<std::size_t>(meeting_.rank());
+    if (check_ && !values_match(meeting_, scenario_.workload, plan, outcome.gradients[rank], kSeed,
+                                SampleValues::kIntegers)) {
+      throw MachineError("'" + one_line(strategy.name) +
+                         "' did not end with the values of the host executor");
+    }
+    return summary(lengths);
+  }
+
+  Meeting& meeting_;
+  const Scenario& scenario_;
+  const SearchProblem& problem_;
+  std::string backend_;
+  bool check_;
+  std::unique_ptr<LiveExecutor> executor_;
+  Gradients input_;
+};
+
+// Every candidate as the machine has it: how good the answer is in truth.
+KnownTruth sweep(RanksObjective& machine, const LiveReport& report) {
+  WatchedObjective watched(machine, "sweep", std::to_string(report.problem.candidates.size()), 0);
+  KnownTruth truth;
+  truth.measured = true;
+  Evaluation evaluation{0, report.settings.search.steps, report.settings.seed};
+  const auto& candidates = report.problem.candidates;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    evaluation.number = static_cast<int>(i);
+    const Seconds time = watched.measure(candidates[i], evaluation).step_time;
+    if (i == 0 || time < truth.least) truth.least = time;
+    if (i == report.tuning.state.best) truth.best = time;
+  }
+  truth.baseline = machine.measure_baseline(evaluation.steps).step_time;
+  return truth;
+}
+
+int tune_on_ranks(const LiveVerbOptions& options, const Document& document, Meeting& meeting,
+                  const std::function<bool()>& interrupted) {
+  Scenario scenario = parse_scenario(calibrated(document));
+  const auto own = parse_search(document, scenario);
+  if (scenario.cluster.ranks() != meeting.ranks()) {
+    throw InputError(document.file + ": cluster: has " + std::to_string(scenario.cluster.ranks()) +
+                     " ranks, but " + std::to_string(meeting.ranks()) + " were started");
+  }
+  const bool first = meeting.rank() == 0;
+  if (options.calibrate) {
+    if (first) std::cerr << "calibrating the links" << std::endl;
+    scenario.cluster =
+        calibrate_links(meeting, backend_named(options.machine), scenario.cluster, {}).cluster;
+  }
+  if (first) std::cerr << "ranking the candidates by the model" << std::endl;
+  LiveReport report = begun(options, scenario, own ? *own : default_search(scenario), interrupted);
+  RanksObjective machine(meeting, scenario, report.problem, options);
+  if (!first) {
+    machine.follow();
+    return 0;
+  }
+  WatchedObjective watched(machine, "evaluation", "at most " + std::to_string(options.budget), 0);
+  const std::string advice = search_on(watched, options, document, report);
+  if (options.exhaustive && report.tuning.complete) {
+    std::cerr << "every candidate, to see how good that is" << std::endl;
+    report.truth = sweep(machine, report);
+  }
+  machine.dismiss();
+  Truth model(scenario);
+  emit(options, model, report);
+  return answer(report, options, advice);
+}
+
+}  // namespace
+
+int tune_live_verb(const LiveVerbOptions& options, const Document& document,
+                   const std::function<bool()>& interrupted) {
+  if (options.machine != "emulated") {
+    const std::string key =
+        fingerprint(identity(document, options) + options.machine + std::to_string(options.steps));
+    return with_ranks(options.ranks, key, [&](Meeting& meeting) {
+      return tune_on_ranks(options, document, meeting, interrupted);
+    });
+  }
+  const Document fitted = calibrated(document);
+  const Scenario scenario = parse_scenario(fitted);
+  const auto own = parse_search(fitted, scenario);
+  std::cerr << "ranking the candidates by the model" << std::endl;
+  LiveReport report = begun(options, scenario, own ? *own : default_search(scenario), interrupted);
+
+  Truth truth(scenario);
+  EmulatedObjective emulated(
+      [&](const Candidate& candidate) { return truth.step_time(candidate.strategy); },
+      options.noise / 100);
+  WatchedObjective machine(emulated, "evaluation", "at most " + std::to_string(options.budget),
+                           options.pace);
+  const std::string advice = search_on(machine, options, document, report);
+
+  KnownTruth& known = report.truth.emplace();
   known.best = known.least = truth.step_time(report.best().strategy);
   known.baseline = truth.step_time(baseline_of(scenario));
   for (const auto& candidate : report.problem.candidates) {
     known.least = std::min(known.least, truth.step_time(candidate.strategy));
   }
-  if (!options.emit.empty()) {
-    report.emitted_dialect = options.emit;
-    report.emitted = truth.emitted(*find_dialect(options.emit), report.best().strategy);
-  }
-  std::cout << printed(report, options.format);
-  if (report.tuning.complete) return 0;
-  std::cout.flush();
-  std::cerr << resume_advice(report.tuning, report.settings.search, journal.get(), options.command)
-            << "\n";
-  return kInterruptedExit;
+  emit(options, truth, report);
+  return answer(report, options, advice);
 }
 
 }  // namespace syncline

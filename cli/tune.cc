@@ -77,6 +77,16 @@ int run_live(const TuneVerbOptions& verb, const Document& document,
     throw InputError("--budget: found " + std::to_string(budget) +
                      ", expected 1 to 100000 evaluations with --live");
   }
+  if (live.machine == "emulated") {
+    for (const bool given :
+         {live.ranks.ranks != 0, live.calibrate, live.no_check, verb.exhaustive}) {
+      if (!given) continue;
+      throw InputError(
+          "--live emulated: there are no ranks to start, links to measure, values to check or "
+          "sweeps to run: --ranks, --calibrate, --no-check and --exhaustive go with --live gloo");
+    }
+  }
+  live.exhaustive = verb.exhaustive;
   live.budget = static_cast<int>(budget);
   live.emit = verb.emit;
   live.format = verb.format;
@@ -125,12 +135,20 @@ int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) 
 void add_live(CLI::App& verb, LiveVerbOptions& live) {
   CLI::Option* machine =
       verb.add_option("--live", live.machine,
-                      "search on a machine, where each evaluation costs training steps. emulated: "
-                      "the closed-form model with noise stands for the machine")
-          ->check(CLI::IsMember({"emulated"}));
-  for (const char* other : {"--svg", "--csv", "--executor", "--top", "--exhaustive", "--jobs"}) {
+                      "search on a machine, where each evaluation costs training steps. gloo: the "
+                      "ranks of this machine or of a launcher; emulated: the closed-form model "
+                      "with noise stands for the machine")
+          ->check(CLI::IsMember({"emulated", "gloo"}));
+  for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
     machine->excludes(verb.get_option(other));
   }
+  add_ranks_options(verb, live.ranks);
+  for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(machine);
+  verb.add_flag("--calibrate", live.calibrate, "measure the links of --live gloo first")
+      ->needs(machine);
+  verb.add_flag("--no-check", live.no_check,
+                "do not compare the values that --live gloo exchanges with the host executor's")
+      ->needs(machine);
   constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
   const auto add = [&](const char* name, auto& value, const char* about) {
     return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
@@ -193,7 +211,8 @@ VerbAction add_tune(CLI::App& app) {
                    "candidates priced at most, 3000 unless told; 0: no limit. With --live "
                    "evaluations, 12 unless told");
   verb->add_flag("--exhaustive", options->exhaustive,
-                 "price every candidate, also those that the bounds rule out");
+                 "price every candidate, also those that the bounds rule out; with --live "
+                 "gloo, measure every candidate after the search, to grade it");
   verb->add_option("--jobs", options->jobs,
                    "processes that share exhaustive walks and simulations; the answer is the same")
       ->check(CLI::Range(1, 4096))

@@ -21,6 +21,7 @@ VerbAction add_fidelity(CLI::App& app);
 VerbAction add_list(CLI::App& app);
 VerbAction add_tune(CLI::App& app);
 VerbAction add_calibrate(CLI::App& app);
+VerbAction add_validate(CLI::App& app);
 VerbAction add_lab(CLI::App& app);
 
 std::string version();

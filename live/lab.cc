@@ -17,7 +17,18 @@ constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 // The largest packet that TCP hands to a link in one piece, before it is cut to the wire's size.
 // It is what the bucket lets through at once, so it bounds how smooth a link is; smaller ones cost
 // a processor more.
-constexpr std::int64_t kSegment = 16384;
+constexpr double kSegment = 100e-6;  // seconds of the slowest link
+constexpr double kLeastSegment = 16384;
+constexpr double kMostSegment = 65536;  // IPv4 has no larger ones
+
+// What a flow may have under way, in seconds of the slowest link: the receiver's window. Several
+// flows into one link then fit into its queue (--queue), and nothing is dropped; and a receiver
+// that gets no processor for some milliseconds does not stop its sender.
+constexpr double kWindow = 0.01;
+constexpr double kLeastWindow = 65536;  // bytes
+// What a flow may have in the queue of its own link: other messages wait behind that.
+constexpr double kUnsent = 0.001;
+constexpr double kLeastUnsent = 65536;  // bytes
 
 std::string number(double value) {
   char text[64];
@@ -27,14 +38,23 @@ std::string number(double value) {
 
 std::string bits(double bytes_per_second) { return number(bytes_per_second * 8) + "bit"; }
 
+double slowest(const LabOptions& options) {
+  return options.groups > 1 ? std::min(options.rate, options.uplink) : options.rate;
+}
+
+std::int64_t segment(const LabOptions& options) {
+  return std::llround(std::clamp(slowest(options) * kSegment, kLeastSegment, kMostSegment));
+}
+
 // What can wait in the queue, beside the packets that pass at once.
 std::int64_t queue_bytes(const LabOptions& options, double rate) {
-  return std::max<std::int64_t>(std::llround(rate * options.queue), 4 * kSegment);
+  return std::max(std::llround(rate * options.queue), 4LL * segment(options));
 }
 
 class Planner {
  public:
-  explicit Planner(const LabOptions& options) : options_(options) {}
+  Planner(const LabOptions& options, int processors)
+      : options_(options), all_processors_(mask(processors)) {}
 
   LabPlan plan() {
     const bool tiers = options_.groups > 1;
@@ -48,6 +68,17 @@ class Planner {
   }
 
  private:
+  // As the kernel reads sets of processors: hexadecimal, in groups of 32 bits.
+  static std::string mask(int processors) {
+    constexpr int kGroup = 32;
+    const int full = (processors - 1) / kGroup;
+    char first[32];
+    std::snprintf(first, sizeof first, "%llx", (1ULL << (processors - full * kGroup)) - 1);
+    std::string text = first;
+    for (int g = 0; g < full; ++g) text += ",ffffffff";
+    return text;
+  }
+
   static std::string switch_of(int group) { return "switch" + std::to_string(group); }
 
   void run(int where, const std::string& line) {
@@ -72,10 +103,16 @@ class Planner {
     run(kHub, "ip link set " + port + " master " + bridge);
     shape(kHub, port, rate);
     run(kHub, "ip link set " + port + " up");
+    in_order(kHub, port);
+  }
+
+  void add_cable(const std::string& one, const std::string& other) {
+    const std::string queues = " numtxqueues 1 numrxqueues 1";
+    run(kHub, "ip link add " + one + queues + " type veth peer name " + other + queues);
   }
 
   void shape(int where, const std::string& device, double rate) {
-    run(where, "ip link set " + device + " gso_max_size " + std::to_string(kSegment));
+    run(where, "ip link set " + device + " gso_max_size " + std::to_string(segment(options_)));
     run(where, "tc qdisc add dev " + device + " root handle 1: tbf rate " + bits(rate) + " burst " +
                    std::to_string(lab_burst(options_, rate)) + " limit " +
                    std::to_string(queue_bytes(options_, rate)));
@@ -84,17 +121,14 @@ class Planner {
   void add_uplink(int group) {
     const std::string below = "up" + std::to_string(group);
     const std::string above = "core" + std::to_string(group);
-    run(kHub, "ip link add " + below + " type veth peer name " + above);
+    add_cable(below, above);
     add_port(below, switch_of(group), options_.uplink);
     add_port(above, "core", options_.uplink);
   }
 
   void add_rank(int rank) {
     const std::string port = "port" + std::to_string(rank);
-    // Whatever this machine's default: figures of two machines compare, and it is the one that
-    // every kernel has and every namespace may choose.
-    plan_.settings.push_back({rank, "ipv4/tcp_congestion_control", "reno"});
-    run(kHub, "ip link add " + port + " type veth peer name eth0 netns @" + std::to_string(rank));
+    add_cable(port, "eth0 netns @" + std::to_string(rank));
     add_port(port, switch_of(lab_group(options_, rank)), options_.rate);
     run(rank, "ip link set lo up");
     run(rank, "ip link set eth0 addrgenmode none");
@@ -102,6 +136,27 @@ class Planner {
     shape(rank, "eth0", options_.rate);
     if (options_.latency > 0) delay(rank);
     run(rank, "ip link set eth0 up");
+    in_order(rank, "eth0");
+    set_tcp(rank);
+  }
+
+  // Whatever the machine's own settings, so that figures of two machines compare.
+  void set_tcp(int rank) {
+    const auto set = [&](const std::string& name, const std::string& value) {
+      plan_.settings.push_back({rank, "/proc/sys/net/ipv4/" + name, value});
+    };
+    // The one that every kernel has and every namespace may choose.
+    set("tcp_congestion_control", "reno");
+    const double rate = slowest(options_);
+    set("tcp_rmem", "4096 65536 " + number(std::max(rate * kWindow, kLeastWindow)));
+    set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kLeastUnsent)));
+  }
+
+  // Packets that leave a queue on one processor and then on another would overtake each other on
+  // the far side, and TCP would send them twice: there each flow keeps to one processor.
+  void in_order(int where, const std::string& device) {
+    plan_.settings.push_back(
+        {where, "/sys/class/net/" + device + "/queues/rx-0/rps_cpus", all_processors_});
   }
 
   // Packets wait here before they come to the bucket: as many as there can be on a link that long.
@@ -114,6 +169,7 @@ class Planner {
 
   static constexpr int kHub = LabCommand::kHub;
   const LabOptions& options_;
+  std::string all_processors_;
   LabPlan plan_;
 };
 
@@ -167,12 +223,14 @@ void check_lab(const LabOptions& options) {
 
 std::int64_t lab_burst(const LabOptions& options, double rate) {
   if (options.burst != 0) return options.burst;
-  // Two segments, or what a fast link sends while the timer that refills the bucket is late.
+  // Two segments, and what the link sends while the timer that refills the bucket is late.
   constexpr double kLate = 100e-6;  // seconds
-  return std::max<std::int64_t>(2 * kSegment, std::llround(rate * kLate));
+  return 2 * segment(options) + std::llround(rate * kLate);
 }
 
-LabPlan plan_lab(const LabOptions& options) { return Planner(options).plan(); }
+LabPlan plan_lab(const LabOptions& options, int processors) {
+  return Planner(options, processors).plan();
+}
 
 int lab_group(const LabOptions& options, int rank) {
   return rank / (options.ranks / options.groups);

@@ -32,7 +32,7 @@ struct LabOptions {
   double rate = 0;         // bytes per second, each way, of every rank's link
   double uplink = 0;       // bytes per second, each way, of every group; with groups > 1
   double latency = 0;      // seconds, one way, added to what a rank sends; needs netem
-  double queue = 0.02;     // seconds that a packet may wait in a link's queue before it is dropped
+  double queue = 0.05;     // seconds that a packet may wait in a link's queue before it is dropped
   std::int64_t burst = 0;  // bytes that an idle link lets through at once; 0: chosen by rate
 };
 
@@ -43,7 +43,7 @@ struct LabCommand {
   std::vector<std::string> words;
 };
 
-// A file of /proc/sys/net, which every namespace has its own of.
+// A file below /proc/sys/net or /sys/class/net, of which every namespace has its own.
 struct LabSetting {
   int where = LabCommand::kHub;
   std::string path;
@@ -51,8 +51,8 @@ struct LabSetting {
 };
 
 struct LabPlan {
-  std::vector<LabSetting> settings;
   std::vector<LabCommand> commands;
+  std::vector<LabSetting> settings;  // once the commands have made what is set
 };
 
 // "1gbit", "2.5gbit", "500mbit", "64kbit": bytes per second. Throws InputError that begins with
@@ -65,7 +65,8 @@ void check_lab(const LabOptions& options);
 // Bytes that a link lets through at once after it was idle.
 std::int64_t lab_burst(const LabOptions& options, double rate);
 
-LabPlan plan_lab(const LabOptions& options);
+// For a machine with so many processors.
+LabPlan plan_lab(const LabOptions& options, int processors);
 
 int lab_group(const LabOptions& options, int rank);
 std::string lab_address(int rank);  // IPv4, inside the lab

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "live/lab.h"
+#include "live/signals.h"
 
 namespace syncline {
 namespace {
@@ -97,7 +98,7 @@ void own_sys() {
 
 void own_proc() {
   if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) refused("private mounts");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) refused("mounts of its own");
   if (::mount("proc", "/proc", "proc", 0, nullptr) != 0) refused("mounting /proc");
 }
 
@@ -115,16 +116,16 @@ class Networks {
     return where == LabCommand::kHub ? hub_ : ranks_.at(static_cast<std::size_t>(where));
   }
 
+  // /sys shows the interfaces of whoever mounted it: a process of its own mounts one to write to.
   void set(const LabSetting& setting) const {
-    enter(at(setting.where));
-    const std::string path = "/proc/sys/net/" + setting.path;
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    const auto size = static_cast<ssize_t>(setting.value.size());
-    if (file.number() < 0 ||
-        ::write(file.number(), setting.value.data(), setting.value.size()) != size) {
-      refused(path + " = " + setting.value);
-    }
-    enter(hub_);
+    child(setting.where, setting.path + " = " + setting.value, "", [&] {
+      if (setting.path.starts_with("/sys/")) own_sys();
+      const Descriptor file(::open(setting.path.c_str(), O_WRONLY | O_CLOEXEC));
+      if (file.number() < 0 ||
+          ::write(file.number(), setting.value.data(), setting.value.size()) < 0) {
+        throw MachineError(std::strerror(errno));
+      }
+    });
   }
 
   void run(const LabCommand& command) const {
@@ -141,16 +142,33 @@ class Networks {
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
+    const bool delays = line.find(" netem ") != std::string::npos;
+    child(command.where, line, delays ? "--latency needs netem, which not every kernel has: " : "",
+          [&] {
+            ::execvp(argv[0], argv.data());
+            throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
+          });
+  }
+
+ private:
+  // Does the work in a process inside that network. What it says on failing becomes the error.
+  void child(int where, const std::string& what, const std::string& hint,
+             const std::function<void()>& work) const {
     Pipe said = make_pipe();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::setns(at(command.where).number(), CLONE_NEWNET);
       ::dup2(said.write.number(), STDERR_FILENO);
       ::dup2(said.write.number(), STDOUT_FILENO);
-      ::execvp(argv[0], argv.data());
-      const std::string wrong = std::string(std::strerror(errno)) + " (Debian: package iproute2)";
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, wrong.data(), wrong.size());
-      ::_exit(127);
+      int code = 0;
+      try {
+        enter(at(where));
+        work();
+      } catch (const std::exception& error) {
+        const std::string wrong = error.what();
+        [[maybe_unused]] const auto written = ::write(STDERR_FILENO, wrong.data(), wrong.size());
+        code = 1;
+      }
+      ::_exit(code);
     }
     if (pid < 0) refused("fork");
     said.write.close();
@@ -159,15 +177,9 @@ class Networks {
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status == 0) return;
-    if (line.find(" netem ") != std::string::npos && text.find("unknown") != std::string::npos) {
-      throw MachineError(
-          "lab: --latency needs netem, which this kernel lacks "
-          "(CONFIG_NET_SCH_NETEM, module sch_netem)");
-    }
-    throw MachineError("lab: '" + line + "': " + text.substr(0, text.find('\n')));
+    throw MachineError("lab: " + hint + "'" + what + "': " + text.substr(0, text.find('\n')));
   }
 
- private:
   Descriptor hub_;
   std::vector<Descriptor> ranks_;
 };
@@ -175,9 +187,10 @@ class Networks {
 JobEnd in_the_lab(const LabRun& run) {
   own_proc();
   const Networks networks(run.options.ranks);
-  const LabPlan plan = plan_lab(run.options);
-  for (const auto& setting : plan.settings) networks.set(setting);
+  const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
+  const LabPlan plan = plan_lab(run.options, processors);
   for (const auto& command : plan.commands) networks.run(command);
+  for (const auto& setting : plan.settings) networks.set(setting);
 
   std::vector<RankCommand> ranks;
   for (int r = 0; r < run.options.ranks; ++r) {
@@ -237,17 +250,18 @@ JobEnd from_json(const Json& json) {
   } catch (const std::exception& error) {
     said["machine"] = error.what();
   }
-  const std::string text = said.dump();
+  // What was written on a command line need not be UTF-8.
+  const std::string text = said.dump(-1, ' ', false, Json::error_handler_t::replace);
   [[maybe_unused]] const auto written = ::write(answer.write.number(), text.data(), text.size());
   ::_exit(0);
 }
 
 // Signals that are meant for the ranks go to the keeper, who knows what to do with them.
-void wait_for(pid_t keeper, const sigset_t& waited) {
-  for (;;) {
-    const int signal = ::sigwaitinfo(&waited, nullptr);
-    if (signal > 0 && signal != SIGCHLD) ::kill(keeper, signal);
-    if (::waitpid(keeper, nullptr, WNOHANG) == keeper) return;
+void wait_for(pid_t keeper, const WaitedSignals& signals) {
+  constexpr double kWhile = 60;  // seconds
+  while (::waitpid(keeper, nullptr, WNOHANG) == 0) {
+    const int signal = signals.next(kWhile);
+    if (signal != 0 && signal != SIGCHLD) ::kill(keeper, signal);
   }
 }
 
@@ -257,30 +271,15 @@ JobEnd run_lab(const LabRun& run) {
   check_lab(run.options);
   Pipe alive = make_pipe();
   Pipe answer = make_pipe();
-  sigset_t waited;
-  sigset_t before;
-  ::sigemptyset(&waited);
-  ::sigaddset(&waited, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&waited, signal);
-  }
-  ::sigprocmask(SIG_BLOCK, &waited, &before);
+  // Also in the keeper, from its first moment: a signal that comes while it builds waits.
+  const WaitedSignals signals;
   std::fflush(nullptr);
   const auto keeper = static_cast<pid_t>(::syscall(
       SYS_clone, CLONE_NEWPID | CLONE_NEWNET | static_cast<unsigned long>(SIGCHLD), 0, 0, 0, 0));
+  if (keeper < 0) refused("no namespace");
   if (keeper == 0) keep(run, alive, answer);
-  const int reason = errno;
-  if (keeper > 0) {
-    answer.write.close();
-    wait_for(keeper, waited);
-  }
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (keeper < 0) {
-    errno = reason;
-    refused("no namespace");
-  }
+  answer.write.close();
+  wait_for(keeper, signals);
   const Json said = Json::parse(all_of(answer.read.number()), nullptr, false);
   if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
   if (said.contains("input")) throw InputError(said.at("input"));

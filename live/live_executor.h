@@ -1,22 +1,28 @@
-// An executor whose ranks are processes of their own: what the backends have beside the seam of
-// core/run/executor.h.
+// An executor on real machines: this process is one rank of many. Outcome: the timeline of all
+// ranks on rank 0's clock, on every rank alike; gradients and bytes sent of this rank only (the
+// others' places are empty).
 #pragma once
 
-#include <string>
+#include <functional>
+#include <memory>
 
 #include "core/run/executor.h"
+#include "live/meeting.h"
 
 namespace syncline {
 
-// run() is called on every rank with the same plan; `input` holds this rank's gradients in its
-// place, the others' may be empty. Outcome: the timeline of all ranks on rank 0's clock, on every
-// rank alike; gradients of this rank only.
+// `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
+// input is exchanged in every period.
 class LiveExecutor : public Executor {
  public:
   // Of the last run: no rank's times are further off than this.
   virtual Seconds clock_error() const = 0;
-  // The library and its version, the transport: for the report.
+  // What moved the bytes, for the report: "gloo over TCP".
   virtual std::string hardware() const = 0;
 };
+
+// A backend's factory; workload and meeting must outlive the executor. Throws MachineError where
+// the program was built without it or the machine has none.
+using LiveExecutorFactory = std::function<std::unique_ptr<LiveExecutor>(const Workload&, Meeting&)>;
 
 }  // namespace syncline

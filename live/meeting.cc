@@ -159,7 +159,7 @@ struct Hello {
   std::string key;
 };
 
-std::string hello_text(const Place& place, const std::string& key) {
+std::string hello_text(const RankPlace& place, const std::string& key) {
   return joined({std::to_string(place.rank), std::to_string(place.ranks), key});
 }
 
@@ -204,7 +204,8 @@ std::string awaited_text(const std::string& file, LiveClock::time_point deadline
 // The lines of this rank: one to rank 0, or rank 0's to everyone, and the thread that listens.
 class Meeting::Lines {
  public:
-  Lines(const Place& place, const MeetingSettings& settings) : place_(place), settings_(settings) {
+  Lines(const RankPlace& place, const MeetingSettings& settings)
+      : place_(place), settings_(settings) {
     wake_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   }
 
@@ -303,8 +304,10 @@ class Meeting::Lines {
       send_all(lines_.front(),
                packed(Kind::kShare, number, joined({std::to_string(patience.count()), mine})));
     }
-    changed_.wait(lock, [&] { return failed_ || done_.count(number) > 0; });
-    if (done_.count(number) == 0) throw MachineError(failure_);
+    changed_.wait(lock, [&] { return failed_ || left_ || done_.count(number) > 0; });
+    if (done_.count(number) == 0) {
+      throw MachineError(failed_ ? failure_ : "rank 0 ended before the others");
+    }
     auto values = std::move(done_[number]);
     done_.erase(number);
     return values;
@@ -449,7 +452,10 @@ class Meeting::Lines {
         first_hand_ = place_.rank == 0;
         return note_failure(frame.bytes, place_.rank == 0);
       case Kind::kBye:
+        // In order, once all is done; whoever still waits for it learns so.
         lines_[line] = Socket();
+        left_ = place_.rank != 0;
+        changed_.notify_all();
         return;
       default:
         return;
@@ -472,6 +478,11 @@ class Meeting::Lines {
                    true);
     }
     for (const auto& [number, gathering] : gatherings_) {
+      for (std::size_t r = 1; r < gathering.here.size(); ++r) {
+        if (gathering.here[r] != 0 || lines_[r]) continue;
+        first_hand_ = true;
+        return note_failure(rank_text(static_cast<int>(r)) + " ended before the others", true);
+      }
       if (gathering.patience == kPatient) continue;
       if (now - gathering.begun < std::max(gathering.patience, settings_.timeout)) continue;
       first_hand_ = true;
@@ -546,7 +557,7 @@ class Meeting::Lines {
     }
   }
 
-  const Place place_;
+  const RankPlace place_;
   const MeetingSettings settings_;
   Socket listener_;
   std::vector<Socket> lines_;  // rank 0: by rank, none for itself; others: one
@@ -566,6 +577,7 @@ class Meeting::Lines {
   bool announced_ = false;
   bool told_ = false;
   bool leaving_ = false;
+  bool left_ = false;  // rank 0 has
   std::string failure_;
 };
 
@@ -573,16 +585,16 @@ Seconds Meeting::now() {
   return std::chrono::duration<double>(LiveClock::now().time_since_epoch()).count();
 }
 
-Meeting::Meeting(const Place& place, MeetingSettings settings)
+Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
     : place_(place), settings_(std::move(settings)) {
   lines_ = std::make_unique<Lines>(place_, settings_);
   const auto deadline = LiveClock::now() + settings_.timeout;
   const bool first = place_.rank == 0;
   if (first) {
-    Socket listener = listen_on(place_.meet == Place::Meet::kAddress ? place_.port : 0);
+    Socket listener = listen_on(place_.meet == RankPlace::Meet::kAddress ? place_.port : 0);
     const std::string here = reachable_address() + " " + std::to_string(port_of(listener));
-    const bool by_file = place_.meet == Place::Meet::kFile && place_.ranks > 1;
-    if (place_.meet == Place::Meet::kMpi && place_.ranks > 1) mpi_from_first(here);
+    const bool by_file = place_.meet == RankPlace::Meet::kFile && place_.ranks > 1;
+    if (place_.meet == RankPlace::Meet::kMpi && place_.ranks > 1) mpi_from_first(here);
     if (by_file) publish(place_.file, here);
     try {
       address_ = lines_->receive_all(std::move(listener));
@@ -594,8 +606,8 @@ Meeting::Meeting(const Place& place, MeetingSettings settings)
   } else {
     std::string host = place_.host;
     int port = place_.port;
-    if (place_.meet != Place::Meet::kAddress) {
-      const std::string there = place_.meet == Place::Meet::kMpi
+    if (place_.meet != RankPlace::Meet::kAddress) {
+      const std::string there = place_.meet == RankPlace::Meet::kMpi
                                     ? mpi_from_first("")
                                     : awaited_text(place_.file, deadline);
       const auto space = there.find(' ');

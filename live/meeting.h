@@ -40,7 +40,7 @@ class Meeting {
  public:
   // Waits for all ranks; returns once each has come. Throws MachineError: a rank that never came
   // (named), one started twice, one started for another number of ranks or with another key.
-  Meeting(const Place& place, MeetingSettings settings);
+  Meeting(const RankPlace& place, MeetingSettings settings);
   // Leaves in order: the others do not take it for a failure.
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -78,7 +78,7 @@ class Meeting {
 
  private:
   class Lines;
-  Place place_;
+  RankPlace place_;
   MeetingSettings settings_;
   std::string address_;
   std::unique_ptr<Lines> lines_;

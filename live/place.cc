@@ -24,7 +24,7 @@ int number(const Environment& environment, const std::string& name, int least, i
 constexpr int kMostRanks = 100000;
 
 void read_ranks(const Environment& environment, const std::string& rank, const std::string& ranks,
-                Place& place) {
+                RankPlace& place) {
   place.ranks = number(environment, ranks, 1, kMostRanks);
   place.rank = number(environment, rank, 0, place.ranks - 1);
 }
@@ -39,8 +39,8 @@ Environment process_environment() {
   };
 }
 
-std::optional<Place> place_in(const Environment& environment, const std::string& file) {
-  Place place;
+std::optional<RankPlace> place_in(const Environment& environment, const std::string& file) {
+  RankPlace place;
   place.file = file;
   if (environment("SYNCLINE_RANK")) {
     place.launcher = "syncline";
@@ -56,7 +56,7 @@ std::optional<Place> place_in(const Environment& environment, const std::string&
     const auto host = environment("MASTER_ADDR");
     if (!host) throw InputError("MASTER_ADDR: not set, though RANK and WORLD_SIZE are");
     constexpr int kMostPort = 65535;
-    place.meet = Place::Meet::kAddress;
+    place.meet = RankPlace::Meet::kAddress;
     place.host = *host;
     place.port = number(environment, "MASTER_PORT", 1, kMostPort);
     // torchrun's agent may keep a store of its own at that port.
@@ -70,7 +70,7 @@ std::optional<Place> place_in(const Environment& environment, const std::string&
     if (!environment(rank) || !environment(ranks)) continue;
     place.launcher = "mpirun";
     read_ranks(environment, rank, ranks, place);
-    place.meet = file.empty() ? Place::Meet::kMpi : Place::Meet::kFile;
+    place.meet = file.empty() ? RankPlace::Meet::kMpi : RankPlace::Meet::kFile;
     return place;
   }
   if (environment("SLURM_PROCID") && environment("SLURM_NTASKS")) {

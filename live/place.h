@@ -12,7 +12,7 @@
 
 namespace syncline {
 
-struct Place {
+struct RankPlace {
   int rank = 0;
   int ranks = 1;
   std::string launcher;  // "torchrun", "mpirun", "srun", "syncline"
@@ -31,6 +31,6 @@ Environment process_environment();
 // Nothing where no launcher left a trace. `file` stands for the one that ranks without a launcher's
 // address meet in; empty: one in the working directory, named after the job. Throws InputError for
 // variables that cannot be.
-std::optional<Place> place_in(const Environment& environment, const std::string& file = "");
+std::optional<RankPlace> place_in(const Environment& environment, const std::string& file = "");
 
 }  // namespace syncline

@@ -15,58 +15,16 @@
 #include <exception>
 
 #include "core/error.h"
+#include "live/signals.h"
 
 namespace syncline {
 namespace {
 
 constexpr int kSignalled = 128;  // added to a signal's number, as shells do
-constexpr std::array<int, 3> kEndingSignals{SIGINT, SIGTERM, SIGHUP};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-// While it lives, the signals that concern us are waited for instead of delivered.
-class WaitedSignals {
- public:
-  WaitedSignals() {
-    ::sigemptyset(&waited_);
-    ::sigaddset(&waited_, SIGCHLD);
-    for (const int signal : kEndingSignals) {
-      struct sigaction action {};
-      ::sigaction(signal, nullptr, &action);
-      // Under nohup, for one, we were told to ignore it.
-      if (action.sa_handler != SIG_IGN) ::sigaddset(&waited_, signal);
-    }
-    // Where children were to be ignored, their ends could not be learned.
-    struct sigaction ordinary {};
-    ordinary.sa_handler = SIG_DFL;
-    ::sigaction(SIGCHLD, &ordinary, &old_action_);
-    ::sigprocmask(SIG_BLOCK, &waited_, &old_mask_);
-  }
-  ~WaitedSignals() {
-    ::sigaction(SIGCHLD, &old_action_, nullptr);
-    ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-  }
-  WaitedSignals(const WaitedSignals&) = delete;
-  WaitedSignals& operator=(const WaitedSignals&) = delete;
-
-  // The next signal within so many seconds, or 0.
-  int next(double seconds) const {
-    const double wait = std::clamp(seconds, 0.0, 3600.0);
-    timespec time{};
-    time.tv_sec = static_cast<time_t>(wait);
-    time.tv_nsec = static_cast<long>((wait - static_cast<double>(time.tv_sec)) * 1e9);
-    const int signal = ::sigtimedwait(&waited_, nullptr, &time);
-    return signal > 0 ? signal : 0;
-  }
-  const sigset_t& old_mask() const { return old_mask_; }
-
- private:
-  sigset_t waited_{};
-  sigset_t old_mask_{};
-  struct sigaction old_action_ {};
-};
 
 // In the new process, up to the program. Whatever goes wrong is written to `failure`, which the
 // program itself never sees: it is closed on exec.
@@ -89,7 +47,7 @@ class WaitedSignals {
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    ::sigprocmask(SIG_SETMASK, &signals.old_mask(), nullptr);
+    signals.deliver();
     ::execvp(argv[0], argv.data());
     wrong = "i'" + rank.words.front() + "' cannot be run: " + std::strerror(errno);
   } catch (const InputError& error) {

@@ -27,10 +27,13 @@ std::string answer_sentence(const LiveReport& report) {
 }
 
 std::string truth_sentence(const LiveReport& report) {
-  const EmulatedTruth& truth = *report.truth;
+  const KnownTruth& truth = *report.truth;
   const double regret = percent_above(truth.best, truth.least);
-  return "The emulated machine is known: in truth that takes " + seconds_text(truth.best) +
-         " a step, " +
+  return (truth.measured
+              ? "A sweep measured all " + std::to_string(report.problem.candidates.size()) +
+                    " candidates: there that takes "
+              : "The emulated machine is known: in truth that takes ") +
+         seconds_text(truth.best) + " a step, " +
          (regret < 1e-6 ? "the least of all candidates"
                         : percent_text(regret) + " over the best candidate (" +
                               seconds_text(truth.least) + ")") +
@@ -85,7 +88,7 @@ std::string source_sentence(const LiveReport& report) {
   std::string text = "Step times: " + report.tuning.source + ", " +
                      plural(static_cast<std::size_t>(report.settings.search.steps), "step") +
                      " an evaluation, seed " + std::to_string(report.settings.seed) + ".";
-  if (report.truth) {
+  if (report.truth && !report.truth->measured) {
     text +=
         " This is an emulation: the machine is the closed-form model with noise, nothing was "
         "measured.";
@@ -96,7 +99,7 @@ std::string source_sentence(const LiveReport& report) {
 Page live_page(const LiveReport& report, bool markdown) {
   Page page;
   page.title = "Tuned live: " + one_line(report.scenario) +
-               (report.truth ? " (on an emulated machine)" : "");
+               (report.truth && !report.truth->measured ? " (on an emulated machine)" : "");
   page.blocks.push_back("Workload " + one_line(report.workload) + ", cluster " +
                         one_line(report.cluster) + ".");
   page.blocks.push_back(evaluations_grid(report));

@@ -11,11 +11,13 @@
 
 namespace syncline {
 
-// What an emulated machine knows of itself and a real one does not.
-struct EmulatedTruth {
-  Seconds best = 0;      // the answer's true step time
-  Seconds least = 0;     // the least of all candidates
-  Seconds baseline = 0;  // the scenario's baseline
+// How good the answer is in truth: an emulated machine knows it of itself, of a real one an
+// exhaustive sweep tells.
+struct KnownTruth {
+  bool measured = false;  // by a sweep over all candidates
+  Seconds best = 0;       // the answer's true step time
+  Seconds least = 0;      // the least of all candidates
+  Seconds baseline = 0;   // the scenario's baseline
 };
 
 struct LiveReport {
@@ -27,7 +29,7 @@ struct LiveReport {
   SearchProblem problem;
   LiveSettings settings;
   LiveTuning tuning;
-  std::optional<EmulatedTruth> truth;
+  std::optional<KnownTruth> truth;
   std::optional<Emitted> emitted;
   std::string emitted_dialect;
 

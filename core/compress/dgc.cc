@@ -1,8 +1,9 @@
 #include "core/compress/dgc.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <bit>
+#include <cstdint>
+#include <vector>
 
 namespace syncline {
 namespace {
@@ -31,27 +32,65 @@ double decode_traffic(std::int64_t elements, std::int64_t kept, int ranks, Bytes
              static_cast<double>(kPairBytes + 2 * element_size);
 }
 
+// A float's magnitude as a whole number of the same order (IEEE 754: exponent, then mantissa).
+std::uint32_t magnitude(float value) {
+  constexpr std::uint32_t kWithoutSign = 0x7fffffff;
+  return std::bit_cast<std::uint32_t>(value) & kWithoutSign;
+}
+
+// Selecting by histogram, as radix selection does on its first digit: magnitudes are counted by
+// their leading bits; whatever lies above the digit in which the last one to be kept falls is kept,
+// and only the few of that digit are ordered. Two passes over the gradient, whatever its values.
+constexpr unsigned kDigitBits = 12;
+constexpr unsigned kDigitShift = 31 - kDigitBits;
+constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+
+// The digit in which the `kept`-th largest falls. Requires 0 < kept <= size.
+std::uint32_t digit_of_last(const std::vector<float>& gradient, std::size_t kept) {
+  // Neighbours often share a digit: four sets of counters, so that one increment need not wait for
+  // the one before.
+  constexpr std::size_t kSets = 4;
+  std::vector<std::uint32_t> counts(kSets * kDigits, 0);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    ++counts[(i % kSets) * kDigits + (magnitude(gradient[i]) >> kDigitShift)];
+  }
+  std::size_t above = 0;
+  for (std::size_t digit = kDigits; digit-- > 0;) {
+    for (std::size_t set = 0; set < kSets; ++set) above += counts[set * kDigits + digit];
+    if (above >= kept) return static_cast<std::uint32_t>(digit);
+  }
+  return 0;
+}
+
 // Exactly the `kept` largest magnitudes, ties to the lower index, in index order.
 Encoded encode(std::vector<float>& gradient, std::int64_t kept) {
-  std::vector<std::int32_t> order(gradient.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<std::size_t>(static_cast<std::size_t>(kept), order.size());
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
+  Encoded encoded;
+  const auto count = std::min<std::size_t>(static_cast<std::size_t>(kept), gradient.size());
+  if (count == 0) return encoded;
+  const std::uint32_t digit = digit_of_last(gradient, count);
+  const std::uint32_t least = digit << kDigitShift;
+  std::vector<std::int32_t> candidates;  // in index order
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    if (magnitude(gradient[i]) >= least) candidates.push_back(static_cast<std::int32_t>(i));
+  }
+  // The last one to be kept decides about its equals.
   const auto larger = [&](std::int32_t a, std::int32_t b) {
-    const float x = std::fabs(gradient[static_cast<std::size_t>(a)]);
-    const float y = std::fabs(gradient[static_cast<std::size_t>(b)]);
+    const std::uint32_t x = magnitude(gradient[static_cast<std::size_t>(a)]);
+    const std::uint32_t y = magnitude(gradient[static_cast<std::size_t>(b)]);
     return x != y ? x > y : a < b;
   };
-  if (middle != order.end()) std::nth_element(order.begin(), middle, order.end(), larger);
-  order.resize(count);
-  std::sort(order.begin(), order.end());
-  Encoded encoded;
-  encoded.indices = order;
-  for (const std::int32_t index : order) {
-    auto& value = gradient[static_cast<std::size_t>(index)];
-    encoded.values.push_back(value);
-    value = 0;
+  auto order = candidates;
+  const auto last = order.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(order.begin(), last, order.end(), larger);
+  const std::int32_t last_kept = *last;
+  encoded.indices.reserve(count);
+  encoded.values.reserve(count);
+  for (const std::int32_t index : candidates) {
+    if (index != last_kept && !larger(index, last_kept)) continue;
+    encoded.indices.push_back(index);
+    encoded.values.push_back(gradient[static_cast<std::size_t>(index)]);
   }
+  for (const std::int32_t index : encoded.indices) gradient[static_cast<std::size_t>(index)] = 0;
   return encoded;
 }
 

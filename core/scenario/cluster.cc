@@ -1,7 +1,10 @@
 #include "core/scenario/cluster.h"
 
+#include <algorithm>
+
 #include "core/calibrate/law_json.h"
 #include "core/calibrate/law_provider.h"
+#include "core/collective/step_curves.h"
 #include "core/scenario/parts.h"
 
 namespace syncline {
@@ -23,6 +26,39 @@ Tier read_tier(Reader& reader, std::string name, int span) {
   }
   tier.oversubscription = reader.number_or("oversubscription", 1, {1, 1e6});
   return tier;
+}
+
+// [[bytes, microseconds], ...], rising in both; empty where there is none.
+StepCurve read_steps(Reader& reader, const Tier& tier) {
+  StepCurve curve;
+  if (!reader.has("measured_steps_us")) return curve;
+  const Json& points = reader.array("measured_steps_us");
+  for (const auto& point : points) {
+    const bool pair =
+        point.is_array() && point.size() == 2 && point[0].is_number() && point[1].is_number();
+    StepPoint step;
+    if (pair) step = {point[0].get<double>(), point[1].get<double>() * kMicrosecond};
+    const bool rises =
+        curve.empty() || (step.bytes > curve.back().bytes && step.seconds > curve.back().seconds);
+    if (!pair || step.bytes < 0 || step.seconds <= 0 || !rises) {
+      reader.fail("measured_steps_us",
+                  "point " + std::to_string(curve.size()) +
+                      ": expected [bytes, microseconds], each above those of the point before");
+    }
+    curve.push_back(step);
+  }
+  if (curve.size() < 2) reader.fail("measured_steps_us", "expected at least two points");
+  // A bandwidth that was changed, by a sweep perhaps, would be ignored.
+  const double ratio = slope_of(curve) / tier.bandwidth;
+  constexpr double kNear = 1.5;
+  if (ratio > kNear || ratio < 1 / kNear) {
+    reader.fail("measured_steps_us", "they speak of a link of " +
+                                         std::to_string(slope_of(curve) / kGigabitPerSecond) +
+                                         " Gbit/s, bandwidth_gbps of " +
+                                         std::to_string(tier.bandwidth / kGigabitPerSecond) +
+                                         "; leave them out to ask about another link");
+  }
+  return curve;
 }
 
 Device read_device(Reader reader) {
@@ -93,12 +129,17 @@ Cluster read_cluster(Reader reader) {
 
   // A level that joins a single unit carries nothing: it is read, judged and left out, so that a
   // sweep may pass through one node or one GPU a node.
+  std::vector<StepCurve> curves;  // by tier
   if (cluster.gpus_per_node > 1) reader.require("intra");
   if (reader.has("intra")) {
     Reader intra = reader.object("intra");
     Tier tier = read_tier(intra, "intra", cluster.gpus_per_node);
+    auto steps = read_steps(intra, tier);
     intra.finish();
-    if (cluster.gpus_per_node > 1) cluster.tiers.push_back(tier);
+    if (cluster.gpus_per_node > 1) {
+      cluster.tiers.push_back(tier);
+      curves.push_back(std::move(steps));
+    }
   }
 
   std::vector<Reader> upper = reader.objects("upper");
@@ -124,19 +165,30 @@ Cluster read_cluster(Reader reader) {
   if (reader.has("inter")) {
     Reader inter = reader.object("inter");
     Tier tier = read_tier(inter, "inter", units[0] * cluster.gpus_per_node);
+    auto steps = read_steps(inter, tier);
     inter.finish();
-    if (units[0] > 1) cluster.tiers.push_back(tier);
+    if (units[0] > 1) {
+      cluster.tiers.push_back(tier);
+      curves.push_back(std::move(steps));
+    }
   }
   for (std::size_t i = 0; i < upper.size(); ++i) {
     Tier tier = read_tier(upper[i], upper[i].text("name"), units[i + 1] * cluster.gpus_per_node);
+    auto steps = read_steps(upper[i], tier);
     upper[i].finish();
-    if (units[i + 1] > units[i]) cluster.tiers.push_back(tier);
+    if (units[i + 1] > units[i]) {
+      cluster.tiers.push_back(tier);
+      curves.push_back(std::move(steps));
+    }
   }
 
   cluster.collective_overhead =
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
+  if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
+    cluster.law = step_law(cluster, curves);
+  }
   if (reader.has("calibration")) {
     cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
                                  cluster.collective_overhead);

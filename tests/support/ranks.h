@@ -15,8 +15,8 @@ namespace syncline::test {
 // What each rank's body threw; empty: nothing.
 using Failures = std::vector<std::string>;
 
-inline Place place_at(const std::string& file, int rank, int ranks) {
-  Place place;
+inline RankPlace place_at(const std::string& file, int rank, int ranks) {
+  RankPlace place;
   place.rank = rank;
   place.ranks = ranks;
   place.file = file;

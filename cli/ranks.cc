@@ -1,0 +1,157 @@
+#include "cli/ranks.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "backend_gloo/gloo_executor.h"
+#include "backend_nccl/nccl_executor.h"
+#include "core/error.h"
+#include "live/processes.h"
+
+namespace syncline {
+namespace {
+
+constexpr int kWrongInput = 2;
+constexpr int kFailingMachine = 3;
+
+// This process's own command line.
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  std::string word;
+  while (std::getline(file, word, '\0')) words.push_back(word);
+  if (words.empty()) throw MachineError("/proc/self/cmdline: cannot be read");
+  words.front() = std::filesystem::read_symlink("/proc/self/exe").string();
+  return words;
+}
+
+// A folder of our own for the file in which the ranks meet, gone with it.
+class MeetingPlace {
+ public:
+  MeetingPlace() {
+    std::string name = (std::filesystem::temp_directory_path() / "syncline-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw MachineError("mkdtemp " + name);
+    folder_ = name;
+  }
+  ~MeetingPlace() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  MeetingPlace(const MeetingPlace&) = delete;
+  MeetingPlace& operator=(const MeetingPlace&) = delete;
+  std::string file() const { return folder_ + "/meet"; }
+
+ private:
+  std::string folder_;
+};
+
+int start_ranks(const RanksOptions& options) {
+  const MeetingPlace place;
+  std::vector<RankCommand> commands;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    RankCommand command;
+    command.words = own_command();
+    command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
+                           {"SYNCLINE_RANKS", std::to_string(options.ranks)},
+                           {"SYNCLINE_MEET", options.meet.empty() ? place.file() : options.meet}};
+    if (rank > 0) command.out = -1;
+    commands.push_back(std::move(command));
+  }
+  ProcessRules rules;
+  // The ranks find out by themselves who failed, and say so.
+  rules.patience = options.timeout + 10;
+  const JobEnd end = run_ranks(commands, rules);
+  bool said = end.interrupted != 0;
+  for (const auto& rank : end.ranks) {
+    said = said || rank.code == kWrongInput || rank.code == kFailingMachine;
+  }
+  const std::string failure = in_words(end);
+  if (!said && !failure.empty()) std::cerr << "syncline: " << failure << "\n";
+  return exit_code(end);
+}
+
+// Says it once and ends at once: other threads may be inside calls that do not return.
+[[noreturn]] void end_with(const std::string& text, bool say) {
+  if (say) {
+    const std::string line = "syncline: " + text + "\n";
+    [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
+  }
+  _exit(kFailingMachine);
+}
+
+}  // namespace
+
+void add_ranks_options(CLI::App& verb, RanksOptions& options) {
+  constexpr double kLongest = 86400;
+  verb.add_option("--ranks", options.ranks,
+                  "start so many ranks on this machine; leave it out under mpirun, srun, torchrun "
+                  "or syncline lab")
+      ->check(CLI::Range(1, 4096));
+  verb.add_option("--timeout", options.timeout,
+                  "seconds after which a rank that is silent, or has not come, has failed")
+      ->check(CLI::Range(1.0, kLongest))
+      ->capture_default_str();
+  verb.add_option("--meet", options.meet,
+                  "file in which the ranks meet, where all of them see it; by default as the "
+                  "launcher has it: its address, MPI, or a file in the working directory");
+}
+
+int with_ranks(const RanksOptions& options, const std::string& key,
+               const std::function<int(Meeting&)>& body) {
+  const auto place = place_in(process_environment(), options.meet);
+  if (!place) {
+    if (options.ranks == 0) {
+      throw InputError(
+          "--ranks: not given, and no launcher's variables are set; write --ranks N to start N "
+          "ranks on this machine, or start this command with mpirun, srun, torchrun or syncline "
+          "lab");
+    }
+    return start_ranks(options);
+  }
+  if (options.ranks != 0 && options.ranks != place->ranks) {
+    throw InputError("--ranks: found " + std::to_string(options.ranks) + ", but " +
+                     place->launcher + " started " + std::to_string(place->ranks));
+  }
+  MeetingSettings settings;
+  settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
+  settings.key = key;
+  settings.on_failure = [](const std::string& text, bool first_hand) {
+    end_with(text, first_hand);
+  };
+  std::unique_ptr<Meeting> meeting;
+  try {
+    meeting = std::make_unique<Meeting>(*place, settings);
+  } catch (const MachineError& error) {
+    // What rank 0 refused it says itself, but for a rank that is none of its own.
+    const std::string text = error.what();
+    const bool own = text.find("twice") != std::string::npos || text.rfind("rank 0", 0) == 0;
+    if (place->rank == 0 || own) throw;
+    return kFailingMachine;
+  }
+  try {
+    return body(*meeting);
+  } catch (const InputError&) {
+    // The same on every rank.
+    if (place->rank == 0) throw;
+    return kWrongInput;
+  } catch (const MachineError& error) {
+    meeting->fail(error.what());
+    end_with("rank " + std::to_string(place->rank) + ": " + error.what(), place->rank == 0);
+  }
+}
+
+LiveExecutorFactory backend_named(const std::string& name) {
+  if (name == "gloo") return make_gloo_executor;
+  if (name == "nccl") {
+    return [](const Workload& workload, Meeting& meeting) {
+      return make_nccl_executor(workload, meeting);
+    };
+  }
+  throw InputError("--backend: found '" + name + "', expected gloo or nccl");
+}
+
+}  // namespace syncline

@@ -1,0 +1,145 @@
+#include "core/measure/validation.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <map>
+
+#include "core/statistics.h"
+
+namespace syncline {
+namespace {
+
+std::string kind_of(const Work& work) {
+  if (const auto* compute = std::get_if<Compute>(&work)) {
+    switch (compute->phase) {
+      case Phase::kForward:
+        return "forward";
+      case Phase::kBackward:
+        return "backward";
+      case Phase::kUpdate:
+        return "update";
+      case Phase::kAverage:
+        return "average";
+    }
+  }
+  if (const auto* collective = std::get_if<Collective>(&work)) {
+    return std::string(to_string(collective->kind));
+  }
+  if (std::holds_alternative<Encode>(work)) return "encode";
+  if (std::holds_alternative<Decode>(work)) return "decode";
+  if (std::holds_alternative<Copy>(work)) return "copy";
+  return "wait";
+}
+
+// Mean length of each operation over the ranks and periods from `first` on.
+std::vector<Seconds> mean_lengths(const Plan& plan, const Timeline& timeline, int first) {
+  std::vector<Seconds> sum(plan.ops.size(), 0);
+  std::vector<int> count(plan.ops.size(), 0);
+  for (const auto& span : timeline.spans) {
+    if (span.period < first) continue;
+    sum[static_cast<std::size_t>(span.op)] += span.end - span.begin;
+    ++count[static_cast<std::size_t>(span.op)];
+  }
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    if (count[i] > 0) sum[i] /= count[i];
+  }
+  return sum;
+}
+
+std::string in_percent(double ratio) {
+  const long percent = std::lround((ratio - 1) * 100);
+  return std::to_string(std::abs(percent)) + " % " + (percent > 0 ? "longer" : "shorter");
+}
+
+}  // namespace
+
+std::optional<double> measured_speedup(const Validation& validation, const ValidatedRow& row) {
+  for (const auto& other : validation.rows) {
+    if (other.strategy == validation.baseline) return other.median / row.median;
+  }
+  return std::nullopt;
+}
+
+ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds predicted_step,
+                     const Timeline& predicted, const Timeline& measured, int warmup) {
+  ValidatedRow row;
+  row.strategy = strategy;
+  row.predicted = predicted_step;
+  const auto& ends = measured.period_ends;
+  assert(static_cast<int>(ends.size()) > warmup && warmup > 0 && "a step lies between two ends");
+  for (std::size_t p = static_cast<std::size_t>(warmup); p < ends.size(); ++p) {
+    row.steps.push_back((ends[p] - ends[p - 1]) / plan.steps);
+  }
+  row.median = middle_of(row.steps);
+  constexpr double kMost = 0.95;
+  row.p95 = percentile(row.steps, kMost);
+
+  const int last = static_cast<int>(predicted.period_ends.size()) - 1;
+  const auto foretold = mean_lengths(plan, predicted, last);
+  const auto found = mean_lengths(plan, measured, warmup);
+  // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
+  const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
+                                   [](const Bucket& b) { return b.codec != nullptr; });
+  const bool alone = communication_streams(plan) == 1 && !encodes;
+  std::vector<std::string> order;
+  std::map<std::string, KindTime> kinds;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const std::string kind = kind_of(plan.ops[i].work);
+    auto [it, fresh] = kinds.try_emplace(kind);
+    if (fresh) order.push_back(kind);
+    it->second.kind = kind;
+    ++it->second.operations;
+    it->second.predicted += foretold[i];
+    it->second.measured += found[i];
+    const auto* collective = std::get_if<Collective>(&plan.ops[i].work);
+    if (collective != nullptr && alone) {
+      row.collectives.push_back({collective->bytes(), foretold[i], found[i]});
+    }
+  }
+  for (const auto& kind : order) {
+    KindTime time = kinds[kind];
+    time.predicted /= plan.steps;
+    time.measured /= plan.steps;
+    row.kinds.push_back(time);
+  }
+  return row;
+}
+
+std::vector<std::string> link_advice(const std::vector<ValidatedRow>& rows) {
+  std::vector<CollectiveTime> all;
+  for (const auto& row : rows) {
+    all.insert(all.end(), row.collectives.begin(), row.collectives.end());
+  }
+  std::erase_if(all, [](const CollectiveTime& c) { return c.predicted <= 0 || c.measured <= 0; });
+  constexpr std::size_t kFew = 8;
+  if (all.size() < kFew) return {};
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
+  // The quicker third is latency, the slower third bandwidth.
+  const std::size_t third = all.size() / 3;
+  const auto ratio_of = [&](std::size_t begin, std::size_t end) {
+    std::vector<double> ratios;
+    for (std::size_t i = begin; i < end; ++i) ratios.push_back(all[i].measured / all[i].predicted);
+    return middle_of(ratios);
+  };
+  const double small = ratio_of(0, third);
+  const double large = ratio_of(all.size() - third, all.size());
+  // Less than that is within what a calibrated model errs by itself.
+  constexpr double kLatency = 0.25;
+  constexpr double kBandwidth = 0.08;
+  std::vector<std::string> advice;
+  if (std::abs(small - 1) > kLatency) {
+    advice.push_back("Small collectives take " + in_percent(small) +
+                     " than predicted: the latencies are off; calibrate the links anew "
+                     "(validate --calibrate, or calibrate --live).");
+  }
+  if (std::abs(large - 1) > kBandwidth) {
+    advice.push_back("Large collectives take " + in_percent(large) +
+                     " than predicted: the bandwidths are off; calibrate the links anew "
+                     "(validate --calibrate, or calibrate --live).");
+  }
+  return advice;
+}
+
+}  // namespace syncline

@@ -1,0 +1,84 @@
+// One plan in two worlds: what was predicted for it and what ranks measured, operation kind by
+// operation kind, and whether the model's links should be measured anew.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/run/timeline.h"
+
+namespace syncline {
+
+// A payload or encoding that was timed to calibrate links.
+struct LinkSample {
+  std::string what;  // "all_reduce", "all_reduce inside nodes", "dgc encode"
+  std::int64_t bytes = 0;
+  Seconds measured = 0;  // median over the repeats
+  Seconds fitted = 0;
+};
+
+// All operations of one kind in a step.
+struct KindTime {
+  std::string kind;    // "forward", "backward", "all_reduce", "encode", ...
+  int operations = 0;  // per step
+  Seconds predicted = 0;
+  Seconds measured = 0;  // mean over ranks and steps
+};
+
+// One collective as predicted and as measured, for judging the links.
+struct CollectiveTime {
+  std::int64_t bytes = 0;
+  Seconds predicted = 0;
+  Seconds measured = 0;
+};
+
+struct ValidatedRow {
+  std::string strategy;
+  Seconds predicted = 0;       // a step
+  std::vector<Seconds> steps;  // measured, warm-up left out
+  Seconds median = 0;
+  Seconds p95 = 0;
+  std::optional<bool> values_match;  // nothing: not checked
+  std::vector<KindTime> kinds;
+  std::vector<CollectiveTime> collectives;  // of strategies whose collectives are alone
+  std::optional<double> published_speedup;  // over the baseline, somebody's
+  double bytes_sent = 0;                    // per step, by the rank that sent most, measured
+
+  double error() const { return predicted / median - 1; }
+};
+
+struct Validation {
+  std::string scenario;
+  std::string workload;
+  std::string cluster;
+  std::string backend;
+  std::string baseline;
+  std::string executor;  // that predicted
+  std::string version;
+  std::string hardware;  // what ran it, in words
+  int ranks = 1;
+  int warmup = 0;
+  int repeats = 0;
+  Seconds clock_error = 0;  // between ranks, at most
+  // How the links were calibrated: live, by samples; empty where the scenario's figures stand.
+  std::vector<LinkSample> samples;
+  std::string links;  // each tier in words
+  std::vector<ValidatedRow> rows;
+  bool complete = true;
+};
+
+// How much faster than the baseline a row was measured; nothing without the baseline's row.
+std::optional<double> measured_speedup(const Validation& validation, const ValidatedRow& row);
+
+// Puts both timelines of one plan side by side. The first `warmup` periods of the measured one are
+// dropped; of the predicted one the last period counts.
+ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds predicted_step,
+                     const Timeline& predicted, const Timeline& measured, int warmup);
+
+// What the rows say about the links: sentences, one where small collectives (latency) or large ones
+// (bandwidth) are systematically off, none where they are not.
+std::vector<std::string> link_advice(const std::vector<ValidatedRow>& rows);
+
+}  // namespace syncline

@@ -1,0 +1,401 @@
+#include "live/link_calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/collective/price.h"
+#include "core/compress/sparsity.h"
+#include "core/run/sample_gradients.h"
+#include "core/statistics.h"
+
+namespace syncline {
+namespace {
+
+// One thing that is timed: `count` equal collectives one behind the other, or an encoding.
+struct Probe {
+  std::string what;
+  Plan plan;
+  Collective collective;  // as many as count
+  int count = 1;
+  std::optional<std::size_t> tier;  // whose curve it gives a point of
+};
+
+Workload one_tensor(std::int64_t elements) {
+  Workload workload;
+  workload.name = "probe";
+  Tensor tensor;
+  tensor.name = "probe";
+  tensor.elements = elements;
+  tensor.shape = {elements};
+  workload.tensors.push_back(tensor);
+  return workload;
+}
+
+Probe probe_of(std::string what, const Collective& collective, int ranks, int count) {
+  Probe probe;
+  probe.what = std::move(what);
+  probe.collective = collective;
+  probe.count = count;
+  Plan& plan = probe.plan;
+  plan.ranks = ranks;
+  plan.streams = 2;
+  plan.ops.push_back({kComputeStream, {}, Compute{Phase::kForward, 0, 0, -1}, 0, {}});
+  for (int i = 0; i < count; ++i) {
+    Bucket bucket;
+    bucket.tensors = {0};
+    bucket.elements = collective.elements;
+    bucket.bytes = bucket.padded_bytes = collective.bytes();
+    plan.buckets.push_back(bucket);
+    Collective own = collective;
+    own.bucket = i;
+    plan.ops.push_back({1, {0}, own, 0, {}});
+  }
+  plan.ops.push_back(
+      {kComputeStream, {static_cast<OpId>(count)}, Compute{Phase::kUpdate, 0, 0, -1}, 0, {}});
+  return probe;
+}
+
+// Payloads in elements that every number of ranks divides: a factor of two apart up to 2 MiB, where
+// thresholds of transports lie, then of four.
+std::vector<std::int64_t> sizes_up_to(std::int64_t largest, int ranks) {
+  constexpr std::int64_t kLeast = 1024;
+  constexpr std::int64_t kFine = 2 << 20;
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = kLeast; bytes <= largest; bytes *= bytes < kFine ? 2 : 4) {
+    const std::int64_t elements = std::max<std::int64_t>(1, bytes / 4 / ranks) * ranks;
+    if (sizes.empty() || elements > sizes.back()) sizes.push_back(elements);
+  }
+  return sizes;
+}
+
+// Many small ones, so that the step around them weighs little; of large ones a single one.
+int count_for(std::int64_t bytes) {
+  constexpr std::int64_t kEnough = 2 << 20;
+  return static_cast<int>(std::clamp<std::int64_t>(kEnough / bytes, 1, 32));
+}
+
+// Where a kind of collective was run: on `tier` as its outermost one, to be its curve; or as a
+// check.
+struct Series {
+  std::string what;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  Groups groups;
+  std::optional<std::size_t> tier;
+};
+
+std::vector<Series> series_of(const Cluster& shape) {
+  const int ranks = shape.ranks();
+  std::vector<Series> list;
+  for (std::size_t t = 0; t < shape.tiers.size(); ++t) {
+    const int span = shape.tiers[t].span;
+    const std::string where = span == ranks ? "" : " in groups of " + std::to_string(span);
+    list.push_back(
+        {"all_reduce" + where, CollectiveKind::kAllReduce, block_groups(ranks, span), t});
+  }
+  list.push_back({"all_gather", CollectiveKind::kAllGather, world_group(ranks), std::nullopt});
+  const int inside = shape.gpus_per_node;
+  if (inside > 1 && shape.nodes > 1) {
+    list.push_back({"all_reduce across nodes", CollectiveKind::kAllReduce,
+                    shard_groups(ranks, inside), std::nullopt});
+  }
+  return list;
+}
+
+std::vector<Probe> link_probes(const Cluster& shape, std::int64_t largest) {
+  const int ranks = shape.ranks();
+  std::vector<Probe> probes;
+  for (const auto& series : series_of(shape)) {
+    if (series.groups.size < 2) continue;
+    for (const std::int64_t elements : sizes_up_to(largest, ranks)) {
+      Collective collective;
+      collective.kind = series.kind;
+      collective.algorithm = find_algorithm("ring");
+      collective.groups = series.groups;
+      collective.elements = elements;
+      probes.push_back(probe_of(series.what, collective, ranks, count_for(collective.bytes())));
+      probes.back().tier = series.tier;
+    }
+  }
+  return probes;
+}
+
+// Median step time of a plan, the first step left out.
+Seconds step_time(LiveExecutor& executor, const Plan& plan, const Gradients& input, int repeats) {
+  const auto ends = executor.run(plan, input, repeats + 1).timeline.period_ends;
+  std::vector<Seconds> steps;
+  for (std::size_t i = 1; i < ends.size(); ++i) steps.push_back(ends[i] - ends[i - 1]);
+  return middle_of(steps);
+}
+
+Seconds median_span(const Timeline& timeline, OpId op) {
+  std::vector<Seconds> lengths;
+  for (const auto& span : timeline.spans) {
+    if (span.op == op && span.period > 0) lengths.push_back(span.end - span.begin);
+  }
+  return middle_of(lengths);
+}
+
+// Encode and decode as a plan has them, of tensors of several sizes.
+struct CodecSample {
+  LinkSample sample;
+  double traffic = 0;  // bytes of memory, as the codec reckons
+  bool encode = true;
+};
+
+// The tensors of a network lie far apart in memory: sizes are mixed, and together they are more
+// than a processor's cache holds, so that none is found there.
+std::vector<std::int64_t> codec_sizes() {
+  std::vector<std::int64_t> sizes;
+  for (int round = 0; round < 6; ++round) {
+    for (const std::int64_t elements : {16384LL, 262144LL, 65536LL, 1048576LL, 2359296LL}) {
+      sizes.push_back(elements);
+    }
+  }
+  return sizes;
+}
+
+std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFactory& backend,
+                                       const Codec& codec, int repeats) {
+  const int ranks = meeting.ranks();
+  const auto sizes = codec_sizes();
+  Workload workload;
+  Plan plan;
+  plan.ranks = ranks;
+  plan.streams = 2;
+  constexpr double kSparsity = 0.999;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t elements = sizes[i];
+    workload.tensors.push_back(one_tensor(elements).tensors.front());
+    const int index = static_cast<int>(i);
+    Bucket bucket;
+    bucket.tensors = {index};
+    bucket.elements = elements;
+    bucket.bytes = bucket.padded_bytes = elements * 4;
+    bucket.codec = &codec;
+    bucket.kept = codec.sparse ? kept_elements(elements, kSparsity) : elements;
+    Collective collective;
+    collective.algorithm = find_algorithm("ring");
+    collective.groups = world_group(ranks);
+    collective.kind = codec.sparse ? CollectiveKind::kAllGather : CollectiveKind::kAllReduce;
+    collective.elements = codec.sparse ? bucket.kept * ranks : elements;
+    collective.unit = codec.encoded_bytes(elements, bucket.kept) / bucket.kept;
+    collective.bucket = index;
+    plan.buckets.push_back(bucket);
+    const auto at = static_cast<OpId>(plan.ops.size());
+    // A network computes between its encodings, and what it computed before is not at hand then.
+    constexpr Seconds kBetween = 2e-3;
+    plan.ops.push_back(
+        {kComputeStream, {}, Compute{Phase::kBackward, kBetween, index, index}, 0, {}});
+    plan.ops.push_back({kComputeStream, {}, Encode{index, 0}, 0, {}});
+    plan.ops.push_back({1, {at + 1}, collective, 0, {}});
+    plan.ops.push_back({1, {}, Decode{index, 0}, 0, {}});
+  }
+  plan.ops.push_back({kComputeStream,
+                      {static_cast<OpId>(plan.ops.size() - 1)},
+                      Compute{Phase::kUpdate, 0, 0, -1},
+                      0,
+                      {}});
+  Gradients input(static_cast<std::size_t>(ranks));
+  input[static_cast<std::size_t>(meeting.rank())] =
+      sample_gradients(workload, meeting.rank(), ranks, 1, SampleValues::kReal);
+  const auto executor = backend(workload, meeting);
+  const Timeline timeline = executor->run(plan, input, repeats + 1).timeline;
+
+  std::vector<CodecSample> samples;
+  const std::string name(codec.name);
+  for (std::size_t kind = 0; kind < sizes.size() / 6; ++kind) {
+    const std::int64_t elements = sizes[kind];
+    std::vector<Seconds> encodes;
+    std::vector<Seconds> decodes;
+    for (std::size_t i = kind; i < sizes.size(); i += sizes.size() / 6) {
+      encodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 1)));
+      decodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 3)));
+    }
+    const std::int64_t kept = plan.buckets[kind].kept;
+    samples.push_back({{name + " encode", elements * 4, middle_of(encodes), 0},
+                       codec.encode_traffic(elements, kept, 4),
+                       true});
+    samples.push_back({{name + " decode", elements * 4, middle_of(decodes), 0},
+                       codec.decode_traffic(elements, kept, ranks, 4),
+                       false});
+  }
+  return samples;
+}
+
+// Everyone fits rank 0's figures, to the last bit.
+void share_first(Meeting& meeting, std::vector<double>& figures) {
+  std::string mine(figures.size() * sizeof(double), '\0');
+  std::memcpy(mine.data(), figures.data(), mine.size());
+  const std::string first = meeting.from_first(mine);
+  std::memcpy(figures.data(), first.data(), first.size());
+}
+
+// What a collective costs before its first round: an all-reduce by ring takes twice the rounds of
+// an all-gather with the same messages, so twice the one less the other leaves it. Of small
+// payloads, where it is not lost in the transfer.
+Seconds fixed_cost(const std::vector<Probe>& probes, const std::vector<LinkSample>& samples,
+                   int ranks) {
+  constexpr std::int64_t kSmall = 16 << 10;
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const auto& reduce = probes[i].collective;
+    if (probes[i].tier == std::nullopt || reduce.groups.size != ranks) continue;
+    if (reduce.bytes() > kSmall) continue;
+    for (std::size_t j = 0; j < probes.size(); ++j) {
+      const auto& gather = probes[j].collective;
+      if (gather.kind != CollectiveKind::kAllGather || gather.elements != reduce.elements) continue;
+      costs.push_back(2 * samples[j].measured - samples[i].measured);
+    }
+  }
+  return costs.empty() ? 0 : std::max(0.0, middle_of(costs));
+}
+
+void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
+  Cluster& cluster = calibration.cluster;
+  cluster.collective_overhead = fixed_cost(probes, calibration.samples, cluster.ranks());
+  calibration.curves.assign(cluster.tiers.size(), {});
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    if (!probes[i].tier) continue;
+    const Collective& collective = probes[i].collective;
+    const double steps = 2.0 * (collective.groups.size - 1);
+    const Seconds all = calibration.samples[i].measured - cluster.collective_overhead;
+    StepPoint point{static_cast<double>(collective.bytes()) / collective.groups.size,
+                    std::max(all, 1e-9) / steps};
+    StepCurve& curve = calibration.curves[*probes[i].tier];
+    // More bytes take no less time: what looks otherwise is noise.
+    constexpr double kRise = 1.0001;
+    if (!curve.empty()) point.seconds = std::max(point.seconds, curve.back().seconds * kRise);
+    curve.push_back(point);
+  }
+  for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
+    cluster.tiers[t].latency = calibration.curves[t].front().seconds;
+    cluster.tiers[t].bandwidth = slope_of(calibration.curves[t]);
+  }
+  cluster.law = step_law(cluster, calibration.curves);
+  PriceBook book(cluster);
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    calibration.samples[i].fitted = book.time(probes[i].collective);
+  }
+}
+
+// Seconds = launch + traffic / memory by least squares of relative errors, neither below zero.
+// Encodings alone are fitted: they hold the computation up, while a decoding is next to nothing
+// beside them and hides behind the backward pass. Decodings stay among the samples as a check.
+void fit_device(std::vector<CodecSample>& samples, LinkCalibration& calibration) {
+  double aa = 0;
+  double ab = 0;
+  double bb = 0;
+  double a = 0;
+  double b = 0;
+  for (const auto& s : samples) {
+    if (!s.encode) continue;
+    const double x = 1 / s.sample.measured;
+    const double y = s.traffic / s.sample.measured;
+    aa += x * x;
+    ab += x * y;
+    bb += y * y;
+    a += x;
+    b += y;
+  }
+  const double determinant = aa * bb - ab * ab;
+  double launch = determinant > 0 ? (a * bb - b * ab) / determinant : 0;
+  double per_byte = determinant > 0 ? (b * aa - a * ab) / determinant : b / bb;
+  if (launch < 0 || per_byte <= 0) {
+    launch = 0;
+    per_byte = b / bb;
+  }
+  Device& device = calibration.cluster.device;
+  device.launch = launch;
+  device.memory = 1 / per_byte;
+  for (auto& s : samples) {
+    s.sample.fitted = launch + s.traffic * per_byte;
+    calibration.samples.push_back(s.sample);
+  }
+}
+
+}  // namespace
+
+LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
+                                const Cluster& shape, const LinkCalibrationSettings& settings) {
+  LinkCalibration calibration;
+  calibration.cluster = shape;
+  calibration.cluster.law = {};
+  calibration.cluster.source = "measured live by syncline";
+  for (auto& tier : calibration.cluster.tiers) {
+    tier.flow_cap = std::numeric_limits<double>::infinity();
+    tier.oversubscription = 1;
+  }
+  const auto probes = link_probes(shape, settings.largest);
+  const Workload workload = one_tensor(settings.largest / 4 + shape.ranks());
+  {
+    const auto executor = backend(workload, meeting);
+    Gradients input(static_cast<std::size_t>(shape.ranks()));
+    input[static_cast<std::size_t>(meeting.rank())] =
+        sample_gradients(workload, meeting.rank(), shape.ranks(), 1);
+    for (const auto& probe : probes) {
+      const Seconds step = step_time(*executor, probe.plan, input, settings.repeats);
+      calibration.samples.push_back({probe.what, probe.collective.bytes(), step / probe.count, 0});
+    }
+  }
+  std::vector<CodecSample> codec;
+  if (settings.codec != nullptr) {
+    codec = codec_samples(meeting, backend, *settings.codec, settings.repeats);
+  }
+  std::vector<double> measured;
+  for (const auto& sample : calibration.samples) measured.push_back(sample.measured);
+  for (const auto& sample : codec) measured.push_back(sample.sample.measured);
+  share_first(meeting, measured);
+  for (std::size_t i = 0; i < calibration.samples.size(); ++i) {
+    calibration.samples[i].measured = measured[i];
+  }
+  for (std::size_t i = 0; i < codec.size(); ++i) {
+    codec[i].sample.measured = measured[calibration.samples.size() + i];
+  }
+
+  if (!probes.empty()) fit_links(probes, calibration);
+  if (!codec.empty()) fit_device(codec, calibration);
+  return calibration;
+}
+
+void set_measured_links(const LinkCalibration& calibration, Json& json) {
+  const Cluster& measured = calibration.cluster;
+  const auto rounded = [](double value) {
+    if (value == 0) return 0.0;
+    const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
+    return std::round(value / unit) * unit;
+  };
+  const auto set_tier = [&](std::size_t t, Json& place) {
+    const Tier& tier = measured.tiers[t];
+    Json keys = {{"latency_us", rounded(tier.latency / kMicrosecond)},
+                 {"bandwidth_gbps", rounded(tier.bandwidth / kGigabitPerSecond)},
+                 {"measured_steps_us", Json::array()}};
+    for (const char* kept : {"name", "nodes_per_group"}) {
+      if (place.contains(kept)) keys[kept] = place[kept];
+    }
+    for (const auto& point : calibration.curves[t]) {
+      keys["measured_steps_us"].push_back(
+          {std::round(point.bytes), rounded(point.seconds / kMicrosecond)});
+    }
+    place = keys;
+  };
+  // Levels that join a single unit have no tier.
+  std::size_t next = 0;
+  const int inside = measured.gpus_per_node;
+  if (inside > 1) set_tier(next++, json["intra"]);
+  if (next < measured.tiers.size()) set_tier(next++, json["inter"]);
+  for (std::size_t level = 0; next < measured.tiers.size(); ++next, ++level) {
+    set_tier(next, json["upper"][level]);
+  }
+  json["collective_overhead_us"] = rounded(measured.collective_overhead / kMicrosecond);
+  json["source"] = measured.source;
+  if (measured.device.memory > 0) {
+    json["device"]["memory_gbytes_per_s"] = rounded(measured.device.memory / 1e9);
+    json["device"]["launch_us"] = rounded(measured.device.launch / kMicrosecond);
+  }
+}
+
+}  // namespace syncline

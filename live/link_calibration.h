@@ -1,0 +1,40 @@
+// Links measured by the ranks themselves: ring all-reduces of many sizes are run by a live
+// executor, as a plan would run them, inside the groups of each tier. What a round of them takes,
+// by the bytes that a rank sends in it, is the tier's curve (core/collective/step_curves.h), which
+// prices every other collective; all-gathers and all-reduces across groups are run besides and show
+// how well it does. The device's rate of encoding is fitted to encodings. No step of any training
+// is looked at: step times predicted from the result are predictions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/collective/step_curves.h"
+#include "core/measure/validation.h"
+#include "live/live_executor.h"
+
+namespace syncline {
+
+struct LinkCalibration {
+  Cluster cluster;  // as given, with what was measured in place, and the curves as its law
+  std::vector<StepCurve> curves;  // by tier
+  std::vector<LinkSample> samples;
+};
+
+struct LinkCalibrationSettings {
+  std::int64_t largest = 32 << 20;  // bytes of the largest payload
+  int repeats = 5;
+  // Whose encodings are timed too; nullptr: none, and the device's rate stays as it is.
+  const Codec* codec = nullptr;
+};
+
+// `shape`: nodes, ranks a node and tiers are taken from it, their figures replaced. Called on all
+// ranks together; the result is the same everywhere. Requires as many ranks in the shape as have
+// met.
+LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
+                                const Cluster& shape, const LinkCalibrationSettings& settings);
+
+// The measured keys of a cluster's JSON, put into `json` (a cluster as scenarios have it).
+void set_measured_links(const LinkCalibration& measured, Json& json);
+
+}  // namespace syncline

@@ -1,0 +1,103 @@
+#include "live/value_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/run/host_executor.h"
+
+namespace syncline {
+namespace {
+
+// A digest that differs for any difference that is not made on purpose: multiply and rotate, eight
+// bytes at a time. Zeros of either sign are the same value.
+std::uint64_t digest(const RankGradients& gradients) {
+  std::uint64_t sum = 0x9e3779b97f4a7c15ULL;
+  const auto mix = [&](std::uint64_t word) {
+    sum = (sum ^ word) * 0xff51afd7ed558ccdULL;
+    sum = sum << 29U | sum >> 35U;
+  };
+  for (const auto& tensor : gradients) {
+    mix(tensor.size());
+    std::size_t i = 0;
+    for (; i + 1 < tensor.size(); i += 2) {
+      const float pair[2] = {tensor[i] + 0.0F, tensor[i + 1] + 0.0F};
+      std::uint64_t word = 0;
+      std::memcpy(&word, pair, sizeof word);
+      mix(word);
+    }
+    if (i < tensor.size()) {
+      const float last = tensor[i] + 0.0F;
+      std::uint32_t word = 0;
+      std::memcpy(&word, &last, sizeof word);
+      mix(word);
+    }
+  }
+  return sum;
+}
+
+Gradients expected(const Workload& workload, const Plan& plan, std::uint64_t seed,
+                   SampleValues values) {
+  Gradients input;
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    input.push_back(sample_gradients(workload, rank, plan.ranks, seed, values));
+  }
+  return make_host_executor(workload)->run(plan, input, 1).gradients;
+}
+
+// The unit of rounding of the coarsest format in which the plan's buckets are summed.
+double rounding_of(const Plan& plan) {
+  double worst = 0x1p-24;
+  for (const auto& bucket : plan.buckets) {
+    const DType format = bucket.codec != nullptr ? bucket.codec->wire : bucket.dtype;
+    if (format == DType::kFp16) worst = std::max(worst, 0x1p-11);
+    if (format == DType::kBf16) worst = std::max(worst, 0x1p-8);
+  }
+  return worst;
+}
+
+bool all_say(Meeting& meeting, bool yes) {
+  const auto answers = meeting.gather(yes ? "1" : "0", Meeting::kPatient);
+  return std::all_of(answers.begin(), answers.end(), [](const auto& a) { return a == "1"; });
+}
+
+bool close(const RankGradients& found, const RankGradients& wanted, double tolerance) {
+  for (std::size_t t = 0; t < found.size(); ++t) {
+    for (std::size_t i = 0; i < found[t].size(); ++i) {
+      if (!(std::abs(static_cast<double>(found[t][i]) - static_cast<double>(wanted[t][i])) <=
+            tolerance)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool values_match(Meeting& meeting, const Workload& workload, const Plan& plan,
+                  const RankGradients& result, std::uint64_t seed, SampleValues values) {
+  const auto rank = static_cast<std::size_t>(meeting.rank());
+  if (values == SampleValues::kReal) {
+    const auto wanted = expected(workload, plan, seed, values);
+    // Values lie within six; a sum of N rounds at most N times, each by less than its largest
+    // partial sum allows; the layouts' own roundings are one more.
+    constexpr double kLargest = 6;
+    const double ranks = plan.ranks;
+    const double tolerance = rounding_of(plan) * kLargest * ranks * (ranks + 1);
+    return all_say(meeting, close(result, wanted[rank], tolerance));
+  }
+  std::string digests;
+  if (rank == 0) {
+    for (const auto& gradients : expected(workload, plan, seed, values)) {
+      const std::uint64_t d = digest(gradients);
+      digests.append(reinterpret_cast<const char*>(&d), sizeof d);
+    }
+  }
+  digests = meeting.from_first(digests, Meeting::kPatient);
+  std::uint64_t wanted = 0;
+  std::memcpy(&wanted, digests.data() + rank * sizeof wanted, sizeof wanted);
+  return all_say(meeting, digest(result) == wanted);
+}
+
+}  // namespace syncline

@@ -1,0 +1,225 @@
+#include "reports/validation_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/scenario/scenario.h"
+#include "core/statistics.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/markdown.h"
+#include "reports/page.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+std::string verdict_of(const ValidatedRow& row) {
+  if (!row.values_match) return "not checked";
+  return *row.values_match ? "equal" : "WRONG";
+}
+
+Grid rows_grid(const Validation& validation) {
+  Grid grid;
+  bool published = false;
+  for (const auto& row : validation.rows) published = published || row.published_speedup;
+  grid.columns = {{"strategy", false}, {"predicted"}, {"measured\nmedian"},
+                  {"measured\np95"},   {"error"},     {"speedup,\nmeasured"}};
+  if (published) grid.columns.push_back({"speedup,\npublished"});
+  grid.columns.push_back({"sent\na step"});
+  grid.columns.push_back({"values", false});
+  for (const auto& row : validation.rows) {
+    const auto speedup = measured_speedup(validation, row);
+    std::vector<std::string> cells = {
+        one_line(row.strategy),          seconds_text(row.predicted),
+        seconds_text(row.median),        seconds_text(row.p95),
+        percent_text(row.error() * 100), speedup ? speedup_text(*speedup) : ""};
+    if (published) {
+      cells.push_back(row.published_speedup ? speedup_text(*row.published_speedup) : "");
+    }
+    cells.push_back(bytes_text(row.bytes_sent));
+    cells.push_back(verdict_of(row));
+    grid.lines.push_back({std::move(cells)});
+  }
+  return grid;
+}
+
+Grid kinds_grid(const Validation& validation) {
+  Grid grid;
+  grid.columns = {{"strategy", false}, {"operations", false}, {"a step"},
+                  {"predicted"},       {"measured"},          {"error"}};
+  for (const auto& row : validation.rows) {
+    bool first = true;
+    for (const auto& kind : row.kinds) {
+      if (kind.predicted == 0 && kind.measured < 1e-6) continue;
+      const double error = kind.measured > 0 ? kind.predicted / kind.measured - 1 : 0;
+      grid.lines.push_back(
+          {{first ? one_line(row.strategy) : "", kind.kind, count_text(kind.operations),
+            seconds_text(kind.predicted), seconds_text(kind.measured), percent_text(error * 100)},
+           first && !grid.lines.empty()});
+      first = false;
+    }
+  }
+  return grid;
+}
+
+Grid samples_grid(const Validation& validation) {
+  Grid grid;
+  grid.columns = {{"what", false}, {"payload"}, {"measured"}, {"fitted"}, {"error"}};
+  for (const auto& s : validation.samples) {
+    grid.lines.push_back(
+        {{s.what, bytes_text(static_cast<double>(s.bytes)), seconds_text(s.measured),
+          seconds_text(s.fitted), percent_text((s.fitted / s.measured - 1) * 100)}});
+  }
+  return grid;
+}
+
+std::string errors_sentence(const Validation& validation) {
+  std::vector<double> errors;
+  for (const auto& row : validation.rows) errors.push_back(std::abs(row.error()) * 100);
+  if (errors.empty()) return "Nothing was measured.";
+  return "Predicted by the " + validation.executor +
+         " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
+         share_text(middle_of(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
+}
+
+std::string values_sentence(const Validation& validation) {
+  std::vector<std::string> wrong;
+  std::size_t checked = 0;
+  for (const auto& row : validation.rows) {
+    checked += row.values_match.has_value() ? 1 : 0;
+    if (row.values_match && !*row.values_match) wrong.push_back("'" + one_line(row.strategy) + "'");
+  }
+  if (checked == 0) return "The exchanged values were not checked.";
+  if (wrong.empty()) return "Every exchanged value is what the host executor says, on every rank.";
+  return "WRONG VALUES: " + join_and(wrong) + " did not end with what the host executor says.";
+}
+
+Page page_of(const Validation& validation) {
+  Page page;
+  page.title = validation.scenario;
+  page.about = validation.workload + " on " +
+               plural(static_cast<std::size_t>(validation.ranks), "rank") + ", " +
+               validation.cluster;
+  page.blocks.push_back(rows_grid(validation));
+  page.blocks.push_back(errors_sentence(validation));
+  page.blocks.push_back(values_sentence(validation));
+  for (const auto& sentence : link_advice(validation.rows)) page.blocks.push_back(sentence);
+  if (!validation.complete) {
+    page.blocks.push_back(std::string("Interrupted: the rows so far."));
+  }
+  page.blocks.push_back(
+      std::string("By kind of operation, a step (those of collectives include waiting for the "
+                  "other ranks):"));
+  page.blocks.push_back(kinds_grid(validation));
+  if (!validation.samples.empty()) {
+    page.blocks.push_back(
+        "Links, calibrated live from the following before any step was "
+        "predicted: " +
+        validation.links + ".");
+    page.blocks.push_back(samples_grid(validation));
+  } else {
+    page.blocks.push_back("Links as the scenario has them: " + validation.links + ".");
+  }
+  page.blocks.push_back(
+      Items{"Measured",
+            {"with " + validation.hardware,
+             plural(static_cast<std::size_t>(validation.repeats), "step") + " a row after " +
+                 std::to_string(validation.warmup) + " to warm up",
+             "clocks of the ranks agree to " + seconds_text(validation.clock_error),
+             "computation is stood in for by timers of the plan's durations"}});
+  return page;
+}
+
+Page links_page(const Validation& validation) {
+  Page page;
+  page.title = "Links of " + one_line(validation.cluster);
+  page.about = "measured by " + plural(static_cast<std::size_t>(validation.ranks), "rank");
+  page.blocks.push_back(samples_grid(validation));
+  page.blocks.push_back(
+      std::string("Ring all-reduces give each level its curve of a round's time over the bytes a "
+                  "rank sends in it, so they have no error. All-gathers, all-reduces across "
+                  "nodes and decodings were left out and are predicted by the curves."));
+  return page;
+}
+
+Json number(double value) { return exact(value); }
+
+}  // namespace
+
+std::string validation_text(const Validation& validation) { return text_page(page_of(validation)); }
+
+std::string validation_markdown(const Validation& validation) {
+  return markdown_page(page_of(validation));
+}
+
+std::string validation_csv(const Validation& validation) {
+  std::string text =
+      "strategy,predicted_s,measured_median_s,measured_p95_s,error_percent,values_match\n";
+  for (const auto& row : validation.rows) {
+    std::string name = one_line(row.strategy);
+    if (name.find_first_of(",\"") != std::string::npos) {
+      std::string quoted = "\"";
+      for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+      name = quoted + "\"";
+    }
+    text += name + "," + number(row.predicted).dump() + "," + number(row.median).dump() + "," +
+            number(row.p95).dump() + "," + number(row.error() * 100).dump() + "," +
+            (row.values_match ? (*row.values_match ? "true" : "false") : "") + "\n";
+  }
+  return text;
+}
+
+std::string validation_json(const Validation& validation) {
+  Json json = Json::object();
+  json["syncline"] = validation.version;
+  json["scenario"] = validation.scenario;
+  json["workload"] = validation.workload;
+  json["cluster"] = validation.cluster;
+  json["backend"] = validation.backend;
+  json["ranks"] = validation.ranks;
+  json["baseline"] = validation.baseline;
+  json["executor"] = validation.executor;
+  json["rows"] = Json::array();
+  for (const auto& row : validation.rows) {
+    Json line = {{"strategy", row.strategy},
+                 {"predicted_s", number(row.predicted)},
+                 {"measured_median_s", number(row.median)},
+                 {"measured_p95_s", number(row.p95)},
+                 {"error_percent", number(row.error() * 100)},
+                 {"values_match", row.values_match ? Json(*row.values_match) : Json()},
+                 {"bytes_sent", number(row.bytes_sent)}};
+    if (const auto speedup = measured_speedup(validation, row)) line["speedup"] = number(*speedup);
+    if (row.published_speedup) line["published_speedup"] = number(*row.published_speedup);
+    for (const Seconds step : row.steps) line["steps_s"].push_back(number(step));
+    for (const auto& kind : row.kinds) {
+      line["kinds"].push_back({{"kind", kind.kind},
+                               {"operations", kind.operations},
+                               {"predicted_s", number(kind.predicted)},
+                               {"measured_s", number(kind.measured)}});
+    }
+    json["rows"].push_back(std::move(line));
+  }
+  json["hardware"] = validation.hardware;
+  json["links"] = {{"figures", validation.links}, {"samples", Json::array()}};
+  for (const auto& s : validation.samples) {
+    json["links"]["samples"].push_back({{"what", s.what},
+                                        {"bytes", s.bytes},
+                                        {"measured_s", number(s.measured)},
+                                        {"fitted_s", number(s.fitted)}});
+  }
+  json["advice"] = link_advice(validation.rows);
+  json["warmup"] = validation.warmup;
+  json["repeats"] = validation.repeats;
+  json["clock_error_s"] = number(validation.clock_error);
+  json["complete"] = validation.complete;
+  return json.dump(2) + "\n";
+}
+
+std::string links_text(const Validation& validation) { return text_page(links_page(validation)); }
+
+std::string links_markdown(const Validation& validation) {
+  return markdown_page(links_page(validation));
+}
+
+}  // namespace syncline

@@ -1,0 +1,20 @@
+// The answer of `syncline validate`.
+#pragma once
+
+#include <string>
+
+#include "core/measure/validation.h"
+
+namespace syncline {
+
+std::string validation_text(const Validation& validation);
+std::string validation_markdown(const Validation& validation);
+std::string validation_csv(const Validation& validation);
+// {"backend", "ranks", "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], ...}
+std::string validation_json(const Validation& validation);
+
+// Only the samples by which links were calibrated.
+std::string links_text(const Validation& validation);
+std::string links_markdown(const Validation& validation);
+
+}  // namespace syncline

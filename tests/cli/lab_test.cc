@@ -1,0 +1,419 @@
+// `syncline lab` on this machine: what ranks find, what becomes of them, and that nothing is left
+// however it ends. Skipped, with a sentence, where the machine does not permit a lab.
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/scratch.h"
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Scratch;
+using test::text_of;
+using test::write_text;
+
+// What a rank does in these tests when it must talk to another: this very program, run as the
+// command of a lab
+// ---------------------------------------------------------------------------------
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+sockaddr_in master() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT"))));
+  ::inet_pton(AF_INET, std::getenv("MASTER_ADDR"), &address.sin_addr);
+  return address;
+}
+
+// Takes all that each of the others sends, one after the other, and thanks each for it.
+int receive_from(int others) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in address = master();
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return 10;
+  if (::listen(listener, others) != 0) return 11;
+  for (int i = 0; i < others; ++i) {
+    const int peer = ::accept(listener, nullptr, nullptr);
+    std::vector<char> buffer(1 << 16);
+    while (::recv(peer, buffer.data(), buffer.size(), 0) > 0) {
+    }
+    ::send(peer, "k", 1, 0);
+    ::close(peer);
+  }
+  return 0;
+}
+
+// How long so many bytes take until all have arrived, the connection's time not counted.
+double time_to_send(std::size_t bytes) {
+  const sockaddr_in address = master();
+  int connection = -1;
+  for (int i = 0; i < 1000; ++i) {
+    connection = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+      break;
+    }
+    ::close(connection);
+    connection = -1;
+    ::usleep(10000);
+  }
+  if (connection < 0) std::_Exit(12);
+  const double began = now();
+  const std::vector<char> content(bytes);
+  for (std::size_t sent = 0; sent < bytes;) {
+    const ssize_t some = ::send(connection, content.data() + sent, bytes - sent, 0);
+    if (some <= 0) std::_Exit(13);
+    sent += static_cast<std::size_t>(some);
+  }
+  ::shutdown(connection, SHUT_WR);
+  char thanks = 0;
+  if (::recv(connection, &thanks, 1, 0) != 1) std::_Exit(14);
+  return now() - began;
+}
+
+// Each rank but 0 sends to rank 0 in its turn, and writes down the bytes per second.
+int transfers(const std::string& folder) {
+  const int rank = std::atoi(std::getenv("RANK"));
+  const int world = std::atoi(std::getenv("WORLD_SIZE"));
+  if (rank == 0) return receive_from(world - 1);
+  const std::string before = folder + "/" + std::to_string(rank - 1);
+  for (int i = 0; rank > 1 && !fs::exists(before); ++i) {
+    if (i == 3000) return 15;
+    ::usleep(10000);
+  }
+  const auto bytes = static_cast<std::size_t>(std::atol(std::getenv("SYNCLINE_TEST_BYTES")));
+  const double rate = static_cast<double>(bytes) / time_to_send(bytes);
+  std::ofstream(folder + "/writing" + std::to_string(rank)) << rate;
+  fs::rename(folder + "/writing" + std::to_string(rank), folder + "/" + std::to_string(rank));
+  return 0;
+}
+
+const bool kIsARank = [] {
+  const char* folder = std::getenv("SYNCLINE_TEST_TRANSFERS");
+  if (folder != nullptr) std::_Exit(transfers(folder));
+  return false;
+}();
+
+// The lab under test
+// -------------------------------------------------------------------------------
+
+std::atomic<int> serial{0};
+
+// A lab under way; what it says goes to files.
+class Lab {
+ public:
+  using Prepare = std::function<void()>;
+  Lab(const Scratch& scratch, const std::vector<std::string>& words, const Prepare& prepare = {}) {
+    const std::string name = scratch.path("said" + std::to_string(++serial));
+    out_ = name + ".out";
+    err_ = name + ".err";
+    std::vector<std::string> all{SYNCLINE_BINARY, "lab"};
+    all.insert(all.end(), words.begin(), words.end());
+    std::vector<char*> argv;
+    for (auto& word : all) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(::open(out_.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644), STDOUT_FILENO);
+      ::dup2(::open(err_.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644), STDERR_FILENO);
+      if (prepare) prepare();
+      ::execv(argv[0], argv.data());
+      ::_exit(126);
+    }
+  }
+  ~Lab() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  Lab(const Lab&) = delete;
+  Lab& operator=(const Lab&) = delete;
+
+  void signal(int signal) const { ::kill(pid_, signal); }
+  int code() {  // 128 + signal where one ended it
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string out() const { return text_of(out_); }
+  std::string err() const { return text_of(err_); }
+
+ private:
+  pid_t pid_ = -1;
+  std::string out_;
+  std::string err_;
+};
+
+bool comes_true(const std::function<bool()>& condition) {
+  for (int i = 0; i < 3000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+std::set<std::string> interfaces() {
+  std::set<std::string> names;
+  struct if_nameindex* all = ::if_nameindex();
+  for (auto* one = all; one != nullptr && one->if_index != 0; ++one) names.insert(one->if_name);
+  ::if_freenameindex(all);
+  return names;
+}
+
+// Processes whose command line has this word; processes in this network namespace.
+int processes_with(const std::string& word, const std::string& network) {
+  int count = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    std::ifstream in(entry.path() / "cmdline");
+    std::stringstream line;
+    line << in.rdbuf();
+    const bool named = line.str().find(word) != std::string::npos;
+    const fs::path its = fs::read_symlink(entry.path() / "ns/net", ignored);
+    count += named || (!network.empty() && its == network);
+  }
+  return count;
+}
+
+class LabVerb : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const std::string refusal = [] {
+      const Scratch folder;
+      Lab lab(folder, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
+      return lab.code() == 3 ? lab.err() : "";
+    }();
+    // What a machine may lack; anything else is a fault of ours and must be seen.
+    for (const char* lack : {"needs root", "package iproute2", "qdisc kind is unknown",
+                             "not permitted", "Unknown device type"}) {
+      if (refusal.find(lack) != std::string::npos) {
+        GTEST_SKIP() << "this machine permits no network lab: " << refusal;
+      }
+    }
+  }
+
+  // A word that stands in the command line of every process of this test's labs.
+  std::string mark() const { return scratch.folder() + "/mark"; }
+  // Every rank leaves a process behind that no process group holds, says where it is, and stays.
+  std::string lingering() const {
+    const std::string here = scratch.folder();
+    return "setsid sh -c 'sleep 1000; : " + mark() + "' & readlink /proc/self/ns/net > " + here +
+           "/$RANK.new; mv " + here + "/$RANK.new " + here + "/$RANK; ";
+  }
+  bool all_started(int ranks) const {
+    return comes_true([&] {
+      for (int r = 0; r < ranks; ++r) {
+        if (!fs::exists(scratch.path(std::to_string(r)))) return false;
+      }
+      return true;
+    });
+  }
+  void expect_nothing_left(int ranks, const std::set<std::string>& interfaces_before) const {
+    EXPECT_EQ(interfaces(), interfaces_before);
+    std::set<std::string> networks;
+    for (int r = 0; r < ranks; ++r) {
+      std::string network = text_of(scratch.path(std::to_string(r)));
+      ASSERT_FALSE(network.empty()) << r;
+      network.pop_back();
+      networks.insert(network);
+      EXPECT_TRUE(comes_true([&] { return processes_with(mark(), network) == 0; })) << network;
+    }
+    EXPECT_EQ(networks.size(), static_cast<std::size_t>(ranks));
+    EXPECT_EQ(networks.count(fs::read_symlink("/proc/self/ns/net").string()), 0u);
+  }
+
+  Scratch scratch;
+};
+
+TEST_F(LabVerb, EveryRankIsAMachineOfItsOwn) {
+  const std::string here = scratch.folder();
+  Lab lab(scratch, {"--ranks", "3", "--rate", "1gbit", "--", "sh", "-c",
+                    "{ echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR; "
+                    "ls /sys/class/net | tr '\\n' ' '; ip -br -4 address show eth0; "
+                    "ip -br link show lo; ip route; } > " +
+                        here +
+                        "/$RANK; "
+                        "echo out $RANK; echo err $RANK >&2"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+  EXPECT_EQ(lab.out(), "out 0\n");
+  for (int r = 0; r < 3; ++r) {
+    const std::string rank = std::to_string(r);
+    EXPECT_NE(lab.err().find("err " + rank + "\n"), std::string::npos);
+    const std::string found = text_of(scratch.path(rank));
+    EXPECT_EQ(found.substr(0, found.find('\n')), rank + "/3 0/1 10.77.0.1");
+    EXPECT_NE(found.find("10.77.0." + std::to_string(r + 1) + "/16"), std::string::npos) << found;
+    EXPECT_NE(found.find("eth0 lo "), std::string::npos) << found;
+    EXPECT_NE(found.find("LOOPBACK,UP"), std::string::npos) << found;
+    EXPECT_EQ(found.find("default"), std::string::npos) << "a way out: " << found;
+  }
+}
+
+TEST_F(LabVerb, EndsAsItsRanksEnd) {
+  const auto before = interfaces();
+  {
+    Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "sh", "-c", lingering()});
+    EXPECT_EQ(lab.code(), 0) << lab.err();
+    expect_nothing_left(2, before);
+  }
+  const std::string ready = scratch.path("ready");
+  const std::string told = scratch.path("told");
+  Lab lab(scratch,
+          {"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
+           lingering() + "[ $RANK = 1 ] && { while [ ! -e " + ready +
+               " ]; do sleep 0.01; done; exit 7; }; trap 'touch " + told +
+               "; exit 3' TERM; touch " + ready + "; while :; do sleep 0.05; done; : " + mark()});
+  EXPECT_EQ(lab.code(), 7);
+  EXPECT_TRUE(fs::exists(told)) << "rank 0 was not asked to end";
+  EXPECT_NE(lab.err().find("syncline: lab: rank 1 ended with exit code 7"), std::string::npos)
+      << lab.err();
+  expect_nothing_left(2, before);
+}
+
+TEST_F(LabVerb, LeavesNothingHoweverItIsEnded) {
+  const auto before = interfaces();
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+    for (const char* rank : {"0", "1", "2", "3"}) fs::remove(scratch.path(rank));
+    Lab lab(scratch, {"--ranks", "4", "--groups", "2", "--uplink", "100mbit", "--rate", "1gbit",
+                      "--grace", "0.1", "--", "sh", "-c",
+                      lingering() + "trap '' INT TERM; while :; do sleep 0.1; done; : " + mark()});
+    ASSERT_TRUE(all_started(4)) << lab.err();
+    EXPECT_EQ(interfaces(), before) << "the lab is to be seen from outside";
+    EXPECT_GE(processes_with(mark(), ""), 4);
+    lab.signal(signal);
+    EXPECT_EQ(lab.code(), 128 + signal) << lab.err();
+    expect_nothing_left(4, before);
+  }
+}
+
+TEST_F(LabVerb, TwoAtOnceDoNotMeet) {
+  const Scratch other;
+  const auto lab_in = [](const Scratch& folder) {
+    return std::vector<std::string>{"--ranks",
+                                    "2",
+                                    "--rate",
+                                    "100mbit",
+                                    "--",
+                                    "env",
+                                    "SYNCLINE_TEST_TRANSFERS=" + folder.folder(),
+                                    "SYNCLINE_TEST_BYTES=200000",
+                                    fs::read_symlink("/proc/self/exe").string()};
+  };
+  // The same addresses, the same port, the same moment.
+  Lab one(scratch, lab_in(scratch));
+  Lab two(other, lab_in(other));
+  EXPECT_EQ(one.code(), 0) << one.err();
+  EXPECT_EQ(two.code(), 0) << two.err();
+  EXPECT_FALSE(text_of(scratch.path("1")).empty());
+  EXPECT_FALSE(text_of(other.path("1")).empty());
+}
+
+// An upper bound that no loaded machine can break, and a wide lower one.
+TEST_F(LabVerb, TheUplinkIsTheSlowerTier) {
+  Lab lab(scratch, {"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--uplink", "8mbit", "--",
+                    "env", "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(),
+                    "SYNCLINE_TEST_BYTES=500000", fs::read_symlink("/proc/self/exe").string()});
+  ASSERT_EQ(lab.code(), 0) << lab.err();
+  constexpr double kUplink = 1e6;  // bytes per second
+  constexpr double kFree = 1.25;   // what the bucket lets through at once
+  EXPECT_GT(std::stod(text_of(scratch.path("1"))), 2 * kUplink);  // a neighbour
+  EXPECT_LT(std::stod(text_of(scratch.path("2"))), kFree * kUplink);
+  EXPECT_LT(std::stod(text_of(scratch.path("3"))), kFree * kUplink);
+}
+
+TEST_F(LabVerb, ACutPullsOneCable) {
+  const std::string carrier = "/sys/class/net/eth0/carrier";
+  Lab lab(scratch,
+          {"--ranks", "3", "--rate", "1gbit", "--cut", "1@0.2", "--", "sh", "-c",
+           "if [ $RANK = 1 ]; then i=0; while [ $(cat " + carrier +
+               ") = 1 ]; do "
+               "i=$((i + 1)); [ $i = 400 ] && exit 9; sleep 0.05; done; touch " +
+               scratch.path("pulled") + "; else i=0; while [ ! -e " + scratch.path("pulled") +
+               " ]; do i=$((i + 1)); [ $i = 400 ] && exit 8; "
+               "sleep 0.05; done; [ $(cat " +
+               carrier + ") = 1 ]; fi"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+}
+
+TEST_F(LabVerb, WithoutTheRightsItSaysSo) {
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "true"},
+          [] { ::prctl(PR_CAPBSET_DROP, 21 /* CAP_SYS_ADMIN */, 0, 0, 0); });
+  EXPECT_EQ(lab.code(), 3);
+  EXPECT_NE(lab.err().find("a lab needs root"), std::string::npos) << lab.err();
+  Lab bare(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "true"},
+           [] { ::setenv("PATH", "/nowhere", 1); });
+  EXPECT_EQ(bare.code(), 3);
+  EXPECT_NE(bare.err().find("package iproute2"), std::string::npos) << bare.err();
+}
+
+// The kernel has netem, or the lab says that it has not.
+TEST_F(LabVerb, LatencyIsHadOrRefused) {
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--latency", "2", "--", "env",
+                    "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=10000",
+                    fs::read_symlink("/proc/self/exe").string()});
+  if (lab.code() == 3) {
+    EXPECT_NE(lab.err().find("--latency needs netem"), std::string::npos) << lab.err();
+    return;
+  }
+  ASSERT_FALSE(text_of(scratch.path("1")).empty()) << lab.err();
+  constexpr double kThereAndBack = 4e-3;
+  EXPECT_LT(std::stod(text_of(scratch.path("1"))), 10000 / kThereAndBack);
+}
+
+TEST_F(LabVerb, ACommandThatIsNotThere) {
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "no-such-program-of-syncline"});
+  EXPECT_EQ(lab.code(), 2);
+  EXPECT_EQ(lab.err(),
+            "syncline: 'no-such-program-of-syncline' cannot be run: No such file or directory\n");
+}
+
+TEST(LabOptionsOfTheVerb, WrongOnesEndInOneLineAndCodeTwo) {
+  const Scratch scratch;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
+      {{"--ranks", "0", "--rate", "1gbit", "--", "true"}, "--ranks: found 0"},
+      {{"--ranks", "2", "--rate", "1", "--", "true"}, "--rate: found '1'"},
+      {{"--ranks", "2", "--", "true"}, "--rate is required"},
+      {{"--ranks", "2", "--rate", "1gbit"}, "command is required"},
+      {{"--ranks", "4", "--groups", "3", "--rate", "1gbit", "--", "true"}, "--groups: found 3"},
+      {{"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--", "true"}, "--uplink: missing"},
+      {{"--rate", "1gbit", "--cut", "2@1", "--", "true"}, "--cut: found rank 2"},
+      {{"--rate", "1gbit", "--cut", "1", "--", "true"}, "--cut: found '1'"},
+      {{"--rate", "1gbit", "--cut", "1@soon", "--", "true"}, "--cut: found '1@soon'"},
+      {{"--rate", "1gbit", "--cut", "1@-1", "--", "true"}, "--cut: found '1@-1'"},
+  };
+  for (const auto& [words, message] : wrong) {
+    Lab lab(scratch, words);
+    EXPECT_EQ(lab.code(), 2) << message;
+    const std::string said = lab.err();
+    EXPECT_NE(said.find(message), std::string::npos) << said;
+    EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
+    EXPECT_EQ(lab.out(), "");
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,141 @@
+// Predicted and measured side by side: step times from the ends of periods, kinds by their spans,
+// advice where the links are off.
+#include "core/measure/validation.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/measure/validation_file.h"
+#include "core/plan/planner.h"
+#include "core/run/executor.h"
+#include "reports/live_rows.h"
+#include "reports/table.h"
+#include "reports/validation_report.h"
+#include "tests/support/scratch.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::Scratch;
+using test::tensor_of;
+
+Workload layers(int count) {
+  Workload workload;
+  workload.name = "layers";
+  for (int i = 0; i < count; ++i) {
+    workload.tensors.push_back(tensor_of("t" + std::to_string(i), {1000 << i}));
+    workload.tensors.back().backward = 1e-3;
+  }
+  return workload;
+}
+
+// The model's own timeline stretched: every collective takes `factor` times as long.
+Timeline stretched(const Plan& plan, const Timeline& predicted, double small, double large) {
+  Timeline timeline = predicted;
+  std::size_t seen = 0;
+  for (auto& span : timeline.spans) {
+    const auto& work = plan.ops[static_cast<std::size_t>(span.op)].work;
+    if (const auto* c = std::get_if<Collective>(&work)) {
+      span.end = span.begin + (span.end - span.begin) * (c->bytes() < 100000 ? small : large);
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 0U);
+  return timeline;
+}
+
+ValidatedRow row_of(double small, double large) {
+  const Workload workload = layers(12);
+  Cluster cluster = test::cluster_of(4, 1);
+  const Plan plan = make_plan(workload, cluster, {});
+  const auto predicted = make_model_executor({cluster, {}, 1})->run(plan, {}, 4).timeline;
+  const Seconds step = predicted.period_ends[3] - predicted.period_ends[2];
+  return compare("each alone", plan, step, predicted, stretched(plan, predicted, small, large), 1);
+}
+
+TEST(Validation, OfThePredictionItselfHasNoError) {
+  const ValidatedRow row = row_of(1, 1);
+  EXPECT_NEAR(row.error(), 0, 1e-9);
+  EXPECT_EQ(row.steps.size(), 3U);
+  EXPECT_NEAR(row.p95, row.median, 1e-12);
+  int collectives = 0;
+  for (const auto& kind : row.kinds) {
+    EXPECT_NEAR(kind.measured, kind.predicted, 1e-9) << kind.kind;
+    if (kind.kind == "all_reduce") collectives = kind.operations;
+  }
+  EXPECT_EQ(collectives, 12);
+  EXPECT_TRUE(link_advice({row}).empty());
+}
+
+TEST(Validation, AdviceNamesWhatIsOff) {
+  const auto latency = link_advice({row_of(2, 1)});
+  ASSERT_EQ(latency.size(), 1U);
+  EXPECT_NE(latency[0].find("latencies"), std::string::npos);
+  EXPECT_NE(latency[0].find("100 % longer"), std::string::npos) << latency[0];
+  const auto bandwidth = link_advice({row_of(1, 0.5)});
+  ASSERT_EQ(bandwidth.size(), 1U);
+  EXPECT_NE(bandwidth[0].find("bandwidths"), std::string::npos);
+  EXPECT_NE(bandwidth[0].find("50 % shorter"), std::string::npos) << bandwidth[0];
+}
+
+TEST(Validation, StepsOfALongPeriodAreItsShare) {
+  const Workload workload = layers(3);
+  const Cluster cluster = test::cluster_of(2, 1);
+  Strategy local;
+  local.local_sgd.enabled = true;
+  local.local_sgd.period = 4;
+  const Plan plan = make_plan(workload, cluster, local);
+  ASSERT_EQ(plan.steps, 4);
+  const auto timeline = make_model_executor({cluster, {}, 1})->run(plan, {}, 3).timeline;
+  const ValidatedRow row = compare("local", plan, 1, timeline, timeline, 1);
+  EXPECT_NEAR(row.median, (timeline.period_ends[2] - timeline.period_ends[1]) / 4, 1e-12);
+}
+
+Validation small_validation() {
+  Validation validation;
+  validation.scenario = "small";
+  validation.workload = "layers";
+  validation.cluster = "four";
+  validation.backend = "gloo";
+  validation.executor = "model";
+  validation.baseline = "each alone";
+  validation.hardware = "test";
+  validation.ranks = 4;
+  validation.rows = {row_of(1, 1)};
+  validation.rows[0].values_match = true;
+  return validation;
+}
+
+TEST(Validation, ReportsAreReadBack) {
+  const Scratch scratch;
+  const Validation validation = small_validation();
+  test::write_text(scratch.path("v.json"), validation_json(validation));
+  const LiveFile file = read_validation(scratch.path("v.json"));
+  ASSERT_EQ(file.rows.size(), 1U);
+  EXPECT_EQ(file.rows[0].strategy, "each alone");
+  EXPECT_DOUBLE_EQ(file.rows[0].predicted, validation.rows[0].predicted);
+  EXPECT_EQ(file.rows[0].values_match, true);
+  EXPECT_EQ(table_of(file).predicted.size(), 1U);
+  const std::string table = text_page(live_rows_page({file, file}));
+  EXPECT_NE(table.find("2 rows: median error 0.0 %"), std::string::npos) << table;
+}
+
+TEST(Validation, AWrongValueIsShouted) {
+  Validation validation = small_validation();
+  validation.rows[0].values_match = false;
+  EXPECT_NE(validation_text(validation).find("WRONG VALUES: 'each alone'"), std::string::npos);
+}
+
+TEST(Validation, OtherFilesAreRefused) {
+  const Scratch scratch;
+  for (const char* wrong : {"[]", "{}", R"({"scenario": 1})",
+                            R"({"scenario": "s", "cluster": "c", "backend": "b", "hardware": "h",
+                                "ranks": 2, "rows": [{"strategy": "x", "predicted_s": 0}]})"}) {
+    test::write_text(scratch.path("w.json"), wrong);
+    EXPECT_THROW(read_validation(scratch.path("w.json")), InputError) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace syncline
