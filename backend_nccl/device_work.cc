@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "kernels/divide.h"
 #include "kernels/pack.h"
 
 namespace syncline {
@@ -109,6 +110,13 @@ void DeviceWork::move(const Action& action, cudaStream_t stream) const {
     }
     return;
   }
+  if (action.kind == Action::Kind::kDivide) {
+    for (const auto& each : action.moves) {
+      check_kernel(divide(reinterpret_cast<float*>(block_.data() + each.to), each.count,
+                          action.divisor, stream));
+    }
+    return;
+  }
   std::vector<PackedTensor> tensors;
   for (const auto& each : action.moves) {
     tensors.push_back({block_.data() + each.from, block_.data() + each.to, each.count});
@@ -116,7 +124,6 @@ void DeviceWork::move(const Action& action, cudaStream_t stream) const {
   PackOptions options;
   options.from = element_of(action.from);
   options.to = element_of(action.to);
-  options.scale = action.scale;
   check_kernel(pack(tensors, options, stream));
 }
 

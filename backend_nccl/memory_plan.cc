@@ -15,6 +15,11 @@ std::size_t place(Index index) {
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
+std::int64_t aligned(std::int64_t bytes) {
+  constexpr std::int64_t kStep = MemoryPlan::kAlignment;
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
 bool castable(DType format) { return format != DType::kFp64; }
 
 WireNumber number_of(DType format) {
@@ -81,7 +86,7 @@ void MemoryPlan::note_uses(const Plan& plan) {
 
 Region MemoryPlan::reserve(std::int64_t bytes) {
   const Region region{bytes_, bytes};
-  bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  bytes_ = aligned(bytes_ + bytes);
   return region;
 }
 
@@ -97,16 +102,19 @@ void MemoryPlan::lay_out(const Workload& workload) {
   for (std::size_t b = 0; b < buckets; ++b) {
     layouts_.emplace_back(plan_, static_cast<int>(b), rank_, workload);
     payloads_.push_back(reserve(layouts_[b].bytes()));
-    produced_.push_back(is_view(b) ? reserve(layouts_[b].bytes()) : Region{});
     for (const int tensor : plan_.buckets[b].tensors) {
       buckets_of_[place(tensor)].push_back(static_cast<int>(b));
       if (!is_view(b)) apart[place(tensor)] = 1;
     }
   }
-  for (std::size_t t = 0; t < elements_.size(); ++t) {
-    if (apart[t] == 0 && (!averages_ || !buckets_of_[t].empty())) continue;
-    gradients_[t] = reserve(elements_[t] * kFloatBytes);
-    inputs_[t] = reserve(elements_[t] * kFloatBytes);
+  for (std::size_t b = 0; b < buckets; ++b) {
+    produced_.push_back(is_view(b) ? reserve(layouts_[b].bytes()) : Region{});
+  }
+  for (auto* regions : {&gradients_, &inputs_}) {
+    for (std::size_t t = 0; t < elements_.size(); ++t) {
+      if (apart[t] == 0 && (!averages_ || !buckets_of_[t].empty())) continue;
+      (*regions)[t] = reserve(elements_[t] * kFloatBytes);
+    }
   }
 }
 
@@ -222,11 +230,18 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
 // Parameters were summed: the mean of them, in views and in gradients alike.
 void MemoryPlan::average(std::vector<Action>& actions) const {
   Action action;
-  action.kind = Action::Kind::kScale;
-  action.scale = 1.0F / static_cast<float>(plan_.ranks);
+  action.kind = Action::Kind::kDivide;
+  action.divisor = static_cast<float>(plan_.ranks);
   const auto add = [&](const Region& region) {
-    if (region.bytes > 0)
-      action.moves.push_back({region.at, region.at, region.bytes / kFloatBytes});
+    if (region.bytes == 0) return;
+    auto& moves = action.moves;
+    // Neighbours are one, with the zeros between them.
+    if (!moves.empty() &&
+        region.at == aligned(moves.back().to + moves.back().count * kFloatBytes)) {
+      moves.back().count = (region.at + region.bytes - moves.back().to) / kFloatBytes;
+      return;
+    }
+    moves.push_back({region.at, region.at, region.bytes / kFloatBytes});
   };
   for (std::size_t b = 0; b < layouts_.size(); ++b) {
     if (is_view(b)) add(payloads_[b]);

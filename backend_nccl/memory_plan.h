@@ -46,7 +46,7 @@ struct Action {
   enum class Kind {
     kCopy,        // moves: count in bytes
     kCast,        // moves: count in elements of `from`, to `to`; fp32, fp16, bf16
-    kScale,       // moves, in place: count in elements of `from`, all times `scale`
+    kDivide,      // moves, in place: count in fp32 elements, all divided by `divisor`
     kStagedFill,  // bucket: gradients -> payload, by the host
     kStagedRead,  // bucket: payload -> gradients, by the host
     kExchange     // calls; several of them are one group
@@ -60,7 +60,7 @@ struct Action {
   std::vector<Move> moves;
   DType from = DType::kFp32;
   DType to = DType::kFp32;
-  float scale = 1;
+  float divisor = 1;
   int bucket = -1;
   std::vector<CollectiveCall> calls;
 };

@@ -31,9 +31,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "live/live_executor.h"
-#include "live/meeting.h"
 
 namespace syncline {
 
