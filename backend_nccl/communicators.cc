@@ -129,7 +129,9 @@ DevicePlace choose_device(Meeting& meeting, int wanted) {
   return here;
 }
 
-void set_shared_environment(const Meeting& meeting) {
+void set_environment(const Meeting& meeting, bool shared) {
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  if (!shared) return;
   const std::string interface = interface_of(meeting.own_address());
   const std::pair<const char*, std::string> variables[] = {
       {"NCCL_HOSTID", "rank" + std::to_string(meeting.rank())},

@@ -10,7 +10,7 @@ namespace {
 
 void check(cublasStatus_t status, const std::string& call) {
   if (status != CUBLAS_STATUS_SUCCESS) {
-    throw DeviceError(call + ": " + cublasGetStatusString(status));
+    throw DeviceError(call + ": " + cublas_library().text(status));
   }
 }
 
@@ -21,13 +21,14 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20U;
 }  // namespace
 
 MatrixLoad::MatrixLoad()
-    : matrices_(CudaMemory::Where::kDevice, 3 * kMatrixBytes),
+    : cublas_(cublas_library()),
+      matrices_(CudaMemory::Where::kDevice, 3 * kMatrixBytes),
       workspace_(CudaMemory::Where::kDevice, kWorkspaceBytes) {
   static_assert(kMatrixBytes == std::size_t{2} * kSide * kSide);
-  check(cublasCreate(&handle_), "cublasCreate");
+  check(cublas_.create(&handle_), "cublasCreate");
   const CudaStream stream(false);
-  check(cublasSetStream(handle_, stream.get()), "cublasSetStream");
-  check(cublasSetWorkspace(handle_, workspace_.data(), kWorkspaceBytes), "cublasSetWorkspace");
+  check(cublas_.set_stream(handle_, stream.get()), "cublasSetStream");
+  check(cublas_.set_workspace(handle_, workspace_.data(), kWorkspaceBytes), "cublasSetWorkspace");
   // Small numbers, not zeros, which draw less power and run faster: 0x3c23 is 0.00995 in bf16.
   const std::vector<std::uint16_t> numbers(3 * kMatrixBytes / 2, 0x3c23);
   check_cuda(cudaMemcpy(matrices_.data(), numbers.data(), 3 * kMatrixBytes, cudaMemcpyHostToDevice),
@@ -45,7 +46,7 @@ MatrixLoad::MatrixLoad()
 }
 
 MatrixLoad::~MatrixLoad() {
-  if (handle_ != nullptr) cublasDestroy(handle_);
+  if (handle_ != nullptr) cublas_.destroy(handle_);
 }
 
 void MatrixLoad::multiply(int times) {
@@ -55,7 +56,7 @@ void MatrixLoad::multiply(int times) {
   const std::byte* b = a + kMatrixBytes;
   std::byte* c = matrices_.data() + 2 * kMatrixBytes;
   for (int i = 0; i < times; ++i) {
-    check(cublasGemmEx(handle_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, &one, a, CUDA_R_16BF,
+    check(cublas_.gemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, &one, a, CUDA_R_16BF,
                        kSide, b, CUDA_R_16BF, kSide, &zero, c, CUDA_R_16BF, kSide,
                        CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
           "cublasGemmEx");
@@ -70,9 +71,9 @@ int MatrixLoad::products(Seconds seconds) {
 }
 
 void MatrixLoad::run(int products, cudaStream_t stream) {
-  check(cublasSetStream(handle_, stream), "cublasSetStream");
+  check(cublas_.set_stream(handle_, stream), "cublasSetStream");
   // Setting a stream forgets the workspace.
-  check(cublasSetWorkspace(handle_, workspace_.data(), kWorkspaceBytes), "cublasSetWorkspace");
+  check(cublas_.set_workspace(handle_, workspace_.data(), kWorkspaceBytes), "cublasSetWorkspace");
   multiply(products);
 }
 

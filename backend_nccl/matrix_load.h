@@ -3,9 +3,9 @@
 // holds what communication and computation cost each other on it.
 #pragma once
 
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
+#include "backend_nccl/cublas_library.h"
 #include "backend_nccl/device.h"
 #include "core/units.h"
 
@@ -27,6 +27,7 @@ class MatrixLoad {
   void multiply(int times);
 
   static constexpr int kSide = 2048;
+  const CublasLibrary& cublas_;
   cublasHandle_t handle_ = nullptr;
   CudaMemory matrices_;
   CudaMemory workspace_;

@@ -90,7 +90,7 @@ class NcclExecutor final : public LiveExecutor {
         settings_(settings),
         device_(choose_device(meeting, settings.device)) {
     const bool shared = device_.ranks_on_device > 1;
-    if (shared) set_shared_environment(meeting);
+    set_environment(meeting, shared);
     communicators_.emplace(meeting, settings, shared);
     if (settings.matrices) matrices_.emplace();
     hardware_ = describe();

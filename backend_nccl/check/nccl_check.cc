@@ -198,7 +198,7 @@ ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
 }
 
 // What one rank of one run does. Rank 0 leaves the report in `file`.
-int run_rank(const CheckOptions& options, const Place& place, const std::string& file) {
+int run_rank(const CheckOptions& options, const RankPlace& place, const std::string& file) {
   const Document document = read_document(options.file);
   Scenario scenario = scenario_for(document, place.ranks);
   const auto strategies = chosen(scenario, options.only);
