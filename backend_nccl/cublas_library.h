@@ -7,11 +7,18 @@
 namespace syncline {
 
 struct CublasLibrary {
+  // Of the function's two overloads the library's own; a wrong type would not compile here.
+  using Gemm = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int,
+                                  int, const void*, const void*, cudaDataType, int, const void*,
+                                  cudaDataType, int, const void*, void*, cudaDataType, int,
+                                  cublasComputeType_t, cublasGemmAlgo_t);
+  static_assert(sizeof(static_cast<Gemm>(&cublasGemmEx)) == sizeof(Gemm));
+
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
   decltype(&cublasSetStream_v2) set_stream = nullptr;
   decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
-  decltype(&cublasGemmEx) gemm = nullptr;
+  Gemm gemm = nullptr;
   decltype(&cublasGetStatusString) text = nullptr;
 };
 
