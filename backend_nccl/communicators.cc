@@ -83,7 +83,8 @@ class Environs {
 };
 
 std::string in_seconds(std::chrono::milliseconds time) {
-  return std::to_string(static_cast<double>(time.count()) / 1000).substr(0, 5) + " s";
+  const auto tenths = time.count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }
 
 }  // namespace
@@ -94,7 +95,8 @@ Patience::Patience(const Meeting& meeting, std::chrono::milliseconds more)
 void Patience::look(const std::string& waiting_for) const {
   meeting_.check();
   if (LiveClock::now() - since_ < most_) return;
-  throw DeviceError(waiting_for + ": nothing has gone on for " + in_seconds(most_));
+  throw DeviceError(waiting_for + ": no progress for " + in_seconds(most_) +
+                    ": a rank hangs, or its link is cut");
 }
 
 DevicePlace choose_device(Meeting& meeting, int wanted) {
