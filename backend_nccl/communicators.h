@@ -41,9 +41,9 @@ struct DevicePlace {
 };
 DevicePlace choose_device(Meeting& meeting, int wanted);
 
-// Before NCCL's first call in this process; what the user has set stays. Communicators are used side
-// by side: NCCL is told to order its kernels as the host launches them. `shared`: ranks share a GPU,
-// which NCCL refuses unless it takes each for a machine of its own.
+// Before NCCL's first call in this process; what the user has set stays. Communicators are used
+// side by side: NCCL is told to order its kernels as the host launches them. `shared`: ranks share
+// a GPU, which NCCL refuses unless it takes each for a machine of its own.
 void set_environment(const Meeting& meeting, bool shared);
 
 class Communicators {
