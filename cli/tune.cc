@@ -209,7 +209,8 @@ VerbAction add_tune(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--budget", options->budget,
                    "candidates priced at most, 3000 unless told; 0: no limit. With --live "
-                   "evaluations, 12 unless told");
+                   "evaluations, 12 unless told")
+      ->check(CLI::NonNegativeNumber);
   verb->add_flag("--exhaustive", options->exhaustive,
                  "price every candidate, also those that the bounds rule out; with --live "
                  "gloo, measure every candidate after the search, to grade it");

@@ -12,12 +12,14 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/measure/metrics.h"
+#include "core/measure/report.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/scenario/document.h"
 #include "live/link_calibration.h"
 #include "live/value_check.h"
 #include "reports/format.h"
+#include "reports/trace.h"
 #include "reports/validation_report.h"
 #include "sim/sim_executor.h"
 
@@ -32,6 +34,7 @@ struct ValidateOptions {
   std::string format = "text";
   std::string out;
   std::string cluster_out;
+  std::string trace;
   std::vector<std::string> only;
   bool calibrate = false;
   bool no_check = false;
@@ -158,6 +161,7 @@ class Validator {
     for (const auto& line : validation.rows) right = right && line.values_match.value_or(true);
     if (first()) {
       if (!options_.out.empty()) write_file(options_.out, validation_json(validation));
+      if (!options_.trace.empty()) write_file(options_.trace, chrome_trace(traced_));
       std::cout << printed(validation, options_.format) << std::flush;
     }
     meeting_.barrier(Meeting::kPatient);
@@ -232,6 +236,11 @@ class Validator {
       found = compare(strategy.name, foretold.plan, foretold.step, foretold.timeline,
                       outcome.timeline, options_.warmup);
       std::cerr << ", measured " << seconds_text(found.median) << std::endl;
+      if (!options_.trace.empty()) {
+        traced_.traced_workload = workload;
+        traced_.traced.push_back({strategy.name + ", predicted", foretold.plan, foretold.timeline});
+        traced_.traced.push_back({strategy.name + ", measured", foretold.plan, outcome.timeline});
+      }
     }
     for (const auto& published : scenario_.published) {
       if (published.strategy == strategy.name) found.published_speedup = published.speedup;
@@ -259,6 +268,7 @@ class Validator {
   LiveExecutorFactory backend_;
   Scenario scenario_;
   std::vector<Strategy> strategies_;
+  Report traced_;  // timelines, if they are asked for
 };
 
 int run(const ValidateOptions& options) {
@@ -315,6 +325,9 @@ VerbAction add_validate(CLI::App& app) {
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
       ->capture_default_str();
+  verb->add_option("--trace", options->trace,
+                   "file for a Chrome trace of every row, predicted and measured on every rank "
+                   "(open in ui.perfetto.dev)");
   verb->add_option("-o,--out", options->out, "file for the report (JSON), kept current row by row");
   return [options] { return run(*options); };
 }

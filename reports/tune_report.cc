@@ -109,8 +109,8 @@ std::string break_even_sentence(const Tuning& tuning, const BreakEven& even) {
     text += nodes ? "; it pays from " + key_words(even, *even.value) + " on"
                   : "; it pays below " + key_words(even, *even.value);
   } else {
-    text += std::string("; so it ") + (even.pays_now() ? "does" : "is not any better") +
-            " everywhere from " + key_words(even, even.least) + " to " + key_words(even, even.most);
+    text += std::string("; it ") + (even.pays_now() ? "pays everywhere" : "pays nowhere") +
+            " from " + key_words(even, even.least) + " to " + key_words(even, even.most);
   }
   return text + ".";
 }

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 TEST(OneDefinition, EveryTypeOfAHeaderHasANameOfItsOwn) {
   const std::regex definition(R"(^(?:struct|class|enum class) ([A-Z]\w*)[^;]*\{.*)");
   std::map<std::string, std::string> known;
-  for (const char* room : {"core", "sim", "kernels", "reports", "live", "backend_nccl", "cli"}) {
+  for (const char* room :
+       {"core", "sim", "kernels", "reports", "live", "backend_gloo", "backend_nccl", "cli"}) {
     const fs::path folder = fs::path(SYNCLINE_SOURCE_DIR) / room;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.path().extension() != ".h") continue;

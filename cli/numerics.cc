@@ -1,0 +1,94 @@
+#include <csignal>
+#include <iostream>
+#include <memory>
+
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "core/scenario/document.h"
+#include "core/train/numerics.h"
+#include "reports/markdown.h"
+#include "reports/numerics.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+void on_interrupt(int) {
+  interrupts = interrupts + 1;
+  if (interrupts < 2) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+}
+
+struct NumericsOptions {
+  std::string scenario;
+  std::string format = "table";
+  int seeds = 5;
+  std::int64_t steps = 4000;
+  int jobs = 1;
+};
+
+int run(const NumericsOptions& options) {
+  // A wrong scenario is to be known before minutes of training.
+  std::unique_ptr<Document> document;
+  if (!options.scenario.empty()) {
+    document = std::make_unique<Document>(read_document(options.scenario));
+    parse_scenario(*document);
+  }
+  std::signal(SIGINT, on_interrupt);
+  NumericsSettings settings;
+  settings.seeds = options.seeds;
+  settings.steps = options.steps;
+  settings.jobs = options.jobs;
+  Numerics numerics;
+  {
+    Progress progress("syncline numerics");
+    settings.hooks.progress = [&](std::size_t done, std::size_t wanted) {
+      progress.update(done, wanted);
+    };
+    settings.hooks.interrupted = [] { return interrupts > 0; };
+    numerics = run_numerics(settings);
+  }
+  if (document) numerics = priced(std::move(numerics), *document);
+  if (!numerics.complete) {
+    std::cerr << "syncline: interrupted: only methods with all of their seeds are shown\n";
+  }
+  if (options.format == "json") {
+    std::cout << numerics_json(numerics);
+  } else if (options.format == "csv") {
+    std::cout << numerics_csv(numerics);
+  } else {
+    const Page page = numerics_page(numerics);
+    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
+  }
+  constexpr int kInterrupted = 130;
+  return interrupts > 0 ? kInterrupted : 0;
+}
+
+}  // namespace
+
+VerbAction add_numerics(CLI::App& app) {
+  auto options = std::make_shared<NumericsOptions>();
+  auto* verb = app.add_subcommand(
+      "numerics", "Train a small network with DGC and LocalSGD: what they do to the loss");
+  verb->add_option("scenario", options->scenario,
+                   "workload and cluster (JSON) whose throughput LocalSGD's periods are priced on");
+  verb->add_option("--seeds", options->seeds, "trainings of each method")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  verb->add_option("--steps", options->steps, "steps of each training")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  verb->add_option("--jobs", options->jobs,
+                   "processes that share the trainings; the answer is the same")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  verb->add_option("--format", options->format, "what is printed")
+      ->check(CLI::IsMember({"table", "text", "markdown", "csv", "json"}))
+      ->capture_default_str();
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline

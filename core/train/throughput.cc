@@ -1,0 +1,43 @@
+#include "core/train/throughput.h"
+
+#include <algorithm>
+
+#include "core/measure/study.h"
+
+namespace syncline {
+
+PeriodPrices::PeriodPrices(const Document& document)
+    : scenario_(parse_scenario(syncline::calibrated(document))) {
+  scenario_.training = {};  // each price is that of a period for ever
+}
+
+double PeriodPrices::throughput(const std::vector<PeriodShare>& periods) {
+  Seconds time = 0;
+  double steps = 0;
+  for (const auto& share : periods) {
+    time += static_cast<double>(share.steps) * step_time(share.period);
+    steps += static_cast<double>(share.steps);
+  }
+  const double samples =
+      static_cast<double>(scenario_.workload.batch) * scenario_.cluster.ranks() * steps;
+  return samples / time;
+}
+
+Seconds PeriodPrices::step_time(std::int64_t period) {
+  const auto known = priced_.find(period);
+  if (known != priced_.end()) return known->second;
+  Strategy strategy = *std::find_if(
+      scenario_.strategies.begin(), scenario_.strategies.end(),
+      [&](const Strategy& candidate) { return candidate.name == scenario_.baseline; });
+  strategy.compression.codec.clear();
+  strategy.local_sgd = {};
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = period;
+  PriceBook book(scenario_.cluster);
+  const auto executor =
+      make_model_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
+  const Seconds time = price_strategy(scenario_, strategy, *executor, book).metrics.step_time;
+  return priced_[period] = time;
+}
+
+}  // namespace syncline

@@ -1,0 +1,144 @@
+#include "kernels/dgc_plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/vector_access.h"
+#include "kernels/workspace.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kMaxElements = 0xffffffffll;
+// An H200 runs 132 x 5 blocks of the update at once: eight times as many spans even out the end,
+// and a span is long enough to make its histogram's 8 KB cheap.
+constexpr std::int64_t kAimedSpans = 8 * 132 * 5;
+constexpr std::int64_t kMinSpanTiles = 4;
+// Residuals pile up just under the threshold: candidates from 0.95 of it on are 2 to 7 times as
+// many as are sent in the median, so 16 times leaves room.
+constexpr std::int64_t kListedPerKept = 16;
+constexpr std::int64_t kListedAtLeast = 1024;
+constexpr std::int64_t kListedBelow = 32;  // one in so many kept
+
+Status wrong(std::size_t tensor, const std::string& what) {
+  return failure("dgc_plan: tensor " + std::to_string(tensor) + ": " + what);
+}
+
+bool whole_elements(const void* address, std::size_t size) {
+  return reinterpret_cast<std::uintptr_t>(address) % size == 0;
+}
+
+Status check(const DgcTensor& tensor, std::size_t at, std::size_t gradient_size) {
+  if (tensor.elements < 0 || tensor.elements > kMaxElements) {
+    return wrong(at, "elements is " + std::to_string(tensor.elements) + ", not 0 to 4294967295");
+  }
+  if (tensor.kept < 0) return wrong(at, "kept is " + std::to_string(tensor.kept));
+  if (tensor.elements == 0) return {};
+  if (!tensor.gradient) return wrong(at, "gradient is null");
+  if (!tensor.velocity) return wrong(at, "velocity is null");
+  if (!tensor.residual) return wrong(at, "residual is null");
+  const bool whole = whole_elements(tensor.gradient, gradient_size) &&
+                     whole_elements(tensor.velocity, sizeof(float)) &&
+                     whole_elements(tensor.residual, sizeof(float)) &&
+                     whole_elements(tensor.weight, sizeof(float));
+  if (!whole) return wrong(at, "an address is no multiple of its element's size");
+  return {};
+}
+
+bool gradient_aligned(const DgcTensor& tensor, ElementType type, int shift) {
+  if (type == ElementType::kFp32) {
+    return aligned_at<4>(static_cast<const float*>(tensor.gradient), -shift);
+  }
+  return aligned_at<4>(static_cast<const Bf16*>(tensor.gradient), -shift);
+}
+
+std::uint32_t capacity_of(std::int64_t elements, std::int64_t kept) {
+  if (kept == 0 || kept * kListedBelow > elements) return 0;
+  return static_cast<std::uint32_t>(std::min(elements, kListedPerKept * kept + kListedAtLeast));
+}
+
+DgcRow row_of(const DgcTensor& tensor, ElementType type) {
+  DgcRow row{};
+  row.gradient = tensor.gradient;
+  row.velocity = tensor.velocity;
+  row.residual = tensor.residual;
+  row.weight = tensor.weight;
+  row.elements = static_cast<std::uint32_t>(tensor.elements);
+  row.kept = static_cast<std::uint32_t>(std::min(tensor.kept, tensor.elements));
+  row.capacity = capacity_of(row.elements, row.kept);
+  const int shift = misalignment<4>(tensor.residual);
+  row.shift = static_cast<std::uint8_t>(shift);
+  row.gradient_aligned = gradient_aligned(tensor, type, shift);
+  row.velocity_aligned = aligned_at<4>(tensor.velocity, -shift);
+  row.residual_aligned = aligned_at<4>(tensor.residual, -shift);
+  row.weight_aligned = aligned_at<4>(tensor.weight, -shift);
+  row.all_aligned = row.gradient_aligned && row.velocity_aligned && row.residual_aligned &&
+                    (row.weight_aligned || !tensor.weight);
+  const std::int64_t slots = tensor.elements == 0 ? 0 : tensor.elements + shift;
+  row.tiles = static_cast<std::uint32_t>((slots + kDgcTile - 1) / kDgcTile);
+  return row;
+}
+
+std::size_t lay_out(const DgcPlan& plan, void* base, DgcTables* tables) {
+  WorkspaceParts parts(base);
+  const auto tensors = static_cast<std::int64_t>(plan.rows.size());
+  parts.next(&tables->rows, tensors);
+  parts.next(&tables->states, tensors);
+  parts.next(&tables->histograms, tensors * kDgcBins);
+  parts.next(&tables->partial_squares, plan.spans);
+  parts.next(&tables->coefficients, tensors);
+  parts.next(&tables->skip, 1);
+  parts.next(&tables->span_tensor, plan.spans);
+  parts.next(&tables->span_counts, plan.spans);
+  parts.next(&tables->tiles, plan.tiles);
+  parts.next(&tables->list_indices, plan.listed);
+  parts.next(&tables->list_values, plan.listed);
+  tables->span_tiles = plan.span_tiles;
+  return parts.used();
+}
+
+}  // namespace
+
+Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan) {
+  if (gradient != ElementType::kFp32 && gradient != ElementType::kBf16 &&
+      gradient != ElementType::kFp16) {
+    return failure("dgc_plan: the gradient's type is " +
+                   std::to_string(static_cast<int>(gradient)) + ", not 0, 1 or 2");
+  }
+  const std::size_t gradient_size = gradient == ElementType::kFp32 ? 4 : 2;
+  DgcPlan made;
+  made.gradient = gradient;
+  made.weights = true;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (auto status = check(tensors[i], i, gradient_size); !status.ok()) return status;
+    DgcRow row = row_of(tensors[i], gradient);
+    row.first_tile = made.tiles;
+    row.list_at = made.listed;
+    row.packed_at = made.packed;
+    made.tiles += row.tiles;
+    made.listed += row.capacity;
+    made.packed += row.kept;
+    made.weights = made.weights && (tensors[i].weight || tensors[i].elements == 0);
+    made.rows.push_back(row);
+  }
+  made.span_tiles = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(made.tiles / kAimedSpans, kMinSpanTiles, kDgcMaxSpanTiles));
+  for (DgcRow& row : made.rows) {
+    row.spans = std::max(1u, (row.tiles + made.span_tiles - 1) / made.span_tiles);
+    row.first_span = static_cast<std::uint32_t>(made.spans);
+    made.spans += row.spans;
+    if (made.spans > 0x7fffffffll) return failure("dgc_plan: more elements than a grid has blocks");
+  }
+  DgcTables unused;
+  made.workspace_bytes = lay_out(made, nullptr, &unused);
+  *plan = std::move(made);
+  return {};
+}
+
+DgcTables dgc_tables(const DgcPlan& plan, void* base) {
+  DgcTables tables;
+  lay_out(plan, base, &tables);
+  return tables;
+}
+
+}  // namespace syncline

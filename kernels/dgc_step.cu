@@ -1,0 +1,176 @@
+#include "kernels/dgc_step.h"
+
+#include <algorithm>
+
+#include "kernels/block.cuh"
+#include "kernels/cuda_status.cuh"
+#include "kernels/dgc_launch.h"
+#include "kernels/dgc_spans.h"
+#include "kernels/tensor_table.h"
+
+namespace syncline {
+namespace {
+
+// Rows travel to the device as an argument, which may have 32764 bytes: no copy whose source would
+// have to live on.
+constexpr int kRowsPerLaunch = 300;
+
+struct DgcRows {
+  DgcRow rows[kRowsPerLaunch];
+};
+static_assert(sizeof(DgcRows) + sizeof(DgcTables) + 64 <= kArgumentBytes);
+
+__global__ void __launch_bounds__(kBlockThreads)
+    dgc_prepare_kernel(DgcTables tables, const __grid_constant__ DgcRows rows,
+                       std::uint32_t first) {
+  CudaBlock block;
+  dgc_prepare_row(block, tables, rows.rows[blockIdx.x], first + blockIdx.x);
+}
+
+template <typename Gradient>
+__global__ void __launch_bounds__(kBlockThreads)
+    dgc_inspect_kernel(DgcTables tables, DgcInspection inspection) {
+  CudaBlock block;
+  dgc_inspect_span<Gradient>(block, tables, inspection, blockIdx.x);
+}
+
+// A thread has 6 loads of 16 bytes in flight (8 with weight decay, which takes more registers than
+// five blocks leave it): 123 or 131 KB on a multiprocessor, where 4.8 TB/s over 132 of them at
+// 700 ns need 26 KB.
+template <typename Gradient, bool kNesterov, bool kDecay>
+__global__ void __launch_bounds__(kBlockThreads, kDecay ? 4 : 5)
+    dgc_update_kernel(DgcTables tables, DgcStep step, bool select) {
+  __shared__ DgcShared shared;
+  CudaBlock block;
+  dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, select, blockIdx.x);
+}
+
+__global__ void __launch_bounds__(kBlockThreads, 5)
+    dgc_recount_kernel(DgcTables tables, DgcStep step) {
+  __shared__ DgcShared shared;
+  CudaBlock block;
+  dgc_recount_span(block, shared, tables, step, blockIdx.x);
+}
+
+__global__ void __launch_bounds__(kBlockThreads, 5)
+    dgc_collect_kernel(DgcTables tables, DgcStep step) {
+  __shared__ DgcShared shared;
+  CudaBlock block;
+  dgc_collect_span(block, shared, tables, step, blockIdx.x);
+}
+
+__global__ void __launch_bounds__(kBlockThreads, 5)
+    dgc_refine_kernel(DgcTables tables, DgcStep step, int shift) {
+  __shared__ DgcShared shared;
+  CudaBlock block;
+  dgc_refine_span(block, shared, tables, step, shift, blockIdx.x);
+}
+
+__global__ void __launch_bounds__(kBlockThreads, 5)
+    dgc_count_kernel(DgcTables tables, DgcStep step) {
+  __shared__ DgcShared shared;
+  CudaBlock block;
+  dgc_count_span(block, shared, tables, step, blockIdx.x);
+}
+
+__global__ void __launch_bounds__(kBlockThreads, 5)
+    dgc_write_kernel(DgcTables tables, DgcStep step) {
+  __shared__ DgcShared shared;
+  CudaBlock block;
+  dgc_write_span(block, shared, tables, step, blockIdx.x);
+}
+
+using UpdateKernel = void (*)(DgcTables, DgcStep, bool);
+
+template <typename Gradient>
+UpdateKernel update_kernel(bool nesterov, bool decay) {
+  if (nesterov) {
+    return decay ? dgc_update_kernel<Gradient, true, true>
+                 : dgc_update_kernel<Gradient, true, false>;
+  }
+  return decay ? dgc_update_kernel<Gradient, false, true>
+               : dgc_update_kernel<Gradient, false, false>;
+}
+
+UpdateKernel update_kernel(ElementType gradient, bool nesterov, bool decay) {
+  switch (gradient) {
+    case ElementType::kBf16:
+      return update_kernel<Bf16>(nesterov, decay);
+    case ElementType::kFp16:
+      return update_kernel<Fp16>(nesterov, decay);
+    case ElementType::kFp32:
+      break;
+  }
+  return update_kernel<float>(nesterov, decay);
+}
+
+}  // namespace
+
+Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
+                   cudaStream_t stream) {
+  if (auto status = check_dgc_prepare(*plan, workspace, workspace_bytes); !status.ok()) {
+    return status;
+  }
+  const DgcTables tables = dgc_tables(*plan, workspace);
+  for (std::size_t first = 0; first < plan->rows.size(); first += kRowsPerLaunch) {
+    const std::size_t count = std::min<std::size_t>(kRowsPerLaunch, plan->rows.size() - first);
+    DgcRows chunk{};
+    std::copy_n(plan->rows.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.rows);
+    dgc_prepare_kernel<<<static_cast<unsigned>(count), kBlockThreads, 0, stream>>>(
+        tables, chunk, static_cast<std::uint32_t>(first));
+    if (auto status = launch_status("dgc_prepare_kernel"); !status.ok()) return status;
+  }
+  plan->workspace = workspace;
+  return {};
+}
+
+Status dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection, cudaStream_t stream) {
+  if (auto status = check_dgc_inspect(plan, inspection); !status.ok()) return status;
+  const DgcTables tables = dgc_tables(plan, plan.workspace);
+  const auto cleared = cudaMemsetAsync(tables.skip, 0, sizeof *tables.skip, stream);
+  if (auto status = cuda_status(cleared, "cudaMemsetAsync(skip)"); !status.ok()) return status;
+  if (plan.spans == 0) return {};
+  const auto blocks = static_cast<unsigned>(plan.spans);
+  switch (plan.gradient) {
+    case ElementType::kFp32:
+      dgc_inspect_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(tables, inspection);
+      break;
+    case ElementType::kBf16:
+      dgc_inspect_kernel<Bf16><<<blocks, kBlockThreads, 0, stream>>>(tables, inspection);
+      break;
+    case ElementType::kFp16:
+      dgc_inspect_kernel<Fp16><<<blocks, kBlockThreads, 0, stream>>>(tables, inspection);
+      break;
+  }
+  return launch_status("dgc_inspect_kernel");
+}
+
+Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
+                         cudaStream_t stream) {
+  const auto kernel = update_kernel(plan.gradient, step.nesterov, step.weight_decay != 0);
+  kernel<<<static_cast<unsigned>(plan.spans), kBlockThreads, 0, stream>>>(
+      dgc_tables(plan, plan.workspace), step, select);
+  return launch_status("dgc_update_kernel");
+}
+
+Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
+  if (auto status = check_dgc_step(plan, step); !status.ok()) return status;
+  if (plan.spans == 0) return {};
+  const DgcTables tables = dgc_tables(plan, plan.workspace);
+  const auto blocks = static_cast<unsigned>(plan.spans);
+  if (auto status = launch_dgc_update(plan, step, true, stream); !status.ok()) return status;
+  dgc_recount_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
+  if (auto status = launch_status("dgc_recount_kernel"); !status.ok()) return status;
+  dgc_collect_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
+  if (auto status = launch_status("dgc_collect_kernel"); !status.ok()) return status;
+  for (const int shift : {10, 0}) {
+    dgc_refine_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step, shift);
+    if (auto status = launch_status("dgc_refine_kernel"); !status.ok()) return status;
+  }
+  dgc_count_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
+  if (auto status = launch_status("dgc_count_kernel"); !status.ok()) return status;
+  dgc_write_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
+  return launch_status("dgc_write_kernel");
+}
+
+}  // namespace syncline

@@ -1,0 +1,93 @@
+// The host's DGC step and sparse update, by hand.
+#include "core/compress/dgc_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/compress/codec.h"
+#include "core/compress/sparse_apply.h"
+
+namespace syncline {
+namespace {
+
+using Values = std::vector<float>;
+
+TEST(DgcStepHost, AccumulatesByHand) {
+  const Values g{1, -2, 0.5f}, w{10, 0, -4};
+  Values u{2, 4, 0}, v{1, 1, 1};
+  EXPECT_FALSE(accumulate(g, w, {.momentum = 0.5f, .scale = 2, .weight_decay = 0.25f}, u, v));
+  EXPECT_EQ(u, (Values{5.5f, -2, 0}));  // 0.5 u + 2 g + w / 4
+  EXPECT_EQ(v, (Values{6.5f, -1, 1}));
+  Values nu{2, 4, 0}, nv{1, 1, 1};
+  accumulate(g, {}, {.momentum = 0.5f, .nesterov = true}, nu, nv);
+  EXPECT_EQ(nu, (Values{1.5f, 1, 0.25f}));  // 0.5 (u + g)
+  EXPECT_EQ(nv, (Values{3.5f, 0, 1.75f}));  // v + u' + g
+}
+
+TEST(DgcStepHost, HoldsWhatWouldNotBeFinite) {
+  const float largest = std::numeric_limits<float>::max();
+  const Values g{largest, 1, std::nanf("")};
+  Values u{0, 0, 5}, v{largest, 1, 6};
+  EXPECT_TRUE(accumulate(g, {}, {}, u, v));
+  EXPECT_EQ(u, (Values{0, 1, 5}));
+  EXPECT_EQ(v, (Values{largest, 2, 6}));
+}
+
+TEST(DgcStepHost, SelectsAndTakesOut) {
+  Values u{1, 2, 3, 4, 5}, v{-3, 1, 3, std::nanf(""), 2};
+  EXPECT_EQ(largest_magnitudes(v, 1), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(largest_magnitudes(v, 9), (std::vector<std::uint32_t>{0, 1, 2, 4}));
+  const SparseMessage message = take_out(largest_magnitudes(v, 2), u, v);
+  EXPECT_EQ(message.indices, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(message.values, (Values{-3, 3}));
+  EXPECT_EQ(u, (Values{0, 2, 0, 4, 5}));
+  EXPECT_EQ(v[0], 0.0f);
+  EXPECT_EQ(v[4], 2.0f);
+}
+
+// The codec of the table and this step choose the same elements.
+TEST(DgcStepHost, AgreesWithTheCodec) {
+  Values values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i * 7919 % 101) - 50);
+  }
+  Values residual = values, velocity(values.size());
+  const Encoded encoded = find_codec("dgc")->encode(values, 77);
+  const SparseMessage message = take_out(largest_magnitudes(residual, 77), velocity, residual);
+  EXPECT_EQ(std::vector<std::int32_t>(message.indices.begin(), message.indices.end()),
+            encoded.indices);
+  EXPECT_EQ(message.values, encoded.values);
+  EXPECT_EQ(residual, values);
+}
+
+TEST(DgcStepHost, ClipsByTheNorm) {
+  const Values g{3, 4};
+  EXPECT_EQ(clip_coefficient(g, 0), 1.0f);
+  EXPECT_EQ(clip_coefficient(g, 5), 1.0f);
+  EXPECT_EQ(clip_coefficient(g, 2.5f), 0.5f);
+  EXPECT_TRUE(std::isnan(clip_coefficient(Values{1, std::nanf("")}, 1)));
+  EXPECT_EQ(clip_coefficient(Values(4, 1e38f), 1e38f), 0.5f);  // no overflow on the way
+}
+
+TEST(SparseApplyHost, RanksInOrderAndBadListsRefused) {
+  Values weights{1, 2, 3};
+  const SparseMessage a{{0, 2}, {2, 4}}, b{{2}, {-8}};
+  const std::vector<SparseMessage> good{a, b};
+  EXPECT_TRUE(apply_messages(good, 0.5f, weights));
+  EXPECT_EQ(weights, (Values{0, 2, 5}));
+  for (const SparseMessage& bad :
+       {SparseMessage{{3}, {1}}, SparseMessage{{1, 1}, {1, 1}}, SparseMessage{{2, 1}, {1, 1}},
+        SparseMessage{{1}, {std::nanf("")}}}) {
+    const std::vector<SparseMessage> messages{a, bad};
+    EXPECT_FALSE(apply_messages(messages, 0.5f, weights));
+    EXPECT_EQ(weights, (Values{0, 2, 5}));
+  }
+  const std::vector<SparseMessage> unordered{{{2, 0xffffffffu, 0}, {2, -1, 2}}};
+  EXPECT_TRUE(apply_messages(unordered, 1, weights, false));
+  EXPECT_EQ(weights, (Values{-2, 2, 3}));
+}
+
+}  // namespace
+}  // namespace syncline

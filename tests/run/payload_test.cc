@@ -1,0 +1,120 @@
+// Payloads: what a rank's bucket looks like on the wire, format by format.
+#include "core/run/payload.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "core/plan/planner.h"
+#include "core/run/sample_gradients.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::sparse_tensor_of;
+using test::tensor_of;
+
+TEST(Payload, NumbersKeepTheirFormat) {
+  const std::vector<float> values = {0, 1, -2, 0.5F, 255, -256, 1e-3F};
+  for (const DType format : {DType::kFp32, DType::kFp64, DType::kFp16, DType::kBf16}) {
+    std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(size_of(format)));
+    std::vector<float> back(values.size());
+    write_as(format, values.data(), static_cast<std::int64_t>(values.size()), bytes.data());
+    read_as(format, bytes.data(), static_cast<std::int64_t>(values.size()), back.data());
+    for (std::size_t i = 0; i + 1 < values.size(); ++i) EXPECT_EQ(back[i], values[i]);
+    const bool half = size_of(format) == 2;
+    EXPECT_NEAR(back.back(), values.back(), half ? 1e-5 : 0);
+  }
+}
+
+TEST(Payload, ADenseBucketIsItsTensorsAndPadding) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {3}), tensor_of("b", {2})};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.fusion.align = 32;
+  const Plan plan = make_plan(workload, cluster_of(2, 1), strategy);
+  const Payload payload(plan, 0, 1, workload);
+  ASSERT_EQ(payload.bytes(), plan.buckets[0].padded_bytes);
+  EXPECT_TRUE(payload.by_tensor());
+  RankGradients gradients = {{1, 2, 3}, {4, 5}};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(payload.bytes()), std::byte{0xff});
+  payload.fill(gradients, bytes.data());
+  std::vector<float> wire(bytes.size() / 4);
+  std::memcpy(wire.data(), bytes.data(), bytes.size());
+  EXPECT_EQ(std::vector<float>(wire.begin(), wire.begin() + 5),
+            (std::vector<float>{1, 2, 3, 4, 5}));
+  for (std::size_t i = 5; i < wire.size(); ++i) EXPECT_EQ(wire[i], 0) << "padding";
+
+  const std::vector<float> other = {7, 8};
+  payload.fill_tensor(1, other, bytes.data());
+  payload.read(bytes.data(), gradients);
+  EXPECT_EQ(gradients, (RankGradients{{1, 2, 3}, {7, 8}}));
+}
+
+TEST(Payload, SumsRoundInTheBucketsFormat) {
+  Workload workload;
+  workload.tensors = {tensor_of("half", {1}, DType::kBf16)};
+  const Plan plan = make_plan(workload, cluster_of(2, 1), {});
+  const Payload payload(plan, 0, 0, workload);
+  ASSERT_EQ(payload.bytes(), 2);
+  std::vector<std::byte> a(2);
+  std::vector<std::byte> b(2);
+  const float large = 256;
+  const float small = 1;  // half of the last place of 256 in bfloat16: rounds to even
+  write_as(DType::kBf16, &large, 1, a.data());
+  write_as(DType::kBf16, &small, 1, b.data());
+  payload.add(a.data(), b.data(), 2);
+  float sum = 0;
+  read_as(DType::kBf16, a.data(), 1, &sum);
+  EXPECT_EQ(sum, 256);
+}
+
+TEST(Payload, ASparseCodecLeavesTheRestBehind) {
+  Workload workload;
+  workload.tensors = {tensor_of("large", {1000})};
+  Strategy strategy;
+  strategy.compression.codec = "dgc";
+  strategy.compression.sparsity = {0.75};
+  strategy.compression.min_elements = 1;
+  const Plan plan = make_plan(workload, cluster_of(2, 1), strategy);
+  const Payload payload(plan, 0, 1, workload);
+  ASSERT_EQ(payload.bytes(), 2 * 250 * 8);
+  RankGradients gradients = {std::vector<float>(1000)};
+  for (std::size_t i = 0; i < 1000; ++i) gradients[0][i] = static_cast<float>(i);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(payload.bytes()));
+  payload.fill(gradients, bytes.data());
+  for (std::size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(gradients[0][i], i < 750 ? static_cast<float>(i) : 0) << i;
+  }
+  // Rank 0's pairs have not come: all zero, they add nothing.
+  payload.read(bytes.data(), gradients);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(gradients[0][i], i < 750 ? 0 : static_cast<float>(i)) << i;
+  }
+}
+
+TEST(SampleGradients, AreAlikeEverywhereAndExactInSums) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {1000}), sparse_tensor_of("rows", {50, 4}, 7)};
+  for (const int ranks : {1, 2, 16, 256}) {
+    double largest = 0;
+    for (const int rank : {0, ranks - 1}) {
+      const auto gradients = sample_gradients(workload, rank, ranks, 3);
+      EXPECT_EQ(gradients, sample_gradients(workload, rank, ranks, 3));
+      for (const float value : gradients[0]) {
+        EXPECT_EQ(value, std::round(value));
+        largest = std::max(largest, std::abs(static_cast<double>(value)));
+      }
+    }
+    EXPECT_LE(largest * ranks, 256);
+    EXPECT_GT(largest, 0);
+  }
+  EXPECT_NE(sample_gradients(workload, 0, 2, 3), sample_gradients(workload, 1, 2, 3));
+}
+
+}  // namespace
+}  // namespace syncline
