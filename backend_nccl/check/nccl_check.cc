@@ -26,7 +26,6 @@
 #include <nlohmann/json.hpp>
 
 #include "backend_nccl/nccl_executor.h"
-#include "core/compress/codec.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/measure/metrics.h"
@@ -166,7 +165,9 @@ std::string links_of(const Cluster& cluster) {
 
 // One strategy on the rank's GPU; the figures are rank 0's to fill in.
 ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
-                         const Strategy& strategy, Meeting& meeting, Validation& validation) {
+                         const Strategy& strategy, Meeting& meeting, LiveExecutor& executor,
+                         Validation& validation) {
+  // Compute fusion changes times alone; shapes are the executor's.
   const auto fused =
       fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
   const Workload& workload = fused ? *fused : scenario.workload;
@@ -180,10 +181,9 @@ ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
   const auto rank = static_cast<std::size_t>(meeting.rank());
   Gradients input(static_cast<std::size_t>(meeting.ranks()));
   input[rank] = sample_gradients(workload, meeting.rank(), meeting.ranks(), kSeed);
-  const auto executor = make_nccl_executor(workload, meeting, options.nccl);
-  Outcome outcome = executor->run(plan, input, options.warmup + options.repeats);
-  validation.hardware = executor->hardware();
-  validation.clock_error = std::max(validation.clock_error, executor->clock_error());
+  Outcome outcome = executor.run(plan, input, options.warmup + options.repeats);
+  validation.hardware = executor.hardware();
+  validation.clock_error = std::max(validation.clock_error, executor.clock_error());
   ValidatedRow row = compare(strategy.name, plan, step, foretold, outcome.timeline, options.warmup);
   if (!options.no_check) {
     row.values_match = values_match(meeting, workload, plan, outcome.gradients[rank], kSeed,
@@ -237,8 +237,11 @@ int run_rank(const CheckOptions& options, const RankPlace& place, const std::str
       if (place.rank == 0) std::ofstream(file) << validation_json(validation) << std::flush;
     };
     bool right = true;
+    // One for all rows: connecting takes longer than most of them.
+    const auto executor = make_nccl_executor(scenario.workload, meeting, options.nccl);
     for (const auto& strategy : strategies) {
-      validation.rows.push_back(checked_row(options, scenario, strategy, meeting, validation));
+      validation.rows.push_back(
+          checked_row(options, scenario, strategy, meeting, *executor, validation));
       right = right && validation.rows.back().values_match.value_or(true);
       keep();
     }
@@ -314,8 +317,8 @@ class Check {
 
  private:
   int run_with(int ranks, const std::string& file) {
-    std::cerr << ranks << " ranks" << (options_.rate.empty() ? "" : " at " + options_.rate) << ":"
-              << std::endl;
+    std::cerr << plural(static_cast<std::size_t>(ranks), "rank")
+              << (options_.rate.empty() ? "" : " at " + options_.rate) << ":" << std::endl;
     links_ = "as they are";
     if (!options_.rate.empty()) {
       LabRun lab;
