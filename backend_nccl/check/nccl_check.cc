@@ -396,6 +396,7 @@ class Check {
       first = false;
     }
     if (report.contains("hardware")) {
+      all_["hardware"] = report["hardware"];
       const std::string note = "Measured with " + report["hardware"].get<std::string>() + ".";
       if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
     }
