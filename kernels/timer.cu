@@ -10,13 +10,13 @@ __device__ std::uint64_t now() {
   return time;
 }
 
-__global__ void begin_span(TimerState* timer, bool follows) {
+__global__ void timer_begin_kernel(TimerState* timer, bool follows) {
   const std::uint64_t time = now();
   const bool on_time = time >= timer->end && time - timer->end < kLaunchGap;
   timer->begin = follows && on_time ? timer->end : time;
 }
 
-__global__ void end_span(TimerState* timer, std::uint64_t nanoseconds) {
+__global__ void timer_end_kernel(TimerState* timer, std::uint64_t nanoseconds) {
   const std::uint64_t end = timer->begin + nanoseconds;
   constexpr std::uint64_t kNap = 1000;
   for (std::uint64_t time = now(); time < end; time = now()) {
@@ -31,14 +31,14 @@ __global__ void end_span(TimerState* timer, std::uint64_t nanoseconds) {
 
 Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream) {
   if (timer == nullptr) return failure("timer_begin: no timer");
-  begin_span<<<1, 1, 0, stream>>>(timer, follows);
+  timer_begin_kernel<<<1, 1, 0, stream>>>(timer, follows);
   return launch_status("timer_begin");
 }
 
 Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream) {
   if (timer == nullptr) return failure("timer_end: no timer");
   if (nanoseconds < 0) return failure("timer_end: a negative time");
-  end_span<<<1, 1, 0, stream>>>(timer, static_cast<std::uint64_t>(nanoseconds));
+  timer_end_kernel<<<1, 1, 0, stream>>>(timer, static_cast<std::uint64_t>(nanoseconds));
   return launch_status("timer_end");
 }
 
