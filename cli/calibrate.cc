@@ -211,7 +211,7 @@ VerbAction add_calibrate(CLI::App& app) {
       ->capture_default_str();
   auto* live = verb->add_option("--live", options->live,
                                 "instead of logs: ranks measure their own links, with this backend")
-                   ->check(CLI::IsMember({"gloo"}));
+                   ->check(CLI::IsMember({"gloo", "nccl"}));
   for (const char* other : {"logs", "--against", "--svg", "--algorithm", "--factor-from", "--trace",
                             "--throughput", "--workload", "--kernels", "--cluster"}) {
     live->excludes(verb->get_option(other));

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "backend_gloo/gloo_executor.h"
+#include "backend_nccl/nccl_executor.h"
 #include "core/error.h"
 #include "live/processes.h"
 
@@ -145,7 +146,12 @@ int with_ranks(const RanksOptions& options, const std::string& key,
 
 LiveExecutorFactory backend_named(const std::string& name) {
   if (name == "gloo") return make_gloo_executor;
-  throw InputError("--backend: found '" + name + "', expected gloo");
+  if (name == "nccl") {
+    return [](const Workload& workload, Meeting& meeting) {
+      return make_nccl_executor(workload, meeting);
+    };
+  }
+  throw InputError("--backend: found '" + name + "', expected gloo or nccl");
 }
 
 }  // namespace syncline

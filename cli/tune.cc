@@ -138,7 +138,7 @@ void add_live(CLI::App& verb, LiveVerbOptions& live) {
                       "search on a machine, where each evaluation costs training steps. gloo: the "
                       "ranks of this machine or of a launcher; emulated: the closed-form model "
                       "with noise stands for the machine")
-          ->check(CLI::IsMember({"emulated", "gloo"}));
+          ->check(CLI::IsMember({"emulated", "gloo", "nccl"}));
   for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
     machine->excludes(verb.get_option(other));
   }

@@ -298,7 +298,7 @@ VerbAction add_validate(CLI::App& app) {
       "measurement differ");
   verb->add_option("file", options->file, "the scenario (JSON); its sweep is left out")->required();
   verb->add_option("--backend", options->backend, "what moves the gradients")
-      ->check(CLI::IsMember({"gloo"}))
+      ->check(CLI::IsMember({"gloo", "nccl"}))
       ->capture_default_str();
   add_ranks_options(*verb, options->ranks);
   verb->add_flag("--calibrate", options->calibrate,

@@ -330,6 +330,7 @@ class Meeting::Lines {
     return best;
   }
 
+  bool failed() const { return failed_; }
   // Whether someone else's failure is the cause of ours, which is known within a moment.
   bool someone_failed() {
     std::unique_lock lock(mutex_);
@@ -633,6 +634,10 @@ void Meeting::barrier(std::chrono::milliseconds patience) { lines_->gather("", p
 
 std::string Meeting::from_first(const std::string& mine, std::chrono::milliseconds patience) {
   return lines_->gather(place_.rank == 0 ? mine : "", patience).front();
+}
+
+void Meeting::check() const {
+  if (lines_->failed()) throw MachineError(lines_->failure());
 }
 
 ClockOffset Meeting::clock() { return lines_->clock(); }

@@ -63,6 +63,10 @@ class Meeting {
   std::string from_first(const std::string& mine,
                          std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
+  // Throws MachineError where a rank is known to have failed. Sends nothing and waits for nobody:
+  // for loops that wait for something else.
+  void check() const;
+
   // Times of LiveClock::now() since its epoch, in seconds.
   static Seconds now();
   // Measured anew with each call, from some dozens of exchanges with rank 0. No collective call.

@@ -154,6 +154,24 @@ void Payload::walk_shards(Visit visit) const {
   }
 }
 
+std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
+  assert(summed() && "pairs and rows have no slices known beforehand");
+  std::vector<PayloadSlice> list;
+  if (layout_ == Layout::kDense) {
+    for (const auto& place : places_) {
+      list.push_back({place.tensor, place.first, place.count, place.at * unit_});
+    }
+    return list;
+  }
+  walk_shards([&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
+    if (all_owners || owner == rank_) list.push_back({tensor, first, count, at});
+  });
+  return list;
+}
+
+std::vector<PayloadSlice> Payload::filled() const { return slices(scatters_); }
+std::vector<PayloadSlice> Payload::read_back() const { return slices(!scatters_); }
+
 void Payload::fill(RankGradients& gradients, std::byte* payload) const {
   if (layout_ == Layout::kPairs) return fill_pairs(gradients, payload);
   if (layout_ == Layout::kRows) return fill_rows(gradients, payload);

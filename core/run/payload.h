@@ -23,6 +23,14 @@ namespace syncline {
 // One rank's gradients by tensor, then buffers.
 using RankGradients = std::vector<std::vector<float>>;
 
+// A run of a tensor's elements and where they stand in a payload.
+struct PayloadSlice {
+  int tensor = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t at = 0;  // in bytes
+};
+
 class Payload {
  public:
   // The bucket's payload on `rank`. `workload` gives the shapes.
@@ -36,6 +44,13 @@ class Payload {
   std::int64_t offset(const Collective& collective, int group) const;
   // Sums `count` bytes, whole units, of `from` into `to`. Requires a layout that is summed.
   void add(std::byte* to, const std::byte* from, std::int64_t count) const;
+
+  // Whether it is dense or shards: numbers in `format` that collectives sum, the rest zeros.
+  bool summed() const { return layout_ == Layout::kDense || layout_ == Layout::kShards; }
+  DType format() const { return format_; }
+  // What fill() writes and read() reads, in order, by slices. Requires summed().
+  std::vector<PayloadSlice> filled() const;
+  std::vector<PayloadSlice> read_back() const;
 
   // Whether each tensor has a place of its own in the payload, which can be filled by itself.
   bool by_tensor() const { return layout_ == Layout::kDense && bucket_.codec == nullptr; }
@@ -61,6 +76,7 @@ class Payload {
   void read_pairs(const std::byte* payload, RankGradients& gradients) const;
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
   void read_rows(const std::byte* payload, RankGradients& gradients) const;
+  std::vector<PayloadSlice> slices(bool all_owners) const;
   template <typename Visit>
   void walk_shards(Visit visit) const;
 

@@ -7,105 +7,25 @@
 #include "core/plan/planner.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
+#include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {
 namespace {
 
+using test::awkward;
 using test::cluster_of;
 using test::Failures;
+using test::live_cases;
 using test::run_ranks;
-using test::sparse_tensor_of;
-using test::tensor_of;
-
-// Tensors of awkward sizes, in three formats, and one that is sparse. Computation takes no time, so
-// that operations meet each other as closely as they can.
-Workload awkward() {
-  Workload workload;
-  workload.tensors = {tensor_of("a.w", {7}),
-                      tensor_of("a.b", {13, 3}),
-                      sparse_tensor_of("embedding", {50, 3}, 8),
-                      tensor_of("c.w", {64}, DType::kFp16),
-                      tensor_of("d", {101}, DType::kFp64),
-                      tensor_of("large", {2000}),
-                      tensor_of("e", {1})};
-  workload.buffers = {tensor_of("mean", {5})};
-  return workload;
-}
-
-struct Case {
-  std::string what;
-  Plan plan;
-};
-
-Case planned(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-             std::string what) {
-  return {std::move(what), make_plan(workload, cluster, strategy)};
-}
-
-bool fits(const Strategy& strategy, int ranks) {
-  const auto& hierarchy = strategy.hierarchy;
-  const Algorithm* row = find_algorithm(strategy.algorithm);
-  const int size = hierarchy.form == Hierarchy::Form::kFlat ? 1 : hierarchy.group_size;
-  if (!row->fits(CollectiveKind::kAllReduce, ranks / size)) return false;
-  if (size == 1) return true;
-  const auto inside = [&](CollectiveKind kind) { return row->fits(kind, size); };
-  if (hierarchy.form == Hierarchy::Form::kSharded) {
-    return inside(CollectiveKind::kReduceScatter) && inside(CollectiveKind::kAllGather);
-  }
-  return inside(CollectiveKind::kReduce) && inside(CollectiveKind::kBroadcast);
-}
-
-std::vector<Case> cases(const Workload& workload, int ranks) {
-  std::vector<Case> list;
-  const Cluster cluster = cluster_of(ranks, 1);
-  for (const auto& algorithm : algorithms()) {
-    for (const auto form :
-         {Hierarchy::Form::kFlat, Hierarchy::Form::kLeaders, Hierarchy::Form::kSharded}) {
-      for (const int streams : {1, 2}) {
-        Strategy strategy;
-        strategy.algorithm = std::string(algorithm.name);
-        strategy.hierarchy.form = form;
-        strategy.hierarchy.group_size = 2;
-        strategy.streams = streams;
-        if (form != Hierarchy::Form::kFlat && ranks % 2 != 0) continue;
-        if (!fits(strategy, ranks)) continue;
-        strategy.fusion.rule = streams == 1 ? Fusion::Rule::kOne : Fusion::Rule::kSize;
-        strategy.fusion.size = 200;
-        strategy.fusion.align = 32;
-        list.push_back(planned(workload, cluster, strategy,
-                               strategy.algorithm + " form " +
-                                   std::to_string(static_cast<int>(form)) + " streams " +
-                                   std::to_string(streams)));
-      }
-    }
-  }
-  for (const char* codec : {"dgc", "fp16", "bf16"}) {
-    Strategy strategy;
-    strategy.compression.codec = codec;
-    strategy.compression.sparsity = {0.75};
-    strategy.compression.min_elements = 30;
-    list.push_back(planned(workload, cluster, strategy, codec));
-  }
-  Strategy copies;
-  copies.fusion.rule = Fusion::Rule::kOne;
-  copies.bucket_copies = true;
-  Cluster slow = cluster;
-  slow.device.memory = 1e9;
-  list.push_back(planned(workload, slow, copies, "copies"));
-  Strategy parts;
-  parts.partition = 400;
-  list.push_back(planned(workload, cluster, parts, "parts"));
-  return list;
-}
 
 class GlooExecutor : public testing::TestWithParam<int> {};
 
 TEST_P(GlooExecutor, MovesWhatTheHostMoves) {
   const int ranks = GetParam();
   const Workload workload = awkward();
-  const auto list = cases(workload, ranks);
+  const auto list = live_cases(workload, ranks);
   ASSERT_GT(list.size(), 6U);
   Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -1,0 +1,312 @@
+#include "backend_nccl/communicators.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "backend_nccl/device.h"
+
+namespace syncline {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+ncclDataType_t type_of(WireNumber number) {
+  switch (number) {
+    case WireNumber::kFp32:
+      return ncclFloat32;
+    case WireNumber::kFp16:
+      return ncclFloat16;
+    case WireNumber::kBf16:
+      return ncclBfloat16;
+    case WireNumber::kFp64:
+      return ncclFloat64;
+    case WireNumber::kByte:
+      return ncclUint8;
+  }
+  return ncclUint8;
+}
+
+// This machine, whatever it is called: containers share names, not boots.
+std::string machine_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return std::string(name) + " " + boot;
+}
+
+// The network interface that has this IPv4 address; empty: none.
+std::string interface_of(const std::string& address) {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return "";
+  std::string name;
+  for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in ipv4{};
+    std::memcpy(&ipv4, each->ifa_addr, sizeof ipv4);
+    char text[INET_ADDRSTRLEN] = {};
+    inet_ntop(AF_INET, &ipv4.sin_addr, text, sizeof text);
+    if (address == text) name = each->ifa_name;
+  }
+  freeifaddrs(first);
+  return name;
+}
+
+// Sets an environment variable for as long as this lives, unless the user has.
+class Environs {
+ public:
+  Environs(const char* name, const std::string& value) : name_(name) {
+    mine_ = !value.empty() && std::getenv(name) == nullptr;
+    if (mine_) setenv(name, value.c_str(), 1);
+  }
+  ~Environs() {
+    if (mine_) unsetenv(name_);
+  }
+  Environs(const Environs&) = delete;
+  Environs& operator=(const Environs&) = delete;
+
+ private:
+  const char* name_;
+  bool mine_ = false;
+};
+
+std::string in_seconds(std::chrono::milliseconds time) {
+  const auto tenths = time.count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+}  // namespace
+
+Patience::Patience(const Meeting& meeting, std::chrono::milliseconds more)
+    : meeting_(meeting), most_(meeting.timeout() + more) {}
+
+void Patience::look(const std::string& waiting_for) const {
+  meeting_.check();
+  if (LiveClock::now() - since_ < most_) return;
+  throw DeviceError(waiting_for + ": no progress for " + in_seconds(most_) +
+                    ": a rank hangs, or its link is cut");
+}
+
+DevicePlace choose_device(Meeting& meeting, int wanted) {
+  const std::string reason = why_no_nccl();
+  if (!reason.empty()) throw DeviceError(reason);
+  int devices = 0;
+  check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  DevicePlace here;
+  const auto machines = meeting.gather(machine_name());
+  const auto own = machines.begin() + meeting.rank();
+  here.device = static_cast<int>(std::count(machines.begin(), own, *own)) % devices;
+  if (wanted >= 0) here.device = wanted;
+  check_cuda(cudaSetDevice(here.device), "cudaSetDevice(" + std::to_string(here.device) + ")");
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, here.device), "cudaGetDeviceProperties");
+  here.name = properties.name;
+
+  const std::string id(properties.uuid.bytes, sizeof properties.uuid.bytes);
+  const auto ids = meeting.gather(id);
+  const auto names = meeting.gather(here.name);
+  std::map<std::string, int> ranks;
+  std::map<std::string, std::string> name_of;
+  for (std::size_t r = 0; r < ids.size(); ++r) {
+    here.ranks_on_device = std::max(here.ranks_on_device, ++ranks[ids[r]]);
+    name_of[ids[r]] = names[r];
+  }
+  std::map<std::string, int> gpus;
+  for (const auto& [uuid, name] : name_of) ++gpus[name];
+  for (const auto& [name, count] : gpus) {
+    here.summary += (here.summary.empty() ? "" : ", ") + std::to_string(count) + " x " + name;
+  }
+  return here;
+}
+
+void set_environment(const Meeting& meeting, bool shared) {
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  if (!shared) return;
+  const std::string interface = interface_of(meeting.own_address());
+  const std::pair<const char*, std::string> variables[] = {
+      {"NCCL_HOSTID", "rank" + std::to_string(meeting.rank())},
+      {"NCCL_NET", "Socket"},
+      {"NCCL_IB_DISABLE", "1"},
+      {"NCCL_MNNVL_ENABLE", "0"},
+      // Exactly this interface, not all whose names begin like it.
+      {"NCCL_SOCKET_IFNAME", interface.empty() ? "" : "=" + interface}};
+  for (const auto& [name, value] : variables) {
+    if (!value.empty()) setenv(name, value.c_str(), 0);
+  }
+}
+
+Communicators::Communicators(Meeting& meeting, const NcclSettings& settings, bool shared_device)
+    : meeting_(meeting), settings_(settings), max_ctas_(settings.max_ctas) {
+  if (max_ctas_ == 0 && shared_device) max_ctas_ = NcclSettings::kSharedCtas;
+  if (meeting.ranks() == 1) return;
+  ncclUniqueId id{};
+  if (meeting.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  const std::string text = meeting.from_first(std::string(id.internal, sizeof id.internal));
+  assert(text.size() == sizeof id.internal && "rank 0's id, whole");
+  std::memcpy(id.internal, text.data(), sizeof id.internal);
+  try {
+    ncclConfig_t how = config();
+    const std::string call = "ncclCommInitRankConfig";
+    check_nccl(ncclCommInitRankConfig(&world_, meeting.ranks(), id, meeting.rank(), &how), call);
+    settle(world_, call);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+Communicators::~Communicators() {
+  if (!aborted_) leave();
+}
+
+ncclConfig_t Communicators::config() const {
+  ncclConfig_t how = NCCL_CONFIG_INITIALIZER;
+  how.blocking = settings_.graph ? 1 : 0;
+  if (max_ctas_ > 0) {
+    how.minCTAs = 1;
+    how.maxCTAs = max_ctas_;
+  }
+  return how;
+}
+
+// A call that does not block has handed its work over only once the communicator says so.
+void Communicators::settle(ncclComm_t communicator, const std::string& call) const {
+  const Patience patience(meeting_);
+  for (int looks = 0;; ++looks) {
+    ncclResult_t state = ncclSuccess;
+    check_nccl(ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError", communicator);
+    check_nccl(state, call, communicator);
+    if (state == ncclSuccess) return;
+    // It is a matter of microseconds, or of another rank that has not come yet.
+    constexpr int kShort = 200;
+    if (looks < kShort) {
+      std::this_thread::yield();
+    } else {
+      patience.look(call);
+      std::this_thread::sleep_for(looks < 2 * kShort ? 20us : 500us);
+    }
+  }
+}
+
+ncclComm_t Communicators::split(const CommunicatorKey& key) {
+  // NCCL reads its choice of algorithms when a communicator is made.
+  const bool asked = settings_.follow_algorithm && !key.algorithm.empty();
+  const Environs environs("NCCL_ALGO", asked ? "allreduce:" + key.algorithm : "");
+  const GroupPlace here = place_among(key.groups, meeting_.rank());
+  const int color = here.group < 0 ? NCCL_SPLIT_NOCOLOR : here.group;
+  const std::string call = "ncclCommSplit(stream " + std::to_string(key.stream) + ", groups of " +
+                           std::to_string(key.groups.size) + ")";
+  ncclConfig_t how = config();
+  ncclComm_t child = nullptr;
+  check_nccl(ncclCommSplit(world_, color, here.member, &child, &how), call, world_);
+  // The parent first: until it has settled, the child's address may not be there.
+  settle(world_, call);
+  if (child != nullptr) settle(child, call);
+  return child;
+}
+
+void Communicators::prepare(const std::vector<CommunicatorKey>& keys) {
+  in_use_.clear();
+  for (const auto& key : keys) {
+    const auto found =
+        std::find_if(made_.begin(), made_.end(), [&](const Made& made) { return made.key == key; });
+    in_use_.push_back(static_cast<std::size_t>(found - made_.begin()));
+    if (found == made_.end()) made_.push_back({key, split(key)});
+  }
+}
+
+void Communicators::exchange(int index, const std::vector<CollectiveCall>& calls, std::byte* block,
+                             cudaStream_t stream) {
+  if (calls.empty()) return;
+  ncclComm_t communicator = made_[in_use_[place(index)]].communicator;
+  assert(communicator != nullptr && "a rank outside of the groups has no calls");
+  if (calls.size() > 1) check_nccl(ncclGroupStart(), "ncclGroupStart", communicator);
+  std::string name;
+  for (const auto& call : calls) {
+    const void* send = block + call.send;
+    void* receive = block + call.receive;
+    const auto count = static_cast<std::size_t>(call.count);
+    const ncclDataType_t type = type_of(call.number);
+    ncclResult_t result = ncclSuccess;
+    switch (call.kind) {
+      case CollectiveKind::kAllReduce:
+        name = "ncclAllReduce";
+        result = ncclAllReduce(send, receive, count, type, ncclSum, communicator, stream);
+        break;
+      case CollectiveKind::kReduceScatter:
+        name = "ncclReduceScatter";
+        result = ncclReduceScatter(send, receive, count, type, ncclSum, communicator, stream);
+        break;
+      case CollectiveKind::kAllGather:
+        name = "ncclAllGather";
+        result = ncclAllGather(send, receive, count, type, communicator, stream);
+        break;
+      case CollectiveKind::kReduce:
+        name = "ncclReduce";
+        result = ncclReduce(send, receive, count, type, ncclSum, call.root, communicator, stream);
+        break;
+      case CollectiveKind::kBroadcast:
+        name = "ncclBroadcast";
+        result = ncclBroadcast(send, receive, count, type, call.root, communicator, stream);
+        break;
+    }
+    check_nccl(result, name, communicator);
+  }
+  if (calls.size() > 1) check_nccl(ncclGroupEnd(), "ncclGroupEnd", communicator);
+  settle(communicator, name);
+}
+
+void Communicators::check() const {
+  for (const auto& made : made_) {
+    if (made.communicator == nullptr) continue;
+    ncclResult_t state = ncclSuccess;
+    check_nccl(ncclCommGetAsyncError(made.communicator, &state), "ncclCommGetAsyncError",
+               made.communicator);
+    check_nccl(state, "NCCL's communicator of stream " + std::to_string(made.key.stream),
+               made.communicator);
+  }
+}
+
+void Communicators::abort() noexcept {
+  if (aborted_) return;
+  aborted_ = true;
+  for (auto& made : made_) {
+    if (made.communicator != nullptr) ncclCommAbort(made.communicator);
+    made.communicator = nullptr;
+  }
+  if (world_ != nullptr) ncclCommAbort(world_);
+  world_ = nullptr;
+}
+
+// In order: everyone's collectives are done, and each rank may take its own time. A rank that finds
+// the others gone by then aborts.
+void Communicators::leave() noexcept {
+  const auto deadline = LiveClock::now() + 5s;
+  const auto end = [&](ncclComm_t communicator) {
+    if (communicator == nullptr) return;
+    ncclResult_t state = ncclCommFinalize(communicator);
+    while (state == ncclInProgress && LiveClock::now() < deadline) {
+      std::this_thread::sleep_for(500us);
+      if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) break;
+    }
+    state == ncclSuccess ? ncclCommDestroy(communicator) : ncclCommAbort(communicator);
+  };
+  for (auto& made : made_) end(made.communicator);
+  end(world_);
+  made_.clear();
+  world_ = nullptr;
+}
+
+}  // namespace syncline

@@ -1,0 +1,76 @@
+// What the executor holds of CUDA, each with an owner: streams, events, memory. And errors: every
+// call is checked; a failed one is a DeviceError that names it.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <cstddef>
+#include <string>
+
+#include "core/error.h"
+#include "kernels/status.h"
+
+namespace syncline {
+
+// A failure of this rank's own device or of NCCL on it; who catches it adds where it was.
+struct DeviceError : MachineError {
+  using MachineError::MachineError;
+};
+
+void check_cuda(cudaError_t error, const std::string& call);
+void check_kernel(const Status& status);
+// ncclInProgress is no failure: the communicator says later how it went.
+void check_nccl(ncclResult_t result, const std::string& call, ncclComm_t communicator = nullptr);
+
+class CudaStream {
+ public:
+  // Of the highest priority, or the lowest.
+  explicit CudaStream(bool urgent);
+  ~CudaStream();
+  CudaStream(CudaStream&& other) noexcept;
+  CudaStream& operator=(CudaStream&&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaEvent {
+ public:
+  explicit CudaEvent(bool timed);
+  ~CudaEvent();
+  CudaEvent(CudaEvent&& other) noexcept;
+  CudaEvent& operator=(CudaEvent&&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+  void record(cudaStream_t stream) const;
+  // While the stream is captured: the graph records it, for the host to read.
+  void record_outside(cudaStream_t stream) const;
+  // Whether all that was before it is done.
+  bool passed() const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Seconds from one timed event to another, both passed.
+double seconds_between(const CudaEvent& from, const CudaEvent& to);
+
+// Memory on the device, or of the host where the device can reach it.
+class CudaMemory {
+ public:
+  enum class Where { kDevice, kHost };
+  CudaMemory() = default;
+  CudaMemory(Where where, std::size_t bytes);
+  ~CudaMemory();
+  CudaMemory(CudaMemory&& other) noexcept;
+  CudaMemory& operator=(CudaMemory&& other) noexcept;
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  Where where_ = Where::kDevice;
+  void* data_ = nullptr;
+};
+
+}  // namespace syncline

@@ -1,0 +1,225 @@
+#include "backend_nccl/device_work.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "kernels/divide.h"
+#include "kernels/pack.h"
+
+namespace syncline {
+namespace {
+
+std::size_t place(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+constexpr std::int64_t kFloatBytes = sizeof(float);
+
+ElementType element_of(DType format) {
+  switch (format) {
+    case DType::kFp32:
+      return ElementType::kFp32;
+    case DType::kFp16:
+      return ElementType::kFp16;
+    case DType::kBf16:
+      return ElementType::kBf16;
+    case DType::kFp64:
+      break;
+  }
+  assert(false && "fp64 is staged, never cast on the device");
+  return ElementType::kFp32;
+}
+
+void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
+          cudaStream_t stream) {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpyAsync(to, from, place(bytes), kind, stream), "cudaMemcpyAsync");
+}
+
+bool is_staged(Action::Kind kind) {
+  return kind == Action::Kind::kStagedFill || kind == Action::Kind::kStagedRead;
+}
+
+}  // namespace
+
+DeviceWork::DeviceWork(const Plan& plan, const Workload& workload, int rank,
+                       const RankGradients& input, Communicators& communicators)
+    : input_(input), communicators_(communicators), memory_(plan, workload, rank) {
+  block_ = CudaMemory(CudaMemory::Where::kDevice, place(memory_.bytes()));
+  make_staged(plan);
+  load();
+}
+
+void DeviceWork::make_staged(const Plan& plan) {
+  staged_.resize(plan.buckets.size());
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    for (const Action& action : memory_.actions(static_cast<OpId>(i))) {
+      if (!is_staged(action.kind)) continue;
+      auto& bucket = staged_[place(action.bucket)];
+      if (bucket) continue;
+      bucket = std::make_unique<Staged>();
+      bucket->layout = &memory_.layouts()[place(action.bucket)];
+      bucket->host.resize(input_.size());
+      std::int64_t bytes = 0;
+      for (const bool fill : {true, false}) {
+        auto& slices = bucket->slices[fill ? 0 : 1];
+        slices = memory_.staged_slices(action.bucket, fill);
+        for (const auto& slice : slices) {
+          bucket->host[place(slice.tensor)].resize(input_[place(slice.tensor)].size());
+          bytes = std::max(bytes, slice.at + slice.count * kFloatBytes);
+        }
+      }
+      bucket->gradients = CudaMemory(CudaMemory::Where::kHost, place(bytes));
+      bucket->payload = CudaMemory(CudaMemory::Where::kHost, place(bucket->layout->bytes()));
+      // Other ranks' parts of it go up unwritten and are overwritten by the gathering.
+      if (bucket->layout->bytes() > 0) {
+        std::memset(bucket->payload.data(), 0, place(bucket->layout->bytes()));
+      }
+    }
+  }
+}
+
+void DeviceWork::load() {
+  if (memory_.bytes() > 0) {
+    check_cuda(cudaMemset(block_.data(), 0, place(memory_.bytes())), "cudaMemset");
+  }
+  memory_.load(input_, [&](std::int64_t at, const void* from, std::int64_t bytes) {
+    check_cuda(cudaMemcpy(block_.data() + at, from, place(bytes), cudaMemcpyHostToDevice),
+               "cudaMemcpy to the device");
+  });
+  // The legacy stream is not ordered before streams that do not block on it.
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+void DeviceWork::carry_out(OpId op, int communicator, cudaStream_t stream) {
+  for (const Action& action : memory_.actions(op)) {
+    if (action.kind == Action::Kind::kExchange) {
+      communicators_.exchange(communicator, action.calls, block_.data(), stream);
+    } else if (is_staged(action.kind)) {
+      staged(action, stream);
+    } else {
+      move(action, stream);
+    }
+  }
+}
+
+void DeviceWork::move(const Action& action, cudaStream_t stream) const {
+  if (action.kind == Action::Kind::kCopy) {
+    for (const auto& each : action.moves) {
+      copy(block_.data() + each.to, block_.data() + each.from, each.count, cudaMemcpyDeviceToDevice,
+           stream);
+    }
+    return;
+  }
+  if (action.kind == Action::Kind::kDivide) {
+    for (const auto& each : action.moves) {
+      check_kernel(divide(reinterpret_cast<float*>(block_.data() + each.to), each.count,
+                          action.divisor, stream));
+    }
+    return;
+  }
+  std::vector<PackedTensor> tensors;
+  for (const auto& each : action.moves) {
+    tensors.push_back({block_.data() + each.from, block_.data() + each.to, each.count});
+  }
+  PackOptions options;
+  options.from = element_of(action.from);
+  options.to = element_of(action.to);
+  check_kernel(pack(tensors, options, stream));
+}
+
+// Up or down between the gradients on the device and the host's copy of their slices.
+void DeviceWork::cross(const Staged& bucket, int which, cudaMemcpyKind direction,
+                       cudaStream_t stream) const {
+  for (const auto& slice : bucket.slices[which]) {
+    std::byte* device =
+        block_.data() + memory_.gradients()[place(slice.tensor)].at + slice.first * kFloatBytes;
+    std::byte* host = bucket.gradients.data() + slice.at;
+    const bool up = direction == cudaMemcpyDeviceToHost;
+    copy(up ? host : device, up ? device : host, slice.count * kFloatBytes, direction, stream);
+  }
+}
+
+void DeviceWork::staged(const Action& action, cudaStream_t stream) {
+  Staged& bucket = *staged_[place(action.bucket)];
+  std::byte* payload = block_.data() + memory_.payloads()[place(action.bucket)].at;
+  const std::int64_t bytes = bucket.layout->bytes();
+  const auto call = [&](cudaHostFn_t work) {
+    check_cuda(cudaLaunchHostFunc(stream, work, &bucket), "cudaLaunchHostFunc");
+  };
+  switch (action.kind) {
+    case Action::Kind::kStagedFill:
+      cross(bucket, 0, cudaMemcpyDeviceToHost, stream);
+      call(on_host<fill_on_host>);
+      copy(payload, bucket.payload.data(), bytes, cudaMemcpyHostToDevice, stream);
+      return;
+    case Action::Kind::kStagedRead:
+      copy(bucket.payload.data(), payload, bytes, cudaMemcpyDeviceToHost, stream);
+      call(on_host<read_on_host>);
+      cross(bucket, 1, cudaMemcpyHostToDevice, stream);
+      return;
+    default:
+      assert(false && "an action that is not staged");
+  }
+}
+
+// Called by CUDA, in the stream's turn; no CUDA call is allowed here, and nothing may be thrown.
+template <void (*kWork)(DeviceWork::Staged&)>
+void CUDART_CB DeviceWork::on_host(void* bucket) {
+  auto& here = *static_cast<Staged*>(bucket);
+  try {
+    kWork(here);
+  } catch (...) {
+    here.failed = true;  // memory, most likely; result() says so
+  }
+}
+
+void DeviceWork::fill_on_host(Staged& bucket) {
+  for (const auto& slice : bucket.slices[0]) {
+    std::memcpy(bucket.host[place(slice.tensor)].data() + slice.first,
+                bucket.gradients.data() + slice.at, place(slice.count * kFloatBytes));
+  }
+  bucket.layout->fill(bucket.host, bucket.payload.data());
+}
+
+void DeviceWork::read_on_host(Staged& bucket) {
+  bucket.layout->read(bucket.payload.data(), bucket.host);
+  for (const auto& slice : bucket.slices[1]) {
+    std::memcpy(bucket.gradients.data() + slice.at,
+                bucket.host[place(slice.tensor)].data() + slice.first,
+                place(slice.count * kFloatBytes));
+  }
+}
+
+int DeviceWork::commands(OpId op) const {
+  std::size_t commands = 0;
+  for (const Action& action : memory_.actions(op)) {
+    switch (action.kind) {
+      case Action::Kind::kCopy:
+        commands += action.moves.size();
+        break;
+      case Action::Kind::kStagedFill:
+      case Action::Kind::kStagedRead:
+        commands += 2 + staged_[place(action.bucket)]->slices[0].size() +
+                    staged_[place(action.bucket)]->slices[1].size();
+        break;
+      default:
+        // A kernel takes many moves; NCCL puts a few commands of its own around its kernel.
+        commands += 4;
+    }
+  }
+  return static_cast<int>(commands);
+}
+
+RankGradients DeviceWork::result(const RankGradients& input) const {
+  for (const auto& bucket : staged_) {
+    if (bucket && bucket->failed) {
+      throw DeviceError("encoding or decoding on the host failed: out of memory?");
+    }
+  }
+  return memory_.result(input, [&](std::int64_t at, void* to, std::int64_t bytes) {
+    check_cuda(cudaMemcpy(to, block_.data() + at, place(bytes), cudaMemcpyDeviceToHost),
+               "cudaMemcpy from the device");
+  });
+}
+
+}  // namespace syncline

@@ -1,0 +1,63 @@
+// One rank's memory on the GPU for one plan, and what carries its actions out there
+// (backend_nccl/memory_plan.h).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "backend_nccl/communicators.h"
+#include "backend_nccl/device.h"
+#include "backend_nccl/memory_plan.h"
+
+namespace syncline {
+
+class DeviceWork {
+ public:
+  // Allocates and loads. All of it must outlive the object, and what is under way on the device
+  // must have ended before that ends.
+  DeviceWork(const Plan& plan, const Workload& workload, int rank, const RankGradients& input,
+             Communicators& communicators);
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+
+  // Puts the block of memory back to where a run begins. Nothing may be under way.
+  void load();
+  // Launches what the operation does with memory. `communicator`: of the launch order.
+  void carry_out(OpId op, int communicator, cudaStream_t stream);
+  // How many commands that puts on the stream, about.
+  int commands(OpId op) const;
+  // What the exchange left. Nothing may be under way. Throws DeviceError where the host's part of
+  // the work failed.
+  RankGradients result(const RankGradients& input) const;
+
+ private:
+  // A bucket on its way over the host.
+  struct Staged {
+    const Payload* layout = nullptr;
+    std::vector<PayloadSlice> slices[2];  // to read from the gradients, to write to them
+    CudaMemory gradients;
+    CudaMemory payload;
+    RankGradients host;
+    std::atomic<bool> failed{false};
+  };
+
+  void make_staged(const Plan& plan);
+  void move(const Action& action, cudaStream_t stream) const;
+  void staged(const Action& action, cudaStream_t stream);
+  void cross(const Staged& bucket, int which, cudaMemcpyKind direction, cudaStream_t stream) const;
+  template <void (*kWork)(Staged&)>
+  static void CUDART_CB on_host(void* bucket);
+  static void fill_on_host(Staged& bucket);
+  static void read_on_host(Staged& bucket);
+
+  const RankGradients& input_;
+  Communicators& communicators_;
+  MemoryPlan memory_;
+  CudaMemory block_;
+  std::vector<std::unique_ptr<Staged>> staged_;  // by bucket; null: never staged
+};
+
+}  // namespace syncline

@@ -1,0 +1,109 @@
+#include "backend_nccl/launch_order.h"
+
+#include <algorithm>
+
+namespace syncline {
+namespace {
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+// How far a stream has waited for another one: up to an operation of a period, -1: not at all.
+struct Waited {
+  OpId previous = -1;
+  OpId current = -1;
+};
+
+// Only the last operation that is waited for on each stream counts, and only if nothing earlier on
+// the waiting stream has waited for it or for a later one. What was waited for in the period before
+// is not counted on: the first period has none.
+class Waits {
+ public:
+  explicit Waits(const Plan& plan) : plan_(plan), streams_(place(plan.streams)) {
+    waited_.resize(streams_ * streams_);
+  }
+
+  std::vector<EventWait> of(const Op& op) {
+    std::vector<Waited> wanted(streams_);
+    for (const OpId before : op.after) {
+      OpId& last = wanted[stream_of(before)].current;
+      last = std::max(last, before);
+    }
+    for (const OpId before : op.after_previous) {
+      OpId& last = wanted[stream_of(before)].previous;
+      last = std::max(last, before);
+    }
+    std::vector<EventWait> waits;
+    for (std::size_t from = 0; from < streams_; ++from) {
+      if (from == place(op.stream)) continue;
+      Waited& waited = waited_[place(op.stream) * streams_ + from];
+      if (wanted[from].current > waited.current) {
+        waits.push_back({wanted[from].current, false});
+        waited.current = wanted[from].current;
+      }
+      // Whoever waits for this period's operation has waited for all of the last period's.
+      if (waited.current < 0 && wanted[from].previous > waited.previous) {
+        waits.push_back({wanted[from].previous, true});
+        waited.previous = wanted[from].previous;
+      }
+    }
+    return waits;
+  }
+
+ private:
+  std::size_t stream_of(OpId op) const { return place(plan_.ops[place(op)].stream); }
+
+  const Plan& plan_;
+  std::size_t streams_;
+  std::vector<Waited> waited_;  // by waiting stream and the one waited for
+};
+
+int communicator_of(const Op& op, std::vector<CommunicatorKey>& keys) {
+  const auto* collective = std::get_if<Collective>(&op.work);
+  if (collective == nullptr) return -1;
+  const CommunicatorKey key{op.stream, collective->groups, nccl_algorithm(*collective)};
+  const auto found = std::find(keys.begin(), keys.end(), key);
+  if (found != keys.end()) return static_cast<int>(found - keys.begin());
+  keys.push_back(key);
+  return static_cast<int>(keys.size()) - 1;
+}
+
+}  // namespace
+
+std::string nccl_algorithm(const Collective& collective) {
+  if (collective.kind != CollectiveKind::kAllReduce || collective.nccl) return "";
+  if (collective.algorithm == nullptr) return "";
+  if (collective.algorithm->name == "ring") return "ring";
+  if (collective.algorithm->name == "double_binary_tree") return "tree";
+  return "";
+}
+
+LaunchOrder launch_order(const Plan& plan) {
+  LaunchOrder order;
+  Waits waits(plan);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    Launch launch;
+    launch.op = static_cast<OpId>(i);
+    launch.stream = op.stream;
+    launch.waits = waits.of(op);
+    launch.communicator = communicator_of(op, order.communicators);
+    order.launches.push_back(std::move(launch));
+  }
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    for (const EventWait& wait : order.launches[i].waits) {
+      order.launches[place(wait.op)].awaited = true;
+    }
+  }
+  return order;
+}
+
+GroupPlace place_among(const Groups& groups, int rank) {
+  for (int g = 0; g < groups.count; ++g) {
+    for (int m = 0; m < groups.size; ++m) {
+      if (groups.rank(g, m) == rank) return {g, m};
+    }
+  }
+  return {};
+}
+
+}  // namespace syncline

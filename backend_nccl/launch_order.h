@@ -1,0 +1,65 @@
+// In which order one host thread hands a plan to the GPU, and what each launch waits for there.
+//
+// The order is the plan's list. It is the same on every rank, which NCCL asks for where
+// communicators share a GPU; and since an operation waits only for ones that stand before it, every
+// beginning of the list can be carried out without the rest: a host that is held up (a full queue,
+// a connection being made) holds nobody up for good.
+//
+// A CUDA stream for each of the plan's streams keeps the order within a stream. Everything else is
+// an event: the least set of them that covers the plan's `after` and `after_previous`.
+//
+// Knows neither CUDA nor NCCL, so that it is tested where there is neither.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/plan/plan.h"
+
+namespace syncline {
+
+// The end of an operation on another stream, of the same period or the one before.
+struct EventWait {
+  OpId op = 0;
+  bool previous = false;
+  bool operator==(const EventWait&) const = default;
+};
+
+struct Launch {
+  OpId op = 0;
+  StreamId stream = kComputeStream;
+  std::vector<EventWait> waits;  // those of the period before do not count in the first one
+  bool awaited = false;          // some launch waits for its end
+  int communicator = -1;         // of LaunchOrder::communicators, for a collective
+};
+
+// What NCCL_ALGO calls the algorithm of an all-reduce; empty where NCCL has none like it, where the
+// plan leaves the choice to NCCL, and for every other kind, which NCCL has one algorithm for on
+// most machines.
+std::string nccl_algorithm(const Collective& collective);
+
+// A communicator of its own for every communicating stream and every way of grouping ranks on it,
+// and for every algorithm, since NCCL reads its choice when a communicator is made.
+struct CommunicatorKey {
+  StreamId stream = 1;
+  Groups groups;
+  std::string algorithm;  // nccl_algorithm()
+  bool operator==(const CommunicatorKey&) const = default;
+};
+
+struct LaunchOrder {
+  std::vector<Launch> launches;
+  // In the order of their first use: all ranks make them in this order.
+  std::vector<CommunicatorKey> communicators;
+};
+
+LaunchOrder launch_order(const Plan& plan);
+
+// Where a rank stands among the groups of a collective; group -1: in none.
+struct GroupPlace {
+  int group = -1;
+  int member = 0;
+};
+GroupPlace place_among(const Groups& groups, int rank);
+
+}  // namespace syncline

@@ -1,0 +1,300 @@
+#include "backend_nccl/memory_plan.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "backend_nccl/launch_order.h"
+
+namespace syncline {
+namespace {
+
+template <typename Index>
+std::size_t place(Index index) {
+  return static_cast<std::size_t>(index);
+}
+
+constexpr std::int64_t kFloatBytes = sizeof(float);
+
+std::int64_t aligned(std::int64_t bytes) {
+  constexpr std::int64_t kStep = MemoryPlan::kAlignment;
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
+bool castable(DType format) { return format != DType::kFp64; }
+
+WireNumber number_of(DType format) {
+  switch (format) {
+    case DType::kFp32:
+      return WireNumber::kFp32;
+    case DType::kFp16:
+      return WireNumber::kFp16;
+    case DType::kBf16:
+      return WireNumber::kBf16;
+    case DType::kFp64:
+      return WireNumber::kFp64;
+  }
+  return WireNumber::kByte;
+}
+
+// Moves that go on where the last one ended, on both sides, are one.
+void add_move(Action& action, const Action::Move& move) {
+  if (move.count == 0) return;
+  if (!action.moves.empty()) {
+    auto& last = action.moves.back();
+    if (last.from + last.count == move.from && last.to + last.count == move.to) {
+      last.count += move.count;
+      return;
+    }
+  }
+  action.moves.push_back(move);
+}
+
+}  // namespace
+
+MemoryPlan::MemoryPlan(const Plan& plan, const Workload& workload, int rank)
+    : plan_(plan), rank_(rank) {
+  note_uses(plan);
+  lay_out(workload);
+  actions_.resize(plan.ops.size());
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<OpId>(i));
+}
+
+bool MemoryPlan::is_view(std::size_t bucket) const {
+  const Payload& layout = layouts_[bucket];
+  const bool keeps_means = !averages_ || layout.format() == DType::kFp32;
+  return layout.by_tensor() && copied_[bucket] == 0 && keeps_means;
+}
+
+void MemoryPlan::note_uses(const Plan& plan) {
+  copied_.assign(plan.buckets.size(), 0);
+  first_.assign(plan.buckets.size(), -1);
+  last_.assign(plan.buckets.size(), -1);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto& work = plan.ops[i].work;
+    const auto id = static_cast<OpId>(i);
+    if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
+    if (const auto* encode = std::get_if<Encode>(&work)) copied_[place(encode->bucket)] = 1;
+    if (const auto* collective = std::get_if<Collective>(&work)) {
+      if (first_[place(collective->bucket)] < 0) first_[place(collective->bucket)] = id;
+      last_[place(collective->bucket)] = id;
+    }
+    if (const auto* compute = std::get_if<Compute>(&work)) {
+      averages_ = averages_ || compute->phase == Phase::kAverage;
+    }
+  }
+}
+
+Region MemoryPlan::reserve(std::int64_t bytes) {
+  const Region region{bytes_, bytes};
+  bytes_ = aligned(bytes_ + bytes);
+  return region;
+}
+
+void MemoryPlan::lay_out(const Workload& workload) {
+  for (const auto* list : {&workload.tensors, &workload.buffers}) {
+    for (const Tensor& tensor : *list) elements_.push_back(tensor.elements);
+  }
+  buckets_of_.resize(elements_.size());
+  gradients_.resize(elements_.size());
+  inputs_.resize(elements_.size());
+  std::vector<char> apart(elements_.size(), 0);  // has gradients of its own
+  const std::size_t buckets = plan_.ranks > 1 ? plan_.buckets.size() : 0;
+  for (std::size_t b = 0; b < buckets; ++b) {
+    layouts_.emplace_back(plan_, static_cast<int>(b), rank_, workload);
+    payloads_.push_back(reserve(layouts_[b].bytes()));
+    for (const int tensor : plan_.buckets[b].tensors) {
+      buckets_of_[place(tensor)].push_back(static_cast<int>(b));
+      if (!is_view(b)) apart[place(tensor)] = 1;
+    }
+  }
+  for (std::size_t b = 0; b < buckets; ++b) {
+    produced_.push_back(is_view(b) ? reserve(layouts_[b].bytes()) : Region{});
+  }
+  for (auto* regions : {&gradients_, &inputs_}) {
+    for (std::size_t t = 0; t < elements_.size(); ++t) {
+      if (apart[t] == 0 && (!averages_ || !buckets_of_[t].empty())) continue;
+      (*regions)[t] = reserve(elements_[t] * kFloatBytes);
+    }
+  }
+}
+
+std::vector<std::byte> MemoryPlan::view_image(std::size_t bucket,
+                                              const RankGradients& input) const {
+  std::vector<std::byte> image(place(payloads_[bucket].bytes));
+  for (const int tensor : plan_.buckets[bucket].tensors) {
+    layouts_[bucket].fill_tensor(tensor, input[place(tensor)], image.data());
+  }
+  return image;
+}
+
+std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const {
+  const Payload& layout = layouts_[place(bucket)];
+  std::vector<PayloadSlice> slices;
+  if (layout.summed()) {
+    slices = fill ? layout.filled() : layout.read_back();
+  } else {
+    for (const int tensor : plan_.buckets[place(bucket)].tensors) {
+      slices.push_back({tensor, 0, elements_[place(tensor)], 0});
+    }
+  }
+  std::int64_t at = 0;
+  for (auto& slice : slices) {
+    slice.at = at;
+    at += slice.count * kFloatBytes;
+  }
+  return slices;
+}
+
+void MemoryPlan::act(OpId id) {
+  const Work& work = plan_.ops[place(id)].work;
+  auto& actions = actions_[place(id)];
+  // A single rank exchanges nothing; whatever its gradients are, they stay.
+  if (plan_.ranks == 1) return;
+  if (const auto* compute = std::get_if<Compute>(&work)) {
+    if (compute->phase == Phase::kBackward) produce(compute->first, compute->last, actions);
+    if (compute->phase == Phase::kAverage) average(actions);
+  } else if (const auto* collective = std::get_if<Collective>(&work)) {
+    const auto b = place(collective->bucket);
+    const bool prepared = is_view(b) || copied_[b] != 0;
+    if (!prepared && first_[b] == id) fill(collective->bucket, actions);
+    if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
+    if (!prepared && last_[b] == id) read(collective->bucket, actions);
+  } else if (const auto* encode = std::get_if<Encode>(&work)) {
+    fill(encode->bucket, actions);
+  } else if (const auto* decode = std::get_if<Decode>(&work)) {
+    read(decode->bucket, actions);
+  } else if (const auto* copy = std::get_if<Copy>(&work)) {
+    copy->into ? fill(copy->bucket, actions) : read(copy->bucket, actions);
+  }
+}
+
+// The backward pass has come by these tensors.
+void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) const {
+  Action copies;
+  for (int tensor = first; tensor <= last; ++tensor) {
+    const Region& gradient = gradients_[place(tensor)];
+    if (gradient.bytes > 0) {
+      add_move(copies, {inputs_[place(tensor)].at, gradient.at, gradient.bytes});
+    }
+    for (const int bucket : buckets_of_[place(tensor)]) {
+      const auto b = place(bucket);
+      if (!is_view(b)) continue;
+      const std::int64_t unit = size_of(layouts_[b].format());
+      for (const PayloadSlice& slice : layouts_[b].filled()) {
+        if (slice.tensor != tensor) continue;
+        add_move(copies,
+                 {produced_[b].at + slice.at, payloads_[b].at + slice.at, slice.count * unit});
+      }
+    }
+  }
+  if (!copies.moves.empty()) actions.push_back(std::move(copies));
+}
+
+void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
+  const Payload& layout = layouts_[place(bucket)];
+  Action action;
+  action.bucket = bucket;
+  if (!layout.summed() || !castable(layout.format())) {
+    action.kind = Action::Kind::kStagedFill;
+    actions.push_back(std::move(action));
+    return;
+  }
+  action.kind = Action::Kind::kCast;
+  action.to = layout.format();
+  for (const PayloadSlice& slice : layout.filled()) {
+    action.moves.push_back({gradients_[place(slice.tensor)].at + slice.first * kFloatBytes,
+                            payloads_[place(bucket)].at + slice.at, slice.count});
+  }
+  actions.push_back(std::move(action));
+}
+
+void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
+  const Payload& layout = layouts_[place(bucket)];
+  Action action;
+  action.bucket = bucket;
+  if (!layout.summed() || !castable(layout.format())) {
+    action.kind = Action::Kind::kStagedRead;
+    actions.push_back(std::move(action));
+    return;
+  }
+  action.kind = Action::Kind::kCast;
+  action.from = layout.format();
+  for (const PayloadSlice& slice : layout.read_back()) {
+    action.moves.push_back({payloads_[place(bucket)].at + slice.at,
+                            gradients_[place(slice.tensor)].at + slice.first * kFloatBytes,
+                            slice.count});
+  }
+  actions.push_back(std::move(action));
+}
+
+// Parameters were summed: the mean of them, in views and in gradients alike.
+void MemoryPlan::average(std::vector<Action>& actions) const {
+  Action action;
+  action.kind = Action::Kind::kDivide;
+  action.divisor = static_cast<float>(plan_.ranks);
+  const auto add = [&](const Region& region) {
+    if (region.bytes == 0) return;
+    auto& moves = action.moves;
+    // Neighbours are one, with the zeros between them.
+    if (!moves.empty() &&
+        region.at == aligned(moves.back().to + moves.back().count * kFloatBytes)) {
+      moves.back().count = (region.at + region.bytes - moves.back().to) / kFloatBytes;
+      return;
+    }
+    moves.push_back({region.at, region.at, region.bytes / kFloatBytes});
+  };
+  for (std::size_t b = 0; b < layouts_.size(); ++b) {
+    if (is_view(b)) add(payloads_[b]);
+  }
+  for (const Region& region : gradients_) add(region);
+  actions.push_back(std::move(action));
+}
+
+// What this rank asks NCCL for. Shares that are not all alike have no function of their own: every
+// share is then reduced to, or broadcast from, its member, all in one group.
+Action MemoryPlan::exchange(const Collective& collective) const {
+  const auto b = place(collective.bucket);
+  const Payload& layout = layouts_[b];
+  const GroupPlace here = place_among(collective.groups, rank_);
+  const std::int64_t at = payloads_[b].at + layout.offset(collective, here.group);
+  const int members = collective.groups.size;
+  const bool summed = layout.summed();
+  // Gathered units are bytes to NCCL.
+  const std::int64_t width = summed ? 1 : collective.unit;
+  assert((!summed || collective.unit == size_of(layout.format())) && "numbers of one format");
+
+  Action action;
+  action.kind = Action::Kind::kExchange;
+  action.bucket = collective.bucket;
+  CollectiveCall call;
+  call.kind = collective.kind;
+  call.number = summed ? number_of(layout.format()) : WireNumber::kByte;
+  call.send = call.receive = at;
+  call.count = collective.elements * width;
+  const bool scatters = collective.kind == CollectiveKind::kReduceScatter;
+  const bool gathers = collective.kind == CollectiveKind::kAllGather;
+  if (call.count == 0) return action;
+  if (!scatters && !gathers) {
+    action.calls.push_back(call);
+    return action;
+  }
+  if (collective.elements % members == 0) {
+    call.count /= members;
+    const std::int64_t own = at + here.member * (collective.elements / members) * collective.unit;
+    (scatters ? call.receive : call.send) = own;
+    action.calls.push_back(call);
+    return action;
+  }
+  call.kind = scatters ? CollectiveKind::kReduce : CollectiveKind::kBroadcast;
+  for (int member = 0; member < members; ++member) {
+    const Range share = part_of(collective.elements, members, member);
+    if (share.size() == 0) continue;
+    call.root = member;
+    call.send = call.receive = at + share.begin * collective.unit;
+    call.count = share.size() * width;
+    action.calls.push_back(call);
+  }
+  return action;
+}
+
+}  // namespace syncline

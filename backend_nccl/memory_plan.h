@@ -1,0 +1,165 @@
+// What every operation of a plan does with one rank's memory on the GPU: where buckets and
+// gradients lie in one block of device memory, and the copies, casts and collectives of each
+// operation.
+//
+// Where gradients go is as in the other executors: a dense bucket is a view, the backward pass
+// writes into its payload itself; where the plan copies, encodes or splits the exchange, the
+// backward pass writes into the gradients, in fp32, and the payload is filled from there. Casts to
+// fp32, fp16 and bf16 are done on the device. What the device has no kernel for is staged: copied
+// to the host, done there by the payload's own code (core/run/payload.h), and copied back. That is
+// sparse codecs, rows of sparse gradients, and fp64 outside of views. Where parameters are averaged
+// only fp32 is a view, so that a mean is rounded once, to fp32.
+//
+// Knows neither CUDA nor NCCL: a device carries the actions out, and so does a test in host memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/run/payload.h"
+
+namespace syncline {
+
+// In bytes of the block; empty: there is none.
+struct Region {
+  std::int64_t at = 0;
+  std::int64_t bytes = 0;
+};
+
+// The numbers that a collective's call moves.
+enum class WireNumber { kFp32, kFp16, kBf16, kFp64, kByte };
+
+// One call of NCCL's function for `kind`. Addresses are bytes of the block.
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int root = 0;  // member, of a reduce or broadcast
+  std::int64_t send = 0;
+  std::int64_t receive = 0;
+  // As NCCL counts: the whole payload; one member's share for reduce_scatter and all_gather.
+  std::int64_t count = 0;
+  WireNumber number = WireNumber::kFp32;
+};
+
+struct Action {
+  enum class Kind {
+    kCopy,        // moves: count in bytes
+    kCast,        // moves: count in elements of `from`, to `to`; fp32, fp16, bf16
+    kDivide,      // moves, in place: count in fp32 elements, all divided by `divisor`
+    kStagedFill,  // bucket: gradients -> payload, by the host
+    kStagedRead,  // bucket: payload -> gradients, by the host
+    kExchange     // calls; several of them are one group
+  };
+  struct Move {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+    std::int64_t count = 0;
+  };
+  Kind kind = Kind::kCopy;
+  std::vector<Move> moves;
+  DType from = DType::kFp32;
+  DType to = DType::kFp32;
+  float divisor = 1;
+  int bucket = -1;
+  std::vector<CollectiveCall> calls;
+};
+
+class MemoryPlan {
+ public:
+  // Regions begin at multiples of this: what NCCL and vector loads are fastest at.
+  static constexpr std::int64_t kAlignment = 256;
+
+  // The plan must outlive it.
+  MemoryPlan(const Plan& plan, const Workload& workload, int rank);
+
+  std::int64_t bytes() const { return bytes_; }
+  const std::vector<Action>& actions(OpId op) const {
+    return actions_[static_cast<std::size_t>(op)];
+  }
+
+  // By bucket. Payloads of plans for a single rank are not there.
+  const std::vector<Payload>& layouts() const { return layouts_; }
+  const std::vector<Region>& payloads() const { return payloads_; }
+  const std::vector<Region>& produced() const {
+    return produced_;
+  }  // of views: what backward writes
+  // By tensor, then buffers; fp32.
+  const std::vector<Region>& gradients() const { return gradients_; }
+  const std::vector<Region>& inputs() const { return inputs_; }
+
+  // What a staged action takes to the host or brings back: slices of gradients in fp32 (`at` counts
+  // the bytes behind each other), all of them whole where it is not known which.
+  std::vector<PayloadSlice> staged_slices(int bucket, bool fill) const;
+
+  // Hands `put(at, source, bytes)` what stands in the block when a run begins; the rest is zeros.
+  template <typename Put>
+  void load(const RankGradients& input, Put put) const;
+  // The gradients after a run, from `get(at, target, bytes)`.
+  template <typename Get>
+  RankGradients result(const RankGradients& input, Get get) const;
+
+ private:
+  bool is_view(std::size_t bucket) const;
+  void note_uses(const Plan& plan);
+  void lay_out(const Workload& workload);
+  Region reserve(std::int64_t bytes);
+  std::vector<std::byte> view_image(std::size_t bucket, const RankGradients& input) const;
+
+  void act(OpId id);
+  void produce(int first, int last, std::vector<Action>& actions) const;
+  void fill(int bucket, std::vector<Action>& actions) const;
+  void read(int bucket, std::vector<Action>& actions) const;
+  void average(std::vector<Action>& actions) const;
+  Action exchange(const Collective& collective) const;
+
+  const Plan& plan_;
+  int rank_;
+  std::int64_t bytes_ = 0;
+  std::vector<std::vector<Action>> actions_;
+  std::vector<Payload> layouts_;
+  std::vector<Region> payloads_;
+  std::vector<Region> produced_;
+  std::vector<Region> gradients_;
+  std::vector<Region> inputs_;
+  std::vector<std::int64_t> elements_;        // by tensor
+  std::vector<std::vector<int>> buckets_of_;  // by tensor
+  std::vector<char> copied_;                  // by bucket: the plan copies or encodes it
+  std::vector<OpId> first_;                   // by bucket: its first collective
+  std::vector<OpId> last_;
+  bool averages_ = false;
+};
+
+template <typename Put>
+void MemoryPlan::load(const RankGradients& input, Put put) const {
+  for (std::size_t t = 0; t < gradients_.size(); ++t) {
+    for (const Region& region : {gradients_[t], inputs_[t]}) {
+      if (region.bytes > 0) put(region.at, static_cast<const void*>(input[t].data()), region.bytes);
+    }
+  }
+  for (std::size_t b = 0; b < produced_.size(); ++b) {
+    if (produced_[b].bytes == 0) continue;
+    const auto image = view_image(b, input);
+    for (const Region& region : {produced_[b], payloads_[b]}) {
+      put(region.at, static_cast<const void*>(image.data()), region.bytes);
+    }
+  }
+}
+
+template <typename Get>
+RankGradients MemoryPlan::result(const RankGradients& input, Get get) const {
+  RankGradients gradients = input;
+  for (std::size_t t = 0; t < gradients_.size(); ++t) {
+    const Region& region = gradients_[t];
+    if (region.bytes > 0) get(region.at, static_cast<void*>(gradients[t].data()), region.bytes);
+  }
+  for (std::size_t b = 0; b < produced_.size(); ++b) {
+    if (produced_[b].bytes == 0) continue;
+    std::vector<std::byte> payload(static_cast<std::size_t>(payloads_[b].bytes));
+    get(payloads_[b].at, static_cast<void*>(payload.data()), payloads_[b].bytes);
+    layouts_[b].read(payload.data(), gradients);
+  }
+  return gradients;
+}
+
+}  // namespace syncline

@@ -1,0 +1,12 @@
+#include "backend_nccl/nccl_executor.h"
+#include "core/error.h"
+
+namespace syncline {
+
+std::string why_no_nccl() { return "this program was built without CUDA or without NCCL"; }
+
+std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload&, Meeting&, NcclSettings) {
+  throw MachineError("--backend nccl: " + why_no_nccl());
+}
+
+}  // namespace syncline

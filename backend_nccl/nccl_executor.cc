@@ -1,0 +1,255 @@
+#include "backend_nccl/nccl_executor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <optional>
+
+#include "backend_nccl/communicators.h"
+#include "backend_nccl/device_work.h"
+#include "backend_nccl/matrix_load.h"
+#include "backend_nccl/stream_walk.h"
+#include "kernels/timer.h"
+#include "live/timeline_exchange.h"
+
+namespace syncline {
+namespace {
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+// "13.0" for 13000, "2.28.9" for 22809.
+std::string cuda_version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+std::string nccl_version(int number) {
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
+}
+
+bool passes_time(const Work& work) {
+  return std::holds_alternative<Compute>(work) || std::holds_alternative<HostSync>(work) ||
+         std::holds_alternative<Wait>(work);
+}
+
+// By operation: whether it goes on where another one's time on its stream has ended, with nothing
+// waited for in between.
+std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
+  std::vector<OpId> last(place(plan.streams), -1);
+  for (const Launch& launch : order.launches) last[place(launch.stream)] = launch.op;
+  std::vector<char> follows(plan.ops.size(), 0);
+  for (const Launch& launch : order.launches) {
+    OpId& before = last[place(launch.stream)];  // the first one's is the period before's last
+    const Work& work = plan.ops[place(before)].work;
+    const bool timed = passes_time(work) && seconds_of(work) > 0;
+    follows[place(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
+    before = launch.op;
+  }
+  return follows;
+}
+
+// What a rank computes, on the streams where time passes.
+class Computation {
+ public:
+  Computation(int streams, MatrixLoad* matrices)
+      : timers_(CudaMemory::Where::kDevice, place(streams) * sizeof(TimerState)),
+        bytes_(place(streams) * sizeof(TimerState)),
+        matrices_(matrices) {
+    reset();
+  }
+
+  void reset() {
+    check_cuda(cudaMemset(timers_.data(), 0, bytes_), "cudaMemset");
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+
+  // Time passes on the stream, in which `inside` is done.
+  template <typename Inside>
+  void pass(StreamId id, Seconds seconds, bool follows, cudaStream_t stream, Inside inside) {
+    if (seconds <= 0) return inside();
+    auto* timer = reinterpret_cast<TimerState*>(timers_.data()) + id;
+    constexpr double kNano = 1e9;
+    check_kernel(timer_begin(timer, follows, stream));
+    inside();
+    check_kernel(timer_end(timer, std::llround(seconds * kNano), stream));
+  }
+
+  bool computes() const { return matrices_ != nullptr; }
+  MatrixLoad& matrices() { return *matrices_; }
+
+ private:
+  CudaMemory timers_;
+  std::size_t bytes_;
+  MatrixLoad* matrices_;
+};
+
+class NcclExecutor final : public LiveExecutor {
+ public:
+  NcclExecutor(const Workload& workload, Meeting& meeting, const NcclSettings& settings)
+      : workload_(workload),
+        meeting_(meeting),
+        settings_(settings),
+        device_(choose_device(meeting, settings.device)) {
+    const bool shared = device_.ranks_on_device > 1;
+    set_environment(meeting, shared);
+    communicators_.emplace(meeting, settings, shared);
+    if (settings.matrices) matrices_.emplace();
+    hardware_ = describe();
+  }
+
+  std::string_view name() const override { return "nccl"; }
+  Seconds clock_error() const override { return clock_error_; }
+  std::string hardware() const override { return hardware_; }
+
+  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+    assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
+    if (!failure_.empty()) throw MachineError(failure_);
+    try {
+      return carry_out(plan, input, periods);
+    } catch (const DeviceError& error) {
+      failure_ = "nccl, rank " + std::to_string(meeting_.rank()) + ": " + error.what();
+    } catch (const std::exception& error) {
+      failure_ = error.what();
+    }
+    communicators_->abort();
+    throw MachineError(failure_);
+  }
+
+ private:
+  std::string describe() const {
+    int nccl = 0;
+    int runtime = 0;
+    int driver = 0;
+    check_nccl(ncclGetVersion(&nccl), "ncclGetVersion");
+    check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+    check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    std::string text = device_.summary + "; NCCL " + nccl_version(nccl) + ", CUDA " +
+                       cuda_version(runtime) + ", driver for CUDA " + cuda_version(driver);
+    if (device_.ranks_on_device > 1) {
+      text += "; " + std::to_string(device_.ranks_on_device) +
+              " ranks on one GPU talk through sockets, and their kernels take turns (unless MPS "
+              "runs): times are those of the network only where it is slow enough to decide, "
+              "gigabits a second; the GPU's are not those of one GPU a rank";
+    }
+    if (settings_.matrices) text += "; computation is products of bf16 matrices";
+    if (settings_.graph) text += "; captured as a CUDA graph";
+    return text;
+  }
+
+  Outcome carry_out(const Plan& plan, const Gradients& input, int periods) {
+    const RankGradients& own = input[place(meeting_.rank())];
+    const LaunchOrder order = launch_order(plan);
+    if (plan.ranks > 1) communicators_->prepare(order.communicators);
+    Computation computation(plan.streams, matrices_ ? &*matrices_ : nullptr);
+    DeviceWork work(plan, workload_, meeting_.rank(), own, *communicators_);
+    follows_ = follows_of(plan, order);
+    const std::vector<int> products = products_of(plan, computation);
+    StreamWalk walk(
+        plan, order, meeting_, *communicators_,
+        [&](const Launch& launch, cudaStream_t stream) {
+          carry_out(plan, launch, stream, products, computation, work);
+        },
+        [&](const Launch& launch) { return products[place(launch.op)] + work.commands(launch.op); },
+        [&](OpId op) { return syncline::describe(plan.ops[place(op)], plan, workload_); }, periods);
+    try {
+      return measured(plan, own, periods, walk, work, computation);
+    } catch (...) {
+      // What is under way must have ended before its memory goes; kernels that wait for other ranks
+      // end by this alone.
+      communicators_->abort();
+      cudaDeviceSynchronize();
+      throw;
+    }
+  }
+
+  // By operation: how many products its computation is.
+  static std::vector<int> products_of(const Plan& plan, Computation& computation) {
+    std::vector<int> products(plan.ops.size(), 0);
+    for (std::size_t i = 0; i < plan.ops.size() && computation.computes(); ++i) {
+      const auto* compute = std::get_if<Compute>(&plan.ops[i].work);
+      if (compute != nullptr) products[i] = computation.matrices().products(compute->seconds);
+    }
+    return products;
+  }
+
+  // Encoding, decoding and copying take what they take; the plan's times are those of a model.
+  void carry_out(const Plan& plan, const Launch& launch, cudaStream_t stream,
+                 const std::vector<int>& products, Computation& computation, DeviceWork& work) {
+    const Work& what = plan.ops[place(launch.op)].work;
+    const auto act = [&] { work.carry_out(launch.op, launch.communicator, stream); };
+    const bool computes = std::holds_alternative<Compute>(what);
+    if (computes && computation.computes()) {
+      computation.matrices().run(products[place(launch.op)], stream);
+      return act();
+    }
+    const Seconds seconds = passes_time(what) ? seconds_of(what) : 0;
+    computation.pass(launch.stream, seconds, follows_[place(launch.op)] != 0, stream, act);
+  }
+
+  Outcome measured(const Plan& plan, const RankGradients& own, int periods, StreamWalk& walk,
+                   DeviceWork& work, Computation& computation) {
+    if (settings_.graph) {
+      // NCCL connects at a communicator's first use, which a capture should not see.
+      meeting_.barrier(Meeting::kPatient);
+      walk.run(1);
+      walk.capture(periods);
+      work.load();
+      computation.reset();
+    }
+    meeting_.barrier(Meeting::kPatient);
+    ClockOffset before = meeting_.clock();
+    const cudaStream_t stream = walk.stream(kComputeStream);
+    const ClockAnchor begin = anchor_on(stream);
+    meeting_.barrier();
+    settings_.graph ? walk.run_captured() : walk.run(periods);
+    const ClockAnchor end = anchor_on(stream);
+    ClockOffset after = meeting_.clock();
+
+    // What the GPU's clock adds to the errors of the ranks' clocks.
+    before.error += begin.error;
+    after.error += end.error;
+    Outcome outcome;
+    outcome.timeline = exchange_timelines(meeting_, walk.spans(meeting_.rank(), begin, end),
+                                          periods, before, after);
+    clock_error_ = worst_clock_error(meeting_, before, after);
+    outcome.bytes_sent.assign(place(plan.ranks), 0);
+    outcome.gradients.resize(place(plan.ranks));
+    outcome.gradients[place(meeting_.rank())] = work.result(own);
+    return outcome;
+  }
+
+  const Workload& workload_;
+  Meeting& meeting_;
+  const NcclSettings settings_;
+  DevicePlace device_;
+  std::optional<Communicators> communicators_;
+  std::optional<MatrixLoad> matrices_;
+  std::vector<char> follows_;  // by operation of the plan under way
+  std::string hardware_;
+  std::string failure_;
+  Seconds clock_error_ = 0;
+};
+
+}  // namespace
+
+std::string why_no_nccl() {
+  int devices = 0;
+  const cudaError_t error = cudaGetDeviceCount(&devices);
+  static_cast<void>(cudaGetLastError());
+  if (error != cudaSuccess) {
+    return std::string("no GPU: cudaGetDeviceCount: ") + cudaGetErrorString(error);
+  }
+  return devices == 0 ? "no GPU: cudaGetDeviceCount finds none" : "";
+}
+
+std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, Meeting& meeting,
+                                                 NcclSettings settings) {
+  const std::string reason = why_no_nccl();
+  if (!reason.empty()) throw MachineError("--backend nccl: " + reason);
+  try {
+    return std::make_unique<NcclExecutor>(workload, meeting, settings);
+  } catch (const DeviceError& error) {
+    throw MachineError("nccl, rank " + std::to_string(meeting.rank()) + ": " + error.what());
+  }
+}
+
+}  // namespace syncline

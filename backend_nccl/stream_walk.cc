@@ -1,0 +1,211 @@
+#include "backend_nccl/stream_walk.h"
+
+#include <algorithm>
+#include <cassert>
+#include <thread>
+
+namespace syncline {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+// A launch blocks for good where the queue is full and the GPU waits for a rank that hangs. CUDA's
+// queues hold about a thousand commands.
+constexpr int kMostCommands = 512;
+
+}  // namespace
+
+StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const Meeting& meeting,
+                       const Communicators& communicators, LaunchWork work, LaunchCost cost,
+                       LaunchName name, int periods)
+    : plan_(plan),
+      order_(order),
+      meeting_(meeting),
+      communicators_(communicators),
+      work_(std::move(work)),
+      cost_(std::move(cost)),
+      name_(std::move(name)) {
+  for (int s = 0; s < plan.streams; ++s) {
+    streams_.emplace_back(s != kComputeStream);
+    crossings_.emplace_back(false);
+  }
+  times_ = std::vector<Times>(place(periods) * order.launches.size());
+  for (std::size_t i = 0; i < 2 * order.launches.size(); ++i) signals_.emplace_back(false);
+  Seconds longest = 0;
+  for (const auto& op : plan.ops) longest = std::max(longest, seconds_of(op.work));
+  constexpr double kMilli = 1e3;
+  longest_ = std::chrono::milliseconds(static_cast<std::int64_t>(longest * kMilli) + 1);
+}
+
+StreamWalk::~StreamWalk() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+}
+
+std::string StreamWalk::describe(std::size_t launch) const {
+  const std::size_t count = order_.launches.size();
+  const Launch& what = order_.launches[launch % count];
+  return name_(what.op) + " (stream " + std::to_string(what.stream) + ", period " +
+         std::to_string(launch / count) + ")";
+}
+
+void StreamWalk::record(const CudaEvent& event, cudaStream_t stream, bool captured) const {
+  captured ? event.record_outside(stream) : event.record(stream);
+}
+
+// All streams begin behind stream 0, and it ends behind all of them.
+void StreamWalk::fork() {
+  crossings_.front().record(streams_.front().get());
+  for (std::size_t s = 1; s < streams_.size(); ++s) {
+    check_cuda(cudaStreamWaitEvent(streams_[s].get(), crossings_.front().get(), 0),
+               "cudaStreamWaitEvent");
+  }
+}
+
+void StreamWalk::join() {
+  for (std::size_t s = 1; s < streams_.size(); ++s) {
+    crossings_[s].record(streams_[s].get());
+    check_cuda(cudaStreamWaitEvent(streams_.front().get(), crossings_[s].get(), 0),
+               "cudaStreamWaitEvent");
+  }
+}
+
+void StreamWalk::launch(int period, std::size_t index, bool captured) {
+  const Launch& launch = order_.launches[index];
+  const std::size_t count = order_.launches.size();
+  const std::size_t number = place(period) * count + index;
+  const cudaStream_t stream = streams_[place(launch.stream)].get();
+  for (const EventWait& wait : launch.waits) {
+    if (wait.previous && period == 0) continue;
+    const auto parity = place((wait.previous ? period - 1 : period) % 2);
+    check_cuda(cudaStreamWaitEvent(stream, signals_[parity * count + place(wait.op)].get(), 0),
+               "cudaStreamWaitEvent");
+  }
+  record(times_[number].begin, stream, captured);
+  work_(launch, stream);
+  record(times_[number].end, stream, captured);
+  if (launch.awaited) signals_[place(period % 2) * count + index].record(stream);
+}
+
+void StreamWalk::walk(int periods, bool captured) {
+  assert(place(periods) * order_.launches.size() <= times_.size() && "as many as there are events");
+  periods_ = periods;
+  outstanding_.clear();
+  commands_ = 0;
+  fork();
+  for (int period = 0; period < periods; ++period) {
+    for (std::size_t i = 0; i < order_.launches.size(); ++i) {
+      const std::size_t number = place(period) * order_.launches.size() + i;
+      const int commands = cost_(order_.launches[i]) + 4;
+      try {
+        if (!captured) hold(std::max(0, kMostCommands - commands));
+        launch(period, i, captured);
+      } catch (const DeviceError& error) {
+        throw DeviceError(std::string(error.what()) + ", at " + describe(number));
+      }
+      outstanding_.push_back({number, commands});
+      commands_ += commands;
+    }
+  }
+  join();
+}
+
+// Waits until no more than so many commands are under way. What stands first in the list needs
+// nothing behind it, so that this ends.
+void StreamWalk::hold(int commands) {
+  Patience patience(meeting_, longest_);
+  while (commands_ > commands && !outstanding_.empty()) {
+    const Outstanding& first = outstanding_.front();
+    if (times_[first.launch].end.passed()) {
+      commands_ -= first.commands;
+      outstanding_.pop_front();
+      patience.went_on();
+      continue;
+    }
+    communicators_.check();
+    patience.look("waiting for " + describe(first.launch));
+    std::this_thread::sleep_for(50us);
+  }
+}
+
+// What is outstanding tells how far the device has come. A graph's events tell nothing until it has
+// ended: it is given as long as all of its periods could be silent.
+void StreamWalk::await() {
+  done_.record(streams_.front().get());
+  hold(0);
+  Patience patience(meeting_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
+                                  std::max(1, periods_));
+  while (!done_.passed()) {
+    communicators_.check();
+    patience.look("waiting for the end of the run");
+    std::this_thread::sleep_for(200us);
+  }
+}
+
+void StreamWalk::run(int periods) {
+  walk(periods, false);
+  await();
+}
+
+void StreamWalk::capture(int periods) {
+  check_cuda(cudaStreamBeginCapture(streams_.front().get(), cudaStreamCaptureModeRelaxed),
+             "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    walk(periods, true);
+  } catch (...) {
+    cudaStreamEndCapture(streams_.front().get(), &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  outstanding_.clear();
+  commands_ = 0;
+  check_cuda(cudaStreamEndCapture(streams_.front().get(), &graph), "cudaStreamEndCapture");
+  const cudaError_t made = cudaGraphInstantiate(&graph_, graph, 0);
+  cudaGraphDestroy(graph);
+  check_cuda(made, "cudaGraphInstantiate");
+  check_cuda(cudaGraphUpload(graph_, streams_.front().get()), "cudaGraphUpload");
+  check_cuda(cudaStreamSynchronize(streams_.front().get()), "cudaStreamSynchronize");
+}
+
+void StreamWalk::run_captured() {
+  assert(graph_ != nullptr && "captured before");
+  check_cuda(cudaGraphLaunch(graph_, streams_.front().get()), "cudaGraphLaunch");
+  await();
+}
+
+// CUDA gives the time between two events in fp32 milliseconds: fine steps only where they are close
+// to each other. Each period is measured from its own first launch, these from one to the next.
+std::vector<Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
+                                    const ClockAnchor& end) const {
+  const std::size_t count = order_.launches.size();
+  std::vector<Span> list;
+  if (count == 0) return list;
+  std::vector<Seconds> firsts;
+  const CudaEvent* last = &begin.event;
+  Seconds since = 0;
+  for (int p = 0; p < periods_; ++p) {
+    const CudaEvent& first = times_[place(p) * count].begin;
+    since += seconds_between(*last, first);
+    firsts.push_back(since);
+    last = &first;
+  }
+  const DeviceClock clock(begin, end, since + seconds_between(*last, end.event));
+  for (int stream = 0; stream < plan_.streams; ++stream) {
+    for (int p = 0; p < periods_; ++p) {
+      const CudaEvent& first = times_[place(p) * count].begin;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Launch& launch = order_.launches[i];
+        if (launch.stream != stream) continue;
+        const Times& times = times_[place(p) * count + i];
+        const Seconds from = firsts[place(p)] + seconds_between(first, times.begin);
+        const Seconds to = firsts[place(p)] + seconds_between(first, times.end);
+        list.push_back({p, launch.op, rank, clock.on_host(from), clock.on_host(to)});
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace syncline

@@ -1,0 +1,235 @@
+// The order in which a plan is handed to GPUs: no rank waits for one that waits for it, and every
+// dependency of the plan is kept by a stream or an event.
+#include "backend_nccl/launch_order.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/live_cases.h"
+
+namespace syncline {
+namespace {
+
+using test::LiveCase;
+
+// Those of the other live backend, and plans whose steps meet: LocalSGD, a step that begins before
+// the last one's exchange is over, more streams than buckets.
+std::vector<LiveCase> all_cases(int ranks) {
+  const Workload workload = test::awkward();
+  auto list = test::live_cases(workload, ranks);
+  for (auto& extra : test::step_cases(test::even(), ranks)) list.push_back(std::move(extra));
+  return list;
+}
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+// Which instances (period, operation) have ended when one begins, as the GPU guarantees it.
+class Guaranteed {
+ public:
+  Guaranteed(const Plan& plan, const LaunchOrder& order, int periods)
+      : operations_(plan.ops.size()), before_(operations_ * place(periods)) {
+    std::vector<int> last(place(plan.streams), -1);
+    for (int p = 0; p < periods; ++p) {
+      for (const Launch& launch : order.launches) {
+        const std::size_t here = place(p) * operations_ + place(launch.op);
+        int& previous = last[place(launch.stream)];
+        if (previous >= 0) take(here, place(previous));
+        for (const EventWait& wait : launch.waits) {
+          if (wait.previous && p == 0) continue;
+          take(here, place(wait.previous ? p - 1 : p) * operations_ + place(wait.op));
+        }
+        previous = static_cast<int>(here);
+      }
+    }
+  }
+
+  bool ended(int period, OpId op, int by_period, OpId by) const {
+    return before_[place(by_period) * operations_ + place(by)].count(place(period) * operations_ +
+                                                                     place(op)) > 0;
+  }
+
+ private:
+  void take(std::size_t here, std::size_t earlier) {
+    before_[here].insert(earlier);
+    before_[here].insert(before_[earlier].begin(), before_[earlier].end());
+  }
+
+  std::size_t operations_;
+  std::vector<std::set<std::size_t>> before_;
+};
+
+class LaunchOrderOf : public testing::TestWithParam<int> {};
+
+TEST_P(LaunchOrderOf, KeepsEveryDependency) {
+  constexpr int kPeriods = 3;
+  for (const auto& c : all_cases(GetParam())) {
+    const LaunchOrder order = launch_order(c.plan);
+    ASSERT_EQ(order.launches.size(), c.plan.ops.size());
+    const Guaranteed guaranteed(c.plan, order, kPeriods);
+    for (int p = 0; p < kPeriods; ++p) {
+      for (std::size_t i = 0; i < c.plan.ops.size(); ++i) {
+        const auto id = static_cast<OpId>(i);
+        for (const OpId before : c.plan.ops[i].after) {
+          EXPECT_TRUE(guaranteed.ended(p, before, p, id)) << c.what << ": " << before << " " << id;
+        }
+        if (p == 0) continue;
+        for (const OpId before : c.plan.ops[i].after_previous) {
+          EXPECT_TRUE(guaranteed.ended(p - 1, before, p, id))
+              << c.what << ": " << before << " of the period before, " << id;
+        }
+      }
+    }
+  }
+}
+
+// An event that nothing was recorded for lets everything pass: every wait must name a launch that
+// has been made by then and that records one.
+TEST_P(LaunchOrderOf, WaitsForWhatHasBeenLaunched) {
+  for (const auto& c : all_cases(GetParam())) {
+    const LaunchOrder order = launch_order(c.plan);
+    for (const Launch& launch : order.launches) {
+      for (const EventWait& wait : launch.waits) {
+        EXPECT_TRUE(wait.previous || wait.op < launch.op) << c.what;
+        EXPECT_TRUE(order.launches[place(wait.op)].awaited) << c.what;
+        EXPECT_NE(c.plan.ops[place(wait.op)].stream, launch.stream) << c.what;
+      }
+    }
+  }
+}
+
+// The hardest case for ranks that wait for each other: nothing overlaps, a host goes on only when
+// what it launched has ended, and a collective ends only once all of its members have come. Ranks
+// take turns in every order that a few seeds give.
+TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
+  const int ranks = GetParam();
+  for (const auto& c : all_cases(ranks)) {
+    const LaunchOrder order = launch_order(c.plan);
+    std::vector<std::size_t> next(place(ranks), 0);
+    const auto waits_in = [&](int rank) -> int {  // the communicator that it waits in, or -1
+      if (next[place(rank)] == order.launches.size()) return -1;
+      const Launch& launch = order.launches[next[place(rank)]];
+      if (launch.communicator < 0) return -1;
+      const auto& key = order.communicators[place(launch.communicator)];
+      return place_among(key.groups, rank).group < 0 ? -1 : launch.communicator;
+    };
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = ranks - 1; rank >= 0; --rank) {
+        while (next[place(rank)] < order.launches.size() && waits_in(rank) < 0) {
+          ++next[place(rank)];
+          moved = true;
+        }
+      }
+      for (int rank = 0; rank < ranks; ++rank) {
+        const int communicator = waits_in(rank);
+        if (communicator < 0) continue;
+        const Groups& groups = order.communicators[place(communicator)].groups;
+        const int group = place_among(groups, rank).group;
+        bool all = true;
+        for (int m = 0; m < groups.size; ++m) {
+          const int member = groups.rank(group, m);
+          all = all && waits_in(member) == communicator && next[place(member)] == next[place(rank)];
+        }
+        if (!all) continue;
+        for (int m = 0; m < groups.size; ++m) ++next[place(groups.rank(group, m))];
+        moved = true;
+      }
+    }
+    for (const std::size_t reached : next) EXPECT_EQ(reached, order.launches.size()) << c.what;
+  }
+}
+
+TEST_P(LaunchOrderOf, ACommunicatorServesOneStreamAndOneGrouping) {
+  for (const auto& c : all_cases(GetParam())) {
+    const LaunchOrder order = launch_order(c.plan);
+    for (const Launch& launch : order.launches) {
+      const auto* collective = std::get_if<Collective>(&c.plan.ops[place(launch.op)].work);
+      ASSERT_EQ(collective != nullptr, launch.communicator >= 0) << c.what;
+      if (collective == nullptr) continue;
+      const auto& key = order.communicators[place(launch.communicator)];
+      EXPECT_EQ(key.stream, launch.stream) << c.what;
+      EXPECT_EQ(key.groups, collective->groups) << c.what;
+      EXPECT_EQ(key.algorithm, nccl_algorithm(*collective)) << c.what;
+    }
+    for (std::size_t i = 0; i < order.communicators.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        EXPECT_FALSE(order.communicators[i] == order.communicators[j]) << c.what;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, LaunchOrderOf, testing::Values(1, 2, 3, 4, 6));
+
+Plan by_hand(const std::vector<Op>& ops, int streams) {
+  Plan plan;
+  plan.ranks = 2;
+  plan.streams = streams;
+  plan.ops = ops;
+  return plan;
+}
+
+Op waiting(StreamId stream, std::vector<OpId> after, std::vector<OpId> after_previous = {}) {
+  Op op;
+  op.stream = stream;
+  op.after = std::move(after);
+  op.after_previous = std::move(after_previous);
+  op.work = Wait{};
+  return op;
+}
+
+TEST(LaunchOrder, WaitsForTheLastOnEachStreamOnce) {
+  const Plan plan = by_hand({waiting(0, {}), waiting(0, {}), waiting(1, {0, 1}), waiting(1, {0}),
+                             waiting(2, {0, 2, 1}), waiting(0, {4, 3})},
+                            3);
+  const LaunchOrder order = launch_order(plan);
+  using Waits = std::vector<EventWait>;
+  EXPECT_EQ(order.launches[2].waits, (Waits{{1, false}}));
+  EXPECT_EQ(order.launches[3].waits, Waits{});
+  EXPECT_EQ(order.launches[4].waits, (Waits{{1, false}, {2, false}}));
+  EXPECT_EQ(order.launches[5].waits, (Waits{{3, false}, {4, false}}));
+  EXPECT_FALSE(order.launches[0].awaited);
+  EXPECT_TRUE(order.launches[1].awaited);
+}
+
+TEST(LaunchOrder, WaitsAcrossPeriods) {
+  const Plan plan = by_hand({waiting(0, {}, {2, 3}), waiting(0, {}, {2}), waiting(1, {0}),
+                             waiting(1, {}), waiting(0, {3}, {3})},
+                            2);
+  const LaunchOrder order = launch_order(plan);
+  using Waits = std::vector<EventWait>;
+  EXPECT_EQ(order.launches[0].waits, (Waits{{3, true}}));
+  EXPECT_EQ(order.launches[1].waits, Waits{});
+  EXPECT_EQ(order.launches[2].waits, (Waits{{0, false}}));
+  EXPECT_EQ(order.launches[4].waits, (Waits{{3, false}}));
+}
+
+TEST(LaunchOrder, NamesNcclsAlgorithms) {
+  Collective collective;
+  EXPECT_EQ(nccl_algorithm(collective), "");
+  collective.algorithm = find_algorithm("ring");
+  EXPECT_EQ(nccl_algorithm(collective), "ring");
+  collective.algorithm = find_algorithm("double_binary_tree");
+  EXPECT_EQ(nccl_algorithm(collective), "tree");
+  collective.algorithm = find_algorithm("halving_doubling");
+  EXPECT_EQ(nccl_algorithm(collective), "");
+  collective.algorithm = find_algorithm("ring");
+  collective.nccl = NcclPick{};
+  EXPECT_EQ(nccl_algorithm(collective), "");
+  collective.nccl.reset();
+  collective.kind = CollectiveKind::kBroadcast;
+  EXPECT_EQ(nccl_algorithm(collective), "");
+}
+
+TEST(LaunchOrder, FindsARanksPlace) {
+  EXPECT_EQ(place_among(world_group(4), 2).member, 2);
+  EXPECT_EQ(place_among(block_groups(4, 2), 3).group, 1);
+  EXPECT_EQ(place_among(block_groups(4, 2), 3).member, 1);
+  EXPECT_EQ(place_among(leader_group(4, 2), 3).group, -1);
+  EXPECT_EQ(place_among(leader_group(4, 2), 2).member, 1);
+  EXPECT_EQ(place_among(shard_groups(4, 2), 3).group, 1);
+}
+
+}  // namespace
+}  // namespace syncline

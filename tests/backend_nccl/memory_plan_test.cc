@@ -1,0 +1,329 @@
+// The actions of a memory plan, carried out in host memory by ranks that take turns, with NCCL's
+// functions as its documentation defines them: what is left must be what the host executor leaves.
+#include "backend_nccl/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend_nccl/launch_order.h"
+#include "core/run/host_executor.h"
+#include "core/run/sample_gradients.h"
+#include "tests/support/live_cases.h"
+
+namespace syncline {
+namespace {
+
+using test::LiveCase;
+
+std::size_t place(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+std::int64_t bytes_of(WireNumber number) {
+  switch (number) {
+    case WireNumber::kFp32:
+      return 4;
+    case WireNumber::kFp16:
+    case WireNumber::kBf16:
+      return 2;
+    case WireNumber::kFp64:
+      return 8;
+    case WireNumber::kByte:
+      return 1;
+  }
+  return 0;
+}
+
+// One rank's block of memory.
+class Block {
+ public:
+  Block(const Plan& plan, const Workload& workload, int rank, const RankGradients& input)
+      : layout_(plan, workload, rank), plan_(plan), input_(input) {
+    memory_.resize(place(layout_.bytes()));
+    layout_.load(input, [&](std::int64_t at, const void* from, std::int64_t bytes) {
+      ASSERT_LE(at + bytes, layout_.bytes());
+      std::memcpy(&memory_[place(at)], from, place(bytes));
+    });
+  }
+
+  const MemoryPlan& layout() const { return layout_; }
+  std::byte* at(std::int64_t offset) { return memory_.data() + offset; }
+
+  void act(const Action& action) {
+    for (const auto& move : action.moves) {
+      const std::int64_t from = size_of(action.from);
+      switch (action.kind) {
+        case Action::Kind::kCopy:
+          std::memcpy(at(move.to), at(move.from), place(move.count));
+          break;
+        case Action::Kind::kCast:
+          numbers_.resize(place(move.count));
+          read_as(action.from, at(move.from), move.count, numbers_.data());
+          write_as(action.to, numbers_.data(), move.count, at(move.to));
+          break;
+        case Action::Kind::kDivide:
+          EXPECT_EQ(move.from, move.to);
+          EXPECT_EQ(move.from % from, 0);
+          numbers_.resize(place(move.count));
+          read_as(action.from, at(move.from), move.count, numbers_.data());
+          for (auto& number : numbers_) number /= action.divisor;
+          write_as(action.from, numbers_.data(), move.count, at(move.to));
+          break;
+        default:
+          FAIL() << "moves of an action that has none";
+      }
+    }
+    if (action.kind == Action::Kind::kStagedFill) staged(action.bucket, true);
+    if (action.kind == Action::Kind::kStagedRead) staged(action.bucket, false);
+  }
+
+  RankGradients result() {
+    return layout_.result(input_, [&](std::int64_t offset, void* to, std::int64_t bytes) {
+      std::memcpy(to, at(offset), place(bytes));
+    });
+  }
+
+ private:
+  // As the executor does it: nothing but the slices crosses between device and host.
+  void staged(int bucket, bool fill) {
+    const Payload& payload = layout_.layouts()[place(bucket)];
+    RankGradients gradients(layout_.gradients().size());
+    for (const int tensor : plan_.buckets[place(bucket)].tensors) {
+      gradients[place(tensor)].assign(input_[place(tensor)].size(), -77.0F);
+    }
+    const auto cross = [&](bool up) {
+      for (const auto& slice : layout_.staged_slices(bucket, fill)) {
+        const Region& region = layout_.gradients()[place(slice.tensor)];
+        EXPECT_LE((slice.first + slice.count) * 4, region.bytes);
+        std::byte* device = at(region.at + slice.first * 4);
+        float* host = gradients[place(slice.tensor)].data() + slice.first;
+        if (up) {
+          std::memcpy(host, device, place(slice.count) * 4);
+        } else {
+          std::memcpy(device, host, place(slice.count) * 4);
+        }
+      }
+    };
+    std::byte* bytes = at(layout_.payloads()[place(bucket)].at);
+    if (fill) {
+      cross(true);
+      payload.fill(gradients, bytes);
+    } else {
+      payload.read(bytes, gradients);
+      cross(false);
+    }
+  }
+
+  MemoryPlan layout_;
+  const Plan& plan_;
+  const RankGradients& input_;
+  std::vector<std::byte> memory_;
+  std::vector<float> numbers_;
+};
+
+// NCCL's functions among the members of one group, in place or not.
+void exchange(const std::vector<Block*>& members, const std::vector<const CollectiveCall*>& calls,
+              const Payload& payload) {
+  const CollectiveCall& first = *calls.front();
+  const auto size = static_cast<std::int64_t>(members.size());
+  const std::int64_t bytes = first.count * bytes_of(first.number);
+  for (const auto* call : calls) {
+    ASSERT_EQ(call->kind, first.kind);
+    ASSERT_EQ(call->count, first.count);
+    ASSERT_EQ(call->root, first.root);
+    ASSERT_EQ(call->number, first.number);
+  }
+  const bool gathers = first.kind == CollectiveKind::kAllGather;
+  const std::int64_t sent = first.kind == CollectiveKind::kReduceScatter ? size * bytes : bytes;
+  std::vector<std::vector<std::byte>> inputs;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const std::byte* from = members[m]->at(calls[m]->send);
+    inputs.emplace_back(from, from + sent);
+  }
+  if (gathers) {
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      for (std::size_t f = 0; f < inputs.size(); ++f) {
+        std::memcpy(members[m]->at(calls[m]->receive) + static_cast<std::int64_t>(f) * bytes,
+                    inputs[f].data(), place(bytes));
+      }
+    }
+    return;
+  }
+  if (first.kind == CollectiveKind::kBroadcast) {
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      std::memcpy(members[m]->at(calls[m]->receive), inputs[place(first.root)].data(),
+                  place(bytes));
+    }
+    return;
+  }
+  std::vector<std::byte> sum = inputs.front();
+  for (std::size_t m = 1; m < inputs.size(); ++m) payload.add(sum.data(), inputs[m].data(), sent);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (first.kind == CollectiveKind::kReduce && static_cast<int>(m) != first.root) continue;
+    const std::int64_t share =
+        first.kind == CollectiveKind::kReduceScatter ? static_cast<std::int64_t>(m) * bytes : 0;
+    std::memcpy(members[m]->at(calls[m]->receive), sum.data() + share, place(bytes));
+  }
+}
+
+// The plan on all ranks, operation by operation.
+Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradients& input,
+                      int periods) {
+  const int ranks = c.plan.ranks;
+  std::vector<Block> blocks;
+  blocks.reserve(place(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    blocks.emplace_back(c.plan, workload, rank, input[place(rank)]);
+  }
+  for (int p = 0; p < periods; ++p) {
+    for (const Launch& launch : launch_order(c.plan).launches) {
+      std::size_t most = 0;
+      for (auto& block : blocks) {
+        most = std::max(most, block.layout().actions(launch.op).size());
+      }
+      const auto* collective = std::get_if<Collective>(&c.plan.ops[place(launch.op)].work);
+      // Ranks outside of a collective's groups have fewer actions: what comes before and after it
+      // is each rank's own affair.
+      std::vector<std::size_t> next(blocks.size(), 0);
+      const auto until_exchange = [&] {
+        for (std::size_t r = 0; r < blocks.size(); ++r) {
+          const auto& actions = blocks[r].layout().actions(launch.op);
+          while (next[r] < actions.size() && actions[next[r]].kind != Action::Kind::kExchange) {
+            blocks[r].act(actions[next[r]++]);
+          }
+        }
+      };
+      until_exchange();
+      if (collective == nullptr) continue;
+      for (int g = 0; g < collective->groups.count; ++g) {
+        std::vector<Block*> members;
+        std::vector<const Action*> actions;
+        for (int m = 0; m < collective->groups.size; ++m) {
+          const auto r = place(collective->groups.rank(g, m));
+          members.push_back(&blocks[r]);
+          const auto& list = blocks[r].layout().actions(launch.op);
+          if (next[r] >= list.size()) {
+            ADD_FAILURE() << c.what << ": a member without a call";
+            return {};
+          }
+          actions.push_back(&list[next[r]++]);
+        }
+        for (std::size_t i = 0; i < actions.front()->calls.size(); ++i) {
+          std::vector<const CollectiveCall*> calls;
+          for (const auto* action : actions) calls.push_back(&action->calls.at(i));
+          exchange(members, calls, blocks.front().layout().layouts()[place(collective->bucket)]);
+        }
+      }
+      until_exchange();
+    }
+  }
+  Gradients results;
+  for (auto& block : blocks) results.push_back(block.result());
+  return results;
+}
+
+class MemoryPlanOf : public testing::TestWithParam<int> {};
+
+void expect_host_values(const std::vector<LiveCase>& list, const Workload& workload, int ranks) {
+  Gradients input;
+  for (int rank = 0; rank < ranks; ++rank) {
+    input.push_back(sample_gradients(workload, rank, ranks, 3));
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto expected = make_host_executor(workload)->run(list[i].plan, input, 1).gradients;
+    const auto found = carried_out(list[i], workload, input, i % 2 == 0 ? 2 : 1);
+    ASSERT_EQ(found.size(), expected.size()) << list[i].what;
+    for (std::size_t r = 0; r < found.size(); ++r) {
+      for (std::size_t t = 0; t < found[r].size(); ++t) {
+        for (std::size_t e = 0; e < found[r][t].size(); ++e) {
+          EXPECT_EQ(found[r][t][e], expected[r][t][e])
+              << list[i].what << ", rank " << r << ", tensor " << t << ", element " << e;
+          if (testing::Test::HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(MemoryPlanOf, MovesWhatTheHostMoves) {
+  const Workload workload = test::awkward();
+  expect_host_values(test::live_cases(workload, GetParam()), workload, GetParam());
+}
+
+TEST_P(MemoryPlanOf, MovesWhatTheHostMovesInSplitExchangesAndMeans) {
+  const Workload workload = test::even();
+  expect_host_values(test::step_cases(workload, GetParam()), workload, GetParam());
+}
+
+TEST_P(MemoryPlanOf, RegionsAreAlignedAndApart) {
+  const Workload workload = test::awkward();
+  for (const auto& c : test::live_cases(workload, GetParam())) {
+    const MemoryPlan memory(c.plan, workload, 0);
+    std::vector<Region> all;
+    for (const auto* list :
+         {&memory.payloads(), &memory.produced(), &memory.gradients(), &memory.inputs()}) {
+      for (const Region& region : *list) {
+        if (region.bytes > 0) all.push_back(region);
+      }
+    }
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    std::int64_t end = 0;
+    for (const Region& region : all) {
+      EXPECT_EQ(region.at % MemoryPlan::kAlignment, 0) << c.what;
+      EXPECT_GE(region.at, end) << c.what;
+      end = region.at + region.bytes;
+    }
+    EXPECT_LE(end, memory.bytes()) << c.what;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, MemoryPlanOf, testing::Values(2, 3, 4, 5, 6));
+
+TEST(MemoryPlan, BucketsThatNobodyCopiesAreViews) {
+  Workload workload;
+  workload.tensors = {test::tensor_of("a", {100}), test::tensor_of("b", {50})};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  const Plan plan = make_plan(workload, test::cluster_of(2, 1), strategy);
+  const MemoryPlan memory(plan, workload, 1);
+  EXPECT_EQ(memory.produced().at(0).bytes, memory.payloads().at(0).bytes);
+  EXPECT_EQ(memory.gradients().at(0).bytes, 0);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto& actions = memory.actions(static_cast<OpId>(i));
+    const auto* compute = std::get_if<Compute>(&plan.ops[i].work);
+    if (compute == nullptr || compute->phase != Phase::kBackward) continue;
+    // However many tensors one operation gives, they are neighbours: one copy.
+    ASSERT_EQ(actions.size(), 1U);
+    EXPECT_EQ(actions.front().moves.size(), 1U);
+  }
+}
+
+TEST(MemoryPlan, SharesThatAreNotAlikeGoOneByOne) {
+  Workload workload;
+  workload.tensors = {test::tensor_of("a", {7})};
+  Plan plan;
+  plan.ranks = 3;
+  Bucket bucket;
+  bucket.tensors = {0};
+  bucket.elements = 7;
+  plan.buckets = {bucket};
+  Op op;
+  op.stream = 1;
+  Collective scatter{CollectiveKind::kReduceScatter, nullptr, world_group(3), 7, 4, 0, {}};
+  Collective gather = scatter;
+  gather.kind = CollectiveKind::kAllGather;
+  op.work = scatter;
+  plan.ops.push_back(op);
+  op.work = gather;
+  plan.ops.push_back(op);
+  plan.streams = 2;
+  const Gradients input = {
+      {{1, 2, 3, 4, 5, 6, 7}}, {{1, 1, 1, 1, 1, 1, 1}}, {{0, 0, 0, 0, 0, 0, 9}}};
+  const auto found = carried_out({"uneven", plan}, workload, input, 1);
+  for (const auto& rank : found) {
+    EXPECT_EQ(rank.at(0), (std::vector<float>{2, 3, 4, 5, 6, 7, 17}));
+  }
+  EXPECT_EQ(MemoryPlan(plan, workload, 0).actions(0).back().calls.size(), 3U);
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,171 @@
+// The NCCL executor on the GPU at hand, where there is one: it leaves what the host executor
+// leaves. Ranks are processes, as NCCL will have it: each test starts this program again, once a
+// rank.
+#include "backend_nccl/nccl_executor.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/run/host_executor.h"
+#include "core/run/sample_gradients.h"
+#include "live/processes.h"
+#include "tests/support/live_cases.h"
+#include "tests/support/ranks.h"
+
+namespace syncline {
+namespace {
+
+using test::LiveCase;
+
+#define SKIP_WITHOUT_GPU()                                                      \
+  if (const std::string reason = why_no_nccl(); !reason.empty()) {              \
+    GTEST_SKIP() << "nothing of the NCCL executor was run: " << reason << "\n"; \
+  }
+
+// Runs the test `name` of this program as so many ranks. It finds a place in the environment then.
+JobEnd run_as_ranks(int ranks, const std::string& name) {
+  const test::Scratch scratch;
+  std::vector<RankCommand> commands;
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankCommand command;
+    command.words = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                     "--gtest_filter=NcclExecutorRank." + name, "--gtest_brief=1"};
+    command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
+                           {"SYNCLINE_RANKS", std::to_string(ranks)},
+                           {"SYNCLINE_MEET", scratch.path("meet")},
+                           {"SYNCLINE_NCCL_TEST", "1"}};
+    commands.push_back(std::move(command));
+  }
+  return run_ranks(commands, {});
+}
+
+bool is_rank() { return std::getenv("SYNCLINE_NCCL_TEST") != nullptr; }
+
+#define SKIP_UNLESS_RANK() \
+  if (!is_rank()) GTEST_SKIP() << "a part of the NcclExecutor tests, which start it\n"
+
+MeetingSettings quick() {
+  MeetingSettings settings;
+  settings.timeout = std::chrono::seconds(20);
+  return settings;
+}
+
+void expect_host_values(Meeting& meeting, const std::vector<LiveCase>& list,
+                        const Workload& workload, const NcclSettings& settings) {
+  const int ranks = meeting.ranks();
+  Gradients input;
+  for (int rank = 0; rank < ranks; ++rank) {
+    input.push_back(sample_gradients(workload, rank, ranks, 1));
+  }
+  const auto executor = make_nccl_executor(workload, meeting, settings);
+  const auto rank = static_cast<std::size_t>(meeting.rank());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Plan& plan = list[i].plan;
+    const int periods = i % 3 == 0 ? 3 : 1;
+    const auto expected = make_host_executor(workload)->run(plan, input, 1).gradients;
+    const Outcome outcome = executor->run(plan, input, periods);
+    EXPECT_EQ(outcome.gradients[rank], expected[rank]) << list[i].what << ", rank " << rank;
+    EXPECT_EQ(outcome.timeline.spans.size(),
+              plan.ops.size() * static_cast<std::size_t>(ranks * periods));
+    // What waits for something begins when that has ended, on the rank's own clock.
+    std::map<std::tuple<int, int, OpId>, Span> spans;
+    for (const Span& span : outcome.timeline.spans) {
+      EXPECT_LE(span.begin, span.end);
+      spans[{span.rank, span.period, span.op}] = span;
+    }
+    for (const Span& span : outcome.timeline.spans) {
+      for (const OpId before : plan.ops[static_cast<std::size_t>(span.op)].after) {
+        constexpr Seconds kEventStep = 2e-6;
+        EXPECT_GE(span.begin + kEventStep, (spans[{span.rank, span.period, before}].end))
+            << list[i].what;
+      }
+    }
+  }
+}
+
+void carry_out(const NcclSettings& settings) {
+  const auto place = place_in(process_environment());
+  ASSERT_TRUE(place.has_value());
+  Meeting meeting(*place, quick());
+  const Workload awkward = test::awkward();
+  expect_host_values(meeting, test::live_cases(awkward, place->ranks), awkward, settings);
+  const Workload even = test::even();
+  expect_host_values(meeting, test::step_cases(even, place->ranks), even, settings);
+}
+
+TEST(NcclExecutorRank, MovesWhatTheHostMoves) {
+  SKIP_UNLESS_RANK();
+  carry_out({});
+}
+
+TEST(NcclExecutorRank, MovesTheSameAsAGraph) {
+  SKIP_UNLESS_RANK();
+  NcclSettings settings;
+  settings.graph = true;
+  carry_out(settings);
+}
+
+// Rank 1 is gone in the middle of a run: rank 0 learns it and says who.
+TEST(NcclExecutorRank, OneDies) {
+  SKIP_UNLESS_RANK();
+  const auto place = place_in(process_environment());
+  ASSERT_TRUE(place.has_value());
+  Workload workload = test::even();
+  workload.forward = 0.5;
+  const Plan plan = make_plan(workload, test::cluster_of(place->ranks, 1), {});
+  Meeting meeting(*place, quick());
+  Gradients input(static_cast<std::size_t>(place->ranks));
+  input[static_cast<std::size_t>(place->rank)] =
+      sample_gradients(workload, place->rank, place->ranks, 1);
+  const auto executor = make_nccl_executor(workload, meeting);
+  executor->run(plan, input, 1);
+  if (place->rank == 1) {
+    alarm(1);  // it ends by the signal, in its forward pass
+    executor->run(plan, input, 100);
+    FAIL() << "it should have ended";
+  }
+  try {
+    executor->run(plan, input, 100);
+    FAIL() << "it should have failed";
+  } catch (const MachineError& error) {
+    EXPECT_NE(std::string(error.what()).find("rank"), std::string::npos) << error.what();
+  }
+}
+
+TEST(NcclExecutor, MovesWhatTheHostMoves) {
+  SKIP_WITHOUT_GPU();
+  for (const int ranks : {1, 2, 4}) {
+    EXPECT_EQ(exit_code(run_as_ranks(ranks, "MovesWhatTheHostMoves")), 0) << ranks;
+  }
+}
+
+TEST(NcclExecutor, MovesTheSameAsAGraph) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_EQ(exit_code(run_as_ranks(2, "MovesTheSameAsAGraph")), 0);
+}
+
+TEST(NcclExecutor, ARankThatDiesEndsTheOthers) {
+  SKIP_WITHOUT_GPU();
+  const JobEnd end = run_as_ranks(2, "OneDies");
+  EXPECT_EQ(end.ranks.at(0).code, 0);
+  EXPECT_FALSE(end.ranks.at(0).by_us);
+  EXPECT_EQ(end.ranks.at(1).signal, SIGALRM);
+}
+
+TEST(NcclExecutor, SaysWhyThereIsNone) {
+  const std::string reason = why_no_nccl();
+  if (reason.empty()) GTEST_SKIP() << "there is a GPU\n";
+  const Workload workload = test::even();
+  const auto failures = test::run_ranks(1, [&](Meeting& meeting) {
+    const auto none = make_nccl_executor(workload, meeting);
+    EXPECT_EQ(none, nullptr) << "made without a GPU";
+  });
+  EXPECT_EQ(failures.at(0), "--backend nccl: " + reason);
+}
+
+}  // namespace
+}  // namespace syncline
