@@ -150,14 +150,12 @@ class Validator {
       }
       validation.rows.push_back(row(strategy, validation));
       // Nothing that was measured is lost, whatever comes next.
-      if (first() && !options_.out.empty()) {
-        write_file(options_.out, validation_json(validation));
-      }
+      if (first() && !options_.out.empty()) keep(validation);
     }
     bool right = true;
     for (const auto& line : validation.rows) right = right && line.values_match.value_or(true);
     if (first()) {
-      if (!options_.out.empty()) write_file(options_.out, validation_json(validation));
+      if (!options_.out.empty()) keep(validation);
       std::cout << printed(validation, options_.format) << std::flush;
     }
     meeting_.barrier(Meeting::kPatient);
@@ -169,6 +167,16 @@ class Validator {
   bool first() const { return meeting_.rank() == 0; }
   void say(const std::string& text) const {
     if (first()) std::cerr << text << std::endl;
+  }
+
+  // To the file, or, where that cannot be, to stdout: it was measured.
+  void keep(const Validation& validation) const {
+    try {
+      write_file(options_.out, validation_json(validation));
+    } catch (const MachineError&) {
+      std::cout << printed(validation, options_.format) << std::flush;
+      throw;
+    }
   }
 
   Validation empty_validation() const {
@@ -212,8 +220,7 @@ class Validator {
     }
     const Forecast foretold = forecast(scenario_, workload, strategy, predictor.get());
     if (first()) {
-      std::cerr << one_line(strategy.name) << ": predicted " << seconds_text(foretold.step)
-                << std::flush;
+      say(one_line(strategy.name) + ": predicted " + seconds_text(foretold.step));
     }
 
     const SampleValues values =
@@ -230,7 +237,7 @@ class Validator {
     if (first()) {
       found = compare(strategy.name, foretold.plan, foretold.step, foretold.timeline,
                       outcome.timeline, options_.warmup);
-      std::cerr << ", measured " << seconds_text(found.median) << std::endl;
+      say(one_line(strategy.name) + ": measured " + seconds_text(found.median));
     }
     found.bytes_sent = most_sent(outcome.bytes_sent[rank]) / (options_.warmup + options_.repeats) /
                        foretold.plan.steps;
