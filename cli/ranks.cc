@@ -72,10 +72,10 @@ int start_ranks(const RanksOptions& options) {
   rules.grace = 86400;
   const JobEnd end = run_ranks(commands, rules);
   const std::string failure = in_words(end);
-  if (failure.empty() || end.interrupted != 0) return exit_code(end);
-  if (!voice.used()) std::cerr << "syncline: " << failure << "\n";
   const int code = exit_code(end);
-  return code == kWrongInput || code == kInterruptedExit ? code : kFailingMachine;
+  if (failure.empty() || end.interrupted != 0 || code == kInterruptedExit) return code;
+  if (!voice.used()) std::cerr << "syncline: " << failure << "\n";
+  return code == kWrongInput ? code : kFailingMachine;
 }
 
 // Says it once and ends at once: other threads may be inside calls that do not return.

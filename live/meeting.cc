@@ -164,6 +164,17 @@ void part(std::vector<Line>& lines, LiveClock::time_point deadline) {
   }
 }
 
+Socket listener_at(const RankPlace& place) {
+  if (place.meet != RankPlace::Meet::kAddress) return listen_on(0);
+  try {
+    return listen_on(place.port);
+  } catch (const MachineError& error) {
+    throw NotMet("rank 0 cannot listen where the others seek it, or was started twice: " +
+                     std::string(error.what()),
+                 true);
+  }
+}
+
 // Tells the others where rank 0 is. What is there may be left from a run that was killed; or another
 // rank 0 waits behind it.
 void publish(const std::string& file, const std::string& text) {
@@ -618,7 +629,7 @@ Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
   const auto deadline = LiveClock::now() + settings_.timeout;
   const bool first = place_.rank == 0;
   if (first) {
-    Socket listener = listen_on(place_.meet == RankPlace::Meet::kAddress ? place_.port : 0);
+    Socket listener = listener_at(place_);
     const std::string here = reachable_address() + " " + std::to_string(port_of(listener));
     const bool by_file = place_.meet == RankPlace::Meet::kFile && place_.ranks > 1;
     if (place_.meet == RankPlace::Meet::kMpi && place_.ranks > 1) mpi_from_first(here);
