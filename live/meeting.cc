@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// Signs of life; a fault is known within the time limit and one of these.
+// Signs of life, at most so far apart, and four within the time limit.
 constexpr auto kBeatEvery = 250ms;
 // Where a link is cut both ends find the other silent. Rank 0 is to say so: the others wait longer.
 constexpr auto kOthersWait = 1000ms;
@@ -129,7 +129,8 @@ void hear_callers(std::vector<Caller>& callers, Admit admit) {
 
 // Waits at most so long until one of them has something to be done.
 void wait_for(std::vector<pollfd>& waiting, milliseconds time) {
-  poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<long long>(time.count(), 0, 200)));
+  poll(waiting.data(), waiting.size(),
+       static_cast<int>(std::clamp<long long>(time.count(), 0, 200)));
 }
 
 milliseconds until(LiveClock::time_point time) {
@@ -175,8 +176,8 @@ Socket listener_at(const RankPlace& place) {
   }
 }
 
-// Tells the others where rank 0 is. What is there may be left from a run that was killed; or another
-// rank 0 waits behind it.
+// Tells the others where rank 0 is. What is there may be left from a run that was killed; or
+// another rank 0 waits behind it.
 void publish(const std::string& file, const std::string& text) {
   const std::string beside = file + "." + std::to_string(getpid());
   {
@@ -547,7 +548,7 @@ class Meeting::Lines {
       lock.unlock();
       if (listener_) waiting.push_back({listener_.fd(), POLLIN, 0});
       for (const auto& caller : callers) waiting.push_back({caller.line.socket.fd(), POLLIN, 0});
-      wait_for(waiting, kBeatEvery);
+      wait_for(waiting, until(next_beat));
       if (listener_) {
         // A second process for a rank that is here, or a late one.
         take_caller(listener_, callers);
@@ -561,7 +562,7 @@ class Meeting::Lines {
       hear_lines();
       const auto now = LiveClock::now();
       if (now >= next_beat) {
-        next_beat = now + kBeatEvery;
+        next_beat = now + std::min<milliseconds>(kBeatEvery, settings_.timeout / 4);
         for (auto& line : lines_) line.send(packed(FrameKind::kBeat));
       }
       look_around(now);

@@ -2,8 +2,8 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <net/if.h>
 #include <linux/sockios.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -58,8 +58,8 @@ Addresses resolve(const std::string& host, int port) {
   return {list, freeaddrinfo};
 }
 
-// While nobody listens on a port that the system also gives to callers, a call may be given that very
-// port and reach itself.
+// While nobody listens on a port that the system also gives to callers, a call may be given that
+// very port and reach itself.
 bool is_itself(const Socket& call) {
   sockaddr_storage here{};
   sockaddr_storage there{};

@@ -35,7 +35,8 @@ TEST(Place, OfEachLauncher) {
   EXPECT_FALSE(placed({}));
   EXPECT_FALSE(placed({{"RANK", "3"}})) << "a word that other programs use too";
 
-  const auto own = placed({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}});
+  const auto own =
+      placed({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}});
   ASSERT_TRUE(own);
   EXPECT_EQ(own->launcher, "syncline");
   EXPECT_EQ(own->rank, 1);
