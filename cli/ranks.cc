@@ -67,7 +67,7 @@ int start_ranks(const RanksOptions& options) {
   ProcessRules rules;
   // A rank that ends has told the others why, and whoever is to say so has. Where one was killed
   // before they had met, nobody else knows.
-  rules.patience = 4;
+  rules.patience = 3;
   // Told to end, they finish what they measure; a second signal ends them at once.
   rules.grace = 86400;
   const JobEnd end = run_ranks(commands, rules);
