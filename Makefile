@@ -25,7 +25,7 @@ TOUR := scenarios/published/paddle_fusion_counts.json \
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity gpu-check check build setup setup-check tour format lint sanitize clean help
+.PHONY: run test bench fidelity gpu-check check build setup setup-check tour format lint sanitize sanitize-threads clean help
 
 run: build
 	@$(MAKE) --no-print-directory tour
@@ -73,6 +73,14 @@ sanitize: setup setup-check
 	cmake --build $(BUILD)-sanitize -j $(JOBS)
 	ctest --test-dir $(BUILD)-sanitize --output-on-failure --no-tests=error -j $(JOBS)
 
+# The ranks of live runs as threads, under the thread sanitizer.
+sanitize-threads: setup setup-check
+	cmake -S . -B $(BUILD)-threads -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSYNCLINE_SANITIZE_THREADS=ON \
+	    -DBUILD_TESTING=OFF -DCMAKE_CXX_COMPILER=clang++
+	cmake --build $(BUILD)-threads -j $(JOBS) --target syncline_live_tests
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=0" \
+	    $(BUILD)-threads/syncline_live_tests
+
 # Asks the package manager only for what is not there.
 define install
 	@missing=$$(for p in $(1); do \
@@ -92,7 +100,7 @@ setup-check:
 	$(call install,$(CHECK_PACKAGES))
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-sanitize
+	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-threads
 
 help:
 	@sed -n '2,8p' Makefile | cut -c3-

@@ -123,8 +123,8 @@ class GlooMesh::Communicator {
     Bytes sent = 0;
     try {
       for (const Step& step : it->second) sent += run_step(step, layout, payload, *whole);
-    } catch (const gloo::Exception& error) {
-      throw MachineError(std::string("gloo: ") + error.what());
+    } catch (const std::exception& error) {
+      throw PeerError(std::string("gloo: ") + error.what());
     }
     ++number_;
     return sent;
@@ -246,8 +246,10 @@ void GlooMesh::connect(int streams) {
     while (static_cast<int>(state_->communicators.size()) < streams) {
       state_->communicators.push_back(std::make_unique<Communicator>(state_->meeting));
     }
-  } catch (const gloo::Exception& error) {
-    throw MachineError(std::string("gloo: ") + error.what());
+  } catch (const MachineError&) {
+    throw;  // the meeting's, which knows who is gone
+  } catch (const std::exception& error) {
+    throw PeerError(std::string("gloo: ") + error.what());
   }
 }
 

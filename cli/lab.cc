@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -5,6 +6,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "live/lab.h"
+#include "live/voice.h"
 
 namespace syncline {
 namespace {
@@ -50,9 +52,15 @@ int run(const LabVerbOptions& verb) {
   lab.options.queue = verb.queue_ms / 1e3;
   check_lab(lab.options);
   for (const auto& text : verb.cuts) lab.cuts.push_back(cut_of(text, lab.options.ranks));
+  const Voice voice;
   const JobEnd end = run_lab(lab);
   const std::string failure = in_words(end);
-  if (!failure.empty()) std::cerr << "syncline: lab: " << failure << "\n";
+  // Ranks that are ours and ended with these have said why.
+  const bool explained =
+      voice.used() && std::any_of(end.ranks.begin(), end.ranks.end(), [](const RankEnd& rank) {
+        return rank.code == 2 || rank.code == 3;
+      });
+  if (!failure.empty() && !explained) std::cerr << "syncline: lab: " << failure << "\n";
   return exit_code(end);
 }
 

@@ -87,14 +87,16 @@ class WatchedObjective final : public LiveObjective {
 
   std::string source() const override { return machine_.source(); }
   Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
-    std::cerr << what_ << " " << evaluation.number + 1 << " of " << count_ << ": "
-              << one_line(candidate.name) << ": " << std::flush;
+    // Whole lines: a failure of the machine is told on one of its own.
+    const std::string which =
+        what_ + " " + std::to_string(evaluation.number + 1) + " of " + count_ + ": ";
+    std::cerr << which << one_line(candidate.name) << std::endl;
     const Measurement measured = machine_.measure(candidate, evaluation);
     if (pace_ > 0) {
       const double seconds = measured.step_time * evaluation.steps * pace_;
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     }
-    std::cerr << seconds_text(measured.step_time) << " a step" << std::endl;
+    std::cerr << which << seconds_text(measured.step_time) << " a step" << std::endl;
     return measured;
   }
 

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/scenario/reader.h"
+#include "live/voice.h"
 
 namespace syncline {
 namespace {
@@ -17,6 +18,7 @@ constexpr int kFailingMachine = 3;
 
 int say(const std::string& message, int code) {
   std::cout.flush();
+  note_line();
   std::cerr << "syncline: " << message << "\n";
   return code;
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,8 +10,10 @@
 
 #include "backend_gloo/gloo_executor.h"
 #include "backend_nccl/nccl_executor.h"
+#include "cli/interrupt.h"
 #include "core/error.h"
 #include "live/processes.h"
+#include "live/voice.h"
 
 namespace syncline {
 namespace {
@@ -51,6 +54,7 @@ class MeetingPlace {
 
 int start_ranks(const RanksOptions& options) {
   const MeetingPlace place;
+  const Voice voice;
   std::vector<RankCommand> commands;
   for (int rank = 0; rank < options.ranks; ++rank) {
     RankCommand command;
@@ -62,21 +66,25 @@ int start_ranks(const RanksOptions& options) {
     commands.push_back(std::move(command));
   }
   ProcessRules rules;
-  // The ranks find out by themselves who failed, and say so.
-  rules.patience = options.timeout + 10;
+  // A rank that ends has told the others why, and whoever is to say so has. Where one was killed
+  // before they had met, nobody else knows.
+  rules.patience = 3;
+  // Told to end, they finish what they measure; a second signal ends them at once.
+  rules.grace = 86400;
   const JobEnd end = run_ranks(commands, rules);
-  bool said = end.interrupted != 0;
-  for (const auto& rank : end.ranks) {
-    said = said || rank.code == kWrongInput || rank.code == kFailingMachine;
-  }
   const std::string failure = in_words(end);
-  if (!said && !failure.empty()) std::cerr << "syncline: " << failure << "\n";
-  return exit_code(end);
+  const int code = exit_code(end);
+  if (failure.empty() || end.interrupted != 0 || code == kInterruptedExit) return code;
+  if (!voice.used()) std::cerr << "syncline: " << failure << "\n";
+  return code == kWrongInput ? code : kFailingMachine;
 }
 
 // Says it once and ends at once: other threads may be inside calls that do not return.
 [[noreturn]] void end_with(const std::string& text, bool say) {
+  static std::atomic<bool> ending = false;
+  while (ending.exchange(true)) pause();  // another thread does
   if (say) {
+    note_line();
     const std::string line = "syncline: " + text + "\n";
     [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
   }
@@ -119,29 +127,37 @@ int with_ranks(const RanksOptions& options, const std::string& key,
   MeetingSettings settings;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
-  settings.on_failure = [](const std::string& text, bool first_hand) {
-    end_with(text, first_hand);
+  settings.on_failure = [rank = place->rank](const std::string& text, bool first_hand) {
+    // Both ends of a link that was cut find the other silent: rank 0's word counts, where it is
+    // heard at all.
+    constexpr auto kJustNow = std::chrono::seconds(5);
+    end_with(text, first_hand && (rank == 0 || !line_within(kJustNow)));
   };
   std::unique_ptr<Meeting> meeting;
   try {
     meeting = std::make_unique<Meeting>(*place, settings);
-  } catch (const MachineError& error) {
-    // What rank 0 refused it says itself, but for a rank that is none of its own.
-    const std::string text = error.what();
-    const bool own = text.find("twice") != std::string::npos || text.rfind("rank 0", 0) == 0;
-    if (place->rank == 0 || own) throw;
+  } catch (const NotMet& error) {
+    if (error.first_hand) throw;
     return kFailingMachine;
   }
+  std::string failure;
+  auto suspicion = std::chrono::milliseconds(0);
   try {
     return body(*meeting);
   } catch (const InputError&) {
     // The same on every rank.
     if (place->rank == 0) throw;
     return kWrongInput;
-  } catch (const MachineError& error) {
-    meeting->fail(error.what());
-    end_with("rank " + std::to_string(place->rank) + ": " + error.what(), place->rank == 0);
+  } catch (const PeerError& error) {
+    failure = error.what();
+    suspicion = Meeting::kSuspicion;
+  } catch (const std::bad_alloc&) {
+    failure = "out of memory";
+  } catch (const std::exception& error) {
+    failure = error.what();
   }
+  meeting->fail(failure, suspicion);
+  end_with("rank " + std::to_string(place->rank) + ": " + failure, place->rank == 0);
 }
 
 LiveExecutorFactory backend_named(const std::string& name) {

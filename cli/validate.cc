@@ -153,14 +153,12 @@ class Validator {
       }
       validation.rows.push_back(row(strategy, validation));
       // Nothing that was measured is lost, whatever comes next.
-      if (first() && !options_.out.empty()) {
-        write_file(options_.out, validation_json(validation));
-      }
+      if (first() && !options_.out.empty()) keep(validation);
     }
     bool right = true;
     for (const auto& line : validation.rows) right = right && line.values_match.value_or(true);
     if (first()) {
-      if (!options_.out.empty()) write_file(options_.out, validation_json(validation));
+      if (!options_.out.empty()) keep(validation);
       if (!options_.trace.empty()) write_file(options_.trace, chrome_trace(traced_));
       std::cout << printed(validation, options_.format) << std::flush;
     }
@@ -173,6 +171,16 @@ class Validator {
   bool first() const { return meeting_.rank() == 0; }
   void say(const std::string& text) const {
     if (first()) std::cerr << text << std::endl;
+  }
+
+  // To the file, or, where that cannot be, to stdout: it was measured.
+  void keep(const Validation& validation) const {
+    try {
+      write_file(options_.out, validation_json(validation));
+    } catch (const MachineError&) {
+      std::cout << printed(validation, options_.format) << std::flush;
+      throw;
+    }
   }
 
   Validation empty_validation() const {
@@ -217,8 +225,7 @@ class Validator {
     }
     const Forecast foretold = forecast(scenario_, workload, strategy, predictor.get());
     if (first()) {
-      std::cerr << one_line(strategy.name) << ": predicted " << seconds_text(foretold.step)
-                << std::flush;
+      say(one_line(strategy.name) + ": predicted " + seconds_text(foretold.step));
     }
 
     const SampleValues values =
@@ -235,7 +242,7 @@ class Validator {
     if (first()) {
       found = compare(strategy.name, foretold.plan, foretold.step, foretold.timeline,
                       outcome.timeline, options_.warmup);
-      std::cerr << ", measured " << seconds_text(found.median) << std::endl;
+      say(one_line(strategy.name) + ": measured " + seconds_text(found.median));
       if (!options_.trace.empty()) {
         traced_.traced_workload = workload;
         traced_.traced.push_back({strategy.name + ", predicted", foretold.plan, foretold.timeline});

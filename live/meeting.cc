@@ -1,6 +1,3 @@
-// Frames on a line: a type byte, the sequence number of a gathering or the stamp of a clock
-// exchange (8 bytes), the length (8 bytes), then that many bytes.
-
 #include "live/meeting.h"
 
 #include <poll.h>
@@ -9,11 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cassert>
 #include <cerrno>
 #include <condition_variable>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -22,121 +16,26 @@
 #include <thread>
 
 #include "core/error.h"
+#include "live/frame.h"
 
 namespace syncline {
 namespace {
 
 using namespace std::chrono_literals;
+using std::chrono::milliseconds;
 
-enum class Kind : char {
-  kHello = 'H',    // rank, ranks, key, pid
-  kWelcome = 'W',  // rank 0: everyone is here
-  kRefuse = 'R',   // rank 0: you cannot take part, because
-  kShare = 'S',    // a rank's value of a gathering
-  kAll = 'A',      // rank 0: everyone's
-  kPing = 'P',
-  kPong = 'Q',
-  kBeat = 'B',
-  kFailed = 'F',  // a rank has failed: text
-  kBye = 'E',
-};
-
-struct Frame {
-  Kind kind = Kind::kBeat;
-  std::uint64_t number = 0;
-  std::string bytes;
-};
-
-constexpr std::size_t kHeader = 1 + 8 + 8;
-// Far above what ranks exchange; a stranger's bytes must not make us reserve memory.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32U;
-
-std::string packed(Kind kind, std::uint64_t number, const std::string& bytes) {
-  std::string text(kHeader, '\0');
-  text[0] = static_cast<char>(kind);
-  const std::uint64_t length = bytes.size();
-  std::memcpy(text.data() + 1, &number, sizeof number);
-  std::memcpy(text.data() + 9, &length, sizeof length);
-  return text + bytes;
-}
-
-// The texts of several values in one.
-std::string joined(const std::vector<std::string>& values) {
-  std::string text;
-  for (const auto& value : values) {
-    const std::uint64_t length = value.size();
-    text.append(reinterpret_cast<const char*>(&length), sizeof length);
-    text += value;
-  }
-  return text;
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> values;
-  std::size_t at = 0;
-  while (at + 8 <= text.size()) {
-    std::uint64_t length = 0;
-    std::memcpy(&length, text.data() + at, sizeof length);
-    values.push_back(text.substr(at + 8, length));
-    at += 8 + length;
-  }
-  return values;
-}
-
-// Reads what has come on a socket and cuts it into frames.
-class Inbox {
- public:
-  // False once the other side is gone. Takes what is there without waiting.
-  bool read(int fd) {
-    char chunk[65536];
-    for (;;) {
-      const auto n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
-      if (n > 0) {
-        buffer_.append(chunk, static_cast<std::size_t>(n));
-        continue;
-      }
-      if (n == 0) return false;
-      if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK;
-    }
-  }
-
-  std::optional<Frame> next() {
-    if (buffer_.size() < kHeader) return std::nullopt;
-    std::uint64_t length = 0;
-    std::memcpy(&length, buffer_.data() + 9, sizeof length);
-    if (length > kMostBytes) throw MachineError("the meeting: a caller that is no rank of ours");
-    if (buffer_.size() < kHeader + length) return std::nullopt;
-    Frame frame;
-    frame.kind = static_cast<Kind>(buffer_[0]);
-    std::memcpy(&frame.number, buffer_.data() + 1, sizeof frame.number);
-    frame.bytes = buffer_.substr(kHeader, length);
-    buffer_.erase(0, kHeader + length);
-    return frame;
-  }
-
- private:
-  std::string buffer_;
-};
-
-// The next frame by `deadline`; nothing if none came or the other side is gone.
-std::optional<Frame> frame_by(const Socket& socket, Inbox& inbox, LiveClock::time_point deadline) {
-  for (;;) {
-    if (auto frame = inbox.next()) return frame;
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - LiveClock::now()).count();
-    if (left <= 0) return std::nullopt;
-    pollfd waiting{socket.fd(), POLLIN, 0};
-    poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 1000)));
-    if (waiting.revents != 0 && !inbox.read(socket.fd())) {
-      return inbox.next();
-    }
-  }
-}
+// Signs of life, at most so far apart, and four within the time limit.
+constexpr auto kBeatEvery = 250ms;
+// Where a link is cut both ends find the other silent. Rank 0 is to say so: the others wait longer.
+constexpr auto kOthersWait = 1000ms;
+// How long a rank that ends waits until the others have read why.
+constexpr auto kParting = 1000ms;
+// How long a caller may take to say who it is, and rank 0 stays to refuse those who come late.
+constexpr auto kIntroduction = 3000ms;
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
-std::string seconds_of(std::chrono::milliseconds time) {
+std::string seconds_of(milliseconds time) {
   const auto seconds = time.count() / 1000;
   return std::to_string(seconds) +
          (time.count() % 1000 != 0 ? "." + std::to_string(time.count() % 1000 / 100) : "") + " s";
@@ -153,6 +52,8 @@ std::string missing_text(const std::vector<char>& here) {
   return (missing > 1 ? "ranks " : "rank ") + text + (missing > 1 ? " have" : " has");
 }
 
+std::string twice_text(int rank) { return rank_text(rank) + " was started twice; this one ends"; }
+
 struct Hello {
   int rank = 0;
   int ranks = 0;
@@ -165,27 +66,141 @@ std::string hello_text(const RankPlace& place, const std::string& key) {
 
 std::optional<Hello> read_hello(const Frame& frame) {
   const auto parts = split(frame.bytes);
-  if (frame.kind != Kind::kHello || parts.size() != 3) return std::nullopt;
+  if (frame.kind != FrameKind::kHello || parts.size() != 3) return std::nullopt;
   return Hello{std::atoi(parts[0].c_str()), std::atoi(parts[1].c_str()), parts[2]};
 }
 
-void publish(const std::string& file, const std::string& text) {
-  // What is there may be left from a run that was killed; or another rank 0 waits behind it.
-  std::ifstream before(file);
-  std::string host;
-  int port = 0;
-  if (before >> host >> port && connect_by(host, port, LiveClock::now())) {
-    throw MachineError("rank 0 was started twice; this one ends (" + file + ")");
+// One end of a contact. What cannot be sent at once waits in `unsent`, so that nobody waits for a
+// rank that does not read.
+struct Line {
+  Socket socket;
+  Inbox inbox;
+  std::string unsent;
+  LiveClock::time_point heard = LiveClock::now();
+
+  explicit operator bool() const { return static_cast<bool>(socket); }
+  void send(const std::string& bytes) {
+    if (!socket) return;
+    unsent += bytes;
+    flush();
   }
+  void flush() {
+    // That the other side is gone is found by reading.
+    if (socket && !unsent.empty() && !send_some(socket, unsent)) unsent.clear();
+  }
+  short wanted() const { return static_cast<short>(unsent.empty() ? POLLIN : POLLIN | POLLOUT); }
+};
+
+// Somebody who has called and not said yet who it is.
+struct Caller {
+  Line line;
+  LiveClock::time_point until;
+};
+
+// Takes a caller, if there is one, without waiting.
+void take_caller(const Socket& listener, std::vector<Caller>& callers) {
+  Socket socket = accept_by(listener, LiveClock::now());
+  if (!socket) return;
+  constexpr std::size_t kMostAtOnce = 10000;
+  if (callers.size() >= kMostAtOnce) callers.erase(callers.begin());
+  Caller caller{{}, LiveClock::now() + kIntroduction};
+  caller.line.socket = std::move(socket);
+  caller.line.inbox = Inbox(Inbox::kStranger);
+  callers.push_back(std::move(caller));
+}
+
+// Hands those who have introduced themselves to `admit`, which may take their line; drops those who
+// never will.
+template <typename Admit>
+void hear_callers(std::vector<Caller>& callers, Admit admit) {
+  for (std::size_t i = 0; i < callers.size();) {
+    Line& line = callers[i].line;
+    const bool there = line.inbox.read(line.socket.fd());
+    const auto frame = line.inbox.next();
+    const auto hello = frame ? read_hello(*frame) : std::nullopt;
+    if (hello) admit(*hello, line);
+    if (!frame && there && LiveClock::now() < callers[i].until) {
+      ++i;
+    } else {
+      callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+// Waits at most so long until one of them has something to be done.
+void wait_for(std::vector<pollfd>& waiting, milliseconds time) {
+  poll(waiting.data(), waiting.size(),
+       static_cast<int>(std::clamp<long long>(time.count(), 0, 200)));
+}
+
+milliseconds until(LiveClock::time_point time) {
+  return std::chrono::ceil<milliseconds>(time - LiveClock::now());
+}
+
+// Half-closes each line once everything is sent, and waits until the others have closed theirs: a
+// socket that is closed with something unread takes what was sent along.
+void part(std::vector<Line>& lines, LiveClock::time_point deadline) {
+  for (auto& line : lines) line.flush();
+  std::vector<char> closed(lines.size(), 0);
+  while (LiveClock::now() < deadline) {
+    std::vector<pollfd> waiting;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      Line& line = lines[i];
+      if (!line) continue;
+      line.flush();
+      if (line.unsent.empty() && closed[i] == 0) {
+        shutdown(line.socket.fd(), SHUT_WR);
+        closed[i] = 1;
+      }
+      if (line.inbox.read(line.socket.fd())) {
+        while (line.inbox.next()) {
+        }
+        waiting.push_back({line.socket.fd(), line.wanted(), 0});
+      } else {
+        line = Line();
+      }
+    }
+    if (waiting.empty()) return;
+    wait_for(waiting, until(deadline));
+  }
+}
+
+Socket listener_at(const RankPlace& place) {
+  if (place.meet != RankPlace::Meet::kAddress) return listen_on(0);
+  try {
+    return listen_on(place.port);
+  } catch (const MachineError& error) {
+    throw NotMet("rank 0 cannot listen where the others seek it, or was started twice: " +
+                     std::string(error.what()),
+                 true);
+  }
+}
+
+// Tells the others where rank 0 is. What is there may be left from a run that was killed; or
+// another rank 0 waits behind it.
+void publish(const std::string& file, const std::string& text) {
   const std::string beside = file + "." + std::to_string(getpid());
   {
     std::ofstream out(beside);
     out << text << "\n";
     if (!out.flush()) throw MachineError(beside + ": cannot be written");
   }
-  if (std::rename(beside.c_str(), file.c_str()) != 0) {
-    throw MachineError(file + ": " + std::strerror(errno));
+  // Linking, other than renaming, fails where another was quicker.
+  int reason = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    reason = link(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
+    if (reason != EEXIST) break;
+    std::ifstream before(file);
+    std::string host;
+    int port = 0;
+    if (before >> host >> port && answers(host, port)) {
+      std::remove(beside.c_str());
+      throw NotMet(twice_text(0) + " (" + file + ")", true);
+    }
+    std::remove(file.c_str());
   }
+  std::remove(beside.c_str());
+  if (reason != 0) throw MachineError(file + ": " + std::strerror(reason));
 }
 
 // "host port" as rank 0 wrote it, once it is there.
@@ -210,89 +225,117 @@ class Meeting::Lines {
   }
 
   ~Lines() {
-    if (thread_.joinable()) {
-      {
-        const std::lock_guard lock(mutex_);
-        leaving_ = true;
-      }
-      wake();
-      thread_.join();
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
     }
+    wake();
+    thread_.join();
   }
 
   // Rank 0: waits for all; gives the address by which others reach it.
   std::string receive_all(Socket listener) {
-    const auto deadline = LiveClock::now() + settings_.timeout;
     const auto ranks = static_cast<std::size_t>(place_.ranks);
+    auto deadline = LiveClock::now() + settings_.timeout;
     lines_.resize(ranks);
-    inboxes_.resize(ranks);
     std::vector<char> here(ranks, 0);
     here[0] = 1;
-    std::string address;
-    while (std::count(here.begin(), here.end(), 0) > 0) {
-      Socket caller = accept_by(listener, deadline);
-      if (!caller) {
-        refuse_all(here, missing_text(here) + " not come within " + seconds_of(settings_.timeout));
+    std::vector<Caller> callers;
+    std::string refused;  // why nobody can take part
+    const auto refuse_all = [&](const std::string& text) {
+      if (!refused.empty()) return;
+      refused = text;
+      for (auto& line : lines_) line.send(packed(FrameKind::kRefuse, 0, text));
+      // Those who are still to come are to hear it as well.
+      deadline = std::min(deadline, LiveClock::now() + kIntroduction);
+    };
+    const auto admit = [&](const Hello& hello, Line& line) {
+      if (hello.ranks != place_.ranks) {
+        refuse_all(rank_text(hello.rank) + " was started for " + std::to_string(hello.ranks) +
+                   " ranks, rank 0 for " + std::to_string(place_.ranks));
+      } else if (hello.key != settings_.key) {
+        refuse_all(rank_text(hello.rank) +
+                   " was started with another scenario or other options than rank 0");
       }
-      Inbox inbox;
-      const auto frame = frame_by(caller, inbox, std::min(deadline, LiveClock::now() + 5s));
-      const auto hello = frame ? read_hello(*frame) : std::nullopt;
-      if (!hello) continue;  // not one of ours
-      if (hello->ranks != place_.ranks) {
-        refuse(caller, place_text(hello->rank, hello->ranks));
-        refuse_all(here, place_text(hello->rank, hello->ranks));
-      }
-      if (hello->key != settings_.key) {
-        const std::string text = rank_text(hello->rank) +
-                                 " was started with another scenario or other options than rank 0";
-        refuse(caller, text);
-        refuse_all(here, text);
-      }
-      const auto r = static_cast<std::size_t>(hello->rank);
-      if (hello->rank < 0 || r >= ranks || here[r] != 0) {
+      const auto r = static_cast<std::size_t>(hello.rank);
+      if (refused.empty() && (r >= ranks || here[r] != 0)) {
         // The one that is here goes on; the second one has no part in it.
-        refuse(caller, rank_text(hello->rank) + " was started twice; this one ends");
-        continue;
+        line.send(packed(FrameKind::kRefuse, 1, twice_text(hello.rank)));
+        return;
       }
-      if (address.empty()) address = syncline::own_address(caller);
+      if (!refused.empty()) line.send(packed(FrameKind::kRefuse, 0, refused));
+      if (r >= ranks || here[r] != 0) return;
       here[r] = 1;
-      lines_[r] = std::move(caller);
-      inboxes_[r] = std::move(inbox);
+      line.inbox.allow(Inbox::kMostBytes);
+      lines_[r] = std::move(line);
+    };
+    while (std::count(here.begin(), here.end(), 0) > 0 && LiveClock::now() < deadline) {
+      std::vector<pollfd> waiting{{listener.fd(), POLLIN, 0}};
+      for (const auto& caller : callers) waiting.push_back({caller.line.socket.fd(), POLLIN, 0});
+      for (const auto& line : lines_) {
+        if (line) waiting.push_back({line.socket.fd(), line.wanted(), 0});
+      }
+      wait_for(waiting, until(deadline));
+      take_caller(listener, callers);
+      hear_callers(callers, admit);
+      for (std::size_t r = 1; r < ranks; ++r) {
+        if (!lines_[r] || lines_[r].inbox.read(lines_[r].socket.fd())) continue;
+        lines_[r] = Line();
+        refuse_all(rank_text(static_cast<int>(r)) + " ended before the ranks had met");
+      }
+    }
+    if (std::count(here.begin(), here.end(), 0) > 0) {
+      refuse_all(missing_text(here) + " not come within " + seconds_of(settings_.timeout));
+    }
+    if (!refused.empty()) {
+      part(lines_, LiveClock::now() + kParting);
+      throw NotMet(refused, true);
     }
     // Callers from elsewhere know this machine by an address that is not the loopback.
+    std::string address = "127.0.0.1";
     for (std::size_t r = 1; r < ranks; ++r) {
-      const std::string own = syncline::own_address(lines_[r]);
+      const std::string own = syncline::own_address(lines_[r].socket);
       if (own.rfind("127.", 0) != 0) address = own;
-      send_all(lines_[r], packed(Kind::kWelcome, 0, ""));
+      lines_[r].send(packed(FrameKind::kWelcome));
     }
     listener_ = std::move(listener);
-    return address.empty() ? "127.0.0.1" : address;
+    return address;
   }
 
   // Another rank: calls rank 0 and waits to be welcomed; gives the address of this end.
   std::string call_first(const std::string& host, int port, LiveClock::time_point deadline) {
-    Socket line = connect_by(host, port, deadline);
+    lines_.resize(1);
+    Line& line = lines_.front();
+    line.socket = connect_by(host, port, deadline);
+    const bool speaker = place_.rank == 1;
     if (!line) {
-      throw MachineError("rank 0 has not come within " + seconds_of(settings_.timeout) + " (at " +
-                         host + ":" + std::to_string(port) + ")");
+      throw NotMet("rank 0 has not come within " + seconds_of(settings_.timeout) + " (at " + host +
+                       ":" + std::to_string(port) + ")",
+                   speaker);
     }
-    send_all(line, packed(Kind::kHello, 0, hello_text(place_, settings_.key)));
-    Inbox inbox;
+    line.send(packed(FrameKind::kHello, 0, hello_text(place_, settings_.key)));
     // Rank 0 itself waits as long for those who come last, and then says so.
-    const auto frame = frame_by(line, inbox, deadline + settings_.timeout + 5s);
-    if (!frame) throw MachineError("rank 0 ended before the ranks had met");
-    if (frame->kind == Kind::kRefuse) throw MachineError(frame->bytes);
-    lines_.push_back(std::move(line));
-    inboxes_.push_back(std::move(inbox));
-    return syncline::own_address(lines_.front());
+    const auto patience = deadline + settings_.timeout + 2 * kIntroduction;
+    std::optional<Frame> frame;
+    for (bool there = true; there && !frame && LiveClock::now() < patience;) {
+      std::vector<pollfd> waiting{{line.socket.fd(), line.wanted(), 0}};
+      wait_for(waiting, until(patience));
+      line.flush();
+      there = line.inbox.read(line.socket.fd());
+      frame = line.inbox.next();
+    }
+    if (!frame) throw NotMet("rank 0 ended before the ranks had met", speaker);
+    if (frame->kind == FrameKind::kRefuse) throw NotMet(frame->bytes, frame->number == 1);
+    return syncline::own_address(line.socket);
   }
 
   void start() {
-    heard_.assign(lines_.size(), LiveClock::now());
+    for (auto& line : lines_) line.heard = LiveClock::now();
     thread_ = std::thread([this] { listen(); });
   }
 
-  std::vector<std::string> gather(const std::string& mine, std::chrono::milliseconds patience) {
+  std::vector<std::string> gather(const std::string& mine, milliseconds patience) {
     std::unique_lock lock(mutex_);
     const std::uint64_t number = next_gathering_++;
     if (place_.rank == 0) {
@@ -301,13 +344,14 @@ class Meeting::Lines {
       share(number, 0, mine);
     } else {
       // The patience travels in front, so that rank 0 knows it even if it comes last.
-      send_all(lines_.front(),
-               packed(Kind::kShare, number, joined({std::to_string(patience.count()), mine})));
+      lines_.front().send(
+          packed(FrameKind::kShare, number, joined({std::to_string(patience.count()), mine})));
     }
+    // The thread sends what has not gone yet.
+    const auto waits = [](const Line& line) { return !line.unsent.empty(); };
+    if (std::any_of(lines_.begin(), lines_.end(), waits)) wake();
     changed_.wait(lock, [&] { return failed_ || left_ || done_.count(number) > 0; });
-    if (done_.count(number) == 0) {
-      throw MachineError(failed_ ? failure_ : "rank 0 ended before the others");
-    }
+    if (done_.count(number) == 0) throw MachineError(why_not());
     auto values = std::move(done_[number]);
     done_.erase(number);
     return values;
@@ -321,32 +365,37 @@ class Meeting::Lines {
       std::unique_lock lock(mutex_);
       pong_.reset();
       const Seconds sent = Meeting::now();
-      send_all(lines_.front(), packed(Kind::kPing, static_cast<std::uint64_t>(i), ""));
-      changed_.wait(lock, [&] { return failed_ || pong_; });
-      if (!pong_) throw MachineError(failure_);
+      lines_.front().send(packed(FrameKind::kPing, static_cast<std::uint64_t>(i)));
+      changed_.wait(lock, [&] { return failed_ || left_ || pong_; });
+      if (!pong_) throw MachineError(why_not());
       const Seconds error = (pong_->second - sent) / 2;
       if (i == 0 || error < best.error) best = {pong_->first - (sent + pong_->second) / 2, error};
     }
     return best;
   }
 
-  bool failed() const { return failed_; }
-  // Whether someone else's failure is the cause of ours, which is known within a moment.
-  bool someone_failed() {
+  bool failed() {
+    const std::lock_guard lock(mutex_);
+    return failed_;
+  }
+  // Whether someone else's failure is known, or becomes so by then.
+  bool someone_failed(milliseconds within) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 2s, [&] { return failed_.load(); });
+    return changed_.wait_for(lock, within, [&] { return failed_; });
   }
   std::string failure() {
     const std::lock_guard lock(mutex_);
     return failure_;
   }
 
+  // Returns once the others have it, or a moment later.
   void tell_failure(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    told_ = true;
-    for (const auto& line : lines_) {
-      if (line) send_all(line, packed(Kind::kFailed, 0, text));
-    }
+    std::unique_lock lock(mutex_);
+    told_ = failed_ = true;
+    failure_ = text;
+    for (auto& line : lines_) line.send(packed(FrameKind::kFailed, 0, text));
+    wake();
+    changed_.wait(lock, [&] { return parted_; });
   }
 
  private:
@@ -354,29 +403,15 @@ class Meeting::Lines {
     std::vector<std::string> values;
     std::vector<char> here;
     LiveClock::time_point begun = LiveClock::now();
-    std::chrono::milliseconds patience{0};
+    milliseconds patience{0};
   };
-
-  std::string place_text(int rank, int ranks) const {
-    return rank_text(rank) + " was started for " + std::to_string(ranks) + " ranks, rank 0 for " +
-           std::to_string(place_.ranks);
-  }
-
-  static void refuse(const Socket& caller, const std::string& text) {
-    send_all(caller, packed(Kind::kRefuse, 0, text));
-  }
-
-  [[noreturn]] void refuse_all(const std::vector<char>& here, const std::string& text) {
-    for (std::size_t r = 1; r < here.size(); ++r) {
-      if (here[r] != 0) refuse(lines_[r], text);
-    }
-    throw MachineError(text);
-  }
 
   void wake() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = write(wake_.fd(), &one, sizeof one);
   }
+
+  std::string why_not() const { return failed_ ? failure_ : "rank 0 ended before the others"; }
 
   Gathering& gathering_of(std::uint64_t number) {
     auto [it, fresh] = gatherings_.try_emplace(number);
@@ -393,24 +428,22 @@ class Meeting::Lines {
     gathering.values[static_cast<std::size_t>(rank)] = value;
     gathering.here[static_cast<std::size_t>(rank)] = 1;
     if (std::count(gathering.here.begin(), gathering.here.end(), 0) > 0) return;
-    const std::string all = packed(Kind::kAll, number, joined(gathering.values));
-    for (const auto& line : lines_) {
-      if (line) send_all(line, all);
-    }
+    const std::string all = packed(FrameKind::kAll, number, joined(gathering.values));
+    for (auto& line : lines_) line.send(all);
     done_[number] = std::move(gathering.values);
     gatherings_.erase(number);
     changed_.notify_all();
   }
 
-  // With the lock: the first failure decides.
-  void note_failure(const std::string& text, bool tell) {
+  // With the lock: the first failure decides. `first_hand`: found here, so the others are told.
+  void note_failure(const std::string& text, bool first_hand) {
     if (failed_ || leaving_) return;
     failed_ = true;
     failure_ = text;
-    if (tell) {
-      for (const auto& line : lines_) {
-        if (line) send_all(line, packed(Kind::kFailed, 0, text));
-      }
+    first_hand_ = first_hand;
+    // What another rank tells reaches all by way of rank 0.
+    if (first_hand) {
+      for (auto& line : lines_) line.send(packed(FrameKind::kFailed, 0, text));
     }
     changed_.notify_all();
   }
@@ -420,26 +453,25 @@ class Meeting::Lines {
   // With the lock.
   void take(std::size_t line, const Frame& frame) {
     switch (frame.kind) {
-      case Kind::kShare: {
+      case FrameKind::kShare: {
         const auto parts = split(frame.bytes);
         if (parts.size() != 2) return;
         Gathering& gathering = gathering_of(frame.number);
         gathering.patience =
-            std::max(gathering.patience, std::chrono::milliseconds(std::atoll(parts[0].c_str())));
+            std::max(gathering.patience, milliseconds(std::atoll(parts[0].c_str())));
         return share(frame.number, static_cast<int>(line), parts[1]);
       }
-      case Kind::kAll:
+      case FrameKind::kAll:
         done_[frame.number] = split(frame.bytes);
         changed_.notify_all();
         return;
-      case Kind::kPing: {
+      case FrameKind::kPing: {
         const Seconds now = Meeting::now();
         std::string bytes(sizeof now, '\0');
         std::memcpy(bytes.data(), &now, sizeof now);
-        send_all(lines_[line], packed(Kind::kPong, frame.number, bytes));
-        return;
+        return lines_[line].send(packed(FrameKind::kPong, frame.number, bytes));
       }
-      case Kind::kPong: {
+      case FrameKind::kPong: {
         Seconds there = 0;
         if (frame.bytes.size() == sizeof there) {
           std::memcpy(&there, frame.bytes.data(), sizeof there);
@@ -448,12 +480,11 @@ class Meeting::Lines {
         changed_.notify_all();
         return;
       }
-      case Kind::kFailed:
-        first_hand_ = place_.rank == 0;
+      case FrameKind::kFailed:
         return note_failure(frame.bytes, place_.rank == 0);
-      case Kind::kBye:
+      case FrameKind::kBye:
         // In order, once all is done; whoever still waits for it learns so.
-        lines_[line] = Socket();
+        lines_[line] = Line();
         left_ = place_.rank != 0;
         changed_.notify_all();
         return;
@@ -462,120 +493,132 @@ class Meeting::Lines {
     }
   }
 
-  void lost(std::size_t line) {
-    lines_[line] = Socket();
-    first_hand_ = place_.rank <= 1;
-    note_failure(rank_text(other_end(line)) + " ended in the middle of the run", true);
-  }
-
   // Ranks that are silent, or that are waited for.
   void look_around(LiveClock::time_point now) {
+    const auto limit = settings_.timeout + (place_.rank == 0 ? milliseconds(0) : kOthersWait);
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (!lines_[i] || now - heard_[i] < settings_.timeout) continue;
-      first_hand_ = true;
+      if (!lines_[i] || now - lines_[i].heard < limit) continue;
+      // Not if it is us who did not listen, having been stopped.
+      pollfd unread{lines_[i].socket.fd(), POLLIN, 0};
+      if (poll(&unread, 1, 0) > 0) continue;
       note_failure(rank_text(other_end(i)) + " has been silent for " +
                        seconds_of(settings_.timeout) + ": it hangs, or its link is cut",
-                   true);
+                   place_.rank <= 1);
     }
     for (const auto& [number, gathering] : gatherings_) {
       for (std::size_t r = 1; r < gathering.here.size(); ++r) {
         if (gathering.here[r] != 0 || lines_[r]) continue;
-        first_hand_ = true;
         return note_failure(rank_text(static_cast<int>(r)) + " ended before the others", true);
       }
       if (gathering.patience == kPatient) continue;
-      if (now - gathering.begun < std::max(gathering.patience, settings_.timeout)) continue;
-      first_hand_ = true;
-      note_failure(missing_text(gathering.here) + " not come along for " +
-                       seconds_of(std::max(gathering.patience, settings_.timeout)),
-                   true);
-      return;
+      const auto patience = std::max(gathering.patience, settings_.timeout);
+      if (now - gathering.begun < patience) continue;
+      return note_failure(
+          missing_text(gathering.here) + " not come along for " + seconds_of(patience), true);
     }
   }
 
-  // A second process for a rank that is here, or a late one.
-  void turn_away() {
-    Socket caller = accept_by(listener_, LiveClock::now());
-    if (!caller) return;
-    Inbox inbox;
-    const auto frame = frame_by(caller, inbox, LiveClock::now() + 1s);
-    const auto hello = frame ? read_hello(*frame) : std::nullopt;
-    if (hello) refuse(caller, rank_text(hello->rank) + " was started twice; this one ends");
+  // With the lock: what has come on the lines.
+  void hear_lines() {
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      Line& line = lines_[i];
+      if (!line) continue;
+      line.flush();
+      pollfd unread{line.socket.fd(), POLLIN, 0};
+      bool there = true;
+      if (poll(&unread, 1, 0) > 0) {
+        line.heard = LiveClock::now();
+        there = line.inbox.read(line.socket.fd());
+      }
+      while (auto frame = line.inbox.next()) {
+        take(i, *frame);
+        if (!line) break;
+      }
+      if (there || !line) continue;
+      line = Line();
+      note_failure(rank_text(other_end(i)) + " ended in the middle of the run", place_.rank <= 1);
+    }
   }
 
   void listen() {
     auto next_beat = LiveClock::now();
+    std::vector<Caller> callers;
+    std::unique_lock lock(mutex_);
     for (;;) {
       std::vector<pollfd> waiting{{wake_.fd(), POLLIN, 0}};
-      std::vector<std::size_t> owners{0};
-      {
-        const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < lines_.size(); ++i) {
-          if (!lines_[i]) continue;
-          waiting.push_back({lines_[i].fd(), POLLIN, 0});
-          owners.push_back(i);
-        }
+      for (const auto& line : lines_) {
+        if (line) waiting.push_back({line.socket.fd(), line.wanted(), 0});
       }
+      lock.unlock();
       if (listener_) waiting.push_back({listener_.fd(), POLLIN, 0});
-      poll(waiting.data(), waiting.size(), 200);
-      if (listener_ && waiting.back().revents != 0) turn_away();
-
-      std::unique_lock lock(mutex_);
-      const auto now = LiveClock::now();
-      for (std::size_t w = 1; w < owners.size(); ++w) {
-        if (waiting[w].revents == 0) continue;
-        const std::size_t line = owners[w];
-        heard_[line] = now;
-        const bool there = inboxes_[line].read(lines_[line].fd());
-        while (auto frame = inboxes_[line].next()) {
-          take(line, *frame);
-          if (!lines_[line]) break;
-        }
-        if (!there && lines_[line]) lost(line);
+      for (const auto& caller : callers) waiting.push_back({caller.line.socket.fd(), POLLIN, 0});
+      wait_for(waiting, until(next_beat));
+      if (listener_) {
+        // A second process for a rank that is here, or a late one.
+        take_caller(listener_, callers);
+        hear_callers(callers, [](const Hello& hello, Line& line) {
+          line.send(packed(FrameKind::kRefuse, 1, twice_text(hello.rank)));
+        });
       }
+      std::uint64_t woken = 0;
+      [[maybe_unused]] const auto n = read(wake_.fd(), &woken, sizeof woken);
+      lock.lock();
+      hear_lines();
+      const auto now = LiveClock::now();
       if (now >= next_beat) {
-        next_beat = now + 1s;
-        for (const auto& line : lines_) {
-          if (line) send_all(line, packed(Kind::kBeat, 0, ""));
-        }
+        next_beat = now + std::min<milliseconds>(kBeatEvery, settings_.timeout / 4);
+        for (auto& line : lines_) line.send(packed(FrameKind::kBeat));
       }
       look_around(now);
-      if (failed_ && !announced_ && !told_) {
-        announced_ = true;
-        const std::string text = failure_;
-        const bool first_hand = first_hand_;
-        lock.unlock();
-        if (settings_.on_failure) settings_.on_failure(text, first_hand);
-        lock.lock();
-      }
-      if (leaving_) {
-        for (const auto& line : lines_) {
-          if (line) send_all(line, packed(Kind::kBye, 0, ""));
-        }
-        return;
-      }
+      if (failed_) return end(lock);
+      if (leaving_) return leave();
+    }
+  }
+
+  // A failure is known to the others before this rank acts on it.
+  void end(std::unique_lock<std::mutex>& lock) {
+    const bool announce = !told_ && settings_.on_failure;
+    const std::string text = failure_;
+    const bool first_hand = first_hand_;
+    part(lines_, LiveClock::now() + kParting);
+    parted_ = true;
+    changed_.notify_all();
+    lock.unlock();
+    if (announce) settings_.on_failure(text, first_hand);
+  }
+
+  // Goodbye, behind what is still to be sent.
+  void leave() {
+    for (auto& line : lines_) line.send(packed(FrameKind::kBye));
+    const auto deadline = LiveClock::now() + settings_.timeout;
+    const auto on_its_way = [](Line& line) {
+      line.flush();
+      if (line && !line.inbox.read(line.socket.fd())) line = Line();
+      return line && (!line.unsent.empty() || !all_arrived(line.socket));
+    };
+    while (std::count_if(lines_.begin(), lines_.end(), on_its_way) > 0 &&
+           LiveClock::now() < deadline) {
+      std::this_thread::sleep_for(1ms);
     }
   }
 
   const RankPlace place_;
   const MeetingSettings settings_;
   Socket listener_;
-  std::vector<Socket> lines_;  // rank 0: by rank, none for itself; others: one
-  std::vector<Inbox> inboxes_;
   Socket wake_;
   std::thread thread_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<LiveClock::time_point> heard_;
+  std::vector<Line> lines_;  // rank 0: by rank, none for itself; others: one
   std::uint64_t next_gathering_ = 0;
   std::map<std::uint64_t, Gathering> gatherings_;
   std::map<std::uint64_t, std::vector<std::string>> done_;
   std::optional<std::pair<Seconds, Seconds>> pong_;  // rank 0's time, and ours when it came
-  std::atomic<bool> failed_ = false;
+  bool failed_ = false;
   bool first_hand_ = false;
-  bool announced_ = false;
   bool told_ = false;
+  bool parted_ = false;
   bool leaving_ = false;
   bool left_ = false;  // rank 0 has
   std::string failure_;
@@ -591,7 +634,7 @@ Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
   const auto deadline = LiveClock::now() + settings_.timeout;
   const bool first = place_.rank == 0;
   if (first) {
-    Socket listener = listen_on(place_.meet == RankPlace::Meet::kAddress ? place_.port : 0);
+    Socket listener = listener_at(place_);
     const std::string here = reachable_address() + " " + std::to_string(port_of(listener));
     const bool by_file = place_.meet == RankPlace::Meet::kFile && place_.ranks > 1;
     if (place_.meet == RankPlace::Meet::kMpi && place_.ranks > 1) mpi_from_first(here);
@@ -612,8 +655,9 @@ Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
                                     : awaited_text(place_.file, deadline);
       const auto space = there.find(' ');
       if (space == std::string::npos) {
-        throw MachineError("rank 0 has not come within " + seconds_of(settings_.timeout) +
-                           ": it has not written " + place_.file);
+        throw NotMet("rank 0 has not come within " + seconds_of(settings_.timeout) +
+                         ": it has not written " + place_.file,
+                     place_.rank == 1);
       }
       host = there.substr(0, space);
       port = std::atoi(there.c_str() + space);
@@ -642,10 +686,10 @@ void Meeting::check() const {
 
 ClockOffset Meeting::clock() { return lines_->clock(); }
 
-void Meeting::fail(const std::string& text) {
-  if (lines_->someone_failed()) {
+void Meeting::fail(const std::string& text, milliseconds suspicion) {
+  if (lines_->someone_failed(suspicion)) {
     // Whoever is told of failures ends this process.
-    if (settings_.on_failure) std::this_thread::sleep_for(5s);
+    if (settings_.on_failure) std::this_thread::sleep_for(10s);
     throw MachineError(lines_->failure());
   }
   lines_->tell_failure(rank_text(rank()) + ": " + text);

@@ -2,9 +2,9 @@
 // small values, compare clocks, and learn at once when one of them is gone. Training data never
 // travels here.
 //
-// Every process sends a sign of life each second. A rank whose line breaks, or that is silent for
-// the time limit, has failed; rank 0 tells all others which one. A rank that waits in `gather` for
-// one that is alive but does not come fails after the time limit too.
+// Every process sends a sign of life some times a second. A rank whose line breaks, or that is
+// silent for the time limit, has failed; rank 0 tells all others which one. A rank that waits in
+// `gather` for one that is alive but does not come fails after the time limit too.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,23 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/units.h"
 #include "live/place.h"
 #include "live/socket.h"
 
 namespace syncline {
+
+// The ranks have not met. `first_hand`: nobody else says so.
+struct NotMet : MachineError {
+  NotMet(const std::string& text, bool first) : MachineError(text), first_hand(first) {}
+  bool first_hand;
+};
+
+// An exchange with other ranks broke off. That one of them is gone is the likeliest cause.
+struct PeerError : MachineError {
+  using MachineError::MachineError;
+};
 
 struct MeetingSettings {
   std::chrono::milliseconds timeout{60000};
@@ -38,8 +50,8 @@ struct ClockOffset {
 
 class Meeting {
  public:
-  // Waits for all ranks; returns once each has come. Throws MachineError: a rank that never came
-  // (named), one started twice, one started for another number of ranks or with another key.
+  // Waits for all ranks; returns once each has come. Throws NotMet: a rank that never came (named),
+  // one started twice, one started for another number of ranks or with another key.
   Meeting(const RankPlace& place, MeetingSettings settings);
   // Leaves in order: the others do not take it for a failure.
   ~Meeting();
@@ -72,9 +84,12 @@ class Meeting {
   // Measured anew with each call, from some dozens of exchanges with rank 0. No collective call.
   ClockOffset clock();
 
-  // This rank is about to end for `text`: waits a moment whether a rank that failed is the cause
-  // (then throws that), else tells all others and returns.
-  void fail(const std::string& text);
+  // How long after a PeerError it is known who is gone.
+  static constexpr auto kSuspicion = std::chrono::milliseconds(3000);
+  // This rank is about to end for `text`. If another's failure is known, or becomes so within
+  // `suspicion`, that is the cause and is thrown; else all others are told, and it returns.
+  void fail(const std::string& text,
+            std::chrono::milliseconds suspicion = std::chrono::milliseconds(0));
 
  private:
   class Lines;

@@ -67,7 +67,7 @@ std::optional<RankPlace> place_in(const Environment& environment, const std::str
   }
   for (const auto& [rank, ranks] : {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
                                     std::pair("PMI_RANK", "PMI_SIZE")}) {
-    if (!environment(rank) || !environment(ranks)) continue;
+    if (!environment(rank)) continue;
     place.launcher = "mpirun";
     read_ranks(environment, rank, ranks, place);
     place.meet = file.empty() ? RankPlace::Meet::kMpi : RankPlace::Meet::kFile;

@@ -148,6 +148,7 @@ class Job {
       if (!members_[r].ended) end_.ranks[r].by_us = true;
     }
     signal_all(signal);
+    if (signal == SIGTERM) signal_all(SIGCONT);  // a stopped one feels it only then
     terminate_at_ = kNever;
     kill_at_ = signal == SIGKILL ? kNever : now() + rules_.grace;
   }

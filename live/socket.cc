@@ -2,11 +2,13 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -54,6 +56,39 @@ Addresses resolve(const std::string& host, int port) {
   const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (code != 0) throw MachineError("getaddrinfo " + host + ": " + gai_strerror(code));
   return {list, freeaddrinfo};
+}
+
+// While nobody listens on a port that the system also gives to callers, a call may be given that
+// very port and reach itself.
+bool is_itself(const Socket& call) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t here_length = sizeof here;
+  socklen_t there_length = sizeof there;
+  getsockname(call.fd(), reinterpret_cast<sockaddr*>(&here), &here_length);
+  getpeername(call.fd(), reinterpret_cast<sockaddr*>(&there), &there_length);
+  return here_length == there_length && std::memcmp(&here, &there, here_length) == 0;
+}
+
+// One attempt at each address.
+Socket call_once(const Addresses& addresses, LiveClock::time_point deadline) {
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+    Socket call(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!call) continue;
+    if (connect(call.fd(), a->ai_addr, a->ai_addrlen) != 0) {
+      if (errno != EINPROGRESS) continue;
+      pollfd waiting{call.fd(), POLLOUT, 0};
+      if (poll(&waiting, 1, std::max(1, milliseconds_to(deadline))) <= 0) continue;
+      int error = 0;
+      socklen_t length = sizeof error;
+      getsockopt(call.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+      if (error != 0) continue;
+    }
+    if (is_itself(call)) continue;
+    set_no_delay(call.fd());
+    return call;
+  }
+  return {};
 }
 
 bool is_loopback(const sockaddr* address) {
@@ -106,7 +141,7 @@ Socket accept_by(const Socket& listener, LiveClock::time_point deadline) {
     pollfd waiting{listener.fd(), POLLIN, 0};
     const int ready = poll(&waiting, 1, milliseconds_to(deadline));
     if (ready > 0) {
-      Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (caller) {
         set_no_delay(caller.fd());
         return caller;
@@ -119,23 +154,18 @@ Socket accept_by(const Socket& listener, LiveClock::time_point deadline) {
 Socket connect_by(const std::string& host, int port, LiveClock::time_point deadline) {
   const Addresses addresses = resolve(host, port);
   for (;;) {
-    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-      Socket call(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      if (!call) continue;
-      if (connect(call.fd(), a->ai_addr, a->ai_addrlen) != 0) {
-        if (errno != EINPROGRESS) continue;
-        pollfd waiting{call.fd(), POLLOUT, 0};
-        if (poll(&waiting, 1, std::max(1, milliseconds_to(deadline))) <= 0) continue;
-        int error = 0;
-        socklen_t length = sizeof error;
-        getsockopt(call.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-        if (error != 0) continue;
-      }
-      set_no_delay(call.fd());
-      return call;
-    }
+    if (Socket call = call_once(addresses, deadline)) return call;
     if (LiveClock::now() >= deadline) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+bool answers(const std::string& host, int port) {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  try {
+    return static_cast<bool>(call_once(resolve(host, port), LiveClock::now() + kPatience));
+  } catch (const MachineError&) {
+    return false;  // no such host
   }
 }
 
@@ -165,21 +195,27 @@ std::string reachable_address() {
   return "127.0.0.1";
 }
 
-bool send_all(const Socket& socket, const std::string& bytes) {
+bool send_some(const Socket& socket, std::string& bytes) {
   std::size_t sent = 0;
+  bool there = true;
   while (sent < bytes.size()) {
-    const auto n = send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    const auto n =
+        send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) {
       sent += static_cast<std::size_t>(n);
       continue;
     }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
-    pollfd waiting{socket.fd(), POLLOUT, 0};
-    constexpr int kPatience = 10000;  // milliseconds; a peer that hangs is found by its silence
-    if (poll(&waiting, 1, kPatience) == 0) return false;
+    if (n < 0 && errno == EINTR) continue;
+    there = errno == EAGAIN || errno == EWOULDBLOCK;
+    break;
   }
-  return true;
+  bytes.erase(0, sent);
+  return there;
+}
+
+bool all_arrived(const Socket& socket) {
+  int left = 0;
+  return ioctl(socket.fd(), SIOCOUTQ, &left) != 0 || left == 0;
 }
 
 }  // namespace syncline

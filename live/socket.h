@@ -30,11 +30,14 @@ class Socket {
 // Listens on every address of this machine. Port 0: one that is free. Throws MachineError.
 Socket listen_on(int port);
 int port_of(const Socket& socket);
-// The next caller, blocking; nothing by `deadline`.
+// The next caller, as a socket that does not block; nothing by `deadline`.
 Socket accept_by(const Socket& listener, LiveClock::time_point deadline);
 // Tries until `deadline`: the other side may not be there yet. Nothing if it never came. Throws
 // MachineError where the host's name is none.
 Socket connect_by(const std::string& host, int port, LiveClock::time_point deadline);
+
+// Whether someone listens there, within a second.
+bool answers(const std::string& host, int port);
 
 // The numeric address of this end, or of the other.
 std::string own_address(const Socket& socket);
@@ -44,7 +47,10 @@ std::string peer_address(const Socket& socket);
 // is up, else the loopback.
 std::string reachable_address();
 
-// All of it or false (the other side is gone).
-bool send_all(const Socket& socket, const std::string& bytes);
+// Sends what can be sent without waiting and takes it from the front of `bytes`. False once the
+// other side is gone.
+bool send_some(const Socket& socket, std::string& bytes);
+// The other side's system has all that was sent.
+bool all_arrived(const Socket& socket);
 
 }  // namespace syncline

@@ -1,38 +1,21 @@
 // `syncline run` by several processes and by the ranks of a launcher: the bytes of one process.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "tests/support/scratch.h"
+#include "tests/support/program.h"
 
 namespace syncline {
 namespace {
 
+using test::Ran;
 using test::Scratch;
+using test::shell;
 using test::text_of;
 
 const std::string kScenarios = SYNCLINE_SOURCE_DIR "/scenarios/";
-
-struct Ran {
-  int code = -1;
-  std::string out;  // stdout and, where asked for, stderr
-};
-
-Ran shell(const std::string& command) {
-  Ran ran;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return ran;
-  char block[4096];
-  while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) ran.out.append(block, got);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) ran.code = WEXITSTATUS(status);
-  return ran;
-}
 
 std::string program(const std::string& arguments) { return "'" SYNCLINE_BINARY "' " + arguments; }
 

@@ -1,39 +1,23 @@
 // `syncline tune --live emulated`: killed at any moment and started again, the command repeats no
 // finished evaluation and prints what an undisturbed run prints.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 
-#include "tests/support/scratch.h"
+#include "tests/support/program.h"
 
 namespace syncline {
 namespace {
 
+using test::Ran;
 using test::Scratch;
+using test::shell;
 using test::text_of;
 using test::write_text;
 using Json = nlohmann::ordered_json;
-
-struct Ran {
-  int code = -1;
-  std::string out;
-};
-
-Ran shell(const std::string& command) {
-  Ran ran;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return ran;
-  char block[4096];
-  while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) ran.out.append(block, got);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) ran.code = WEXITSTATUS(status);
-  return ran;
-}
 
 // A small scenario in the scratch folder: ranking its candidates takes no time.
 std::string scenario_in(const Scratch& scratch) {
