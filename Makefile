@@ -55,7 +55,7 @@ fidelity: build
 
 # Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
 gpu-check:
-	$(PYTHON) kernels/bench/run.py $(GPU_CHECK)
+	$(PYTHON) kernels/bench/run.py --nccl $(GPU_CHECK)
 
 check: format lint sanitize
 

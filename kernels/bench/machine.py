@@ -1,5 +1,6 @@
 """Facts of the machine, building the kernels, and running programs beside the benchmark."""
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -108,6 +109,38 @@ def run_program(path, limit, prefix=()):
         return {"name": name, "status": "skipped", "detail": ": " + last}
     return {"name": name, "status": "passed" if done.returncode == 0 else "failed",
             "detail": ": " + last if last else ""}
+
+
+def nccl_check(build, arch, jobs, limit, run):
+    """backend_nccl's check: correctness, then step times at 1 Gbit/s. {"status", "detail",
+    "reports": what it wrote, "tables": what it printed}."""
+    results = os.path.abspath(os.path.join(build, "nccl"))
+    os.makedirs(results, exist_ok=True)
+    command = ["make", "-C", os.path.join(ROOT, "backend_nccl"), "-j%d" % jobs, "ARCH=" + arch,
+               "BUILD=" + results, "OUT=" + results, "check" if run else "all"]
+    # Headers that were carried along, where the machine has none of its own.
+    for name in ("EIGEN_INCLUDE", "JSON_INCLUDE"):
+        if os.environ.get(name):
+            command.append("%s=%s" % (name, os.environ[name]))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"status": "cut off", "detail": ": longer than %d s" % limit}
+    except OSError as error:
+        return {"status": "failed", "detail": ": %s" % error}
+    if done.returncode != 0 and not run:
+        return {"status": "failed", "detail": ": build: " + last_line(done.stderr)}
+    if not run:
+        return {"status": "built", "detail": ", not run: no GPU"}
+    answer = {"status": "passed" if done.returncode == 0 else "failed",
+              "detail": "" if done.returncode == 0 else ": " + last_line(done.stderr),
+              "tables": done.stdout, "reports": {}}
+    for name in ("nccl_correctness.json", "nccl_timing.json"):
+        path = os.path.join(results, name)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as report:
+                answer["reports"][name] = json.load(report)
+    return answer
 
 
 def sanitize(programs, limit):

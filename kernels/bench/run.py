@@ -58,6 +58,8 @@ def options():
     parser.add_argument("--no-build", action="store_true", help="leave out what needs nvcc")
     parser.add_argument("--rehearse", action="store_true",
                         help="without a GPU: small sizes, made-up times")
+    parser.add_argument("--nccl", action="store_true",
+                        help="the NCCL backend too: backend_nccl's check, last")
     return parser.parse_args()
 
 
@@ -291,22 +293,33 @@ def main():
         say("gpu-check: checks against fp64")
         results["checks"] += run_checks(DeviceKernels(kernels), True, clock, 0.5 * chosen.budget)
         save()
-        timed(kernels, results, l2, clock, 60, save)
+        timed(kernels, results, l2, clock, 60 + (200 if chosen.nccl else 0), save)
         results["clocks"].append(machine.clocks())
         say("gpu-check: compute-sanitizer")
-        if clock.left() > 20:
-            share = max(10, clock.left() / max(1, len(programs)) - 2)
+        left = clock.left() - (200 if chosen.nccl else 0)
+        if left > 20:
+            share = max(10, left / max(1, len(programs)) - 2)
             results["sanitizer"] = machine.sanitize(programs, share)
         else:
             results["sanitizer"]["detail"] = ": no time left of the budget"
         save()
 
+    if chosen.nccl and not chosen.rehearse:
+        say("gpu-check: NCCL backend")
+        results["nccl"] = machine.nccl_check(chosen.build, chosen.arch or capability, chosen.jobs,
+                                             max(120, clock.left()), gpu)
+        save()
+
     print(summary.table(results))
+    if "nccl" in results:
+        print(results["nccl"].get("tables", ""))
+        print("NCCL backend: %s%s." % (results["nccl"]["status"], results["nccl"]["detail"]))
     print("Build: %s." % results["build"])
     print("Written to %s." % out)
     failed = any(not check["passed"] for check in results["checks"])
     failed = failed or any(p["status"] in ("failed", "cut off") for p in results["programs"])
     failed = failed or results["sanitizer"]["status"] == "FAILED"
+    failed = failed or results.get("nccl", {}).get("status") in ("failed", "cut off")
     failed = failed or any("failed" in row and "no time" not in row["failed"]
                            for row in results["timings"])
     if chosen.rehearse:
