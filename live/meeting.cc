@@ -337,6 +337,7 @@ class Meeting::Lines {
 
   std::vector<std::string> gather(const std::string& mine, milliseconds patience) {
     std::unique_lock lock(mutex_);
+    if (failed_) throw MachineError(failure_);
     const std::uint64_t number = next_gathering_++;
     if (place_.rank == 0) {
       Gathering& gathering = gathering_of(number);
@@ -424,6 +425,7 @@ class Meeting::Lines {
 
   // Rank 0, with the lock: a rank's value has come.
   void share(std::uint64_t number, int rank, const std::string& value) {
+    if (failed_) return;  // nobody is to go on as if nothing had happened
     Gathering& gathering = gathering_of(number);
     gathering.values[static_cast<std::size_t>(rank)] = value;
     gathering.here[static_cast<std::size_t>(rank)] = 1;
