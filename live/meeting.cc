@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,6 +77,7 @@ struct Line {
   Socket socket;
   Inbox inbox;
   std::string unsent;
+  std::size_t sent = 0;  // of that
   LiveClock::time_point heard = LiveClock::now();
 
   explicit operator bool() const { return static_cast<bool>(socket); }
@@ -86,7 +88,10 @@ struct Line {
   }
   void flush() {
     // That the other side is gone is found by reading.
-    if (socket && !unsent.empty() && !send_some(socket, unsent)) unsent.clear();
+    if (!socket || unsent.empty()) return;
+    if (send_some(socket, unsent, sent) && sent < unsent.size()) return;
+    unsent.clear();
+    sent = 0;
   }
   short wanted() const { return static_cast<short>(unsent.empty() ? POLLIN : POLLIN | POLLOUT); }
 };
@@ -179,12 +184,15 @@ Socket listener_at(const RankPlace& place) {
 // Tells the others where rank 0 is. What is there may be left from a run that was killed; or
 // another rank 0 waits behind it.
 void publish(const std::string& file, const std::string& text) {
-  const std::string beside = file + "." + std::to_string(getpid());
-  {
-    std::ofstream out(beside);
-    out << text << "\n";
-    if (!out.flush()) throw MachineError(beside + ": cannot be written");
+  std::string beside = file + ".XXXXXX";
+  const Socket made(mkstemp(beside.data()));
+  const std::string line = text + "\n";
+  if (!made || write(made.fd(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    const std::string reason = std::strerror(errno);
+    if (made) std::remove(beside.c_str());
+    throw MachineError(file + ": " + reason);
   }
+  fchmod(made.fd(), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
   // Linking, other than renaming, fails where another was quicker.
   int reason = 0;
   for (int attempt = 0; attempt < 3; ++attempt) {

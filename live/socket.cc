@@ -195,22 +195,17 @@ std::string reachable_address() {
   return "127.0.0.1";
 }
 
-bool send_some(const Socket& socket, std::string& bytes) {
-  std::size_t sent = 0;
-  bool there = true;
+bool send_some(const Socket& socket, const std::string& bytes, std::size_t& sent) {
   while (sent < bytes.size()) {
     const auto n =
         send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) {
       sent += static_cast<std::size_t>(n);
-      continue;
+    } else if (errno != EINTR) {
+      return errno == EAGAIN || errno == EWOULDBLOCK;
     }
-    if (n < 0 && errno == EINTR) continue;
-    there = errno == EAGAIN || errno == EWOULDBLOCK;
-    break;
   }
-  bytes.erase(0, sent);
-  return there;
+  return true;
 }
 
 bool all_arrived(const Socket& socket) {

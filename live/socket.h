@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -47,9 +48,9 @@ std::string peer_address(const Socket& socket);
 // is up, else the loopback.
 std::string reachable_address();
 
-// Sends what can be sent without waiting and takes it from the front of `bytes`. False once the
-// other side is gone.
-bool send_some(const Socket& socket, std::string& bytes);
+// Sends what can be sent without waiting, from `sent` on, which it moves. False once the other side
+// is gone.
+bool send_some(const Socket& socket, const std::string& bytes, std::size_t& sent);
 // The other side's system has all that was sent.
 bool all_arrived(const Socket& socket);
 
