@@ -199,7 +199,6 @@ class RanksObjective final : public LiveObjective {
         check_(!options.no_check),
         executor_(backend_named(options.machine)(scenario.workload, meeting)) {
     input_.resize(static_cast<std::size_t>(meeting.ranks()));
-    own_input() = sample_gradients(scenario.workload, meeting.rank(), meeting.ranks(), kSeed);
   }
 
   std::string source() const override {
@@ -242,6 +241,12 @@ class RanksObjective final : public LiveObjective {
 
   Measurement run(const Strategy& strategy, int steps) {
     const Plan plan = make_plan(scenario_.workload, scenario_.cluster, strategy);
+    const SampleValues values = exact_values(plan);
+    if (own_input().empty() || values != values_) {
+      values_ = values;
+      own_input() =
+          sample_gradients(scenario_.workload, meeting_.rank(), meeting_.ranks(), kSeed, values);
+    }
     constexpr int kWarmup = 1;
     const int periods = (steps + plan.steps - 1) / plan.steps;
     Outcome outcome = executor_->run(plan, input_, kWarmup + std::max(2, periods));
@@ -251,8 +256,8 @@ class RanksObjective final : public LiveObjective {
       lengths.push_back((ends[p] - ends[p - 1]) / plan.steps);
     }
     const auto rank = static_cast<std::size_t>(meeting_.rank());
-    if (check_ && !values_match(meeting_, scenario_.workload, plan, outcome.gradients[rank], kSeed,
-                                SampleValues::kIntegers)) {
+    if (check_ &&
+        !values_match(meeting_, scenario_.workload, plan, outcome.gradients[rank], kSeed, values)) {
       throw MachineError("'" + one_line(strategy.name) +
                          "' did not end with the values of the host executor");
     }
@@ -266,6 +271,7 @@ class RanksObjective final : public LiveObjective {
   bool check_;
   std::unique_ptr<LiveExecutor> executor_;
   Gradients input_;
+  SampleValues values_ = SampleValues::kIntegers;
 };
 
 // Every candidate as the machine has it: how good the answer is in truth.

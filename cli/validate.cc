@@ -229,7 +229,7 @@ class Validator {
     }
 
     const SampleValues values =
-        options_.values == "real" ? SampleValues::kReal : SampleValues::kIntegers;
+        options_.values == "real" ? SampleValues::kReal : exact_values(foretold.plan);
     const auto rank = static_cast<std::size_t>(meeting_.rank());
     Gradients input(static_cast<std::size_t>(meeting_.ranks()));
     input[rank] = sample_gradients(workload, meeting_.rank(), meeting_.ranks(), kSeed, values);

@@ -72,9 +72,10 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t largest, int ranks) {
   return sizes;
 }
 
-// Many small ones, so that the step around them weighs little; of large ones a single one.
+// Many small ones, so that the step around them weighs little, and together more than a processor
+// keeps at hand: a network's gradients are not in its cache either. Of large ones a single one.
 int count_for(std::int64_t bytes) {
-  constexpr std::int64_t kEnough = 2 << 20;
+  constexpr std::int64_t kEnough = 16 << 20;
   return static_cast<int>(std::clamp<std::int64_t>(kEnough / bytes, 1, 32));
 }
 

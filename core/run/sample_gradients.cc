@@ -32,13 +32,25 @@ float nearly_normal(Random& random) {
 
 }  // namespace
 
+SampleValues exact_values(const Plan& plan) {
+  for (const auto& bucket : plan.buckets) {
+    const DType format = bucket.codec != nullptr ? bucket.codec->wire : bucket.dtype;
+    if (size_of(format) < size_of(DType::kFp32)) return SampleValues::kIntegers;
+  }
+  return SampleValues::kWideIntegers;
+}
+
 RankGradients sample_gradients(const Workload& workload, int rank, int ranks, std::uint64_t seed,
                                SampleValues values) {
   Random random(seed * 1000003 + static_cast<std::uint64_t>(rank));
   constexpr int kExact = 256;
   const int most = std::clamp(kExact / ranks, 1, 8);
+  constexpr float kWide = 1 << 20;
+  const float wide = kWide / static_cast<float>(ranks);
   const auto value = [&] {
     if (values == SampleValues::kReal) return nearly_normal(random);
+    // Within six deviations, so below half of what 24 bits hold when all ranks are summed.
+    if (values == SampleValues::kWideIntegers) return std::round(nearly_normal(random) * wide);
     return static_cast<float>(
         static_cast<int>(random.next() % static_cast<std::uint64_t>(2 * most + 1)) - most);
   };

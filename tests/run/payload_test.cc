@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -114,6 +115,29 @@ TEST(SampleGradients, AreAlikeEverywhereAndExactInSums) {
     EXPECT_GT(largest, 0);
   }
   EXPECT_NE(sample_gradients(workload, 0, 2, 3), sample_gradients(workload, 1, 2, 3));
+}
+
+TEST(SampleGradients, WideIntegersAreExactInFp32AndSeldomEqual) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {10000})};
+  for (const int ranks : {1, 4, 64}) {
+    std::vector<float> all;
+    double largest = 0;
+    for (const float value :
+         sample_gradients(workload, 0, ranks, 3, SampleValues::kWideIntegers)[0]) {
+      EXPECT_EQ(value, std::round(value));
+      largest = std::max(largest, std::abs(static_cast<double>(value)));
+      all.push_back(value);
+    }
+    EXPECT_LT(largest * ranks, 0x1p24);
+    std::sort(all.begin(), all.end());
+    const auto distinct = std::unique(all.begin(), all.end()) - all.begin();
+    EXPECT_GT(distinct, 8000);
+  }
+  Plan plan = make_plan(workload, cluster_of(2, 1), {});
+  EXPECT_EQ(exact_values(plan), SampleValues::kWideIntegers);
+  plan.buckets[0].dtype = DType::kBf16;
+  EXPECT_EQ(exact_values(plan), SampleValues::kIntegers);
 }
 
 }  // namespace
