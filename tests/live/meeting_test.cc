@@ -80,8 +80,8 @@ void hear_out(const Socket& socket) {
 }
 
 std::string value_of(int rank, int turn, std::size_t size) {
-  std::string value(size, static_cast<char>('a' + rank));
-  for (std::size_t i = 0; i < size; i += 977) value[i] = static_cast<char>(i * 31 + turn * 7);
+  std::string value(size, static_cast<char>('a' + rank + 7 * turn));
+  for (std::size_t i = 0; i < size; i += 977) value[i] = static_cast<char>(i % 31 + i % 7);
   return value;
 }
 
