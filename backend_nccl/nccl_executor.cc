@@ -248,7 +248,7 @@ std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, Meeti
   try {
     return std::make_unique<NcclExecutor>(workload, meeting, settings);
   } catch (const DeviceError& error) {
-    throw MachineError("nccl, rank " + std::to_string(meeting.rank()) + ": " + error.what());
+    throw PeerError("nccl, rank " + std::to_string(meeting.rank()) + ": " + error.what());
   }
 }
 

@@ -159,8 +159,8 @@ class Validator {
     for (const auto& line : validation.rows) right = right && line.values_match.value_or(true);
     if (first()) {
       if (!options_.out.empty()) keep(validation);
-      if (!options_.trace.empty()) write_file(options_.trace, chrome_trace(traced_));
       std::cout << printed(validation, options_.format) << std::flush;
+      if (!options_.trace.empty()) write_file(options_.trace, chrome_trace(traced_));
     }
     meeting_.barrier(Meeting::kPatient);
     if (!right) throw MachineError("a rank did not end with the values of the host executor");
