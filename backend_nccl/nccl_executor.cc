@@ -107,11 +107,13 @@ class NcclExecutor final : public LiveExecutor {
       return carry_out(plan, input, periods);
     } catch (const DeviceError& error) {
       failure_ = "nccl, rank " + std::to_string(meeting_.rank()) + ": " + error.what();
+      communicators_->abort();
+      throw PeerError(failure_);
     } catch (const std::exception& error) {
       failure_ = error.what();
+      communicators_->abort();
+      throw MachineError(failure_);
     }
-    communicators_->abort();
-    throw MachineError(failure_);
   }
 
  private:

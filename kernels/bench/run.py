@@ -36,6 +36,11 @@ import truth
 FORMAT = "syncline gpu-check 1"
 
 
+# What the NCCL backend's check takes once it is built: correctness with 2 and 4 ranks, steps of 2
+# ranks at 1 Gbit/s.
+NCCL_SECONDS = 150
+
+
 class Clock:
     def __init__(self, budget):
         self._begin, self.budget = time.monotonic(), budget
@@ -258,6 +263,12 @@ def main():
             problem = results["build"] = "the kernels' library does not load: %s" % error
     save()
 
+    if chosen.nccl and not chosen.rehearse:
+        say("gpu-check: build of the NCCL backend's check")
+        results["nccl"] = machine.nccl_check(chosen.build, chosen.arch or capability, chosen.jobs,
+                                             max(60, clock.left()), False)
+        save()
+
     programs = []
     if path is not None:
         say("gpu-check: check programs")
@@ -293,10 +304,10 @@ def main():
         say("gpu-check: checks against fp64")
         results["checks"] += run_checks(DeviceKernels(kernels), True, clock, 0.5 * chosen.budget)
         save()
-        timed(kernels, results, l2, clock, 60 + (200 if chosen.nccl else 0), save)
+        timed(kernels, results, l2, clock, 60 + (NCCL_SECONDS if chosen.nccl else 0), save)
         results["clocks"].append(machine.clocks())
         say("gpu-check: compute-sanitizer")
-        left = clock.left() - (200 if chosen.nccl else 0)
+        left = clock.left() - (NCCL_SECONDS if chosen.nccl else 0)
         if left > 20:
             share = max(10, left / max(1, len(programs)) - 2)
             results["sanitizer"] = machine.sanitize(programs, share)
@@ -304,10 +315,10 @@ def main():
             results["sanitizer"]["detail"] = ": no time left of the budget"
         save()
 
-    if chosen.nccl and not chosen.rehearse:
+    if chosen.nccl and not chosen.rehearse and results["nccl"]["status"] == "built" and gpu:
         say("gpu-check: NCCL backend")
         results["nccl"] = machine.nccl_check(chosen.build, chosen.arch or capability, chosen.jobs,
-                                             max(120, clock.left()), gpu)
+                                             max(120, clock.left()), True)
         save()
 
     print(summary.table(results))
