@@ -123,8 +123,8 @@ TEST(SampleGradients, WideIntegersAreExactInFp32AndSeldomEqual) {
   for (const int ranks : {1, 4, 64}) {
     std::vector<float> all;
     double largest = 0;
-    for (const float value :
-         sample_gradients(workload, 0, ranks, 3, SampleValues::kWideIntegers)[0]) {
+    const auto gradients = sample_gradients(workload, 0, ranks, 3, SampleValues::kWideIntegers);
+    for (const float value : gradients[0]) {
       EXPECT_EQ(value, std::round(value));
       largest = std::max(largest, std::abs(static_cast<double>(value)));
       all.push_back(value);
