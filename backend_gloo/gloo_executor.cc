@@ -39,6 +39,7 @@ class Work {
     copied_.assign(buckets, 0);
     encoded_.assign(buckets, 0);
     last_.assign(buckets, -1);
+    // Without overlap collectives run on the compute stream itself.
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const auto& work = plan.ops[i].work;
       if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
@@ -46,6 +47,7 @@ class Work {
       if (const auto* collective = std::get_if<Collective>(&work)) {
         first_.try_emplace(static_cast<int>(collective->bucket), static_cast<OpId>(i));
         last_[place(collective->bucket)] = static_cast<OpId>(i);
+        communicators_.try_emplace(plan.ops[i].stream, static_cast<int>(communicators_.size()));
       }
     }
     buckets_of_.resize(workload.tensors.size() + workload.buffers.size());
@@ -84,13 +86,15 @@ class Work {
 
   // What the exchange left on this rank, after the last period.
   RankGradients result() {
-    for (std::size_t b = 0; b < layouts_.size(); ++b) {
+    // Means have been read already, and not yet rounded to the format in which they travel next.
+    for (std::size_t b = 0; b < layouts_.size() && !averaged_; ++b) {
       if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
     return std::move(gradients_);
   }
 
   Bytes bytes_sent() const { return sent_; }
+  int communicators() const { return static_cast<int>(communicators_.size()); }
 
  private:
   template <typename Index>
@@ -133,7 +137,7 @@ class Work {
     const bool prepared = is_view(b) || copied_[b] != 0 || encoded_[b] != 0;
     if (!prepared && first_.at(collective.bucket) == id) fill(b);
     const Bytes sent =
-        mesh_.run(stream - kComputeStream - 1, collective, layouts_[b], payloads_[b].data());
+        mesh_.run(communicators_.at(stream), collective, layouts_[b], payloads_[b].data());
     {
       const std::lock_guard lock(mutex_);
       sent_ += sent;
@@ -153,6 +157,7 @@ class Work {
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
       if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
     }
+    averaged_ = true;
   }
 
   const Plan& plan_;
@@ -165,7 +170,9 @@ class Work {
   std::vector<char> copied_;                  // by bucket: the plan copies it
   std::vector<char> encoded_;                 // by bucket: the plan encodes it
   std::map<int, OpId> first_;                 // by bucket: its first collective
+  std::map<StreamId, int> communicators_;     // of streams that have collectives
   std::vector<OpId> last_;                    // by bucket: its last one
+  bool averaged_ = false;
   std::mutex mutex_;
   Bytes sent_ = 0;
 };
@@ -182,8 +189,8 @@ class GlooExecutor final : public LiveExecutor {
   Outcome run(const Plan& plan, const Gradients& input, int periods) override {
     assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
     const auto rank = static_cast<std::size_t>(meeting_.rank());
-    mesh_.connect(plan.ranks > 1 ? communication_streams(plan) : 0);
     Work work(plan, workload_, meeting_.rank(), input[rank], mesh_);
+    mesh_.connect(work.communicators());
     meeting_.barrier(Meeting::kPatient);
     const ClockOffset before = meeting_.clock();
     meeting_.barrier();

@@ -81,7 +81,7 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
   // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
   const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
                                    [](const Bucket& b) { return b.codec != nullptr; });
-  const bool alone = communication_streams(plan) == 1 && !encodes;
+  const bool alone = communication_streams(plan) <= 1 && !encodes;
   std::vector<std::string> order;
   std::map<std::string, KindTime> kinds;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
