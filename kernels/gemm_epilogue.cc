@@ -7,7 +7,6 @@
 #include <mutex>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "kernels/cublas_lt_library.h"
 
@@ -132,7 +131,10 @@ std::uint32_t alignment_of(const void* address) {
 struct Alignments {
   std::uint32_t a, b, d, bias, aux;
 
-  auto operator<=>(const Alignments&) const = default;
+  bool operator<(const Alignments& other) const {
+    return std::tie(a, b, d, bias, aux) <
+           std::tie(other.a, other.b, other.d, other.bias, other.aux);
+  }
 };
 
 Alignments alignments_of(const Operands& operands) {

@@ -3,9 +3,14 @@
 namespace syncline {
 namespace {
 
-std::vector<double> column_sums(const std::vector<double>& matrix, std::size_t columns) {
+std::vector<double> column_sums(const std::vector<double>& matrix, std::size_t rows,
+                                std::size_t columns) {
   std::vector<double> sums(columns, 0.0);
-  for (std::size_t i = 0; i < matrix.size(); ++i) sums[i % columns] += matrix[i];
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      sums[column] += matrix[row * columns + column];
+    }
+  }
   return sums;
 }
 
@@ -38,7 +43,7 @@ LinearGradient linear_gradient_before(const LinearLayer& layer, const std::vecto
       gradient.values.push_back(dx * activation_slope(activation, z[row * layer.inputs + in]));
     }
   }
-  gradient.bias = column_sums(gradient.values, layer.inputs);
+  gradient.bias = column_sums(gradient.values, layer.rows, layer.inputs);
   return gradient;
 }
 
@@ -53,7 +58,7 @@ LinearGradient linear_gradient_of_weights(const LinearLayer& layer, const std::v
       gradient.values.push_back(dw);
     }
   }
-  gradient.bias = column_sums(dy, layer.outputs);
+  gradient.bias = column_sums(dy, layer.rows, layer.outputs);
   return gradient;
 }
 
