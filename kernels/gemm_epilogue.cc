@@ -164,13 +164,14 @@ Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
   int answers = 0;
   if (status.ok()) {
     const std::string call = "cublasLtMatmulAlgoGetHeuristic(" + text_of(layout) + ")";
-    status = lt_status(lt.heuristic(handle, descriptors.product, descriptors.a, descriptors.b,
-                                    descriptors.d, descriptors.d, preference, 1, &answer, &answers),
-                       call);
-    if (status.ok() && answers > 0) status = lt_status(answer.state, call);
-    if (status.ok() && answers == 0) {
+    auto told = lt.heuristic(handle, descriptors.product, descriptors.a, descriptors.b,
+                             descriptors.d, descriptors.d, preference, 1, &answer, &answers);
+    if (told == CUBLAS_STATUS_SUCCESS && answers > 0) told = answer.state;
+    if (told == CUBLAS_STATUS_NOT_SUPPORTED || (told == CUBLAS_STATUS_SUCCESS && answers == 0)) {
       status = failure(call + ": no kernel of cublasLt does this within " +
                        std::to_string(workspace_bytes) + " bytes of workspace");
+    } else {
+      status = lt_status(told, call);
     }
   }
   lt.preference_destroy(preference);

@@ -34,6 +34,7 @@ struct Matrix {
 int asked_heuristics = 0;
 std::uint64_t workspace_limit = 0;
 bool has_kernels = true;
+bool says_not_supported = false;  // the other way in which it tells of none
 int device = 0;
 
 template <typename To, typename From>
@@ -126,6 +127,7 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixL
                          int* count) {
   ++asked_heuristics;
   *count = has_kernels ? 1 : 0;
+  if (!has_kernels && says_not_supported) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0].state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -334,12 +336,15 @@ TEST_F(EmulatedGemm, AChoiceIsKeptPerDeviceShapeAndWorkspace) {
 TEST_F(EmulatedGemm, WhereCublasLtHasNoKernelTheCallIsNamed) {
   const LinearShape shape{ElementType::kFp32, Activation::kRelu, 2, kInputs, kHidden};
   const LinearForward arrays{x_.data(), w_.data(), b_.data(), h_.data(), nullptr};
-  has_kernels = false;
-  const auto status = linear_forward(shape, arrays, workspace_, nullptr);
-  has_kernels = true;
-  EXPECT_EQ(status.text,
-            "cublasLtMatmulAlgoGetHeuristic(D 131 x 2, A 5 x 131, B 5 x 2, epilogue RELU_BIAS): no "
-            "kernel of cublasLt does this within 1024 bytes of workspace");
+  for (const bool not_supported : {false, true}) {
+    has_kernels = false;
+    says_not_supported = not_supported;
+    const auto status = linear_forward(shape, arrays, workspace_, nullptr);
+    has_kernels = true;
+    EXPECT_EQ(status.text,
+              "cublasLtMatmulAlgoGetHeuristic(D 131 x 2, A 5 x 131, B 5 x 2, epilogue RELU_BIAS): "
+              "no kernel of cublasLt does this within 1024 bytes of workspace");
+  }
   EXPECT_TRUE(linear_forward(shape, arrays, workspace_, nullptr).ok());  // a failure is not kept
   // The emulation knows fp32 alone: what a call refuses comes back with its name.
   LinearShape other = shape;
