@@ -3,7 +3,9 @@
 
 namespace syncline {
 
-enum class Nonlinearity { kNone, kRelu, kGelu };
+// kGeluTanh: gelu with tanh in place of the normal distribution (Hendrycks and Gimpel 2016), which
+// is what cublasLt's epilogues compute.
+enum class Nonlinearity { kNone, kRelu, kGelu, kGeluTanh };
 
 double activated(Nonlinearity kind, double z);
 

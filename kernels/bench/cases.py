@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from device import stream, workspace
-from library import BF16, FP32, RELU, addresses, counts
+from library import BF16, FP32, GELU, RELU, addresses, counts
 from timing import Candidate
 
 MIXES = ("R1W0", "R1W1", "R2W1", "R3W2", "R4W3")
@@ -401,6 +401,90 @@ def add_relu_case(kernels, name, n, l2):
             "counted_bytes": 6 * n, "mix": "R2W1", "launches": 1}, make
 
 
+_ARITHMETIC = "bound by arithmetic: bytes and their predicted time are a floor far below"
+
+
+def _gemm_workspace(kernels):
+    size = kernels.call("gemm_workspace_bytes")
+    return torch.empty(size, dtype=torch.uint8, device="cuda"), size
+
+
+def linear_case(kernels, name, rows, inputs, outputs, l2):
+    """A transformer's first feed-forward product with bias and gelu (its form with tanh, which is
+    the one that cublasLt has); nothing is kept for the backward pass, as in the peers."""
+    elements = rows * outputs
+    counted = 2 * (rows * inputs + outputs * inputs + outputs + elements)
+
+    def make():
+        sets = sets_for(counted, l2)
+        memory, size = _gemm_workspace(kernels)
+        w = _random(outputs * inputs, torch.bfloat16, inputs ** -0.5).view(outputs, inputs)
+        b = _random(outputs, torch.bfloat16)
+        data = [(_random(rows * inputs, torch.bfloat16).view(rows, inputs),
+                 torch.empty(rows, outputs, dtype=torch.bfloat16, device="cuda"))
+                for _ in range(sets)]
+
+        def ours(i):
+            x, y = data[i]
+            kernels.call("linear_forward", BF16, GELU, rows, inputs, outputs, x.data_ptr(),
+                         w.data_ptr(), b.data_ptr(), y.data_ptr(), None, memory.data_ptr(), size,
+                         stream())
+
+        def plain(x):
+            return F.gelu(F.linear(x, w, b), approximate="tanh")
+        compiled = torch.compile(plain, dynamic=False)
+        return (Candidate("linear_forward", ours, _ARITHMETIC),
+                [Candidate("_addmm_activation(use_gelu=True)",
+                           lambda i: torch._addmm_activation(b, data[i][0], w.t(), use_gelu=True)),
+                 Candidate("F.linear + F.gelu", lambda i: plain(data[i][0])),
+                 Candidate("torch.compile", lambda i: compiled(data[i][0]))], sets)
+
+    return {"case": "linear + bias + gelu bf16, " + name, "kind": "gemm", "elements": elements,
+            "counted_bytes": counted, "mix": None, "launches": 1,
+            "flop": 2 * rows * inputs * outputs}, make
+
+
+def linear_gradient_case(kernels, name, rows, inputs, outputs, l2):
+    """Behind it, the second product's gradients: through gelu with its bias gradient, and of the
+    weights with theirs. Here `inputs` are the wide side."""
+    counted = 2 * (2 * rows * (inputs + outputs) + 2 * outputs * inputs + 2 * rows * inputs)
+
+    def make():
+        sets = sets_for(counted, l2)
+        memory, size = _gemm_workspace(kernels)
+
+        def halves(*shape):
+            return _random(math.prod(shape), torch.bfloat16).view(*shape)
+        w = halves(outputs, inputs)
+        # What a forward pass keeps is z, rows of a multiple of 8 elements: here just random.
+        assert kernels.call("linear_aux_bytes", BF16, GELU, rows, inputs) == 2 * rows * inputs
+        data = [(halves(rows, inputs), halves(rows, inputs), halves(rows, outputs))
+                for _ in range(sets)]
+        dz, dw = torch.empty_like(data[0][0]), torch.empty_like(w)
+        db, db_before = halves(outputs), halves(inputs)
+
+        def ours(i):
+            z, x, dy = data[i]
+            kernels.call("linear_input_gradient", BF16, GELU, rows, inputs, outputs, dy.data_ptr(),
+                         w.data_ptr(), z.data_ptr(), dz.data_ptr(), db_before.data_ptr(),
+                         memory.data_ptr(), size, stream())
+            kernels.call("linear_weight_gradient", BF16, rows, inputs, outputs, dy.data_ptr(),
+                         x.data_ptr(), dw.data_ptr(), db.data_ptr(), memory.data_ptr(), size,
+                         stream())
+
+        def plain(z, x, dy):
+            dz = torch.ops.aten.gelu_backward(dy.mm(w), z, approximate="tanh")
+            return dz, dz.sum(0), dy.t().mm(x), dy.sum(0)
+        compiled = torch.compile(plain, dynamic=False)
+        return (Candidate("linear_input_gradient, linear_weight_gradient", ours, _ARITHMETIC),
+                [Candidate("mm, gelu_backward, sum, mm, sum", lambda i: plain(*data[i])),
+                 Candidate("torch.compile", lambda i: compiled(*data[i]))], sets)
+
+    return {"case": "linear gradients through gelu bf16, " + name, "kind": "gemm",
+            "elements": rows * inputs, "counted_bytes": counted, "mix": None, "launches": 2,
+            "flop": 4 * rows * inputs * outputs}, make
+
+
 def all_cases(kernels, models, l2):
     """In order of value: a budget that ends early has timed the most important."""
     r50, base, large = models["ResNet-50"], models["BERT-base"], models["BERT-large"]
@@ -418,6 +502,8 @@ def all_cases(kernels, models, l2):
     for with_add in (False, True):
         cases.append(batch_norm_case(kernels, "205 M", shape, with_add, l2))
     cases.append(add_relu_case(kernels, "205 M", 256 * 56 * 56 * 256, l2))
+    cases.append(linear_case(kernels, "8192 x 768 -> 3072", 8192, 768, 3072, l2))
+    cases.append(linear_gradient_case(kernels, "8192 x 3072 -> 768", 8192, 3072, 768, l2))
     bucket = [4 << 20]
     cases.append(pack_case(kernels, "16 MB bucket", bucket, False, l2))
     cases.append(update_case(kernels, "16 MB bucket", bucket[0], "momentum", l2))

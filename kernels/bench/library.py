@@ -1,11 +1,11 @@
-"""The kernels' C interface (kernels/c_api.h, kernels/dgc_c_api.h) by ctypes.
+"""The kernels' C interface (kernels/c_api.h, dgc_c_api.h and gemm_c_api.h) by ctypes.
 
 Every call that fails raises KernelError with the text of syncline_last_error().
 """
 import ctypes as c
 
 FP32, BF16, FP16 = 0, 1, 2
-RELU = 1
+RELU, GELU = 1, 2
 
 _p, _i, _l, _f, _d = c.c_void_p, c.c_int, c.c_int64, c.c_float, c.c_double
 
@@ -23,6 +23,11 @@ _SIGNATURES = {
     "syncline_batch_norm_workspace": (_l, [_l, c.c_int32]),
     "syncline_batch_norm_forward": (None, [_i, _l, c.c_int32, _i, _f] + [_p] * 8 + [_f, _p, _p, _p]),
     "syncline_batch_norm_backward": (None, [_i, _l, c.c_int32, _i, _f] + [_p] * 13),
+    "syncline_gemm_workspace_bytes": (_l, []),
+    "syncline_linear_aux_bytes": (_l, [_i, _i, _l, _l]),
+    "syncline_linear_forward": (None, [_i, _i, _l, _l, _l] + [_p] * 6 + [_l, _p]),
+    "syncline_linear_input_gradient": (None, [_i, _i, _l, _l, _l] + [_p] * 6 + [_l, _p]),
+    "syncline_linear_weight_gradient": (None, [_i, _l, _l, _l] + [_p] * 5 + [_l, _p]),
     "syncline_dgc_create": (_p, [_p, _p, _p, _p, _p, _p, _l, _i]),
     "syncline_dgc_workspace_bytes": (_l, [_p]),
     "syncline_dgc_packed": (_l, [_p]),
@@ -104,6 +109,12 @@ def argument_checks(library):
         "Adam of a negative size": ("update_adam", None, None, FP32, None, None, None, -1, 0.1, 0.9,
                                     0.999, 1e-8, 0.0, 0, 1.0, None, None, None, None),
         "activation without arrays": ("add_activation", FP32, RELU, None, None, None, 4, None),
+        "linear layer without weights": ("linear_forward", BF16, GELU, 4, 4, 4, null, None, null,
+                                         null, None, None, 0, None),
+        "bias gradient without activation": ("linear_input_gradient", BF16, 0, 4, 4, 4, null, null,
+                                             None, null, null, None, 0, None),
+        "weight gradient of no rows": ("linear_weight_gradient", BF16, 0, 4, 4, null, null, null,
+                                       None, None, 0, None),
         "DGC of a negative k": ("dgc_create", null, null, null, None, element, counts([-1]), 1, FP32),
     }
     answers = []

@@ -1,0 +1,279 @@
+#include "kernels/gemm_epilogue.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "kernels/cublas_lt_library.h"
+
+namespace syncline {
+namespace {
+
+struct Operands {
+  const void* a;
+  const void* b;
+  void* d;
+  const void* bias;  // the bias, or where its gradient goes
+  const void* aux;
+};
+
+Status lt_status(cublasStatus_t status, const std::string& call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return {};
+  return failure(call + ": " + cublas_lt_library().text(status));
+}
+
+cudaDataType_t data_type(ElementType type) {
+  return type == ElementType::kFp32   ? CUDA_R_32F
+         : type == ElementType::kBf16 ? CUDA_R_16BF
+                                      : CUDA_R_16F;
+}
+
+struct EpilogueRow {
+  GemmEpilogue epilogue;
+  cublasLtEpilogue_t value;
+  const char* name;
+};
+
+const EpilogueRow& row_of(GemmEpilogue epilogue) {
+  static const EpilogueRow kRows[] = {
+      {GemmEpilogue::kDefault, CUBLASLT_EPILOGUE_DEFAULT, "DEFAULT"},
+      {GemmEpilogue::kBias, CUBLASLT_EPILOGUE_BIAS, "BIAS"},
+      {GemmEpilogue::kReluBias, CUBLASLT_EPILOGUE_RELU_BIAS, "RELU_BIAS"},
+      {GemmEpilogue::kReluAuxBias, CUBLASLT_EPILOGUE_RELU_AUX_BIAS, "RELU_AUX_BIAS"},
+      {GemmEpilogue::kGeluBias, CUBLASLT_EPILOGUE_GELU_BIAS, "GELU_BIAS"},
+      {GemmEpilogue::kGeluAuxBias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, "GELU_AUX_BIAS"},
+      {GemmEpilogue::kDRelu, CUBLASLT_EPILOGUE_DRELU, "DRELU"},
+      {GemmEpilogue::kDReluBgrad, CUBLASLT_EPILOGUE_DRELU_BGRAD, "DRELU_BGRAD"},
+      {GemmEpilogue::kDGelu, CUBLASLT_EPILOGUE_DGELU, "DGELU"},
+      {GemmEpilogue::kDGeluBgrad, CUBLASLT_EPILOGUE_DGELU_BGRAD, "DGELU_BGRAD"},
+      {GemmEpilogue::kBgradB, CUBLASLT_EPILOGUE_BGRADB, "BGRADB"},
+  };
+  return *std::find_if(std::begin(kRows), std::end(kRows),
+                       [&](const EpilogueRow& row) { return row.epilogue == epilogue; });
+}
+
+std::string text_of(const ColumnMajor& matrix) {
+  return std::to_string(matrix.rows) + " x " + std::to_string(matrix.columns);
+}
+
+std::string text_of(const GemmLayout& layout) {
+  return "D " + text_of(layout.d) + ", A " + text_of(layout.a) + ", B " + text_of(layout.b) +
+         ", epilogue " + row_of(layout.epilogue).name;
+}
+
+// The descriptors of one product; what failed first stays in `status`.
+class Descriptors {
+ public:
+  Descriptors(const GemmLayout& layout, const Operands& operands) : lt_(cublas_lt_library()) {
+    take(lt_.desc_create(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, operation(layout.transpose_a), "TRANSA");
+    set(CUBLASLT_MATMUL_DESC_TRANSB, operation(layout.transpose_b), "TRANSB");
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, row_of(layout.epilogue).value, "EPILOGUE");
+    if (layout.bias_elements > 0) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias, "BIAS_POINTER");
+    }
+    if (layout.aux_leading > 0) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux, "EPILOGUE_AUX_POINTER");
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, layout.aux_leading, "EPILOGUE_AUX_LD");
+    }
+    make(a, layout.type, layout.a);
+    make(b, layout.type, layout.b);
+    make(d, layout.type, layout.d);
+  }
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  ~Descriptors() {
+    for (const auto matrix : {a, b, d}) {
+      if (matrix != nullptr) lt_.layout_destroy(matrix);
+    }
+    if (product != nullptr) lt_.desc_destroy(product);
+  }
+
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t a = nullptr;
+  cublasLtMatrixLayout_t b = nullptr;
+  cublasLtMatrixLayout_t d = nullptr;
+  Status status;
+
+ private:
+  static cublasOperation_t operation(bool transpose) {
+    return transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+  }
+  void take(cublasStatus_t answer, const std::string& call) {
+    if (status.ok()) status = lt_status(answer, call);
+  }
+  template <typename Value>
+  void set(cublasLtMatmulDescAttributes_t attribute, const Value& value, const char* name) {
+    if (!status.ok()) return;
+    take(lt_.desc_set(product, attribute, &value, sizeof value),
+         std::string("cublasLtMatmulDescSetAttribute(") + name + ")");
+  }
+  void make(cublasLtMatrixLayout_t& matrix, ElementType type, const ColumnMajor& shape) {
+    if (!status.ok()) return;
+    take(lt_.layout_create(&matrix, data_type(type), static_cast<std::uint64_t>(shape.rows),
+                           static_cast<std::uint64_t>(shape.columns), shape.leading),
+         "cublasLtMatrixLayoutCreate");
+  }
+
+  const CublasLtLibrary& lt_;
+};
+
+// The power of two, up to 256, that an address is a multiple of: the heuristics' own unit.
+std::uint32_t alignment_of(const void* address) {
+  const auto value = reinterpret_cast<std::uintptr_t>(address) | 256;
+  return static_cast<std::uint32_t>(value & (~value + 1));
+}
+
+struct Alignments {
+  std::uint32_t a, b, d, bias, aux;
+
+  bool operator<(const Alignments& other) const {
+    return std::tie(a, b, d, bias, aux) <
+           std::tie(other.a, other.b, other.d, other.bias, other.aux);
+  }
+};
+
+Alignments alignments_of(const Operands& operands) {
+  return {alignment_of(operands.a), alignment_of(operands.b), alignment_of(operands.d),
+          alignment_of(operands.bias), alignment_of(operands.aux)};
+}
+
+// The heuristics' first answer within the workspace.
+Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
+                       const Alignments& alignments, std::uint64_t workspace_bytes,
+                       const Descriptors& descriptors, cublasLtMatmulAlgo_t* algorithm) {
+  const auto& lt = cublas_lt_library();
+  cublasLtMatmulPreference_t preference = nullptr;
+  auto status = lt_status(lt.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+  if (!status.ok()) return status;
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    if (!status.ok()) return;
+    status = lt_status(lt.preference_set(preference, attribute, &value, sizeof value),
+                       "cublasLtMatmulPreferenceSetAttribute");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments.a);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments.b);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments.d);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments.d);
+  cublasLtMatmulHeuristicResult_t answer = {};
+  int answers = 0;
+  if (status.ok()) {
+    const std::string call = "cublasLtMatmulAlgoGetHeuristic(" + text_of(layout) + ")";
+    auto told = lt.heuristic(handle, descriptors.product, descriptors.a, descriptors.b,
+                             descriptors.d, descriptors.d, preference, 1, &answer, &answers);
+    if (told == CUBLAS_STATUS_SUCCESS && answers > 0) told = answer.state;
+    if (told == CUBLAS_STATUS_NOT_SUPPORTED || (told == CUBLAS_STATUS_SUCCESS && answers == 0)) {
+      status = failure(call + ": no kernel of cublasLt does this within " +
+                       std::to_string(workspace_bytes) + " bytes of workspace");
+    } else {
+      status = lt_status(told, call);
+    }
+  }
+  lt.preference_destroy(preference);
+  if (status.ok()) *algorithm = answer.algo;
+  return status;
+}
+
+// Handles and choices, for the life of the program: a handle destroyed after main() would ask a
+// CUDA runtime that is gone.
+class Choices {
+ public:
+  Status find(int device, const GemmLayout& layout, const Operands& operands,
+              std::uint64_t workspace_bytes, const Descriptors& descriptors,
+              cublasLtHandle_t* handle, cublasLtMatmulAlgo_t* algorithm) {
+    const std::lock_guard lock(mutex_);
+    cublasLtHandle_t& kept = handles_[device];
+    if (kept == nullptr) {
+      if (auto status = lt_status(cublas_lt_library().create(&kept), "cublasLtCreate");
+          !status.ok()) {
+        kept = nullptr;
+        return status;
+      }
+    }
+    *handle = kept;
+    const Alignments alignments = alignments_of(operands);
+    const Key key{device, layout, alignments, workspace_bytes};
+    const auto known = algorithms_.find(key);
+    if (known != algorithms_.end()) {
+      *algorithm = known->second;
+      return {};
+    }
+    const auto status =
+        first_algorithm(kept, layout, alignments, workspace_bytes, descriptors, algorithm);
+    if (status.ok()) algorithms_.emplace(key, *algorithm);
+    return status;
+  }
+
+ private:
+  using Key = std::tuple<int, GemmLayout, Alignments, std::uint64_t>;
+
+  std::mutex mutex_;
+  std::map<int, cublasLtHandle_t> handles_;
+  std::map<Key, cublasLtMatmulAlgo_t> algorithms_;
+};
+
+Choices& choices() {
+  static auto* const kChoices = new Choices;
+  return *kChoices;
+}
+
+Status multiply(const GemmLayout& layout, const Operands& operands, const GemmWorkspace& workspace,
+                cudaStream_t stream) {
+  const auto& lt = cublas_lt_library();
+  if (!lt.status.ok()) return lt.status;
+  int device = 0;
+  if (const auto error = cudaGetDevice(&device); error != cudaSuccess) {
+    return failure(std::string("cudaGetDevice: ") + cudaGetErrorName(error) + ": " +
+                   cudaGetErrorString(error));
+  }
+  const Descriptors descriptors(layout, operands);
+  if (!descriptors.status.ok()) return descriptors.status;
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulAlgo_t algorithm;
+  if (auto status = choices().find(device, layout, operands, workspace.bytes, descriptors, &handle,
+                                   &algorithm);
+      !status.ok()) {
+    return status;
+  }
+  const float one = 1;
+  const float zero = 0;
+  return lt_status(
+      lt.matmul(handle, descriptors.product, &one, operands.a, descriptors.a, operands.b,
+                descriptors.b, &zero, operands.d, descriptors.d, operands.d, descriptors.d,
+                &algorithm, workspace.memory, workspace.bytes, stream),
+      "cublasLtMatmul(" + text_of(layout) + ")");
+}
+
+}  // namespace
+
+Status linear_forward(const LinearShape& shape, const LinearForward& arrays,
+                      const GemmWorkspace& workspace, cudaStream_t stream) {
+  if (auto status = check_linear_forward(shape, arrays, workspace); !status.ok()) return status;
+  return multiply(forward_layout(shape, arrays.aux != nullptr),
+                  {arrays.w, arrays.x, arrays.y, arrays.b, arrays.aux}, workspace, stream);
+}
+
+Status linear_input_gradient(const LinearShape& shape, const LinearInputGradient& arrays,
+                             const GemmWorkspace& workspace, cudaStream_t stream) {
+  if (auto status = check_linear_input_gradient(shape, arrays, workspace); !status.ok()) {
+    return status;
+  }
+  return multiply(input_gradient_layout(shape, arrays.db != nullptr),
+                  {arrays.w, arrays.dy, arrays.dz, arrays.db, arrays.aux}, workspace, stream);
+}
+
+Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
+                              const GemmWorkspace& workspace, cudaStream_t stream) {
+  if (auto status = check_linear_weight_gradient(shape, arrays, workspace); !status.ok()) {
+    return status;
+  }
+  return multiply(weight_gradient_layout(shape, arrays.db != nullptr),
+                  {arrays.x, arrays.dy, arrays.dw, arrays.db, nullptr}, workspace, stream);
+}
+
+}  // namespace syncline

@@ -1,0 +1,83 @@
+// The products of a linear layer with what stands around them in one kernel each, by cublasLt's
+// epilogues: bias and activation forward; the activation's slope and the bias gradient backward.
+// fp32, bf16 or fp16, sums and epilogue in fp32 (never TF32). All tensors are dense and row-major:
+// x[rows][inputs], w[outputs][inputs], b[outputs], y[rows][outputs].
+//
+// Bytes beside the bare product: none, but 1/8 byte (relu) or one element (gelu) where the backward
+// pass wants the auxiliary matrix. As kernels of their own bias and activation read and write y
+// once more each.
+//
+// Gelu is here the one that cublasLt knows, with tanh in place of erf: at most 5e-4 from
+// activation.h's; its twin is Nonlinearity::kGeluTanh. What relu makes of a NaN is cublasLt's
+// affair: use add_activation where a NaN must stay one.
+//
+// cublasLt is loaded (dlopen) at the first call. Which of its kernels runs is its heuristics' first
+// answer for the shape, the alignment of the arrays and the bytes of workspace, kept per device:
+// the same in every call, so that equal inputs give equal bits on one machine and version.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/gemm_layout.h"
+#include "kernels/status.h"
+
+namespace syncline {
+
+// What cuBLAS's documentation recommends for Hopper; less, or none, is allowed and leaves fewer
+// kernels to choose from.
+constexpr std::size_t kGemmWorkspaceBytes = std::size_t{32} << 20;
+
+// Device memory at a multiple of 256 bytes. Calls on different streams need one each.
+struct GemmWorkspace {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct LinearForward {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* b = nullptr;
+  void* y = nullptr;
+  // linear_aux_bytes(type, activation, rows, outputs) at a multiple of 16 bytes; null: not kept.
+  // Null without an activation.
+  void* aux = nullptr;
+};
+
+// y = f(x w^T + b)
+Status linear_forward(const LinearShape& shape, const LinearForward& arrays,
+                      const GemmWorkspace& workspace, cudaStream_t stream);
+
+struct LinearInputGradient {
+  const void* dy = nullptr;
+  const void* w = nullptr;
+  const void* aux = nullptr;  // what the layer that made x kept; null without an activation
+  void* dz = nullptr;         // [rows][inputs]
+  void* db = nullptr;         // [inputs]: the sum of dz over the rows; null: not wanted
+};
+
+// dz = (dy w) * f'(z) where x = f(z): shape.activation is that of the layer before. db is that
+// layer's bias gradient; without an activation cublasLt has no epilogue for it (it then comes from
+// that layer's weight gradient), and db must be null.
+Status linear_input_gradient(const LinearShape& shape, const LinearInputGradient& arrays,
+                             const GemmWorkspace& workspace, cudaStream_t stream);
+
+struct LinearWeightGradient {
+  const void* dy = nullptr;
+  const void* x = nullptr;
+  void* dw = nullptr;
+  void* db = nullptr;  // [outputs]: the sum of dy over the rows; null: not wanted
+};
+
+// dw = dy^T x
+Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
+                              const GemmWorkspace& workspace, cudaStream_t stream);
+
+// The arguments alone; the launchers ask these first.
+Status check_linear_forward(const LinearShape& shape, const LinearForward& arrays,
+                            const GemmWorkspace& workspace);
+Status check_linear_input_gradient(const LinearShape& shape, const LinearInputGradient& arrays,
+                                   const GemmWorkspace& workspace);
+Status check_linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
+                                    const GemmWorkspace& workspace);
+
+}  // namespace syncline

@@ -1,0 +1,112 @@
+// The linear layer's gradients against finite differences of its forward pass.
+#include "core/operators/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+
+namespace syncline {
+namespace {
+
+constexpr Nonlinearity kAll[] = {Nonlinearity::kNone, Nonlinearity::kRelu, Nonlinearity::kGelu,
+                                 Nonlinearity::kGeluTanh};
+
+std::vector<double> random_values(std::size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> values(size);
+  for (auto& value : values) value = normal(random);
+  return values;
+}
+
+LinearLayer random_layer(std::size_t rows, std::size_t inputs, std::size_t outputs, unsigned seed) {
+  return {rows,
+          inputs,
+          outputs,
+          random_values(rows * inputs, seed),
+          random_values(outputs * inputs, seed + 1),
+          random_values(outputs, seed + 2)};
+}
+
+// Two layers, the activation between them: x -> z -> f(z) -> y, and the loss sum(weights * y).
+struct Network {
+  LinearLayer first = random_layer(5, 4, 7, 1);
+  LinearLayer second = random_layer(5, 7, 3, 4);
+  Nonlinearity activation = Nonlinearity::kNone;
+  std::vector<double> weights = random_values(15, 9);
+
+  double loss_after(const std::vector<double>& z) {
+    for (std::size_t i = 0; i < z.size(); ++i) second.x[i] = activated(activation, z[i]);
+    const auto y = linear_output(second, Nonlinearity::kNone).y;
+    double loss = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) loss += weights[i] * y[i];
+    return loss;
+  }
+  double loss() { return loss_after(linear_output(first, activation).z); }
+};
+
+template <typename Loss>
+void expect_gradient(std::vector<double>& parameters, const std::vector<double>& gradient,
+                     const Loss& loss, const char* name) {
+  SCOPED_TRACE(name);
+  const double step = 1e-6;
+  ASSERT_EQ(gradient.size(), parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const double kept = parameters[i];
+    parameters[i] = kept + step;
+    const double above = loss();
+    parameters[i] = kept - step;
+    const double below = loss();
+    parameters[i] = kept;
+    EXPECT_NEAR(gradient[i], (above - below) / (2 * step), 1e-7) << i;
+  }
+}
+
+TEST(LinearLayer, GradientsAreTheSlopesOfTheForwardPass) {
+  for (const auto activation : kAll) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    Network network;
+    network.activation = activation;
+    auto z = linear_output(network.first, activation).z;
+    network.loss();  // the second layer's x
+    const auto before = linear_gradient_before(network.second, network.weights, activation, z);
+    const auto second = linear_gradient_of_weights(network.second, network.weights);
+    const auto first = linear_gradient_of_weights(network.first, before.values);
+    const auto loss = [&] { return network.loss(); };
+    expect_gradient(
+        z, before.values, [&] { return network.loss_after(z); }, "z");
+    expect_gradient(network.first.b, before.bias, loss, "first b, from dz");
+    expect_gradient(network.first.b, first.bias, loss, "first b");
+    expect_gradient(network.first.w, first.values, loss, "first w");
+    expect_gradient(network.second.w, second.values, loss, "second w");
+    expect_gradient(network.second.b, second.bias, loss, "second b");
+  }
+}
+
+TEST(LinearLayer, AProductByHand) {
+  const LinearLayer layer{2, 2, 1, {1, 2, 3, 4}, {10, -1}, {-20}};
+  const auto output = linear_output(layer, Nonlinearity::kRelu);
+  EXPECT_EQ(output.z, (std::vector<double>{-12, 6}));
+  EXPECT_EQ(output.y, (std::vector<double>{0, 6}));
+}
+
+// The two forms of gelu are near each other, as kernels/gemm_epilogue.h says, and not the same.
+TEST(LinearLayer, GeluByTanhIsNearGelu) {
+  double worst = 0;
+  for (double z = -12; z <= 12; z += 1.0 / 256) {
+    worst = std::max(worst, std::fabs(activated(Nonlinearity::kGelu, z) -
+                                      activated(Nonlinearity::kGeluTanh, z)));
+  }
+  EXPECT_LT(worst, 5e-4);
+  EXPECT_GT(worst, 1e-4);
+  EXPECT_EQ(activated(Nonlinearity::kGeluTanh, 0), 0);
+  EXPECT_EQ(activation_slope(Nonlinearity::kGeluTanh, 0), 0.5);
+  // 1/2 (1 + tanh(sqrt(2 / pi) * 1.044715)), by hand.
+  EXPECT_NEAR(activated(Nonlinearity::kGeluTanh, 1), 0.8411919906082768, 1e-12);
+}
+
+}  // namespace
+}  // namespace syncline
