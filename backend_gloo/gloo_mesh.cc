@@ -18,7 +18,7 @@ namespace {
 // A message is sent in pieces, so that summing what has come overlaps with what is still on its
 // way. Small enough to overlap, large enough that a piece's fixed cost (tens of microseconds) is
 // nothing beside its transfer.
-constexpr std::int64_t kPieceBytes = 256 * 1024;
+constexpr std::int64_t kPieceBytes = std::int64_t{256} * 1024;
 
 // What this rank does in one round.
 struct Step {
