@@ -184,7 +184,7 @@ class GlooExecutor final : public LiveExecutor {
 
   std::string_view name() const override { return "gloo"; }
   Seconds clock_error() const override { return clock_error_; }
-  std::string hardware() const override { return "gloo over TCP"; }
+  std::string hardware() const override { return "gloo " + gloo_version() + " over TCP"; }
 
   Outcome run(const Plan& plan, const Gradients& input, int periods) override {
     assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");

@@ -1,6 +1,7 @@
 #include "backend_gloo/gloo_mesh.h"
 
 #include <gloo/common/error.h>
+#include <gloo/config.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
 
@@ -236,6 +237,11 @@ struct GlooMesh::State {
   Meeting& meeting;
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
+
+std::string gloo_version() {
+  return std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) + "." +
+         std::to_string(GLOO_VERSION_PATCH);
+}
 
 GlooMesh::GlooMesh(Meeting& meeting) : state_(new State{meeting, {}}) {}
 

@@ -5,11 +5,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "core/run/payload.h"
 #include "live/meeting.h"
 
 namespace syncline {
+
+// Of the library: "0.5.0".
+std::string gloo_version();
 
 class GlooMesh {
  public:

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "cli/files.h"
 #include "cli/interrupt.h"
@@ -91,10 +93,19 @@ std::string processor() {
   while (std::getline(info, line)) {
     const auto colon = line.find(": ");
     if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return line.substr(colon + 2);
+      return std::to_string(std::thread::hardware_concurrency()) + " x " + line.substr(colon + 2);
     }
   }
-  return "a processor without a name";
+  return "processors without a name";
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
+  return text;
 }
 
 // The codec that some strategy uses, whose cost on this device must be measured too.
@@ -192,6 +203,7 @@ class Validator {
     validation.baseline = scenario_.baseline;
     validation.executor = options_.executor;
     validation.version = version();
+    validation.date = today();
     validation.ranks = meeting_.ranks();
     validation.warmup = options_.warmup;
     validation.repeats = options_.repeats;

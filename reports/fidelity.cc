@@ -66,7 +66,10 @@ void add_errors(Json& object, const std::optional<ErrorSummary>& summary) {
 }  // namespace
 
 Page fidelity_page(const std::vector<FidelityTable>& tables) {
-  Page page{"Fidelity", "How wrong our predictions are about what others have measured.", {}};
+  Page page{"Fidelity",
+            "How wrong our predictions are about what others have measured, and, in the set live, "
+            "about what ranks on our own machine did.",
+            {}};
   page.blocks.emplace_back(
       "Calibrated rows were used to fit the parameters of their table; their errors say how well "
       "the model can bend. Predicted rows were not, or were left out in turn and predicted from "

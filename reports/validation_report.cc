@@ -173,6 +173,7 @@ std::string validation_csv(const Validation& validation) {
 std::string validation_json(const Validation& validation) {
   Json json = Json::object();
   json["syncline"] = validation.version;
+  json["date"] = validation.date;
   json["scenario"] = validation.scenario;
   json["workload"] = validation.workload;
   json["cluster"] = validation.cluster;

@@ -57,6 +57,7 @@ struct Validation {
   std::string baseline;
   std::string executor;  // that predicted
   std::string version;
+  std::string date;      // of the measurement, UTC: 2026-11-20
   std::string hardware;  // what ran it, in words
   int ranks = 1;
   int warmup = 0;
