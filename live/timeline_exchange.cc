@@ -15,14 +15,18 @@ Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods
     first = std::min(first, span.begin);
     last = std::max(last, span.end);
   }
+  // A drift that the two measurements cannot tell from their own errors is none.
+  const Seconds drift = after.add - before.add;
+  const bool drifts = std::abs(drift) > before.error + after.error;
+  const Seconds still = before.error <= after.error ? before.add : after.add;
   const auto on_first_clock = [&](Seconds time) {
+    if (!drifts) return time + still;
     const double share = last > first ? (time - first) / (last - first) : 0;
-    return time + before.add + share * (after.add - before.add);
+    return time + before.add + share * drift;
   };
   for (auto& span : own) {
-    const Seconds length = span.end - span.begin;
     span.begin = on_first_clock(span.begin);
-    span.end = span.begin + length;
+    span.end = on_first_clock(span.end);
   }
 
   std::string mine(own.size() * sizeof(Span), '\0');

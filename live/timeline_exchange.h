@@ -8,8 +8,9 @@
 
 namespace syncline {
 
-// Everyone's spans with times since the first operation began, the same on every rank. Offsets
-// between the two measurements of the clock are taken to change evenly.
+// Everyone's spans with times since the first operation began, the same on every rank. What
+// the clock drifted between its two measurements, where that is more than they err by, is taken to
+// have come evenly.
 Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods,
                             const ClockOffset& before, const ClockOffset& after);
 
