@@ -338,7 +338,7 @@ VerbAction add_validate(CLI::App& app) {
   verb->add_flag("--no-check", options->no_check,
                  "do not compare the exchanged values with the host executor's");
   verb->add_option("--values", options->values,
-                   "gradients made of small integers, whose sums are exact, or of real numbers")
+                   "gradients made of integers, whose sums are exact, or of real numbers")
       ->check(CLI::IsMember({"integers", "real"}))
       ->capture_default_str();
   verb->add_option("--format", options->format, "what is printed")

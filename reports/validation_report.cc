@@ -104,7 +104,7 @@ Page page_of(const Validation& validation) {
   page.blocks.push_back(rows_grid(validation));
   page.blocks.push_back(errors_sentence(validation));
   page.blocks.push_back(values_sentence(validation));
-  for (const auto& sentence : link_advice(validation.rows)) page.blocks.push_back(sentence);
+  for (const auto& sentence : link_advice(validation)) page.blocks.push_back(sentence);
   if (!validation.complete) {
     page.blocks.push_back(std::string("Interrupted: the rows so far."));
   }
@@ -209,7 +209,7 @@ std::string validation_json(const Validation& validation) {
                                         {"measured_s", number(s.measured)},
                                         {"fitted_s", number(s.fitted)}});
   }
-  json["advice"] = link_advice(validation.rows);
+  json["advice"] = link_advice(validation);
   json["warmup"] = validation.warmup;
   json["repeats"] = validation.repeats;
   json["clock_error_s"] = number(validation.clock_error);

@@ -106,14 +106,22 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
   return row;
 }
 
-std::vector<std::string> link_advice(const std::vector<ValidatedRow>& rows) {
+std::vector<std::string> link_advice(const Validation& validation) {
   std::vector<CollectiveTime> all;
-  for (const auto& row : rows) {
+  std::vector<double> errors;
+  for (const auto& row : validation.rows) {
+    errors.push_back(std::abs(row.error()));
     all.insert(all.end(), row.collectives.begin(), row.collectives.end());
   }
   std::erase_if(all, [](const CollectiveTime& c) { return c.predicted <= 0 || c.measured <= 0; });
   constexpr std::size_t kFew = 8;
-  if (all.size() < kFew) return {};
+  constexpr double kFar = 0.15;
+  if (all.size() < kFew) {
+    if (!validation.samples.empty() || errors.empty() || middle_of(errors) < kFar) return {};
+    return {
+        "The links are the scenario's, not these ranks': --calibrate measures them first and "
+        "predicts with what it finds."};
+  }
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
   // The quicker third is latency, the slower third bandwidth.

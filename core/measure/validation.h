@@ -80,6 +80,8 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
 
 // What the rows say about the links: sentences, one where small collectives (latency) or large ones
 // (bandwidth) are systematically off, none where they are not.
-std::vector<std::string> link_advice(const std::vector<ValidatedRow>& rows);
+// Where collectives are too few to tell and the links were not measured, one that says so if the
+// steps are far off.
+std::vector<std::string> link_advice(const Validation& validation);
 
 }  // namespace syncline

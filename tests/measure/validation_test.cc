@@ -54,6 +54,24 @@ ValidatedRow row_of(double small, double large) {
   return compare("each alone", plan, step, predicted, stretched(plan, predicted, small, large), 1);
 }
 
+std::vector<std::string> advice_on(std::vector<ValidatedRow> rows) {
+  Validation validation;
+  validation.rows = std::move(rows);
+  return link_advice(validation);
+}
+
+TEST(Validation, LinksThatWereNotMeasuredAreSuspectedFirst) {
+  Validation validation;
+  validation.rows = {row_of(1, 1)};
+  validation.rows[0].collectives.clear();
+  EXPECT_TRUE(link_advice(validation).empty());
+  validation.rows[0].predicted /= 2;
+  ASSERT_EQ(link_advice(validation).size(), 1U);
+  EXPECT_NE(link_advice(validation)[0].find("--calibrate"), std::string::npos);
+  validation.samples = {{"all_reduce", 1024, 1e-3, 1e-3}};
+  EXPECT_TRUE(link_advice(validation).empty());
+}
+
 TEST(Validation, OfThePredictionItselfHasNoError) {
   const ValidatedRow row = row_of(1, 1);
   EXPECT_NEAR(row.error(), 0, 1e-9);
@@ -65,15 +83,15 @@ TEST(Validation, OfThePredictionItselfHasNoError) {
     if (kind.kind == "all_reduce") collectives = kind.operations;
   }
   EXPECT_EQ(collectives, 12);
-  EXPECT_TRUE(link_advice({row}).empty());
+  EXPECT_TRUE(advice_on({row}).empty());
 }
 
 TEST(Validation, AdviceNamesWhatIsOff) {
-  const auto latency = link_advice({row_of(2, 1)});
+  const auto latency = advice_on({row_of(2, 1)});
   ASSERT_EQ(latency.size(), 1U);
   EXPECT_NE(latency[0].find("latencies"), std::string::npos);
   EXPECT_NE(latency[0].find("100 % longer"), std::string::npos) << latency[0];
-  const auto bandwidth = link_advice({row_of(1, 0.5)});
+  const auto bandwidth = advice_on({row_of(1, 0.5)});
   ASSERT_EQ(bandwidth.size(), 1U);
   EXPECT_NE(bandwidth[0].find("bandwidths"), std::string::npos);
   EXPECT_NE(bandwidth[0].find("50 % shorter"), std::string::npos) << bandwidth[0];
