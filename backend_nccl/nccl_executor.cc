@@ -213,7 +213,7 @@ class NcclExecutor final : public LiveExecutor {
     outcome.timeline = exchange_timelines(meeting_, walk.spans(meeting_.rank(), begin, end),
                                           periods, before, after);
     clock_error_ = worst_clock_error(meeting_, before, after);
-    outcome.bytes_sent.assign(place(plan.ranks), 0);
+    // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
     outcome.gradients.resize(place(plan.ranks));
     outcome.gradients[place(meeting_.rank())] = work.result(own);
     return outcome;

@@ -264,8 +264,10 @@ class Validator {
     for (const auto& published : scenario_.published) {
       if (published.strategy == strategy.name) found.published_speedup = published.speedup;
     }
-    found.bytes_sent = most_sent(outcome.bytes_sent[rank]) / (options_.warmup + options_.repeats) /
-                       foretold.plan.steps;
+    if (!outcome.bytes_sent.empty()) {
+      found.bytes_sent = most_sent(outcome.bytes_sent[rank]) /
+                         (options_.warmup + options_.repeats) / foretold.plan.steps;
+    }
     if (!options_.no_check) {
       found.values_match =
           values_match(meeting_, workload, foretold.plan, outcome.gradients[rank], kSeed, values);

@@ -37,7 +37,7 @@ Grid rows_grid(const Validation& validation) {
     if (published) {
       cells.push_back(row.published_speedup ? speedup_text(*row.published_speedup) : "");
     }
-    cells.push_back(bytes_text(row.bytes_sent));
+    cells.push_back(row.bytes_sent ? bytes_text(*row.bytes_sent) : "not counted");
     cells.push_back(verdict_of(row));
     grid.lines.push_back({std::move(cells)});
   }
@@ -189,7 +189,7 @@ std::string validation_json(const Validation& validation) {
                  {"measured_p95_s", number(row.p95)},
                  {"error_percent", number(row.error() * 100)},
                  {"values_match", row.values_match ? Json(*row.values_match) : Json()},
-                 {"bytes_sent", number(row.bytes_sent)}};
+                 {"bytes_sent", row.bytes_sent ? number(*row.bytes_sent) : Json()}};
     if (const auto speedup = measured_speedup(validation, row)) line["speedup"] = number(*speedup);
     if (row.published_speedup) line["published_speedup"] = number(*row.published_speedup);
     for (const Seconds step : row.steps) line["steps_s"].push_back(number(step));

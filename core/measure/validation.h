@@ -44,7 +44,8 @@ struct ValidatedRow {
   std::vector<KindTime> kinds;
   std::vector<CollectiveTime> collectives;  // of strategies whose collectives are alone
   std::optional<double> published_speedup;  // over the baseline, somebody's
-  double bytes_sent = 0;                    // per step, by the rank that sent most, measured
+  // Per step, by the rank that sent most; nothing where the backend does not count them.
+  std::optional<double> bytes_sent;
 
   double error() const { return predicted / median - 1; }
 };

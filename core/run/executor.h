@@ -18,7 +18,7 @@ using Gradients = std::vector<std::vector<std::vector<float>>>;
 struct Outcome {
   Timeline timeline;
   Gradients gradients;            // after the exchange, where the executor moves data
-  std::vector<Bytes> bytes_sent;  // by rank, where the executor moves data
+  std::vector<Bytes> bytes_sent;  // by rank; empty where they are not counted
 };
 
 class Executor {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/verbs.h"
+#include "tests/support/said.h"
 
 namespace syncline {
 namespace {
@@ -22,24 +23,11 @@ namespace fs = std::filesystem;
 const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests/";
 const std::string kPcie = kLogs + "a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
 
-struct Said {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
+using test::Said;
 
 Said calibrate_verb(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"syncline", "calibrate"});
-  std::vector<const char*> argv;
-  for (const auto& argument : arguments) argv.push_back(argument.c_str());
-  std::ostringstream out;
-  std::ostringstream err;
-  auto* const old_out = std::cout.rdbuf(out.rdbuf());
-  auto* const old_err = std::cerr.rdbuf(err.rdbuf());
-  const int code = run_program(static_cast<int>(argv.size()), argv.data());
-  std::cout.rdbuf(old_out);
-  std::cerr.rdbuf(old_err);
-  return {code, out.str(), err.str()};
+  arguments.insert(arguments.begin(), "calibrate");
+  return test::say(std::move(arguments));
 }
 
 std::string written(const std::string& name, const std::string& text) {

@@ -11,29 +11,13 @@
 
 #include "cli/verbs.h"
 #include "core/scenario/document.h"
+#include "tests/support/said.h"
 
 namespace syncline {
 namespace {
 
-struct Said {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
-Said say(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "syncline");
-  std::vector<const char*> argv;
-  for (const auto& argument : arguments) argv.push_back(argument.c_str());
-  std::ostringstream out;
-  std::ostringstream err;
-  auto* const old_out = std::cout.rdbuf(out.rdbuf());
-  auto* const old_err = std::cerr.rdbuf(err.rdbuf());
-  const int code = run_program(static_cast<int>(argv.size()), argv.data());
-  std::cout.rdbuf(old_out);
-  std::cerr.rdbuf(old_err);
-  return {code, out.str(), err.str()};
-}
+using test::Said;
+using test::say;
 
 std::string in_scratch(const std::string& name) {
   return (std::filesystem::path(testing::TempDir()) / name).string();

@@ -139,6 +139,14 @@ TEST(Validation, ReportsAreReadBack) {
   EXPECT_NE(table.find("2 rows: median error 0.0 %"), std::string::npos) << table;
 }
 
+TEST(Validation, BytesThatNobodyCountedAreNoZero) {
+  Validation validation = small_validation();
+  EXPECT_NE(validation_text(validation).find("not counted"), std::string::npos);
+  EXPECT_NE(validation_json(validation).find("\"bytes_sent\": null"), std::string::npos);
+  validation.rows[0].bytes_sent = 1024;
+  EXPECT_NE(validation_text(validation).find("1.000 KiB"), std::string::npos);
+}
+
 TEST(Validation, AWrongValueIsShouted) {
   Validation validation = small_validation();
   validation.rows[0].values_match = false;
