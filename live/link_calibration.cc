@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "core/collective/price.h"
-#include "core/compress/sparsity.h"
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
+#include "live/codec_calibration.h"
 
 namespace syncline {
 namespace {
@@ -132,101 +132,6 @@ Seconds step_time(LiveExecutor& executor, const Plan& plan, const Gradients& inp
   return middle_of(steps);
 }
 
-Seconds median_span(const Timeline& timeline, OpId op) {
-  std::vector<Seconds> lengths;
-  for (const auto& span : timeline.spans) {
-    if (span.op == op && span.period > 0) lengths.push_back(span.end - span.begin);
-  }
-  return middle_of(lengths);
-}
-
-// Encode and decode as a plan has them, of tensors of several sizes.
-struct CodecSample {
-  LinkSample sample;
-  double traffic = 0;  // bytes of memory, as the codec reckons
-  bool encode = true;
-};
-
-// The tensors of a network lie far apart in memory: sizes are mixed, and together they are more
-// than a processor's cache holds, so that none is found there.
-std::vector<std::int64_t> codec_sizes() {
-  std::vector<std::int64_t> sizes;
-  for (int round = 0; round < 6; ++round) {
-    for (const std::int64_t elements : {16384LL, 262144LL, 65536LL, 1048576LL, 2359296LL}) {
-      sizes.push_back(elements);
-    }
-  }
-  return sizes;
-}
-
-std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFactory& backend,
-                                       const Codec& codec, int repeats) {
-  const int ranks = meeting.ranks();
-  const auto sizes = codec_sizes();
-  Workload workload;
-  Plan plan;
-  plan.ranks = ranks;
-  plan.streams = 2;
-  constexpr double kSparsity = 0.999;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::int64_t elements = sizes[i];
-    workload.tensors.push_back(one_tensor(elements).tensors.front());
-    const int index = static_cast<int>(i);
-    Bucket bucket;
-    bucket.tensors = {index};
-    bucket.elements = elements;
-    bucket.bytes = bucket.padded_bytes = elements * 4;
-    bucket.codec = &codec;
-    bucket.kept = codec.sparse ? kept_elements(elements, kSparsity) : elements;
-    Collective collective;
-    collective.algorithm = find_algorithm("ring");
-    collective.groups = world_group(ranks);
-    collective.kind = codec.sparse ? CollectiveKind::kAllGather : CollectiveKind::kAllReduce;
-    collective.elements = codec.sparse ? bucket.kept * ranks : elements;
-    collective.unit = codec.encoded_bytes(elements, bucket.kept) / bucket.kept;
-    collective.bucket = index;
-    plan.buckets.push_back(bucket);
-    const auto at = static_cast<OpId>(plan.ops.size());
-    // A network computes between its encodings, and what it computed before is not at hand then.
-    constexpr Seconds kBetween = 2e-3;
-    plan.ops.push_back(
-        {kComputeStream, {}, Compute{Phase::kBackward, kBetween, index, index}, 0, {}});
-    plan.ops.push_back({kComputeStream, {}, Encode{index, 0}, 0, {}});
-    plan.ops.push_back({1, {at + 1}, collective, 0, {}});
-    plan.ops.push_back({1, {}, Decode{index, 0}, 0, {}});
-  }
-  plan.ops.push_back({kComputeStream,
-                      {static_cast<OpId>(plan.ops.size() - 1)},
-                      Compute{Phase::kUpdate, 0, 0, -1},
-                      0,
-                      {}});
-  Gradients input(static_cast<std::size_t>(ranks));
-  input[static_cast<std::size_t>(meeting.rank())] =
-      sample_gradients(workload, meeting.rank(), ranks, 1, SampleValues::kReal);
-  const auto executor = backend(workload, meeting);
-  const Timeline timeline = executor->run(plan, input, repeats + 1).timeline;
-
-  std::vector<CodecSample> samples;
-  const std::string name(codec.name);
-  for (std::size_t kind = 0; kind < sizes.size() / 6; ++kind) {
-    const std::int64_t elements = sizes[kind];
-    std::vector<Seconds> encodes;
-    std::vector<Seconds> decodes;
-    for (std::size_t i = kind; i < sizes.size(); i += sizes.size() / 6) {
-      encodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 1)));
-      decodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 3)));
-    }
-    const std::int64_t kept = plan.buckets[kind].kept;
-    samples.push_back({{name + " encode", elements * 4, middle_of(encodes), 0},
-                       codec.encode_traffic(elements, kept, 4),
-                       true});
-    samples.push_back({{name + " decode", elements * 4, middle_of(decodes), 0},
-                       codec.decode_traffic(elements, kept, ranks, 4),
-                       false});
-  }
-  return samples;
-}
-
 // Everyone fits rank 0's figures, to the last bit.
 void share_first(Meeting& meeting, std::vector<double>& figures) {
   std::string mine(figures.size() * sizeof(double), '\0');
@@ -283,41 +188,6 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
   }
 }
 
-// Seconds = launch + traffic / memory by least squares of relative errors, neither below zero.
-// Encodings alone are fitted: they hold the computation up, while a decoding is next to nothing
-// beside them and hides behind the backward pass. Decodings stay among the samples as a check.
-void fit_device(std::vector<CodecSample>& samples, LinkCalibration& calibration) {
-  double aa = 0;
-  double ab = 0;
-  double bb = 0;
-  double a = 0;
-  double b = 0;
-  for (const auto& s : samples) {
-    if (!s.encode) continue;
-    const double x = 1 / s.sample.measured;
-    const double y = s.traffic / s.sample.measured;
-    aa += x * x;
-    ab += x * y;
-    bb += y * y;
-    a += x;
-    b += y;
-  }
-  const double determinant = aa * bb - ab * ab;
-  double launch = determinant > 0 ? (a * bb - b * ab) / determinant : 0;
-  double per_byte = determinant > 0 ? (b * aa - a * ab) / determinant : b / bb;
-  if (launch < 0 || per_byte <= 0) {
-    launch = 0;
-    per_byte = b / bb;
-  }
-  Device& device = calibration.cluster.device;
-  device.launch = launch;
-  device.memory = 1 / per_byte;
-  for (auto& s : samples) {
-    s.sample.fitted = launch + s.traffic * per_byte;
-    calibration.samples.push_back(s.sample);
-  }
-}
-
 }  // namespace
 
 LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
@@ -358,7 +228,10 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
   }
 
   if (!probes.empty()) fit_links(probes, calibration);
-  if (!codec.empty()) fit_device(codec, calibration);
+  if (!codec.empty()) {
+    fit_device(codec, calibration.cluster.device);
+    for (const auto& sample : codec) calibration.samples.push_back(sample.sample);
+  }
   return calibration;
 }
 
