@@ -138,7 +138,7 @@ Page links_page(const Validation& validation) {
   page.blocks.push_back(samples_grid(validation));
   page.blocks.push_back(std::string(
       "Ring all-reduces give each level its curve of a round's time over the bytes a "
-      "rank sends in it, so they have no error. All-gathers, all-reduces across "
+      "rank sends in it, so they have no error. All-gathers and all-reduces across "
       "nodes were left out and are predicted by the curves. A device has one price of a launch "
       "and one of memory for encoding and decoding: it is fitted to the encodings, and "
       "short decodings are overpriced by the launch."));
