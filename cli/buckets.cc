@@ -4,8 +4,9 @@
 
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 

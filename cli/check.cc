@@ -5,10 +5,11 @@
 
 #include "cli/verbs.h"
 #include "core/collective/nccl.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 #include "reports/format.h"
 
 namespace syncline {

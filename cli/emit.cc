@@ -5,8 +5,9 @@
 #include "cli/verbs.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/scenario/document.h"
 #include "reports/format.h"
 
 namespace syncline {

@@ -4,10 +4,11 @@
 
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/advice.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 #include "reports/format.h"
 
 namespace syncline {

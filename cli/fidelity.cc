@@ -9,6 +9,7 @@
 #include "cli/verbs.h"
 #include "core/calibrate/log_fidelity.h"
 #include "core/error.h"
+#include "core/input/document.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
 #include "core/measure/validation_file.h"

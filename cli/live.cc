@@ -11,6 +11,8 @@
 #include "cli/interrupt.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/tune/live_space.h"

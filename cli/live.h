@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/ranks.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
 
 namespace syncline {
 

@@ -4,7 +4,8 @@
 
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/train/numerics.h"
 #include "reports/markdown.h"
 #include "reports/numerics.h"

@@ -7,7 +7,7 @@
 
 #include "cli/verbs.h"
 #include "core/error.h"
-#include "core/scenario/reader.h"
+#include "core/json/reader.h"
 #include "live/voice.h"
 
 namespace syncline {

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
+#include "core/input/document.h"
 #include "core/measure/study.h"
 #include "core/run/shards.h"
 #include "reports/csv.h"

@@ -1,7 +1,7 @@
 #include "cli/strategy_option.h"
 
 #include "core/error.h"
-#include "core/scenario/reader.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 

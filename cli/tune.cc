@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/input/document.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
 #include "reports/tune_report.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/step_curves.h"
+#include "core/cost/step_curves.h"
 #include "core/measure/validation.h"
 #include "live/live_executor.h"
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/strategy_json.h"
+#include "core/input/strategy_json.h"
 #include "core/tune/tuner.h"
 #include "reports/fields.h"
 #include "reports/format.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/strategy_json.h"
+#include "core/input/strategy_json.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/format.h"

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "reports/json.h"
 #include "reports/table.h"

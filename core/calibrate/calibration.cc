@@ -7,9 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/calibrate/cluster_from_fit.h"
-#include "core/calibrate/law_json.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/error.h"
+#include "core/input/law_json.h"
+#include "core/json/reader.h"
 #include "core/statistics.h"
 
 namespace syncline {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/calibrate/device_fit.h"
-#include "core/calibrate/law.h"
-#include "core/calibrate/measured_table.h"
+#include "core/cost/law.h"
+#include "core/cost/measured_table.h"
 #include "core/measure/fidelity.h"
 #include "core/scenario/scenario.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/calibrate/law_json.h"
+#include "core/input/law_json.h"
 
 namespace syncline {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/calibrate/law.h"
+#include "core/cost/law.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline {

@@ -10,8 +10,10 @@
 
 #include "core/calibrate/nccl_log_words.h"
 #include "core/error.h"
-#include "core/scenario/document.h"
-#include "core/scenario/parts.h"
+#include "core/input/document.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
 
 namespace syncline {
 namespace {

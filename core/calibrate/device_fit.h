@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/reader.h"
+#include "core/json/reader.h"
 #include "core/units.h"
 
 namespace syncline {

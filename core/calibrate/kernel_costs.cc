@@ -9,8 +9,8 @@
 
 #include "core/compress/codec.h"
 #include "core/error.h"
-#include "core/scenario/parts.h"
-#include "core/scenario/reader.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

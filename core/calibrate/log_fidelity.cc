@@ -6,8 +6,8 @@
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/log_files.h"
 #include "core/error.h"
-#include "core/scenario/document.h"
-#include "core/scenario/reader.h"
+#include "core/input/document.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

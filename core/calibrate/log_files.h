@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/calibrate/measured_table.h"
+#include "core/cost/measured_table.h"
 
 namespace syncline {
 

@@ -4,7 +4,8 @@
 
 #include "core/calibrate/nccl_log_parts.h"
 #include "core/error.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/json/text.h"
 
 namespace syncline {
 

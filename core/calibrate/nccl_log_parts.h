@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/calibrate/measured_table.h"
+#include "core/cost/measured_table.h"
 
 namespace syncline {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/calibrate/least_squares.h"
+#include "core/cost/least_squares.h"
 #include "core/error.h"
 #include "core/statistics.h"
 

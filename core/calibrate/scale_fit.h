@@ -8,9 +8,9 @@
 
 #include <vector>
 
-#include "core/calibrate/law.h"
-#include "core/calibrate/measured_table.h"
 #include "core/calibrate/size_fit.h"
+#include "core/cost/law.h"
+#include "core/cost/measured_table.h"
 
 namespace syncline {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "core/calibrate/measured_table.h"
-#include "core/calibrate/size_law.h"
+#include "core/cost/measured_table.h"
+#include "core/cost/size_law.h"
 
 namespace syncline {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json/reader.h"
 #include "core/plan/plan.h"
-#include "core/scenario/reader.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/json/reader.h"
+
 namespace syncline {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/dialect/mindspore_rules.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "core/json/reader.h"
+
 namespace syncline::mindspore {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/dialect/dialect.h"
+#include "core/json/reader.h"
 
 namespace syncline::mindspore {
 

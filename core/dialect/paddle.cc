@@ -6,6 +6,7 @@
 #include "core/dialect/paddle_setters.h"
 #include "core/dialect/paddle_training.h"
 #include "core/dialect/paddle_write.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "core/dialect/paddle.h"
 #include "core/dialect/paddle_setters.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

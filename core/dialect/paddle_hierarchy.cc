@@ -1,5 +1,7 @@
 #include "core/dialect/paddle_hierarchy.h"
 
+#include "core/json/reader.h"
+
 namespace syncline {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/scenario/reader.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 

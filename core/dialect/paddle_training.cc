@@ -6,6 +6,7 @@
 #include "core/compress/codec.h"
 #include "core/compress/sparsity.h"
 #include "core/dialect/paddle_setters.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

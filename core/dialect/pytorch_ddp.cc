@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/dialect/write.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/json/reader.h"
 #include "core/plan/planner.h"
 
 namespace syncline {

@@ -7,6 +7,7 @@
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
+#include "core/json/reader.h"
 #include "core/measure/study.h"
 
 namespace syncline {

@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/scenario_fit.h"
 #include "core/plan/compute_fusion.h"

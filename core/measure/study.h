@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "core/input/document.h"
 #include "core/measure/report.h"
 #include "core/run/executor.h"
 #include "core/run/jobs.h"
-#include "core/scenario/document.h"
 
 namespace syncline {
 

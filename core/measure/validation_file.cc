@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/json/text.h"
 
 namespace syncline {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operators/operators.h"
+#include "core/scenario/operators.h"
 #include "core/scenario/workload.h"
 
 namespace syncline {

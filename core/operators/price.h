@@ -11,8 +11,8 @@
 
 #include <vector>
 
-#include "core/operators/operators.h"
 #include "core/scenario/cluster.h"
+#include "core/scenario/operators.h"
 
 namespace syncline {
 

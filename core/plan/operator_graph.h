@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operators/operators.h"
+#include "core/scenario/operators.h"
 
 namespace syncline {
 

@@ -1,27 +1,20 @@
-// A scenario: workload, cluster, strategies and what to vary. This room is the only reader of
-// scenario keys; everything is in SI units once it has passed here.
-//
-// A file is read in two movements. `read_document` loads the JSON and puts referenced workload and
-// cluster files in place; `parse_scenario` judges it strictly and gives typed values. Sweeps and
-// calibration work on the document between the two, so that any key can be varied.
+// A scenario: workload, cluster, strategies and what to vary, as plain data in SI units. core/input
+// reads it from JSON.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/json/json.h"
 #include "core/scenario/cluster.h"
 #include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
 
 namespace syncline {
-
-// The order of keys in a file is kept: rows come out in the order in which they were written.
-using Json = nlohmann::ordered_json;
 
 // Which step of a training is priced, and what the adaptive rules need to know about the training.
 struct Training {
@@ -92,28 +85,7 @@ struct Scenario {
   Simulation simulation;
 };
 
-// A document with the files it was put together from, for messages.
-struct Document;
-
-// Loads `path` and the files it refers to. Throws InputError for a missing, cut, huge or malformed
-// file and for repeated keys.
-Document read_document(const std::string& path);
-
-// The same from text, for tests; `name` stands for the file in messages and relative references
-// are taken from the current directory.
-Document document_from_text(const std::string& name, const std::string& text);
-
-// Sets the key at a dotted path ("cluster.inter.latency_us", "strategies.dgc.streams").
-// Throws InputError when the path leads through something that does not exist.
-void set_key(Document& document, const std::string& path, const Json& value);
-
-// Judges every key and gives the typed scenario. Throws InputError.
-Scenario parse_scenario(const Document& document);
-
 // All combinations of the sweep's values, the first key outermost; one empty point without a sweep.
 std::vector<SweepPoint> sweep_points(const Scenario& scenario);
-
-// "100", "0.5", "ring": a sweep value as a person writes it.
-std::string plain_text(const Json& value);
 
 }  // namespace syncline

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +45,5 @@ struct Search {
 
   std::size_t confirm = 3;  // the best few of the model, simulated
 };
-
-// The document's search; nothing where it has none. `scenario` is the document's.
-std::optional<Search> parse_search(const Document& document, const Scenario& scenario);
 
 }  // namespace syncline

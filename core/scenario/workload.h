@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/operators/operators.h"
 #include "core/scenario/dtype.h"
+#include "core/scenario/operators.h"
 #include "core/units.h"
 
 namespace syncline {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/input/document.h"
 #include "core/train/throughput.h"
 
 namespace syncline {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/input/document.h"
 #include "core/run/jobs.h"
 #include "core/train/experiment.h"
 #include "core/train/seeds.h"

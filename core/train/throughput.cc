@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 
 namespace syncline {

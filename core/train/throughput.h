@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/input/document.h"
 #include "core/plan/local_sgd.h"
-#include "core/scenario/document.h"
 
 namespace syncline {
 

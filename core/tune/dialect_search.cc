@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/dialect/write.h"
+#include "core/json/reader.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/tune/arm.h"

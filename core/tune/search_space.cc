@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/input/parts.h"
 #include "core/plan/fusion.h"
-#include "core/scenario/parts.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 

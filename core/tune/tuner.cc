@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "core/scenario/parts.h"
-#include "core/scenario/strategy_json.h"
+#include "core/input/parts.h"
+#include "core/input/strategy_json.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/scenario/strategy_json.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/input/strategy_json.h"
 
 namespace syncline {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/document.h"
+#include "core/input/document.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"

@@ -6,6 +6,9 @@
 
 #include "core/dialect/dialect.h"
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/json/reader.h"
 #include "core/run/stragglers.h"
 
 namespace syncline {

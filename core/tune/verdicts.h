@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/scenario/document.h"
 
 namespace syncline {
 

@@ -4,9 +4,10 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 #include "sim/sim_executor.h"
 
 namespace syncline {

@@ -3,7 +3,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/tune/optimum.h"
 #include "core/tune/tuner.h"
 #include "sim/sim_executor.h"

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/scenario/document.h"
-#include "core/scenario/parts.h"
+#include "core/input/document.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
 
 namespace syncline {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/scenario/parts.h"
-#include "core/scenario/reader.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
 
 namespace syncline {
 namespace {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "cli/verbs.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/json/text.h"
 #include "tests/support/said.h"
 
 namespace syncline {

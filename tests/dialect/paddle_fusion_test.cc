@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "core/dialect/write.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 
 namespace syncline {
 namespace {

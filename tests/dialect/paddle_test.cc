@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/json/text.h"
 #include "core/plan/planner.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/dialect/pytorch_ddp.h"
+#include "core/json/reader.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {

@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 
 namespace syncline {
 namespace {

@@ -11,7 +11,8 @@
 
 #include "core/calibrate/kernel_costs.h"
 #include "core/error.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/json/text.h"
 
 namespace syncline {
 namespace {

@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "core/dialect/changes.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/scenario/document.h"
 
 namespace syncline {
 namespace {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/input/document.h"
 #include "core/measure/study.h"
 #include "reports/fidelity.h"
 

@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/scenario/document.h"
 #include "reports/json.h"
 #include "sim/sim_executor.h"
 

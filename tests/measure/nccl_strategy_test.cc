@@ -4,9 +4,11 @@
 #include <string>
 
 #include "core/collective/nccl.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/json/text.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
-#include "core/scenario/document.h"
 #include "sim/sim_executor.h"
 #include "tests/support/full_scenario.h"
 

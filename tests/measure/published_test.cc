@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/input/document.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/input/document.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
 #include "reports/csv.h"

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/lower_bound.h"
 #include "core/measure/metrics.h"
 #include "core/measure/study.h"

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "reports/format.h"
 

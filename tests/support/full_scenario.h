@@ -5,7 +5,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 
 namespace syncline::test {
 

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "core/dialect/dialect.h"
-#include "core/scenario/document.h"
+#include "core/input/document.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
 
 namespace syncline::test {
 

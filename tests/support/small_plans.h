@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/scenario/document.h"
-#include "core/scenario/parts.h"
+#include "core/input/document.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
 
 namespace syncline::test {
 

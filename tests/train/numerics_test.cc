@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/document.h"
+#include "core/input/document.h"
 #include "reports/numerics.h"
 
 namespace syncline {

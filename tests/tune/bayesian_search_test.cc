@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/input/read_scenario.h"
 #include "core/tune/guides.h"
 #include "core/tune/live_objective.h"
 #include "core/tune/live_tuner.h"

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <set>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/scenario/document.h"
 #include "core/tune/live_tuner.h"
 
 namespace syncline {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/input/read_scenario.h"
 #include "core/plan/fusion.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"

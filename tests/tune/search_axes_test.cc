@@ -5,7 +5,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/scenario/strategy_json.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/input/strategy_json.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/live_space.h"
 #include "core/tune/tuner.h"

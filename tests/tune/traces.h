@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/document.h"
+#include "core/input/document.h"
 #include "core/tune/optimum.h"
 
 namespace syncline::test {

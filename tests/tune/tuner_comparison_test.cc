@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "core/input/read_scenario.h"
 #include "core/tune/live_tuner.h"
 #include "tests/tune/traces.h"
 

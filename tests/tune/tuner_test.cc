@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/input/strategy_json.h"
 #include "core/plan/planner.h"
-#include "core/scenario/strategy_json.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/rules.h"
 #include "core/tune/tuning.h"

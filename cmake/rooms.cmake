@@ -1,0 +1,27 @@
+# Rooms: one library a folder, which sees its own headers and those of the rooms that it is linked
+# to, and no others. Each room gives out an include folder that holds a link to it alone, so an
+# include that points upstairs does not compile.
+
+# syncline_room(NAME FOLDER SOURCES file... [LINKS room...] [PRIVATE_LINKS library...]
+#               [PRECOMPILE header...])
+#   NAME     the library is called syncline_NAME
+#   FOLDER   from the top of the project; the sources' names count from there
+function(syncline_room name folder)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE" ${ARGN})
+  list(TRANSFORM ROOM_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+  add_library(syncline_${name} STATIC ${ROOM_SOURCES})
+  set(view ${PROJECT_BINARY_DIR}/rooms/${name})
+  get_filename_component(parent ${view}/${folder} DIRECTORY)
+  file(MAKE_DIRECTORY ${parent})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${view}/${folder} SYMBOLIC)
+  target_include_directories(syncline_${name} PUBLIC ${view})
+  list(TRANSFORM ROOM_LINKS REPLACE "^([a-z_]+)$" "syncline_\\1")
+  target_link_libraries(syncline_${name} PUBLIC syncline_flags ${ROOM_LINKS}
+                                         PRIVATE ${ROOM_PRIVATE_LINKS})
+  if(SYNCLINE_PCH AND ROOM_PRECOMPILE)
+    # Options of its own: nothing precompiled for the others fits.
+    target_precompile_headers(syncline_${name} PRIVATE ${PRECOMPILED} ${ROOM_PRECOMPILE})
+  elseif(SYNCLINE_PCH)
+    target_precompile_headers(syncline_${name} REUSE_FROM syncline_precompiled)
+  endif()
+endfunction()

@@ -1,0 +1,237 @@
+#include "core/cost/law.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "core/cost/tiers.h"
+
+namespace syncline {
+namespace {
+
+bool ring_like(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+         kind == CollectiveKind::kReduceScatter;
+}
+
+double octaves(double a, double b) { return std::abs(std::log2(a / b)); }
+
+// How steeply a table's time grows with the payload, in logarithms: 0 latency, 1 bandwidth.
+double steepness(const TableLaw& table, double bytes) {
+  const double low = std::clamp(bytes / 2, table.min_bytes, table.max_bytes);
+  const double high = std::clamp(bytes * 2, table.min_bytes, table.max_bytes);
+  if (high < low * 1.5) return bytes >= table.max_bytes ? 1 : 0;
+  const double rise = std::log(size_time(table.law, high) / size_time(table.law, low));
+  return std::clamp(rise / std::log(high / low), 0.0, 1.0);
+}
+
+double bus_factor(CollectiveKind kind, int ranks) { return ring_steps(kind, 1, ranks).all / ranks; }
+
+// Inside one node, from the tables of other numbers of GPUs and of other collectives.
+std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind, double bytes,
+                                    int gpus, ForcedAlgorithm forced) {
+  const auto latency = [&](CollectiveKind of, int ranks) {
+    return law.node.base + law.node.step * ring_steps(of, 1, ranks).all;
+  };
+  double sum = 0;
+  double weights = 0;
+  for (const TableLaw& table : law.tables) {
+    if (table.nodes != 1 || !ring_like(table.kind) || table.forced != forced) continue;
+    const double small = latency(table.kind, gpus) / latency(table.kind, table.gpus_per_node);
+    const double large = bus_factor(kind, gpus) / bus_factor(table.kind, table.gpus_per_node);
+    // What is half way to a straight line is bandwidth already.
+    const double share = std::min(1.0, 2.5 * steepness(table, bytes));
+    const double time =
+        size_time(table.law, bytes) * std::pow(small, 1 - share) * std::pow(large, share);
+    const double weight =
+        (table.kind == kind ? 1 : 0.05) * std::exp(-1.5 * octaves(gpus, table.gpus_per_node));
+    sum += weight * std::log(time);
+    weights += weight;
+  }
+  if (weights == 0) return std::nullopt;
+  return std::exp(sum / weights);
+}
+
+// How far the law of `path` was off in the tables, as a logarithm, where they took that path.
+double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, double bytes,
+                  int nodes, int gpus_per_node) {
+  const ScaleLaw& scale = *law.scale;
+  const StepLaw steps = step_law_of(scale, path);
+  const double ranks = static_cast<double>(nodes) * gpus_per_node;
+  double sum = 0;
+  double weights = 0.05;  // without a table near, no correction
+  for (const TableLaw& table : law.tables) {
+    if (table.nodes == 1 || !ring_like(table.kind)) continue;
+    const double table_ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
+    const double alike = path.tree ? bytes : bytes * table_ranks / ranks;
+    const PathChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node,
+                            table.forced);
+    const double share = rate_share(scale, table.gpus_per_node);
+    double off = 0;
+    double near = 0;
+    // Smoothed over some two octaves: noise of single rows is not carried over.
+    constexpr std::array<double, 7> kOctaves = {-1.5, -1, -0.5, 0, 0.5, 1, 1.5};
+    for (const double octave : kOctaves) {
+      const double at = std::clamp(alike * std::exp2(octave), table.min_bytes, table.max_bytes);
+      if (choice(at) != path) continue;
+      const double weight = std::exp(-octave * octave / (2 * 0.6 * 0.6)) *
+                            std::exp(-0.5 * octaves(at, alike * std::exp2(octave)));
+      off +=
+          weight * std::log(size_time(table.law, at) / step_time(steps, table.kind, at, table.nodes,
+                                                                 table.gpus_per_node, share));
+      near += weight;
+    }
+    if (near < 0.05) continue;
+    const double weight = std::min(near, 1.0) * (table.kind == kind ? 1 : 0.1) *
+                          std::exp(-0.5 * octaves(nodes, table.nodes)) *
+                          std::exp(-0.5 * octaves(gpus_per_node, table.gpus_per_node));
+    sum += weight * off / near;
+    weights += weight;
+  }
+  return sum / weights;
+}
+
+// At one payload more nodes cannot be faster than the bytes that a link carries allow, nor slower
+// than a ring, whose time grows with its ranks at most: a law that leaves these bounds around the
+// nearest table by much is wrong there.
+Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int nodes,
+                int gpus_per_node, ForcedAlgorithm forced, Seconds time) {
+  const TableLaw* nearest = nullptr;
+  for (const TableLaw& table : law.tables) {
+    if (table.nodes == 1 || table.kind != kind || table.gpus_per_node != gpus_per_node ||
+        table.forced != forced) {
+      continue;
+    }
+    if (nearest == nullptr || octaves(table.nodes, nodes) < octaves(nearest->nodes, nodes)) {
+      nearest = &table;
+    }
+  }
+  if (nearest == nullptr) return time;
+  constexpr double kSlower = 1.5;
+  constexpr double kFaster = 5;  // NCCL may leave a slow algorithm behind as nodes are added
+  const Seconds there = size_time(nearest->law, bytes);
+  const double bus = bus_factor(kind, nodes * gpus_per_node) /
+                     bus_factor(kind, nearest->nodes * nearest->gpus_per_node);
+  const double steps = ring_steps(kind, nodes, gpus_per_node).all /
+                       ring_steps(kind, nearest->nodes, nearest->gpus_per_node).all;
+  return std::clamp(time, there * std::min(bus, steps) / kFaster,
+                    there * std::max(bus, steps) * kSlower);
+}
+
+// Whether clean tables of that kind speak for these counts.
+bool counts_in_range(const MeasuredLaw& law, CollectiveKind kind, int nodes, int gpus_per_node,
+                     ForcedAlgorithm forced) {
+  constexpr int kFarther = 4;  // times the largest measured count of nodes
+  constexpr double kWell = 0.15;
+  std::set<int> node_counts;
+  std::set<int> gpu_counts;
+  for (const TableLaw& table : law.tables) {
+    if (table.kind != kind || table.forced != forced || !table.clean ||
+        (table.nodes == 1) != (nodes == 1)) {
+      continue;
+    }
+    node_counts.insert(table.nodes);
+    gpu_counts.insert(table.gpus_per_node);
+  }
+  if (node_counts.empty()) return false;
+  const bool between =
+      gpus_per_node >= *gpu_counts.begin() && gpus_per_node <= *gpu_counts.rbegin();
+  // Beyond the counts that were measured NCCL may take what none of them showed: the switch adds up
+  // (NVLS) from some number of GPUs on, and no table of fewer tells.
+  if (nodes == 1) return between;
+  if (law.scale->in_sample > kWell) return false;
+  // Other numbers of GPUs a node are told by ports and by what the inside of a node can feed.
+  const double farther =
+      octaves(gpus_per_node,
+              gpus_per_node > *gpu_counts.rbegin() ? *gpu_counts.rbegin() : *gpu_counts.begin());
+  if (!between && (law.scale->inside == 0 || farther > 1)) return false;
+  if (node_counts.contains(nodes)) return true;
+  return node_counts.size() > 1 && nodes > *node_counts.begin() &&
+         nodes <= kFarther * *node_counts.rbegin();
+}
+
+bool was_shown(const ScaleLaw& scale, StepPath path) {
+  return std::any_of(scale.steps.begin(), scale.steps.end(),
+                     [path](const StepLaw& law) { return law.path == path; });
+}
+
+}  // namespace
+
+double rate_share(const ScaleLaw& scale, int gpus_per_node) {
+  const auto& rates = scale.rates;
+  const auto above = std::find_if(rates.begin(), rates.end(), [&](const NodeRate& rate) {
+    return rate.gpus_per_node >= gpus_per_node;
+  });
+  const BytesPerSecond own = rates.back().bandwidth;
+  if (above != rates.end() && above->gpus_per_node == gpus_per_node) return above->bandwidth / own;
+  if (above != rates.begin() && above != rates.end()) {
+    const NodeRate& low = *(above - 1);
+    const double share = static_cast<double>(gpus_per_node - low.gpus_per_node) /
+                         (above->gpus_per_node - low.gpus_per_node);
+    return (low.bandwidth + share * (above->bandwidth - low.bandwidth)) / own;
+  }
+  // A node that sends no more than one 100 Gbit/s port has one; others have one for each GPU, up to
+  // what the ring inside the node can feed.
+  constexpr BytesPerSecond kOnePort = 12.5e9;
+  const NodeRate& nearest = above == rates.begin() ? rates.front() : rates.back();
+  if (nearest.bandwidth <= kOnePort) return nearest.bandwidth / own;
+  double rate = nearest.bandwidth * gpus_per_node / nearest.gpus_per_node;
+  if (scale.inside > 0 && gpus_per_node > nearest.gpus_per_node) {
+    rate = std::min(rate, std::max(scale.inside, nearest.bandwidth));
+  }
+  return rate / own;
+}
+
+StepLaw step_law_of(const ScaleLaw& scale, StepPath path) {
+  for (const StepLaw& law : scale.steps) {
+    if (law.path == path) return law;
+  }
+  return prior_law(path, scale.prior);
+}
+
+std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
+                                  int nodes, int gpus_per_node, ForcedAlgorithm forced) {
+  if (nodes * gpus_per_node < 2 || bytes <= 0) return std::nullopt;
+  constexpr double kSlack = 2;
+  double smallest = 0;
+  double largest = 0;
+  bool tree_shown = false;
+  for (const TableLaw& table : law.tables) {
+    tree_shown = tree_shown || (table.forced == ForcedAlgorithm::kTree && table.nodes > 1);
+    if (table.kind != kind || table.forced != forced) continue;
+    if (table.nodes == nodes && table.gpus_per_node == gpus_per_node) {
+      const bool covered = bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
+      return LawAnswer{size_time(table.law, bytes), covered && table.clean};
+    }
+    if ((table.nodes == 1) != (nodes == 1)) continue;
+    smallest = smallest == 0 ? table.min_bytes : std::min(smallest, table.min_bytes);
+    largest = std::max(largest, table.max_bytes);
+  }
+  const bool tree = forced == ForcedAlgorithm::kTree;
+  if (!ring_like(kind) || (tree && kind != CollectiveKind::kAllReduce)) return std::nullopt;
+  const bool covered = bytes >= smallest / kSlack && bytes <= largest * kSlack;
+  if (nodes == 1) {
+    const auto time = time_in_node(law, kind, bytes, gpus_per_node, forced);
+    if (!time) return std::nullopt;
+    return LawAnswer{*time, covered && counts_in_range(law, kind, nodes, gpus_per_node, forced)};
+  }
+  if (!law.scale) return std::nullopt;
+  const ScaleLaw& scale = *law.scale;
+  const double share = rate_share(scale, gpus_per_node);
+  const StepPath path = PathChoice(scale.graph, kind, nodes, gpus_per_node, forced)(bytes);
+  const StepLaw step = step_law_of(scale, path);
+  if (tree && law.tree && !tree_shown && nodes > 2) {
+    // The factor holds all that a large payload costs; a small one costs its hops at least.
+    const Seconds hops = step_time(step, kind, 1, nodes, gpus_per_node, share);
+    const BytesPerSecond rate = scale.rates.back().bandwidth * share;
+    return LawAnswer{std::max(hops, time_by_factor(law.tree->factor, bytes, rate)), false};
+  }
+  const Seconds plain = step_time(step, kind, bytes, nodes, gpus_per_node, share);
+  const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);
+  return LawAnswer{bounded(law, kind, bytes, nodes, gpus_per_node, forced, plain * std::exp(off)),
+                   covered && was_shown(scale, path) &&
+                       counts_in_range(law, kind, nodes, gpus_per_node, forced)};
+}
+
+}  // namespace syncline

@@ -1,0 +1,96 @@
+// What collectives cost on a cluster, calibrated from measured tables: plain data that a cluster
+// JSON carries (law_json.h) and prices are asked from.
+//
+// A question at counts that were measured is answered by that table's own law (size_law.h). At
+// other counts of nodes it is answered by laws for all counts at once (step_law.h): first which
+// algorithm and protocol NCCL takes there, then what that one costs, times how far that law was off
+// at the tables' own counts (for a ring at the same message of a step, for a tree at the same
+// payload). Inside one node, where a log does not show what NCCL chose, a table of another number
+// of GPUs is scaled: what does not depend on the payload by the steps of a ring, the rest by the
+// bytes that a link carries, in between by how steeply the time grows with the payload.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cost/path_choice.h"
+#include "core/cost/size_law.h"
+#include "core/cost/step_law.h"
+
+namespace syncline {
+
+// One measured table.
+struct TableLaw {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  int nodes = 1;
+  int gpus_per_node = 1;
+  SizeLaw law;
+  double min_bytes = 0;  // of the fitted sizes
+  double max_bytes = 0;
+  int rows = 0;
+  double in_sample = 0;         // mean relative errors, see size_fit.h
+  double left_out = -1;         // negative: too few sizes
+  bool clean = true;            // the test's two times of each size agree
+  std::string source;           // the file
+  std::vector<Bytes> outliers;  // sizes that were left out as disturbed
+};
+
+// What a node sends between nodes with that many GPUs at work.
+struct NodeRate {
+  int gpus_per_node = 1;
+  BytesPerSecond bandwidth = 0;
+};
+
+// Between nodes, at every count.
+struct ScaleLaw {
+  GraphGuess graph;
+  StepPrior prior;              // for paths that no row showed
+  std::vector<StepLaw> steps;   // by path
+  std::vector<NodeRate> rates;  // measured, by GPUs a node
+  BytesPerSecond inside = 0;    // the ring inside a node, the most that NICs can use; 0: unknown
+  double in_sample = 0;         // median relative error over the rows of 64 KiB and more
+};
+
+// Inside a node: latency of small payloads = base + steps * step.
+struct NodeLaw {
+  Seconds base = 0;
+  Seconds step = 0;
+};
+
+// What a forced tree costs on another network of such nodes: time * bandwidth / bytes (tiers.h).
+struct TreeFactor {
+  double factor = 0;
+  std::string source;
+};
+
+struct MeasuredLaw {
+  std::vector<TableLaw> tables;
+  std::optional<ScaleLaw> scale;
+  NodeLaw node;
+  std::optional<TreeFactor> tree;  // for a forced tree where no table of one was measured
+  bool empty() const { return tables.empty(); }
+};
+
+struct LawAnswer {
+  Seconds time = 0;
+  bool in_range = false;  // sizes and counts that the measurements speak for
+};
+
+// The time that one collective takes alone. `bytes` counts as nccl-tests prints it: the payload of
+// an all-reduce, all shards together for all-gather and reduce-scatter. Empty where the tables say
+// nothing: one rank, no table, or a kind other than these three that was not measured itself.
+// With a forced algorithm it answers for that one: from its own tables at the same counts, else
+// from the laws of its protocols, for a tree without a table by the factor of another network.
+std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
+                                  int nodes, int gpus_per_node,
+                                  ForcedAlgorithm forced = ForcedAlgorithm::kNone);
+
+// The rate between nodes with so many GPUs a node at work, relative to the law's own.
+double rate_share(const ScaleLaw& scale, int gpus_per_node);
+
+// The law of a path, its prior where no row showed it.
+StepLaw step_law_of(const ScaleLaw& scale, StepPath path);
+
+}  // namespace syncline

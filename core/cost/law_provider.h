@@ -1,0 +1,16 @@
+// The measured law as prices ask for it: how long a collective of a plan takes alone.
+#pragma once
+
+#include "core/cost/law.h"
+#include "core/scenario/cluster.h"
+
+namespace syncline {
+
+// Answers for collectives that NCCL runs (`nccl` set), and for the algorithms `ring` and
+// `double_binary_tree` where NCCL was measured while forced to them: the counts are those of one
+// group. Groups that cross nodes side by side share their node's rate. Nothing for groups that lie
+// unevenly over nodes, and for what the law knows nothing of: the caller decides then. Measured
+// times hold the launch: `overhead`, which prices add to every collective, is taken off.
+CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhead);
+
+}  // namespace syncline

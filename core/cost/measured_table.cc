@@ -1,0 +1,57 @@
+#include "core/cost/measured_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/statistics.h"
+
+namespace syncline {
+std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place) {
+  std::map<Bytes, std::vector<double>> times;
+  for (const MeasuredRow& row : table.rows) {
+    const bool out = place == Place::kOutOfPlace;
+    const auto& time = out ? row.out_of_place : row.in_place;
+    const auto& wrong = out ? row.out_of_place_wrong : row.in_place_wrong;
+    if (row.size <= 0 || !time || *time <= 0 || wrong.value_or(0) != 0) continue;
+    times[row.size].push_back(*time);
+  }
+  std::vector<MeasuredPoint> points;
+  points.reserve(times.size());
+  for (auto& [size, list] : times) {
+    points.push_back({size, percentile(list, 0.5)});
+  }
+  return points;
+}
+
+bool is_clean(const MeasuredTable& table) {
+  constexpr double kMedian = 0.06;
+  constexpr double kNinetieth = 0.30;
+  const auto out = usable_points(table, Place::kOutOfPlace);
+  const auto in = usable_points(table, Place::kInPlace);
+  std::vector<double> differences;
+  auto other = in.begin();
+  for (const MeasuredPoint& point : out) {
+    while (other != in.end() && other->size < point.size) ++other;
+    if (other == in.end()) break;
+    if (other->size == point.size) differences.push_back(std::abs(other->time / point.time - 1));
+  }
+  if (differences.size() < 3) return false;
+  return percentile(differences, 0.5) < kMedian && percentile(differences, 0.9) < kNinetieth;
+}
+
+void set_shape(MeasuredTable& table, int nodes, int gpus_per_node) {
+  const std::int64_t ranks = std::int64_t{nodes} * gpus_per_node;
+  if (nodes < 1 || gpus_per_node < 1 || (table.ranks != 0 && ranks != table.ranks)) {
+    throw InputError(table.source + ": line " + std::to_string(table.line) + ": given " +
+                     std::to_string(nodes) + " nodes x " + std::to_string(gpus_per_node) +
+                     " GPUs, the table shows " +
+                     (table.ranks == 0 ? "no number of" : std::to_string(table.ranks)) + " ranks");
+  }
+  table.nodes = nodes;
+  table.gpus_per_node = gpus_per_node;
+  table.ranks = static_cast<int>(ranks);
+}
+
+}  // namespace syncline

@@ -1,0 +1,71 @@
+// Which algorithm and protocol NCCL takes for a payload between nodes, as far as the calibrated
+// laws tell them apart: ring and tree, with the protocols LL, LL128 and Simple. NCCL chooses by its
+// own constants (core/collective/nccl_model.h) on every network, right or wrong for it; what the
+// choice then costs is calibrated (step_law.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/collective/nccl_model.h"
+#include "core/cost/measured_table.h"
+#include "core/units.h"
+
+namespace syncline {
+
+// What decides the choice and a log of times does not show: the fit searches for it (scale_fit.h).
+// It stands for all that NCCL's search of the topology found; rates are those of one channel.
+struct GraphGuess {
+  bool amd = false;  // the processors, by which NCCL bounds LL between nodes
+  int channels = 2;
+  BytesPerSecond ring_intra = 20e9;  // up to two nodes NCCL reckons with the rate inside a node
+  BytesPerSecond ring_inter = 20e9;
+  BytesPerSecond tree_intra = 20e9;
+  BytesPerSecond tree_inter = 20e9;
+  bool plain_tree = false;  // the pattern TREE instead of a balanced one
+  bool ll128 = false;       // offered on this path
+  bool operator==(const GraphGuess&) const = default;
+};
+
+struct StepPath {
+  bool tree = false;
+  NcclProtocol protocol = NcclProtocol::kSimple;
+  bool operator==(const StepPath&) const = default;
+  bool operator<(const StepPath& other) const {
+    return tree != other.tree ? other.tree : protocol < other.protocol;
+  }
+};
+
+// "ring LL128", "tree Simple", ...
+std::string to_string(StepPath path);
+std::vector<StepPath> all_step_paths();
+
+// The steps of a ring: 2 (N - 1) for all-reduce, N - 1 for all-gather and reduce-scatter, and how
+// many of them, on the slowest way around, cross between nodes.
+struct RingSteps {
+  double all = 0;
+  double between_nodes = 0;
+};
+RingSteps ring_steps(CollectiveKind kind, int nodes, int gpus_per_node);
+
+// NCCL's latency constants, the prior of the laws: once per collective, and per step of a ring or
+// hop of a tree.
+Seconds nccl_base_latency(StepPath path);
+Seconds nccl_step_latency(StepPath path, bool between_nodes);
+
+// Requires an all-reduce, all-gather or reduce-scatter and at least two ranks. `bytes` counts as
+// nccl-tests prints it: the payload of an all-reduce, all shards together for the other two. Where
+// the algorithm is forced NCCL chooses the protocol only; trees are for all-reduce alone.
+class PathChoice {
+ public:
+  PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node,
+             ForcedAlgorithm forced = ForcedAlgorithm::kNone);
+  StepPath operator()(double bytes) const;
+
+ private:
+  CollectiveKind kind_;
+  NcclTopology topology_;
+  NcclTable table_;
+};
+
+}  // namespace syncline

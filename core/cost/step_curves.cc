@@ -1,0 +1,113 @@
+#include "core/cost/step_curves.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <tuple>
+
+#include "core/collective/collective.h"
+
+namespace syncline {
+namespace {
+
+// Ranks below one port of each tier.
+std::vector<int> units_of(const Cluster& cluster) {
+  std::vector<int> units;
+  int unit = 1;
+  for (const auto& tier : cluster.tiers) {
+    units.push_back(unit);
+    unit = tier.span;
+  }
+  return units;
+}
+
+class StepLaw {
+ public:
+  StepLaw(const Cluster& cluster, std::vector<StepCurve> curves)
+      : units_(units_of(cluster)), curves_(std::move(curves)) {
+    for (const auto& tier : cluster.tiers) spans_.push_back(tier.span);
+    assert(curves_.size() == units_.size() && "a curve a tier");
+  }
+
+  std::optional<Seconds> operator()(const Collective& collective) const {
+    if (collective.algorithm == nullptr || collective.nccl) return std::nullopt;
+    const auto stages =
+        collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
+    Seconds sum = 0;
+    for (const auto& stage : stages) {
+      const auto round = round_time(stage, collective);
+      if (!round) return std::nullopt;
+      sum += *round * static_cast<double>(stage.repeat);
+    }
+    return sum;
+  }
+
+ private:
+  std::size_t crossing(int from, int to) const {
+    std::size_t tier = 0;
+    while (from / spans_[tier] != to / spans_[tier]) ++tier;
+    return tier;
+  }
+
+  // The busiest port of each tier decides; ports work side by side.
+  std::optional<Seconds> round_time(const Stage& stage, const Collective& collective) const {
+    const auto payload = static_cast<double>(collective.bytes());
+    std::map<std::tuple<std::size_t, int, bool>, double> ports;  // (tier, unit, outwards) -> bytes
+    for (int group = 0; group < collective.groups.count; ++group) {
+      for (const auto& edge : stage.edges) {
+        const int from = collective.groups.rank(group, edge.from);
+        const int to = collective.groups.rank(group, edge.to);
+        const std::size_t outermost = crossing(from, to);
+        for (std::size_t tier = 0; tier <= outermost; ++tier) {
+          const double bytes = edge.fraction * payload;
+          ports[{tier, from / units_[tier], true}] += bytes;
+          ports[{tier, to / units_[tier], false}] += bytes;
+        }
+      }
+    }
+    std::vector<double> busiest(curves_.size(), 0);
+    for (const auto& [port, bytes] : ports) {
+      auto& most = busiest[std::get<0>(port)];
+      most = std::max(most, bytes);
+    }
+    Seconds longest = 0;
+    for (std::size_t tier = 0; tier < curves_.size(); ++tier) {
+      if (busiest[tier] <= 0) continue;
+      if (curves_[tier].empty()) return std::nullopt;
+      longest = std::max(longest, step_time(curves_[tier], busiest[tier]));
+    }
+    return longest;
+  }
+
+  std::vector<int> units_;
+  std::vector<int> spans_;
+  std::vector<StepCurve> curves_;
+};
+
+}  // namespace
+
+Seconds step_time(const StepCurve& curve, double bytes) {
+  assert(curve.size() >= 2 && "a curve has two points");
+  if (bytes <= curve.front().bytes) return curve.front().seconds;
+  const auto above = std::find_if(curve.begin(), curve.end(),
+                                  [&](const StepPoint& p) { return p.bytes >= bytes; });
+  if (above == curve.end()) {
+    return curve.back().seconds + (bytes - curve.back().bytes) / slope_of(curve);
+  }
+  const StepPoint& right = *above;
+  const StepPoint& left = *(above - 1);
+  const double share = (bytes - left.bytes) / (right.bytes - left.bytes);
+  return left.seconds + share * (right.seconds - left.seconds);
+}
+
+BytesPerSecond slope_of(const StepCurve& curve) {
+  const StepPoint& last = curve.back();
+  const StepPoint& before = curve[curve.size() - 2];
+  return (last.bytes - before.bytes) / (last.seconds - before.seconds);
+}
+
+CollectiveLaw step_law(const Cluster& cluster, std::vector<StepCurve> curves) {
+  return StepLaw(cluster, std::move(curves));
+}
+
+}  // namespace syncline

@@ -1,0 +1,40 @@
+#include "core/cost/tiers.h"
+
+#include "core/statistics.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace syncline {
+
+double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond bandwidth) {
+  assert(!points.empty() && "a factor needs a measured point");
+  std::vector<double> factors;
+  for (const auto& point : points) {
+    factors.push_back(point.time * bandwidth / static_cast<double>(point.size));
+  }
+  return middle_of(std::move(factors));
+}
+
+std::optional<double> tree_factor(const MeasuredLaw& law) {
+  bool network = false;
+  for (const TableLaw& table : law.tables) {
+    network = network || (table.nodes > 1 && table.forced != ForcedAlgorithm::kTree);
+  }
+  if (!law.scale || !network) return std::nullopt;
+  std::vector<double> factors;
+  for (const TableLaw& table : law.tables) {
+    if (table.forced != ForcedAlgorithm::kTree || table.nodes <= 2) continue;
+    const BytesPerSecond rate =
+        law.scale->rates.back().bandwidth * rate_share(*law.scale, table.gpus_per_node);
+    constexpr int kSizes = 64;
+    for (int i = 0; i <= kSizes; ++i) {
+      const double bytes = table.min_bytes + (table.max_bytes - table.min_bytes) * i / kSizes;
+      factors.push_back(size_time(table.law, bytes) * rate / bytes);
+    }
+  }
+  if (factors.empty()) return std::nullopt;
+  return middle_of(std::move(factors));
+}
+
+}  // namespace syncline

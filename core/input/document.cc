@@ -1,0 +1,151 @@
+#include "core/input/document.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Puts a workload or cluster file in place of its name: "cluster": "x.json", or
+// "cluster": {"file": "x.json", "nodes": 8}, where the other keys replace the file's own.
+// Gives the file's path.
+std::string put_in_place(Document& document, const std::string& key) {
+  Json& root = document.root;
+  const std::string& scenario_file = document.file;
+  if (!root.is_object() || !root.contains(key)) return {};
+  Json overrides = Json::object();
+  Json name = root[key];
+  if (name.is_object() && name.contains("file")) {
+    overrides = name;
+    overrides.erase("file");
+    name = root[key]["file"];
+  }
+  if (name.is_object()) return {};
+  if (!name.is_string()) {
+    throw InputError(scenario_file + ": " + key + ": found " + describe(name) +
+                     ", expected an object or the name of a file");
+  }
+  const fs::path named = name.get<std::string>();
+  const fs::path path = named.is_absolute() ? named : fs::path(scenario_file).parent_path() / named;
+  const std::string file = path.lexically_normal().string();
+  try {
+    root[key] = read_json_file(file);
+  } catch (const InputError& error) {
+    throw InputError(scenario_file + ": " + key + ": " + error.what());
+  }
+  if (!root[key].is_object()) throw InputError(file + ": expected a JSON object");
+  for (const auto& [changed, value] : overrides.items()) {
+    root[key][changed] = value;
+    document.changed.push_back(key + "." + changed);
+  }
+  return file;
+}
+
+void resolve_part(Document& document, const std::string& key) {
+  auto& file = key == "cluster" ? document.cluster_file : document.workload_file;
+  file = put_in_place(document, key);
+}
+
+void resolve(Document& document) {
+  resolve_part(document, "workload");
+  resolve_part(document, "cluster");
+}
+
+// One step along a path: a key of an object, an index of a list, or the name of one of its members.
+Json* step_into(Json& node, const std::string& key) {
+  if (node.is_object()) return node.contains(key) ? &node[key] : nullptr;
+  if (!node.is_array()) return nullptr;
+  for (auto& member : node) {
+    if (member.is_object() && member.contains("name") && member["name"] == key) return &member;
+  }
+  if (!key.empty() && key.size() < 7 && std::all_of(key.begin(), key.end(), ::isdigit)) {
+    const std::size_t index = std::stoul(key);
+    if (index < node.size()) return &node[index];
+  }
+  return nullptr;
+}
+
+// Objects that a scenario may leave out: a path may open them.
+bool may_be_left_out(const std::string& key) {
+  static const std::vector<std::string> objects{
+      "device",    "fusion",     "hierarchy",   "inter",    "intra",         "jitter",
+      "local_sgd", "simulation", "compression", "training", "learning_rate", "compute_fusion"};
+  return std::find(objects.begin(), objects.end(), key) != objects.end();
+}
+
+std::vector<std::string> names_inside(const Json& node) {
+  std::vector<std::string> names;
+  if (node.is_object()) {
+    for (const auto& [key, value] : node.items()) names.push_back(key);
+  } else if (node.is_array()) {
+    for (const auto& member : node) {
+      if (member.is_object() && member.contains("name") && member["name"].is_string()) {
+        names.push_back(member["name"].get<std::string>());
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Document read_document(const std::string& path) {
+  Document document{read_json_file(path), path, {}, {}, {}};
+  resolve(document);
+  return document;
+}
+
+Document document_from_text(const std::string& name, const std::string& text) {
+  Document document{parse_json_text(name, text), name, {}, {}, {}};
+  resolve(document);
+  return document;
+}
+
+void set_key(Document& document, const std::string& path, const Json& value) {
+  Json* node = &document.root;
+  std::stringstream parts(path);
+  std::string part, walked;
+  std::vector<std::string> keys;
+  while (std::getline(parts, part, '.')) keys.push_back(part);
+  if (keys.empty() || path.back() == '.') {
+    throw InputError(document.file + ": path '" + path + "' does not end in a key");
+  }
+  document.changed.push_back(path);
+  for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+    Json* next = step_into(*node, keys[i]);
+    if (next == nullptr) {
+      const auto names = names_inside(*node);
+      const auto near = nearest_word(keys[i], names);
+      if (node->is_object() && may_be_left_out(keys[i])) {
+        (*node)[keys[i]] = Json::object();
+        next = &(*node)[keys[i]];
+      } else {
+        throw InputError(document.file + ": path '" + path + "': no '" + keys[i] + "'" +
+                         (walked.empty() ? "" : " in " + walked) +
+                         (near ? " (did you mean '" + *near + "'?)" : ""));
+      }
+    }
+    walked += (walked.empty() ? "" : ".") + keys[i];
+    node = next;
+  }
+  if (node->is_object()) {
+    (*node)[keys.back()] = value;
+    // A whole cluster or workload may be given by name here too.
+    if (path == "workload" || path == "cluster") resolve_part(document, path);
+    return;
+  }
+  Json* last = step_into(*node, keys.back());
+  if (last == nullptr) {
+    throw InputError(document.file + ": path '" + path + "' does not lead to a key");
+  }
+  *last = value;
+}
+
+}  // namespace syncline

@@ -1,0 +1,260 @@
+#include "core/input/law_json.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/json/reader.h"
+
+namespace syncline {
+namespace {
+
+constexpr double kMegabyte = 1e6;
+constexpr std::array<const char*, 3> kAlgorithms = {"nccl", "ring", "tree"};
+constexpr std::array<const char*, 3> kForms = {"segments", "envelope", "sum"};
+
+// Seven significant digits: more than any measurement has, and short to read.
+double rounded(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.7g", value);
+  return std::strtod(text.data(), nullptr);
+}
+
+double micro(Seconds value) { return rounded(value / kMicrosecond); }
+double giga(BytesPerSecond value) { return rounded(value / kGigabytePerSecond); }
+double percent(double share) { return rounded(share * 100); }
+
+Json table_json(const TableLaw& table) {
+  Json lines = Json::array();
+  for (const SizeLine& line : table.law.lines) {
+    lines.push_back({{"from_bytes", line.from},
+                     {"to_bytes", line.to},
+                     {"latency_us", micro(line.latency)},
+                     {"us_per_mbyte", micro(line.seconds_per_byte * kMegabyte)}});
+  }
+  Json json = {{"collective", std::string(to_string(table.kind))},
+               {"nodes", table.nodes},
+               {"gpus_per_node", table.gpus_per_node},
+               {"source", table.source},
+               {"rows", table.rows},
+               {"min_bytes", table.min_bytes},
+               {"max_bytes", table.max_bytes},
+               {"clean", table.clean},
+               {"in_sample_percent", percent(table.in_sample)},
+               {"form", kForms[static_cast<std::size_t>(table.law.form)]},
+               {"lines", lines}};
+  if (table.left_out >= 0) json["left_out_percent"] = percent(table.left_out);
+  if (table.law.form == SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
+  if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
+  if (table.forced != ForcedAlgorithm::kNone) {
+    json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
+  }
+  return json;
+}
+
+Json scale_json(const ScaleLaw& scale) {
+  const GraphGuess& graph = scale.graph;
+  Json steps = Json::array();
+  for (const StepLaw& law : scale.steps) {
+    Json step = {{"path", to_string(law.path)},
+                 {"base_us", micro(law.base)},
+                 {"latency_us", micro(law.latency)},
+                 {"bandwidth_gbytes_per_s", giga(law.bandwidth)}};
+    if (law.path.tree) {
+      step["fill_us"] = micro(law.fill);
+    } else {
+      step["intra_share"] = rounded(law.intra_share);
+      step["exponent"] = law.exponent;
+    }
+    steps.push_back(std::move(step));
+  }
+  Json rates = Json::array();
+  for (const NodeRate& rate : scale.rates) {
+    rates.push_back(
+        {{"gpus_per_node", rate.gpus_per_node}, {"bandwidth_gbytes_per_s", giga(rate.bandwidth)}});
+  }
+  return {{"graph",
+           {{"amd", graph.amd},
+            {"channels", graph.channels},
+            {"ring_intra_gbytes_per_s", giga(graph.ring_intra)},
+            {"ring_inter_gbytes_per_s", giga(graph.ring_inter)},
+            {"tree_intra_gbytes_per_s", giga(graph.tree_intra)},
+            {"tree_inter_gbytes_per_s", giga(graph.tree_inter)},
+            {"plain_tree", graph.plain_tree},
+            {"ll128", graph.ll128}}},
+          {"latency_scale", rounded(scale.prior.latency_scale)},
+          {"bandwidth_gbytes_per_s", giga(scale.prior.bandwidth)},
+          {"inside_gbytes_per_s", giga(scale.inside)},
+          {"median_error_percent", percent(scale.in_sample)},
+          {"rates", rates},
+          {"steps", steps}};
+}
+
+CollectiveKind read_kind(Reader& reader) {
+  std::vector<std::string> words;
+  for (const auto kind : kAllCollectiveKinds) words.emplace_back(to_string(kind));
+  reader.require("collective");
+  const std::string word = reader.word_or("collective", "", words);
+  for (const auto kind : kAllCollectiveKinds) {
+    if (word == to_string(kind)) return kind;
+  }
+  return CollectiveKind::kAllReduce;
+}
+
+constexpr double kMostBytes = 1e15;
+constexpr double kMostMicro = 1e12;
+constexpr Reader::Limits kBytes = {0, kMostBytes, true};
+constexpr Reader::Limits kTime = {0, kMostMicro};
+constexpr Reader::Limits kRate = {0, 1e7, true};
+constexpr Reader::Limits kShare = {0, 1e9};
+constexpr Reader::Limits kExponent = {1, 64};
+constexpr int kMostCount = 1 << 20;
+
+bool required_flag(Reader& reader, const char* key) {
+  reader.require(key);
+  return reader.boolean_or(key, false);
+}
+
+TableLaw read_table(Reader reader) {
+  TableLaw table;
+  table.kind = read_kind(reader);
+  table.nodes = static_cast<int>(reader.integer("nodes", 1, kMostCount));
+  table.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
+  const std::string algorithm =
+      reader.word_or("algorithm", kAlgorithms[0], {kAlgorithms.begin(), kAlgorithms.end()});
+  if (algorithm == kAlgorithms[1]) table.forced = ForcedAlgorithm::kRing;
+  if (algorithm == kAlgorithms[2]) table.forced = ForcedAlgorithm::kTree;
+  if (table.forced == ForcedAlgorithm::kTree && table.kind != CollectiveKind::kAllReduce) {
+    reader.fail("algorithm", "tree, which NCCL has for all_reduce only");
+  }
+  table.source = reader.text_or("source", "");
+  table.rows = static_cast<int>(reader.integer("rows", 1, kMostCount));
+  table.min_bytes = reader.number("min_bytes", kBytes);
+  table.max_bytes = reader.number("max_bytes", kBytes);
+  if (table.max_bytes < table.min_bytes) reader.fail("max_bytes", "less than min_bytes");
+  table.clean = required_flag(reader, "clean");
+  table.in_sample = reader.number("in_sample_percent", kShare) / 100;
+  table.left_out = reader.number_or("left_out_percent", -100, kShare) / 100;
+  reader.require("form");
+  const std::string form = reader.word_or("form", "", {kForms.begin(), kForms.end()});
+  table.law.form = form == kForms[0]   ? SizeLaw::Form::kSegments
+                   : form == kForms[1] ? SizeLaw::Form::kEnvelope
+                                       : SizeLaw::Form::kSum;
+  for (Reader& line : reader.objects("lines")) {
+    SizeLine& own = table.law.lines.emplace_back();
+    own.from = line.number("from_bytes", kBytes);
+    own.to = line.number("to_bytes", kBytes);
+    if (own.to < own.from) line.fail("to_bytes", "less than from_bytes");
+    own.latency = line.number("latency_us", kTime) * kMicrosecond;
+    own.seconds_per_byte = line.number("us_per_mbyte", kTime) * kMicrosecond / kMegabyte;
+    if (own.latency + own.seconds_per_byte <= 0) line.fail("latency_us", "0 beside no slope");
+    const auto count = table.law.lines.size();
+    if (table.law.form == SizeLaw::Form::kSegments && count > 1 &&
+        own.from <= table.law.lines[count - 2].to) {
+      line.fail("from_bytes", "expected more than the line before goes to");
+    }
+    line.finish();
+  }
+  if (table.law.form == SizeLaw::Form::kSum)
+    table.law.exponent = reader.number("exponent", kExponent);
+  if (reader.has("outlier_bytes")) {
+    for (const Json& bytes : reader.array("outlier_bytes")) {
+      table.outliers.push_back(checked_integer(bytes, 1, Bytes{1} << 50, reader.file(),
+                                               reader.place_of("outlier_bytes")));
+    }
+  }
+  reader.finish();
+  if (table.law.lines.empty()) reader.fail("lines", "expected at least one line");
+  return table;
+}
+
+BytesPerSecond read_rate(Reader& reader, const char* key) {
+  return reader.number(key, kRate) * kGigabytePerSecond;
+}
+
+StepLaw read_step(Reader reader) {
+  StepLaw law;
+  std::vector<std::string> words;
+  for (const StepPath path : all_step_paths()) words.push_back(to_string(path));
+  reader.require("path");
+  const std::string word = reader.word_or("path", "", words);
+  for (const StepPath path : all_step_paths()) {
+    if (word == to_string(path)) law.path = path;
+  }
+  law.base = reader.number("base_us", kTime) * kMicrosecond;
+  law.latency = reader.number("latency_us", kTime) * kMicrosecond;
+  law.bandwidth = read_rate(reader, "bandwidth_gbytes_per_s");
+  if (law.path.tree) {
+    law.fill = reader.number("fill_us", kTime) * kMicrosecond;
+  } else {
+    law.intra_share = reader.number("intra_share", {0, 1});
+    law.exponent = reader.number("exponent", kExponent);
+  }
+  reader.finish();
+  return law;
+}
+
+ScaleLaw read_scale(Reader reader) {
+  ScaleLaw scale;
+  Reader graph = reader.object("graph");
+  scale.graph.amd = required_flag(graph, "amd");
+  scale.graph.channels = static_cast<int>(graph.integer("channels", 1, 64));
+  scale.graph.ring_intra = read_rate(graph, "ring_intra_gbytes_per_s");
+  scale.graph.ring_inter = read_rate(graph, "ring_inter_gbytes_per_s");
+  scale.graph.tree_intra = read_rate(graph, "tree_intra_gbytes_per_s");
+  scale.graph.tree_inter = read_rate(graph, "tree_inter_gbytes_per_s");
+  scale.graph.plain_tree = required_flag(graph, "plain_tree");
+  scale.graph.ll128 = required_flag(graph, "ll128");
+  graph.finish();
+  scale.prior.latency_scale = reader.number("latency_scale", kRate);
+  scale.prior.bandwidth = read_rate(reader, "bandwidth_gbytes_per_s");
+  scale.inside = reader.number_or("inside_gbytes_per_s", 0, {0, 1e7}) * kGigabytePerSecond;
+  scale.in_sample = reader.number("median_error_percent", kShare) / 100;
+  for (Reader& rate : reader.objects("rates")) {
+    const int gpus = static_cast<int>(rate.integer("gpus_per_node", 1, 1024));
+    if (!scale.rates.empty() && gpus <= scale.rates.back().gpus_per_node) {
+      rate.fail("gpus_per_node", "expected more than in the entry before");
+    }
+    scale.rates.push_back({gpus, read_rate(rate, "bandwidth_gbytes_per_s")});
+    rate.finish();
+  }
+  for (Reader& step : reader.objects("steps")) scale.steps.push_back(read_step(step));
+  reader.finish();
+  if (scale.rates.empty()) reader.fail("rates", "expected at least one");
+  return scale;
+}
+
+}  // namespace
+
+Json law_json(const MeasuredLaw& law) {
+  Json tables = Json::array();
+  for (const TableLaw& table : law.tables) tables.push_back(table_json(table));
+  Json json = {{"tables", tables},
+               {"node", {{"base_us", micro(law.node.base)}, {"step_us", micro(law.node.step)}}}};
+  if (law.scale) json["scale"] = scale_json(*law.scale);
+  if (law.tree) {
+    json["forced_tree"] = {{"factor", rounded(law.tree->factor)}, {"source", law.tree->source}};
+  }
+  return json;
+}
+
+MeasuredLaw read_law(Reader reader) {
+  MeasuredLaw law;
+  for (Reader& table : reader.objects("tables")) law.tables.push_back(read_table(table));
+  Reader node = reader.object("node");
+  law.node.base = node.number("base_us", kTime) * kMicrosecond;
+  law.node.step = node.number("step_us", kTime) * kMicrosecond;
+  node.finish();
+  if (reader.has("scale")) law.scale = read_scale(reader.object("scale"));
+  if (reader.has("forced_tree")) {
+    Reader tree = reader.object("forced_tree");
+    law.tree = TreeFactor{tree.number("factor", kRate), tree.text_or("source", "")};
+    tree.finish();
+  }
+  reader.finish();
+  if (law.tables.empty()) reader.fail("tables", "expected at least one table");
+  return law;
+}
+
+}  // namespace syncline

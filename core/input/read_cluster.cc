@@ -1,0 +1,201 @@
+#include "core/input/parts.h"
+
+#include <algorithm>
+
+#include "core/cost/law_provider.h"
+#include "core/cost/step_curves.h"
+#include "core/input/law_json.h"
+#include "core/json/reader.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+Tier read_tier(Reader& reader, std::string name, int span) {
+  Tier tier;
+  tier.name = std::move(name);
+  tier.span = span;
+  const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
+  tier.nics = static_cast<int>(reader.integer_or("nics", 1, 1, 1024));
+  tier.latency = reader.number("latency_us", {0, 1e9}) * kMicrosecond;
+  tier.bandwidth =
+      reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond * efficiency * tier.nics;
+  if (reader.has("flow_cap_gbps")) {
+    tier.flow_cap = reader.number("flow_cap_gbps", {0, 1e7, true}) * kGigabitPerSecond;
+  }
+  tier.oversubscription = reader.number_or("oversubscription", 1, {1, 1e6});
+  return tier;
+}
+
+// [[bytes, microseconds], ...], rising in both; empty where there is none.
+StepCurve read_steps(Reader& reader, const Tier& tier) {
+  StepCurve curve;
+  if (!reader.has("measured_steps_us")) return curve;
+  const Json& points = reader.array("measured_steps_us");
+  for (const auto& point : points) {
+    const bool pair =
+        point.is_array() && point.size() == 2 && point[0].is_number() && point[1].is_number();
+    StepPoint step;
+    if (pair) step = {point[0].get<double>(), point[1].get<double>() * kMicrosecond};
+    const bool rises =
+        curve.empty() || (step.bytes > curve.back().bytes && step.seconds > curve.back().seconds);
+    if (!pair || step.bytes < 0 || step.seconds <= 0 || !rises) {
+      reader.fail("measured_steps_us",
+                  "point " + std::to_string(curve.size()) +
+                      ": expected [bytes, microseconds], each above those of the point before");
+    }
+    curve.push_back(step);
+  }
+  if (curve.size() < 2) reader.fail("measured_steps_us", "expected at least two points");
+  // A bandwidth that was changed, by a sweep perhaps, would be ignored.
+  const double ratio = slope_of(curve) / tier.bandwidth;
+  constexpr double kNear = 1.5;
+  if (ratio > kNear || ratio < 1 / kNear) {
+    reader.fail("measured_steps_us", "they speak of a link of " +
+                                         std::to_string(slope_of(curve) / kGigabitPerSecond) +
+                                         " Gbit/s, bandwidth_gbps of " +
+                                         std::to_string(tier.bandwidth / kGigabitPerSecond) +
+                                         "; leave them out to ask about another link");
+  }
+  return curve;
+}
+
+Device read_device(Reader reader) {
+  Device device;
+  device.name = reader.text_or("name", "");
+  const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
+  device.flops = reader.number_or("tflops", 0, {0, 1e9}) * 1e12 * efficiency;
+  device.half_flops = reader.number_or("half_tflops", 0, {0, 1e9}) * 1e12 * efficiency;
+  device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
+  device.launch = reader.number_or("launch_us", 0, {0, 1e9}) * kMicrosecond;
+  device.kernel_gap = reader.number_or("kernel_gap_us", 0, {0, 1e9}) * kMicrosecond;
+  device.host_sync = reader.number_or("host_sync_us", 0, {0, 1e9}) * kMicrosecond;
+  device.data_parallel_overhead =
+      reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;
+  device.data_parallel_slowdown = reader.number_or("data_parallel_slowdown", 0, {0, 100});
+  reader.finish();
+  return device;
+}
+
+NcclHints read_nccl(Reader reader) {
+  NcclHints hints;
+  const std::string cpu = reader.word_or("cpu", "intel", {"intel", "amd", "other"});
+  hints.cpu = cpu == "amd"     ? NcclHints::Cpu::kAmd
+              : cpu == "other" ? NcclHints::Cpu::kOther
+                               : NcclHints::Cpu::kIntel;
+  hints.compute_capability = static_cast<int>(reader.integer_or("compute_capability", 0, 50, 999));
+  if (reader.has("nvlink")) hints.nvlink = reader.boolean_or("nvlink", false);
+  if (reader.has("nvswitch")) hints.nvswitch = reader.boolean_or("nvswitch", false);
+  if (reader.has("gpu_direct")) hints.gpu_direct = reader.boolean_or("gpu_direct", false);
+  hints.channels = static_cast<int>(reader.integer_or("channels", 0, 1, 32));
+  hints.channel_intra =
+      reader.number_or("channel_intra_gbytes_per_s", 0, {0, 1e6, true}) * kGigabytePerSecond;
+  hints.channel_inter =
+      reader.number_or("channel_inter_gbytes_per_s", 0, {0, 1e6, true}) * kGigabytePerSecond;
+  hints.balanced_tree = reader.word_or("tree", "balanced", {"balanced", "plain"}) == "balanced";
+  reader.finish();
+  return hints;
+}
+
+Jitter read_jitter(Reader reader) {
+  Jitter jitter;
+  const std::string word =
+      reader.word_or("distribution", "normal", {"none", "normal", "exponential"});
+  jitter.kind = word == "none"     ? Jitter::Kind::kNone
+                : word == "normal" ? Jitter::Kind::kNormal
+                                   : Jitter::Kind::kExponential;
+  // Beyond a third of the mean a normal factor would turn negative now and then.
+  jitter.relative =
+      reader.number_or("relative", 0, {0, jitter.kind == Jitter::Kind::kNormal ? 0.33 : 10.0});
+  if (jitter.relative == 0) jitter.kind = Jitter::Kind::kNone;
+  reader.finish();
+  return jitter;
+}
+
+}  // namespace
+
+Cluster read_cluster(Reader reader) {
+  Cluster cluster;
+  reader.text_or("$schema", "");
+  cluster.name = reader.text("name");
+  cluster.source = reader.text_or("source", "");
+  reader.text_or("about", "");
+  cluster.nodes = static_cast<int>(reader.integer("nodes", 1, kMostRanks));
+  cluster.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
+  if (std::int64_t{cluster.nodes} * cluster.gpus_per_node > kMostRanks) {
+    reader.fail("nodes", "more than 2^20 GPUs");
+  }
+
+  // A level that joins a single unit carries nothing: it is read, judged and left out, so that a
+  // sweep may pass through one node or one GPU a node.
+  std::vector<StepCurve> curves;  // by tier
+  if (cluster.gpus_per_node > 1) reader.require("intra");
+  if (reader.has("intra")) {
+    Reader intra = reader.object("intra");
+    Tier tier = read_tier(intra, "intra", cluster.gpus_per_node);
+    auto steps = read_steps(intra, tier);
+    intra.finish();
+    if (cluster.gpus_per_node > 1) {
+      cluster.tiers.push_back(tier);
+      curves.push_back(std::move(steps));
+    }
+  }
+
+  std::vector<Reader> upper = reader.objects("upper");
+  constexpr std::size_t kMostUpper = kMostTiers - 2;
+  if (upper.size() > kMostUpper) {
+    reader.fail("upper", "found " + std::to_string(upper.size()) + " levels, expected at most " +
+                             std::to_string(kMostUpper));
+  }
+  std::vector<int> units;  // nodes below one switch of `inter` and of each further level
+  int below = 1;
+  for (auto& level : upper) {
+    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, cluster.nodes));
+    if (nodes % below != 0 || cluster.nodes % nodes != 0) {
+      level.fail("nodes_per_group", "found " + std::to_string(nodes) + ", expected a multiple of " +
+                                        std::to_string(below) + " that divides the " +
+                                        std::to_string(cluster.nodes) + " nodes");
+    }
+    units.push_back(nodes);
+    below = nodes;
+  }
+  units.push_back(cluster.nodes);
+  if (cluster.nodes > 1) reader.require("inter");
+  if (reader.has("inter")) {
+    Reader inter = reader.object("inter");
+    Tier tier = read_tier(inter, "inter", units[0] * cluster.gpus_per_node);
+    auto steps = read_steps(inter, tier);
+    inter.finish();
+    if (units[0] > 1) {
+      cluster.tiers.push_back(tier);
+      curves.push_back(std::move(steps));
+    }
+  }
+  for (std::size_t i = 0; i < upper.size(); ++i) {
+    Tier tier = read_tier(upper[i], upper[i].text("name"), units[i + 1] * cluster.gpus_per_node);
+    auto steps = read_steps(upper[i], tier);
+    upper[i].finish();
+    if (units[i + 1] > units[i]) {
+      cluster.tiers.push_back(tier);
+      curves.push_back(std::move(steps));
+    }
+  }
+
+  cluster.collective_overhead =
+      reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
+  if (reader.has("device")) cluster.device = read_device(reader.object("device"));
+  if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
+  if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
+    cluster.law = step_law(cluster, curves);
+  }
+  if (reader.has("calibration")) {
+    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
+                                 cluster.collective_overhead);
+  }
+  if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
+  reader.finish();
+  return cluster;
+}
+
+}  // namespace syncline

@@ -1,0 +1,217 @@
+#include "core/input/read_operators.h"
+
+#include <map>
+#include <utility>
+
+#include "core/json/reader.h"
+#include "core/operators/architecture.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
+constexpr std::size_t kMostOperators = 200000;
+
+DType dtype_of(Reader& reader, const std::string& fallback) {
+  const std::string word = reader.word_or("dtype", fallback, {"fp32", "fp16", "bf16"});
+  if (word == "fp16") return DType::kFp16;
+  return word == "bf16" ? DType::kBf16 : DType::kFp32;
+}
+
+Layout layout_of(Reader& reader, const std::string& fallback) {
+  return reader.word_or("layout", fallback, {"NCHW", "NHWC"}) == "NHWC" ? Layout::kNhwc
+                                                                        : Layout::kNchw;
+}
+
+Optimizer optimizer_of(Reader& reader, Optimizer fallback) {
+  if (!reader.has("optimizer")) return fallback;
+  const std::string word = reader.word_or("optimizer", "", {"sgd", "momentum", "adam"});
+  return word == "sgd" ? Optimizer::kSgd : word == "adam" ? Optimizer::kAdam : Optimizer::kMomentum;
+}
+
+void take_generated(Reader& reader, Generated generated, Workload& workload, bool given) {
+  workload.operators = std::move(generated.operators);
+  if (!given) {
+    workload.tensors = std::move(generated.tensors);
+    if (workload.buffers.empty()) workload.buffers = std::move(generated.buffers);
+    return;
+  }
+  const auto& made = generated.tensors;
+  if (made.size() != workload.tensors.size()) {
+    reader.fail("architecture", "has " + std::to_string(made.size()) +
+                                    " gradients, the workload's tensors are " +
+                                    std::to_string(workload.tensors.size()));
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i].elements == workload.tensors[i].elements) continue;
+    reader.fail("architecture", "its gradient " + std::to_string(i) + ", " + made[i].name +
+                                    ", has " + std::to_string(made[i].elements) +
+                                    " elements, the workload's, " + workload.tensors[i].name +
+                                    ", has " + std::to_string(workload.tensors[i].elements));
+  }
+}
+
+void read_architecture(Reader& reader, Workload& workload, bool given) {
+  const Architecture* row =
+      find_architecture(reader.word_or("architecture", "", architecture_names()));
+  const auto only_for = [&](const char* key, bool applies, const char* kinds) {
+    if (reader.has(key) && !applies) {
+      reader.fail(key, "has no meaning with '" + std::string(row->name) + "', only with " + kinds);
+    }
+  };
+  for (const char* key : {"image", "classes", "layout"}) only_for(key, row->images, "images");
+  for (const char* key : {"sequence", "fused_attention", "fused_feedforward", "fused_linear"}) {
+    only_for(key, !row->images, "transformers");
+  }
+  ArchitectureOptions options;
+  options.batch = workload.batch;
+  options.dtype = dtype_of(reader, "fp32");
+  options.layout = layout_of(reader, "NCHW");
+  // Five halvings leave nothing of a smaller image.
+  options.image = reader.integer_or("image", options.image, 32, 4096);
+  options.classes = reader.integer_or("classes", options.classes, 1, 1 << 24);
+  if (!row->images) {
+    options.sequence = reader.integer_or("sequence", options.sequence, 1, row->longest);
+  }
+  options.optimizer = optimizer_of(reader, row->optimizer);
+  options.fused_attention = reader.boolean_or("fused_attention", false);
+  options.fused_feedforward = reader.boolean_or("fused_feedforward", false);
+  options.fused_linear = reader.boolean_or("fused_linear", false);
+  constexpr std::int64_t kMostSamples = 1 << 20;
+  if (options.batch > kMostSamples) {
+    reader.fail("architecture", "a batch of " + std::to_string(options.batch) +
+                                    ", expected at most " + std::to_string(kMostSamples));
+  }
+  take_generated(reader, generate(*row, options), workload, given);
+}
+
+// The list of an operator's values by name. A value that is named twice is passed over twice.
+std::vector<Operand> read_operands(Reader& reader, const char* key,
+                                   const std::map<std::string, int>& values) {
+  std::vector<Operand> operands;
+  if (!reader.has(key)) return operands;
+  const Json& list = reader.array(key);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = std::string(key) + "[" + std::to_string(i) + "]";
+    if (!list[i].is_string()) {
+      reader.fail(place, "found " + describe(list[i]) + ", expected a value's name");
+    }
+    const auto name = list[i].get<std::string>();
+    const auto known = values.find(name);
+    if (known == values.end()) {
+      std::vector<std::string> names;
+      for (const auto& [value, unused] : values) names.push_back(value);
+      const auto near = nearest_word(name, names);
+      reader.fail(place, "'" + name + "' is not among the values" +
+                             (near ? " (did you mean '" + *near + "'?)" : ""));
+    }
+    bool again = false;
+    for (auto& operand : operands) {
+      if (operand.value != known->second) continue;
+      ++operand.passes;
+      again = true;
+    }
+    if (!again) operands.push_back({known->second});
+  }
+  return operands;
+}
+
+Operator read_operator(Reader& reader, const std::map<std::string, int>& values) {
+  Operator op;
+  op.kind = reader.text("kind");
+  if (op.kind.empty()) reader.fail("kind", "empty");
+  const std::string part = reader.word_or("part", "forward", {"forward", "backward", "update"});
+  op.part = part == "forward"    ? StepPart::kForward
+            : part == "backward" ? StepPart::kBackward
+                                 : StepPart::kUpdate;
+  op.inputs = read_operands(reader, "inputs", values);
+  op.outputs = read_operands(reader, "outputs", values);
+  if (reader.has("in_place")) {
+    const auto in_place = read_operands(reader, "in_place", values);
+    for (auto operand : in_place) op.outputs.push_back({operand.value, 0});
+  }
+  op.matrix_flops = reader.number_or("matrix_flops", 0, {0, 1e21});
+  op.flops = reader.number_or("flops", 0, {0, 1e21});
+  op.dtype = dtype_of(reader, "fp32");
+  op.layout = layout_of(reader, "NCHW");
+  op.kernels = static_cast<int>(reader.integer_or("kernels", 1, 1, 10000));
+  op.columns = reader.integer_or("columns", 0, 0, std::int64_t{1} << 40);
+  reader.finish();
+  return op;
+}
+
+void judge_operator(Reader& reader, const OperatorList& list, const Operator& op,
+                    std::vector<char>& written, const std::vector<char>& ever_written) {
+  for (const auto& input : op.inputs) {
+    const auto value = static_cast<std::size_t>(input.value);
+    if (ever_written[value] != 0 && written[value] == 0) {
+      reader.fail("inputs", "'" + list.values[value].name + "' is written only later");
+    }
+  }
+  for (const auto& output : op.outputs) {
+    const auto value = static_cast<std::size_t>(output.value);
+    if (written[value] != 0) {
+      reader.fail("outputs", "'" + list.values[value].name + "' is written twice");
+    }
+    written[value] = 1;
+  }
+  if (!list.operators.empty() && list.operators.back().part > op.part) {
+    reader.fail("part", "comes behind a later one: forward, backward, update");
+  }
+}
+
+void read_list(Reader& reader, Workload& workload) {
+  OperatorList& list = workload.operators;
+  std::map<std::string, int> values;
+  for (auto& item : reader.objects("values")) {
+    Value value;
+    value.name = item.text("name");
+    value.bytes = item.integer("bytes", 0, kMostBytes);
+    if (!values.emplace(value.name, static_cast<int>(list.values.size())).second) {
+      item.fail("name", "'" + value.name + "' names two values");
+    }
+    item.finish();
+    list.values.push_back(std::move(value));
+  }
+  std::vector<Reader> items = reader.objects("list");
+  if (items.empty()) reader.fail("list", "empty, expected at least one operator");
+  if (items.size() > kMostOperators) reader.fail("list", "more than 200000 operators");
+  std::vector<Operator> operators;
+  std::vector<char> ever_written(list.values.size(), 0);
+  for (auto& item : items) {
+    operators.push_back(read_operator(item, values));
+    for (const auto& output : operators.back().outputs) {
+      ever_written[static_cast<std::size_t>(output.value)] = 1;
+    }
+  }
+  std::vector<char> written(list.values.size(), 0);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    judge_operator(items[i], list, operators[i], written, ever_written);
+    list.operators.push_back(std::move(operators[i]));
+  }
+  for (const auto& tensor : workload.tensors) {
+    const auto value = values.find(tensor.name + "@GRAD");
+    const bool known =
+        value != values.end() && ever_written[static_cast<std::size_t>(value->second)] != 0;
+    if (!known) {
+      reader.fail("list",
+                  "no operator writes '" + tensor.name + "@GRAD', the gradient of " + tensor.name);
+    }
+    list.gradients.push_back(value->second);
+  }
+}
+
+}  // namespace
+
+void read_operators(Reader reader, Workload& workload, bool given) {
+  if (reader.has("architecture")) {
+    read_architecture(reader, workload, given);
+  } else {
+    if (!given) reader.fail("list", "needs the workload's tensors, whose gradients it computes");
+    reader.require("list");
+    read_list(reader, workload);
+  }
+  reader.finish();
+}
+
+}  // namespace syncline

@@ -1,0 +1,259 @@
+#include "core/input/read_scenario.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr std::size_t kMostPoints = 1000000;
+
+Training read_training(Reader reader) {
+  Training training;
+  if (reader.has("step")) training.step = reader.integer("step", 0, kMostSteps);
+  training.from = reader.integer_or("from", 0, 0, kMostSteps);
+  if (reader.has("steps")) training.steps = reader.integer("steps", 1, kMostSteps);
+  if (training.step && training.steps) {
+    reader.fail("steps", "cannot stand beside step: price one step or a run of steps");
+  }
+  if (reader.has("learning_rate")) {
+    Reader rate = reader.object("learning_rate");
+    training.learning_rate.initial = rate.number_or("initial", 0.1, {0, 1e6, true});
+    training.learning_rate.polynomial =
+        rate.word_or("decay", "constant", {"constant", "polynomial"}) == "polynomial";
+    training.learning_rate.power = rate.number_or("power", 1, {0, 100, true});
+    training.learning_rate.final = rate.number_or("final", 0, {0, 1e6});
+    rate.finish();
+  }
+  if (reader.has("loss")) {
+    for (const Json& point : reader.array("loss")) {
+      if (!point.is_array() || point.size() != 2) {
+        reader.fail("loss", "found " + describe(point) + ", expected pairs [step, value]");
+      }
+      const std::string place = reader.place_of("loss");
+      const double step = checked_number(point[0], {0, 1e12}, reader.file(), place);
+      if (!training.loss.empty() && step <= training.loss.back().first) {
+        reader.fail("loss", "expected rising steps");
+      }
+      training.loss.emplace_back(step,
+                                 checked_number(point[1], {0, 1e12, true}, reader.file(), place));
+    }
+  }
+  reader.finish();
+  return training;
+}
+
+std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader) {
+  std::vector<std::pair<std::string, std::vector<Json>>> sweep;
+  std::size_t points = 1;
+  for (const auto& [path, values] : reader.json().items()) {
+    reader.has(path);
+    if (!values.is_array() || values.empty()) {
+      reader.fail(path, "found " + describe(values) + ", expected a list of values");
+    }
+    points *= values.size();
+    if (points > kMostPoints) reader.fail(path, "more than a million sweep points");
+    sweep.emplace_back(path, std::vector<Json>(values.begin(), values.end()));
+  }
+  return sweep;
+}
+
+Published read_published(Reader& reader, const Scenario& scenario) {
+  Published row;
+  row.strategy = reader.text("strategy");
+  std::vector<std::string> names;
+  for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
+  if (std::find(names.begin(), names.end(), row.strategy) == names.end()) {
+    const auto near = nearest_word(row.strategy, names);
+    std::string known;
+    for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
+    reader.fail("strategy", "found '" + row.strategy + "', expected one of " + known +
+                                (near ? " (did you mean '" + *near + "'?)" : ""));
+  }
+  if (reader.has("sweep")) {
+    Reader sweep = reader.object("sweep");
+    for (const auto& [path, value] : sweep.json().items()) {
+      const auto axis = std::find_if(scenario.sweep.begin(), scenario.sweep.end(),
+                                     [&path = path](const auto& a) { return a.first == path; });
+      if (axis == scenario.sweep.end()) reader.fail("sweep", "'" + path + "' is not swept");
+      // A whole workload or cluster is long: its name will do.
+      const auto swept = std::find_if(
+          axis->second.begin(), axis->second.end(), [&value = value](const Json& candidate) {
+            return candidate == value || (candidate.is_object() && value.is_string() &&
+                                          plain_text(candidate) == value.get<std::string>());
+          });
+      if (swept == axis->second.end()) {
+        reader.fail("sweep", path + " never takes the value " + describe(value));
+      }
+      row.sweep.emplace_back(path, *swept);
+    }
+  }
+  const Reader::Limits positive{0, 1e15, true};
+  if (reader.has("step_time_s")) row.step_time = reader.number("step_time_s", positive);
+  if (reader.has("throughput")) row.throughput = reader.number("throughput", positive);
+  if (reader.has("speedup")) row.speedup = reader.number("speedup", positive);
+  if (reader.has("collectives")) row.collectives = reader.integer("collectives", 0, 1 << 30);
+  if (reader.has("accuracy")) row.accuracy = reader.number("accuracy", {-1e9, 1e9});
+  if (reader.has("buckets")) {
+    for (const Json& bucket : reader.array("buckets")) {
+      if (!bucket.is_array() || bucket.size() != 2) {
+        reader.fail("buckets", "expected pairs [tensors, MiB]");
+      }
+      row.buckets.emplace_back(
+          checked_integer(bucket[0], 1, 1 << 30, reader.file(), reader.place_of("buckets")),
+          checked_number(bucket[1], {0, 1e9}, reader.file(), reader.place_of("buckets")));
+    }
+  }
+  row.calibrated = reader.word_or("use", "predicted", {"calibrated", "predicted"}) == "calibrated";
+  row.source = reader.text_or("source", "");
+  row.note = reader.text_or("note", "");
+  reader.finish();
+  return row;
+}
+
+Calibration read_calibration(Reader reader, const Scenario& scenario) {
+  Calibration calibration;
+  Reader parameters = reader.object("parameters");
+  for (const auto& [path, unused] : parameters.json().items()) {
+    Reader item = parameters.object(path);
+    Calibration::Parameter parameter;
+    parameter.path = path;
+    parameter.min = item.number("min", {0, 1e15});
+    parameter.max = item.number("max", {parameter.min, 1e15, true});
+    parameter.start = item.number("start", {parameter.min, parameter.max});
+    item.finish();
+    calibration.parameters.push_back(parameter);
+  }
+  if (calibration.parameters.empty()) reader.fail("parameters", "empty");
+  std::vector<std::string> axes;
+  for (const auto& [path, values] : scenario.sweep) axes.push_back(path);
+  if (reader.has("each")) {
+    for (const Json& path : reader.array("each")) {
+      if (!path.is_string() ||
+          std::find(axes.begin(), axes.end(), path.get<std::string>()) == axes.end()) {
+        reader.fail("each", "found " + describe(path) + ", expected keys of the sweep");
+      }
+      calibration.each.push_back(path.get<std::string>());
+    }
+  }
+  std::vector<std::string> words{"none", "row"};
+  words.insert(words.end(), axes.begin(), axes.end());
+  const std::string word = reader.word_or("leave_out", "none", words);
+  calibration.leave_out = word == "none" ? "" : word;
+  calibration.out_of_range = reader.text_or("out_of_range", "");
+  const auto used = std::count_if(scenario.published.begin(), scenario.published.end(),
+                                  [](const Published& row) { return row.calibrated; });
+  if (used < static_cast<std::ptrdiff_t>(calibration.parameters.size())) {
+    reader.fail("parameters", std::to_string(calibration.parameters.size()) + " parameters for " +
+                                  std::to_string(used) + " published rows with use 'calibrated'");
+  }
+  reader.finish();
+  return calibration;
+}
+
+Simulation read_simulation(Reader reader) {
+  Simulation simulation;
+  simulation.grain = reader.word_or("grain", "merged", {"merged", "step"}) == "step"
+                         ? Simulation::Grain::kStep
+                         : Simulation::Grain::kMerged;
+  simulation.fold = reader.boolean_or("fold", true);
+  if (reader.has("periods")) {
+    simulation.periods = static_cast<int>(reader.integer("periods", 1, 100000));
+  }
+  if (reader.has("warmup")) {
+    simulation.warmup = static_cast<int>(reader.integer("warmup", 0, 99999));
+  }
+  if (simulation.warmup.value_or(0) >=
+      simulation.periods.value_or(simulation.warmup.value_or(0) + 1)) {
+    reader.fail("warmup", "drops all periods");
+  }
+  reader.finish();
+  return simulation;
+}
+
+// A part that came from a file of its own is named by that file in messages, unless the scenario
+// gave the key itself: then the mistake stands in the scenario.
+template <typename Read>
+auto read_part(const Document& document, const std::string& key, const std::string& file,
+               Reader& top, Read read) {
+  if (file.empty()) return read(top.object(key));
+  try {
+    return read(Reader(top.require(key), file, ""));
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    const std::string inside = message.substr(std::min(message.size(), file.size() + 2));
+    for (const auto& path : document.changed) {
+      if (path.rfind(key + ".", 0) != 0) continue;
+      const std::string changed = path.substr(key.size() + 1);
+      if (inside.rfind(changed + ":", 0) != 0 && inside.rfind(changed + ".", 0) != 0) continue;
+      throw InputError(document.file + ": " + key + "." + inside);
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+Scenario parse_scenario(const Document& document) {
+  Scenario scenario;
+  Reader top(document.root, document.file, "");
+  top.text_or("$schema", "");
+  scenario.name = top.text("name");
+  scenario.about = top.text_or("about", "");
+
+  top.require("workload");
+  scenario.cluster = read_part(document, "cluster", document.cluster_file, top,
+                               [](Reader reader) { return read_cluster(std::move(reader)); });
+  scenario.workload = read_part(
+      document, "workload", document.workload_file, top,
+      [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
+
+  top.require("strategies");
+  for (auto& reader : top.objects("strategies")) {
+    Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
+    for (const auto& other : scenario.strategies) {
+      if (other.name == strategy.name) {
+        reader.fail("name", "'" + strategy.name + "' names two strategies");
+      }
+    }
+    scenario.strategies.push_back(std::move(strategy));
+  }
+  if (scenario.strategies.empty()) top.fail("strategies", "empty, expected at least one strategy");
+  std::vector<std::string> names;
+  for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
+  scenario.baseline = top.word_or("baseline", names.front(), names);
+
+  if (top.has("sweep")) scenario.sweep = read_sweep(top.object("sweep"));
+  if (top.has("training")) scenario.training = read_training(top.object("training"));
+  for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
+    const auto& local = scenario.strategies[i].local_sgd;
+    if (local.adaptive && (!scenario.training.steps || scenario.training.loss.empty())) {
+      top.fail("strategies[" + std::to_string(i) + "].local_sgd.adaptive",
+               "needs training.steps, training.loss and training.learning_rate, which its rule "
+               "reads");
+    }
+  }
+  scenario.seed = static_cast<std::uint64_t>(top.integer_or("seed", 1, 0, (std::int64_t{1} << 53)));
+  for (auto& reader : top.objects("published")) {
+    scenario.published.push_back(read_published(reader, scenario));
+  }
+  if (top.has("calibration")) {
+    scenario.calibration = read_calibration(top.object("calibration"), scenario);
+  }
+  if (top.has("simulation")) scenario.simulation = read_simulation(top.object("simulation"));
+  if (top.has("search")) read_search(top.object("search"), scenario);  // judged here, kept by tune
+  top.finish();
+  return scenario;
+}
+
+std::optional<Search> parse_search(const Document& document, const Scenario& scenario) {
+  if (!document.root.contains("search")) return std::nullopt;
+  return read_search(Reader(document.root["search"], document.file, "search"), scenario);
+}
+
+}  // namespace syncline

@@ -1,0 +1,180 @@
+#include "core/input/parts.h"
+
+#include <numeric>
+
+#include "core/error.h"
+#include "core/input/read_operators.h"
+#include "core/json/reader.h"
+#include "core/operators/price.h"
+
+namespace syncline {
+namespace {
+
+// Limits that no training reaches: beyond them a unit was mistaken.
+constexpr double kLongestMilliseconds = 1e8;  // a day for one pass
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr std::size_t kMostTensors = 200000;
+
+DType dtype_of(Reader& reader, DType fallback) {
+  const std::string word =
+      reader.word_or("dtype", to_string(fallback), {"fp32", "fp16", "bf16", "fp64"});
+  if (word == "fp16") return DType::kFp16;
+  if (word == "bf16") return DType::kBf16;
+  if (word == "fp64") return DType::kFp64;
+  return DType::kFp32;
+}
+
+// The parts that tensors with and without gradients share.
+Tensor read_shape(Reader& reader, DType fallback) {
+  Tensor tensor;
+  tensor.name = reader.text("name");
+  tensor.dtype = dtype_of(reader, fallback);
+  const Json& shape = reader.array("shape");
+  tensor.elements = 1;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t extent =
+        checked_integer(shape[d], 1, kMostElements, reader.file(),
+                        reader.place_of("shape") + "[" + std::to_string(d) + "]");
+    if (tensor.elements > kMostElements / extent) {
+      reader.fail("shape", "more than 2^40 elements");
+    }
+    tensor.elements *= extent;
+    tensor.shape.push_back(extent);
+  }
+  return tensor;
+}
+
+struct TensorWork {
+  bool has_wait = false;
+  bool has_forward = false;
+  double backward_flops = 0;
+  double forward_flops = 0;
+};
+
+// Three ways to give the backward waits, the most direct first: measured waits, a total shared out
+// by FLOPs (or elements), or FLOPs over the device's rate.
+void price_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
+                    const Device& device) {
+  const bool has_total = reader.has("backward_ms");
+  const double total =
+      has_total ? reader.number("backward_ms", {0, kLongestMilliseconds}) * kMillisecond : 0;
+  std::size_t waits = 0;
+  double flops = 0;
+  for (const auto& item : work) {
+    waits += item.has_wait;
+    flops += item.backward_flops;
+  }
+  if (waits != 0 && waits != work.size()) {
+    reader.fail("tensors", "backward_us is given for " + std::to_string(waits) + " of " +
+                               std::to_string(work.size()) + " tensors; give all or none");
+  }
+  const double sum = backward_time(workload);
+  if (waits != 0 && (!has_total || sum > 0)) {
+    if (has_total) {
+      for (auto& tensor : workload.tensors) tensor.backward *= total / sum;
+    }
+    return;
+  }
+  if (!has_total && (flops == 0 || device.flops == 0)) return;
+  const double seconds = has_total ? total : flops / device.flops;
+  double elements = 0;
+  for (const auto& tensor : workload.tensors) elements += static_cast<double>(tensor.elements);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    auto& tensor = workload.tensors[i];
+    tensor.backward = seconds * (flops > 0 ? work[i].backward_flops / flops
+                                           : static_cast<double>(tensor.elements) / elements);
+  }
+}
+
+void price_forward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
+                   const Device& device) {
+  std::size_t given = 0;
+  for (const auto& item : work) given += item.has_forward;
+  if (given != 0 && given != work.size()) {
+    reader.fail("tensors", "forward_us is given for " + std::to_string(given) + " of " +
+                               std::to_string(work.size()) + " tensors; give all or none");
+  }
+  if (reader.has("forward_ms")) {
+    workload.forward = reader.number("forward_ms", {0, kLongestMilliseconds}) * kMillisecond;
+    return;
+  }
+  for (const auto& tensor : workload.tensors) workload.forward += tensor.forward;
+  if (workload.forward > 0 || device.flops == 0) return;
+  for (const auto& item : work) workload.forward += item.forward_flops / device.flops;
+}
+
+// The operators price what the workload gives no time for; fusion is counted from there.
+void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
+                        const Device& device) {
+  if (device.flops == 0 || device.memory == 0) {
+    reader.fail("operators",
+                "needs cluster.device.tflops and memory_gbytes_per_s, which price them");
+  }
+  const StepTimes times = price_operators(workload.operators, device);
+  const bool forward_given = reader.has("forward_ms");
+  const bool backward_given = waits_given || reader.has("backward_ms");
+  workload.times_given = forward_given || backward_given || reader.has("update_ms");
+  if (!forward_given) workload.forward = times.forward;
+  if (!reader.has("update_ms")) workload.update = times.update;
+  if (waits_given) return;
+  const Seconds total = std::accumulate(times.backward.begin(), times.backward.end(), Seconds{0});
+  const Seconds wanted = backward_given ? backward_time(workload) : total;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    workload.tensors[i].backward = times.backward[i] * (wanted / total);
+  }
+}
+
+}  // namespace
+
+Workload read_workload(Reader reader, const Device& device) {
+  Workload workload;
+  reader.text_or("$schema", "");
+  workload.name = reader.text("name");
+  workload.source = reader.text_or("source", "");
+  reader.text_or("about", "");
+  workload.batch = reader.integer_or("batch", 1, 1, 1 << 30);
+  const DType dtype = dtype_of(reader, DType::kFp32);
+  workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
+
+  const bool has_tensors = reader.has("tensors");
+  if (!reader.has("operators")) reader.require("tensors");
+  std::vector<TensorWork> work;
+  for (auto& item : reader.objects("tensors")) {
+    Tensor tensor = read_shape(item, dtype);
+    if (item.has("sparse_rows")) {
+      tensor.sparse = true;
+      const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+      tensor.sparse_rows = item.integer("sparse_rows", 0, rows);
+    }
+    TensorWork flops;
+    flops.has_wait = item.has("backward_us");
+    tensor.backward = item.number_or("backward_us", 0, {0, 1e11}) * kMicrosecond;
+    tensor.forward = item.number_or("forward_us", 0, {0, 1e11}) * kMicrosecond;
+    flops.has_forward = item.has("forward_us");
+    flops.backward_flops = item.number_or("backward_flops", 0, {0, 1e21});
+    flops.forward_flops = item.number_or("forward_flops", 0, {0, 1e21});
+    item.finish();
+    workload.tensors.push_back(std::move(tensor));
+    work.push_back(flops);
+  }
+  if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
+    reader.fail("tensors", "empty, expected at least one gradient");
+  }
+  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 200000 tensors");
+  for (auto& item : reader.objects("buffers")) {
+    workload.buffers.push_back(read_shape(item, dtype));
+    item.finish();
+  }
+  if (reader.has("operators")) read_operators(reader.object("operators"), workload, has_tensors);
+  work.resize(workload.tensors.size());
+  price_backward(reader, workload, work, device);
+  price_forward(reader, workload, work, device);
+  if (!workload.operators.empty()) {
+    const bool waits = !work.empty() && work.front().has_wait;
+    price_by_operators(reader, workload, waits, device);
+  }
+  reader.finish();
+  return workload;
+}
+
+}  // namespace syncline

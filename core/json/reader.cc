@@ -1,0 +1,220 @@
+#include "core/json/reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+std::string number_text(double value) { return Json(value).dump(); }
+
+std::string limits_text(const Reader::Limits& limits) {
+  return std::string(limits.min_excluded ? "above " : "from ") + number_text(limits.min) + " to " +
+         number_text(limits.max);
+}
+
+[[noreturn]] void fail_at(const std::string& file, const std::string& place,
+                          const std::string& what) {
+  throw InputError(file + ": " + (place.empty() ? "" : place + ": ") + what);
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kLongest = 60;
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> nearest_word(std::string_view word,
+                                        const std::vector<std::string>& words) {
+  std::optional<std::string> best;
+  // Two thirds of the letters must stand: farther words are no help.
+  std::size_t best_distance = word.size() / 3 + 2;
+  for (const auto& candidate : words) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string describe(const Json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  if (value.is_string()) return "'" + shortened(value.get<std::string>()) + "'";
+  return shortened(value.dump());
+}
+
+double checked_number(const Json& value, const Reader::Limits& limits, const std::string& file,
+                      const std::string& place) {
+  if (!value.is_number()) {
+    fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
+  }
+  const double number = value.get<double>();
+  const bool low = limits.min_excluded ? number <= limits.min : number < limits.min;
+  if (!std::isfinite(number) || low || number > limits.max) {
+    fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
+  }
+  return number;
+}
+
+std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t max,
+                             const std::string& file, const std::string& place) {
+  const std::string expected =
+      ", expected a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+  if (!value.is_number()) fail_at(file, place, "found " + describe(value) + expected);
+  // 32.0 is as good as 32; 2.5 and 1e30 are not.
+  const double number = value.get<double>();
+  if (number != std::floor(number) || number < static_cast<double>(min) ||
+      number > static_cast<double>(max)) {
+    fail_at(file, place, "found " + describe(value) + expected);
+  }
+  return static_cast<std::int64_t>(number);
+}
+
+Reader::Reader(const Json& object, std::string file, std::string place)
+    : object_(object), file_(std::move(file)), place_(std::move(place)) {
+  if (!object_.is_object()) {
+    fail_at(file_, place_, "found " + describe(object_) + ", expected an object");
+  }
+}
+
+std::string Reader::place_of(std::string_view key) const {
+  return place_.empty() ? std::string(key) : place_ + "." + std::string(key);
+}
+
+void Reader::fail(std::string_view key, const std::string& what) const {
+  fail_at(file_, place_of(key), what);
+}
+
+const Json* Reader::find(std::string_view key) {
+  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.emplace_back(key);
+  const auto it = object_.find(key);
+  return it == object_.end() ? nullptr : &*it;
+}
+
+bool Reader::has(std::string_view key) { return find(key) != nullptr; }
+
+const Json& Reader::require(std::string_view key) {
+  const Json* value = find(key);
+  if (value != nullptr) return *value;
+  // A misspelt key is the likeliest reason: name it.
+  for (const auto& [present, unused] : object_.items()) {
+    const bool asked = std::find(asked_.begin(), asked_.end(), present) != asked_.end();
+    if (!asked && nearest_word(present, {std::string(key)})) {
+      fail(key, "missing (found '" + present + "': did you mean '" + std::string(key) + "'?)");
+    }
+  }
+  fail(key, "missing");
+}
+
+std::string Reader::text(std::string_view key) {
+  const Json& value = require(key);
+  if (!value.is_string()) fail(key, "found " + describe(value) + ", expected text");
+  return value.get<std::string>();
+}
+
+std::string Reader::text_or(std::string_view key, std::string fallback) {
+  return has(key) ? text(key) : std::move(fallback);
+}
+
+bool Reader::boolean_or(std::string_view key, bool fallback) {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) fail(key, "found " + describe(*value) + ", expected true or false");
+  return value->get<bool>();
+}
+
+double Reader::number(std::string_view key, Limits limits) {
+  return checked_number(require(key), limits, file_, place_of(key));
+}
+
+double Reader::number_or(std::string_view key, double fallback, Limits limits) {
+  return has(key) ? number(key, limits) : fallback;
+}
+
+std::int64_t Reader::integer(std::string_view key, std::int64_t min, std::int64_t max) {
+  return checked_integer(require(key), min, max, file_, place_of(key));
+}
+
+std::int64_t Reader::integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,
+                                std::int64_t max) {
+  return has(key) ? integer(key, min, max) : fallback;
+}
+
+std::string Reader::word_or(std::string_view key, std::string fallback,
+                            const std::vector<std::string>& words) {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (value->is_string()) {
+    const auto word = value->get<std::string>();
+    if (std::find(words.begin(), words.end(), word) != words.end()) return word;
+    if (const auto near = nearest_word(word, words)) {
+      fail(key, "found '" + shortened(word) + "', expected one of " + join(words) +
+                    " (did you mean '" + *near + "'?)");
+    }
+  }
+  fail(key, "found " + describe(*value) + ", expected one of " + join(words));
+}
+
+Reader Reader::object(std::string_view key) { return Reader(require(key), file_, place_of(key)); }
+
+const Json& Reader::array(std::string_view key) {
+  const Json& value = require(key);
+  if (!value.is_array()) fail(key, "found " + describe(value) + ", expected a list");
+  return value;
+}
+
+std::vector<Reader> Reader::objects(std::string_view key) {
+  std::vector<Reader> readers;
+  if (!has(key)) return readers;
+  const Json& list = array(key);
+  readers.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    readers.emplace_back(list[i], file_, place_of(key) + "[" + std::to_string(i) + "]");
+  }
+  return readers;
+}
+
+void Reader::finish() {
+  for (const auto& [key, value] : object_.items()) {
+    if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
+    std::string message = "unknown key";
+    if (const auto near = nearest_word(key, asked_)) {
+      message += " (did you mean '" + *near + "'?)";
+    } else {
+      message += ", known here: " + join(asked_);
+    }
+    fail(key, message);
+  }
+}
+
+}  // namespace syncline

@@ -1,0 +1,81 @@
+// Strict reading of one JSON object: every key is asked for by name, and a key that nobody asked
+// for is an error that suggests the nearest known one. Messages name file, path, value and limits.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json/json.h"
+
+namespace syncline {
+
+class Reader {
+ public:
+  // `place` is the dotted path of `object` inside `file`, empty at the top.
+  Reader(const Json& object, std::string file, std::string place);
+
+  bool has(std::string_view key);
+  // The value at `key`, or nullptr when it is absent; counts as asked for.
+  const Json* find(std::string_view key);
+  const Json& require(std::string_view key);
+
+  std::string text(std::string_view key);
+  std::string text_or(std::string_view key, std::string fallback);
+  bool boolean_or(std::string_view key, bool fallback);
+
+  // Limits of a number; the message shows them. Every number must be finite.
+  struct Limits {
+    double min = 0;
+    double max = 1e15;
+    bool min_excluded = false;
+  };
+  double number(std::string_view key, Limits limits);
+  double number_or(std::string_view key, double fallback, Limits limits);
+  std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max);
+  std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,
+                          std::int64_t max);
+  // One of `words`; the message lists them and suggests the nearest.
+  std::string word_or(std::string_view key, std::string fallback,
+                      const std::vector<std::string>& words);
+
+  // A nested object, to be read in turn.
+  Reader object(std::string_view key);
+  // The elements of an array; an absent key gives an empty list.
+  std::vector<Reader> objects(std::string_view key);
+  const Json& array(std::string_view key);
+
+  // Fails on any key that was not asked for. Call it last.
+  void finish();
+
+  // Throws InputError about the value at `key`.
+  [[noreturn]] void fail(std::string_view key, const std::string& what) const;
+  std::string place_of(std::string_view key) const;
+  const std::string& file() const { return file_; }
+  const Json& json() const { return object_; }
+
+ private:
+  const Json& object_;
+  std::string file_;
+  std::string place_;
+  std::vector<std::string> asked_;
+};
+
+// The word of `words` with the smallest edit distance to `word`, if it is close enough to help.
+std::optional<std::string> nearest_word(std::string_view word,
+                                        const std::vector<std::string>& words);
+
+// A number with the kind of a JSON value: "'abc'", "3", "an object", for messages.
+std::string describe(const Json& value);
+
+// Checks one number against limits. Throws InputError naming file and place.
+double checked_number(const Json& value, const Reader::Limits& limits, const std::string& file,
+                      const std::string& place);
+std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t max,
+                             const std::string& file, const std::string& place);
+
+}  // namespace syncline

@@ -1,0 +1,115 @@
+// Curves of measured steps: on a straight line they are the closed form, on any curve a collective
+// is the sum of its rounds, and the tier that is crossed decides.
+#include "core/cost/step_curves.h"
+
+#include <gtest/gtest.h>
+
+#include "core/collective/collective.h"
+#include "core/collective/price.h"
+#include "core/error.h"
+#include "core/json/reader.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+
+StepCurve line(Seconds latency, BytesPerSecond bandwidth) {
+  StepCurve curve;
+  for (const double bytes : {0.0, 1e3, 1e6}) curve.push_back({bytes, latency + bytes / bandwidth});
+  return curve;
+}
+
+Collective collective_of(const char* algorithm, CollectiveKind kind, const Groups& groups,
+                         std::int64_t elements) {
+  Collective collective;
+  collective.kind = kind;
+  collective.algorithm = find_algorithm(algorithm);
+  collective.groups = groups;
+  collective.elements = elements;
+  return collective;
+}
+
+TEST(StepCurve, IsStraightBetweenPointsFlatBelowAndGoesOnAbove) {
+  const StepCurve curve = {{100, 1e-3}, {200, 2e-3}, {400, 3e-3}};
+  EXPECT_DOUBLE_EQ(step_time(curve, 0), 1e-3);
+  EXPECT_DOUBLE_EQ(step_time(curve, 100), 1e-3);
+  EXPECT_DOUBLE_EQ(step_time(curve, 150), 1.5e-3);
+  EXPECT_DOUBLE_EQ(step_time(curve, 400), 3e-3);
+  EXPECT_DOUBLE_EQ(step_time(curve, 600), 4e-3);
+  EXPECT_DOUBLE_EQ(slope_of(curve), 200 / 1e-3);
+}
+
+TEST(StepLaw, OfALineIsTheClosedForm) {
+  constexpr Seconds kLatency = 2e-5;
+  constexpr BytesPerSecond kBandwidth = 1e9;
+  for (const int ranks : {2, 3, 4, 8}) {
+    Cluster cluster = cluster_of(ranks, 1);
+    cluster.tiers[0].latency = kLatency;
+    cluster.tiers[0].bandwidth = kBandwidth;
+    const CollectiveLaw law = step_law(cluster, {line(kLatency, kBandwidth)});
+    for (const auto& algorithm : algorithms()) {
+      for (const auto kind : kAllCollectiveKinds) {
+        if (!algorithm.fits(kind, ranks)) continue;
+        for (const std::int64_t elements : {std::int64_t{24}, std::int64_t{2400000}}) {
+          const Collective c =
+              collective_of(algorithm.name.data(), kind, world_group(ranks), elements);
+          PriceBook links(cluster);
+          const Seconds expected = links.time(c);
+          // A pipeline's first and last rounds do not fill every port: the links' closed form
+          // counts their latencies along the longest chain of messages, the law round by round.
+          EXPECT_NEAR(*law(c) / expected, 1, algorithm.name == "double_binary_tree" ? 0.35 : 1e-9)
+              << algorithm.name << " " << to_string(kind) << " " << ranks << " " << elements;
+        }
+      }
+    }
+  }
+}
+
+TEST(StepLaw, TheOutermostTierThatIsCrossedDecides) {
+  const Cluster cluster = cluster_of(2, 2);
+  const StepCurve inside = line(1e-5, 1e9);
+  const StepCurve across = line(5e-5, 2e8);
+  const CollectiveLaw law = step_law(cluster, {inside, across});
+  constexpr std::int64_t kElements = 1000000;
+  const auto all_reduce = [&](const Groups& groups) {
+    return *law(collective_of("ring", CollectiveKind::kAllReduce, groups, kElements));
+  };
+  EXPECT_DOUBLE_EQ(all_reduce(block_groups(4, 2)), 2 * step_time(inside, kElements * 2));
+  // Two groups share the uplink of their node.
+  EXPECT_DOUBLE_EQ(all_reduce(shard_groups(4, 2)), 2 * step_time(across, 2 * kElements * 2));
+  EXPECT_DOUBLE_EQ(all_reduce(leader_group(4, 2)), 2 * step_time(across, kElements * 2));
+  EXPECT_DOUBLE_EQ(all_reduce(world_group(4)), 6 * step_time(across, kElements));
+}
+
+TEST(StepLaw, LeavesWhatWasNotMeasuredToTheLinks) {
+  const Cluster cluster = cluster_of(2, 2);
+  const CollectiveLaw law = step_law(cluster, {line(1e-5, 1e9), {}});
+  EXPECT_TRUE(law(collective_of("ring", CollectiveKind::kAllReduce, block_groups(4, 2), 100)));
+  EXPECT_FALSE(law(collective_of("ring", CollectiveKind::kAllReduce, world_group(4), 100)));
+}
+
+// Read from a cluster, the curve prices; the fixed cost comes on top.
+TEST(StepLaw, StandsInTheClusterFile) {
+  const auto cluster_from = [](const char* steps) {
+    const Json json = Json::parse(std::string(R"({"name": "c", "nodes": 2, "gpus_per_node": 1,
+      "collective_overhead_us": 7,
+      "inter": {"latency_us": 100, "bandwidth_gbps": 1, "measured_steps_us": )") +
+                                  steps + "}}");
+    return read_cluster(Reader(json, "c.json", ""));
+  };
+  const Cluster cluster = cluster_from("[[1000, 100], [2000, 104], [1002000, 8104]]");
+  PriceBook book(cluster);
+  const Collective c = collective_of("ring", CollectiveKind::kAllReduce, world_group(2), 750);
+  EXPECT_NEAR(book.time(c), 7e-6 + 2 * 102e-6, 1e-12);
+
+  for (const char* wrong :
+       {"[[1000, 100]]", "[[1000, 100], [900, 200]]", "[[1, 2], [2, 1]]", "[[1, 2], \"x\"]",
+        "[[1, 2, 3], [4, 5, 6]]", "7", "[[1000, 100], [2000, 100.1]]"}) {
+    EXPECT_THROW(cluster_from(wrong), InputError) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,286 @@
+// Files and paths: what is loaded, what is refused, and which keys a sweep can reach.
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/json/text.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+using test::full_scenario;
+using test::input_error;
+using test::small_scenario;
+
+// A folder of its own for each test, gone afterwards.
+class DocumentFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ =
+        fs::temp_directory_path() / ("syncline_" + std::to_string(::getpid()) + "_" + test->name());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  std::string error(const std::string& name) const {
+    return input_error([&] { parse_scenario(read_document(path(name))); });
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(DocumentFiles, AMissingFileIsNamed) {
+  EXPECT_TRUE(contains(error("none.json"), path("none.json")));
+  EXPECT_TRUE(contains(error("none.json"), "no such file"));
+}
+
+TEST_F(DocumentFiles, AFolderIsNoFile) {
+  fs::create_directory(path("folder.json"));
+  EXPECT_TRUE(contains(error("folder.json"), path("folder.json")));
+  EXPECT_TRUE(contains(error("folder.json"), "folder, expected"));
+}
+
+TEST_F(DocumentFiles, AFileBehindAFileIsMissing) {
+  write("a.json", "{}");
+  EXPECT_TRUE(contains(error("a.json/b.json"), "a.json/b.json"));
+}
+
+TEST_F(DocumentFiles, AnEmptyFileSaysSo) {
+  write("empty.json", "");
+  write("blank.json", " \n\t\r\n");
+  for (const char* name : {"empty.json", "blank.json"}) {
+    EXPECT_TRUE(contains(error(name), std::string(name) + ": empty file")) << error(name);
+  }
+}
+
+// Sparse on disk: the size alone is enough to refuse it.
+TEST_F(DocumentFiles, AHugeFileIsNotRead) {
+  write("huge.json", "{");
+  fs::resize_file(path("huge.json"), static_cast<std::uintmax_t>(kLargestFile) + 1);
+  EXPECT_TRUE(contains(error("huge.json"), "huge.json"));
+  EXPECT_TRUE(contains(error("huge.json"), "expected at most 64 MiB"));
+}
+
+TEST_F(DocumentFiles, EndlessDevicesAreCutOff) {
+  if (!fs::exists("/dev/zero")) GTEST_SKIP() << "no /dev/zero here";
+  EXPECT_TRUE(contains(input_error([] { read_json_file("/dev/zero"); }), "more than 64 MiB"));
+}
+
+TEST_F(DocumentFiles, PartsAreFoundBesideTheScenario) {
+  const Json full = full_scenario();
+  fs::create_directory(path("parts"));
+  write("parts/w.json", full["workload"].dump());
+  write("parts/c.json", full["cluster"].dump());
+  Json scenario = full;
+  scenario["workload"] = "parts/w.json";
+  scenario["cluster"] = "parts/../parts/c.json";
+  write("scenario.json", scenario.dump());
+  const Document document = read_document(path("scenario.json"));
+  EXPECT_EQ(document.root, full);
+  EXPECT_EQ(document.workload_file, path("parts/w.json"));
+  EXPECT_EQ(document.cluster_file, path("parts/c.json"));
+  EXPECT_NO_THROW(parse_scenario(document));
+}
+
+TEST_F(DocumentFiles, AMissingPartNamesBothFiles) {
+  Json scenario = small_scenario();
+  scenario["cluster"] = "none.json";
+  write("scenario.json", scenario.dump());
+  EXPECT_TRUE(contains(error("scenario.json"), path("scenario.json") + ": cluster"));
+  EXPECT_TRUE(contains(error("scenario.json"), path("none.json")));
+}
+
+TEST_F(DocumentFiles, AMistakeInAPartNamesThePart) {
+  Json scenario = small_scenario();
+  Json cluster = scenario["cluster"];
+  cluster["inter"]["latency_us"] = -1;
+  write("c.json", cluster.dump());
+  scenario["cluster"] = "c.json";
+  write("scenario.json", scenario.dump());
+  EXPECT_TRUE(contains(error("scenario.json"), path("c.json") + ": inter.latency_us"))
+      << error("scenario.json");
+}
+
+TEST_F(DocumentFiles, KeysBesideFileReplaceItsOwn) {
+  Json scenario = small_scenario();
+  write("c.json", scenario["cluster"].dump());
+  write("w.json", scenario["workload"].dump());
+  scenario["cluster"] = Json::parse(R"({"file": "c.json", "nodes": 6})");
+  scenario["workload"] = Json::parse(R"({"file": "w.json", "batch": 64, "update_ms": 2})");
+  write("scenario.json", scenario.dump());
+  const Scenario read = parse_scenario(read_document(path("scenario.json")));
+  EXPECT_EQ(read.cluster.nodes, 6);
+  EXPECT_EQ(read.cluster.name, "c");
+  EXPECT_EQ(read.cluster.tiers.at(0).span, 6);
+  EXPECT_EQ(read.workload.batch, 64);
+  EXPECT_DOUBLE_EQ(read.workload.update, 0.002);
+}
+
+// The mistake stands in the scenario, so the message must not send its author to the other file.
+TEST_F(DocumentFiles, AMistakeInAReplacedKeyNamesTheScenario) {
+  Json scenario = small_scenario();
+  write("c.json", scenario["cluster"].dump());
+  scenario["cluster"] = Json::parse(R"({"file": "c.json", "nodes": -6})");
+  write("scenario.json", scenario.dump());
+  EXPECT_TRUE(contains(error("scenario.json"), "nodes: found -6"));
+  EXPECT_TRUE(contains(error("scenario.json"), path("scenario.json"))) << error("scenario.json");
+}
+
+TEST_F(DocumentFiles, APartIsAnObject) {
+  Json scenario = small_scenario();
+  write("list.json", "[1, 2]");
+  scenario["cluster"] = "list.json";
+  write("scenario.json", scenario.dump());
+  EXPECT_TRUE(contains(error("scenario.json"), path("list.json")));
+  for (const char* wrong : {"3", "null", "[]", "true", R"({"file": 3})", R"({"file": null})",
+                            R"({"file": {}})", R"({"file": ""})", R"("")"}) {
+    scenario["cluster"] = Json::parse(wrong);
+    write("scenario.json", scenario.dump());
+    EXPECT_TRUE(contains(error("scenario.json"), "cluster")) << wrong << error("scenario.json");
+  }
+}
+
+TEST(DocumentText, ACutFileIsRefusedWhereverItIsCut) {
+  const std::string text(test::kFullScenarioText);
+  ASSERT_EQ(test::error_of_text(text), "");
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    const std::string message = test::error_of_text(text.substr(0, length));
+    ASSERT_TRUE(message.starts_with("x.json: ")) << length << ": " << message;
+  }
+}
+
+TEST(DocumentText, ASyntaxErrorNamesLineAndColumn) {
+  const std::string message = test::error_of_text("{\n  \"name\": \"a\",\n  \"b\" 3\n}");
+  EXPECT_TRUE(contains(message, "x.json: not valid JSON at line 3, column 7")) << message;
+  EXPECT_TRUE(contains(test::error_of_text("{\"name\": "), "ends too early"));
+}
+
+TEST(DocumentText, NothingMayFollowTheEnd) {
+  EXPECT_NE(test::error_of_text(std::string(test::kFullScenarioText) + " {}"), "");
+  EXPECT_EQ(test::error_of_text(std::string(test::kFullScenarioText) + " \n\n"), "");
+}
+
+TEST(DocumentText, RepeatedKeysAreNamed) {
+  const auto error = [](const std::string& text) {
+    return input_error([&] { parse_json_text("x.json", text); });
+  };
+  EXPECT_TRUE(contains(error(R"({"a": 1, "b": 2, "a": 3})"), "'a' is given twice"));
+  EXPECT_TRUE(contains(error(R"({"o": [{"a": 1}, {"c": 1, "c": 1}]})"), "'c' is given twice"));
+  EXPECT_TRUE(contains(error(R"({"a": {"x": 1}, "a": {"y": 1}})"), "'a' is given twice"));
+  EXPECT_EQ(error(R"({"a": {"a": {"a": 1}}, "b": [{"a": 1}, {"a": 1}]})"), "");
+  EXPECT_TRUE(contains(error(R"({"a": 1, "\u0061": 2})"), "'a' is given twice"));
+}
+
+TEST(DocumentText, DeepNestingIsRefusedNotFollowed) {
+  const std::size_t deep = 100000;
+  std::string objects;
+  for (std::size_t i = 0; i < deep; ++i) objects += "{\"a\":";
+  for (const std::string& text :
+       {std::string(deep, '['), std::string(deep, '[') + std::string(deep, ']'),
+        objects + "1" + std::string(deep, '}'), objects}) {
+    EXPECT_TRUE(test::error_of_text(text).starts_with("x.json: "));
+  }
+  const std::string closed = std::string(1000, '[') + std::string(1000, ']');
+  EXPECT_TRUE(contains(test::error_of_text(closed), "64 levels deep"));
+}
+
+TEST(DocumentText, AByteOrderMarkIsSkipped) {
+  EXPECT_EQ(test::error_of_text("\xEF\xBB\xBF" + std::string(test::kFullScenarioText)), "");
+  EXPECT_NE(test::error_of_text("\xFF\xFE{\0}\0"), "");
+}
+
+TEST(DocumentText, BytesThatAreNoUtf8AreRefused) {
+  for (const char* bytes : {"\xff", "\xc3(", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\xaf"}) {
+    const std::string text = "{\"name\": \"" + std::string(bytes) + "\"}";
+    EXPECT_TRUE(test::error_of_text(text).starts_with("x.json: not valid JSON"));
+  }
+  EXPECT_NE(test::error_of_text(std::string("{\"name\": \"a\0b\"}", 15)), "");
+}
+
+TEST(DocumentText, NumbersBeyondAllBoundsAreRefused) {
+  Json scenario = small_scenario();
+  scenario["cluster"]["inter"]["bandwidth_gbps"] = 12345;
+  for (const char* number : {"1e400", "-1e400", "1e999999999", "NaN", "Infinity", "-Infinity",
+                             "0x10", "1.", ".5", "+1", "01"}) {
+    std::string text = scenario.dump();
+    text.replace(text.find("12345"), 5, number);
+    EXPECT_TRUE(test::error_of_text(text).starts_with("x.json: ")) << number;
+  }
+}
+
+Document document() { return document_from_text("x.json", full_scenario().dump()); }
+
+TEST(SetKey, ReachesKeysByNameAndByIndex) {
+  Document changed = document();
+  set_key(changed, "cluster.inter.bandwidth_gbps", 25);
+  set_key(changed, "strategies.fused.streams", 4);
+  set_key(changed, "strategies.fused.fusion.size_mb", 2.5);
+  set_key(changed, "strategies.0.algorithm", "to_one");
+  set_key(changed, "workload.tensors.scale.backward_us", 1);
+  set_key(changed, "seed", 9);
+  const Json& root = changed.root;
+  EXPECT_EQ(root["cluster"]["inter"]["bandwidth_gbps"], 25);
+  EXPECT_EQ(root["strategies"][1]["streams"], 4);
+  EXPECT_EQ(root["strategies"][1]["fusion"]["size_mb"], 2.5);
+  EXPECT_EQ(root["strategies"][0]["algorithm"], "to_one");
+  EXPECT_EQ(root["workload"]["tensors"][1]["backward_us"], 1);
+  EXPECT_EQ(root["seed"], 9);
+}
+
+TEST(SetKey, OpensObjectsThatMayBeLeftOut) {
+  Document changed = document_from_text("x.json", small_scenario().dump());
+  set_key(changed, "strategies.plain.fusion.size_mb", 4);
+  set_key(changed, "cluster.device.launch_us", 5);
+  set_key(changed, "cluster.jitter.relative", 0.1);
+  set_key(changed, "cluster.intra.latency_us", 1);
+  set_key(changed, "cluster.intra.bandwidth_gbps", 100);
+  set_key(changed, "training.step", 5);
+  set_key(changed, "training.learning_rate.initial", 0.2);
+  set_key(changed, "strategies.plain.local_sgd.period", 4);
+  set_key(changed, "simulation.periods", 3);
+  const Scenario scenario = parse_scenario(changed);
+  EXPECT_EQ(scenario.strategies[0].fusion.size, 4 * kMiB);
+  EXPECT_EQ(scenario.strategies[0].local_sgd.period, 4);
+  EXPECT_DOUBLE_EQ(scenario.cluster.device.launch, 5e-6);
+  EXPECT_EQ(scenario.simulation.periods, 3);
+}
+
+TEST(SetKey, APathToNowhereIsNamedWithTheNearestKey) {
+  const auto error = [](const std::string& path) {
+    return input_error([&] {
+      Document changed = document();
+      set_key(changed, path, 1);
+      parse_scenario(changed);
+    });
+  };
+  EXPECT_TRUE(contains(error("clutser.nodes"), "did you mean 'cluster'"));
+  EXPECT_TRUE(contains(error("cluster.interr.latency_us"), "did you mean 'inter'"));
+  EXPECT_TRUE(contains(error("cluster.inter.latency"), "did you mean 'latency_us'"));
+  EXPECT_TRUE(contains(error("strategies.fussed.streams"), "did you mean 'fused'"));
+  EXPECT_TRUE(contains(error("strategies.fused.stream"), "did you mean 'streams'"));
+  for (const char* path : {"", ".", "..", "cluster.nodes.x", "cluster.nodes.x.y", "strategies.99",
+                           "strategies.99.streams", "strategies.99999999999999999999.streams",
+                           "workload.tensors.-1.shape", "strategies.fused.fusion.ends.0", "name.a",
+                           "cluster..nodes"}) {
+    const std::string message = error(path);
+    EXPECT_TRUE(message.starts_with("x.json: ")) << "'" << path << "': " << message;
+  }
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,246 @@
+// "operators" in a workload's JSON: architectures, explicit lists, and mistakes in both.
+#include "core/input/read_operators.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/json/text.h"
+#include "core/plan/compute_fusion.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+namespace {
+
+constexpr const char* kDevice =
+    R"({"tflops": 10, "half_tflops": 100, "memory_gbytes_per_s": 1000, "launch_us": 5})";
+
+std::string scenario_with(const std::string& workload, const std::string& device = kDevice,
+                          const std::string& strategy = R"({"name": "plain"})") {
+  return R"({"name": "s", "workload": )" + workload +
+         R"(, "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 1, "device": )" + device +
+         R"(}, "strategies": [)" + strategy + "]}";
+}
+
+Scenario parsed(const std::string& text) {
+  return parse_scenario(document_from_text("s.json", text));
+}
+
+std::string message_of(const std::string& text) {
+  try {
+    parsed(text);
+    return "accepted";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+// One linear layer with relu, forward, backward and update, and its list of values.
+Json linear_layer() {
+  return Json::parse(R"({
+    "name": "layer", "batch": 4,
+    "tensors": [{"name": "b", "shape": [128]}, {"name": "w", "shape": [64, 128]}],
+    "operators": {
+      "values": [
+        {"name": "x", "bytes": 1024}, {"name": "w", "bytes": 32768}, {"name": "b", "bytes": 512},
+        {"name": "xw", "bytes": 2048}, {"name": "sum", "bytes": 2048}, {"name": "y", "bytes": 2048},
+        {"name": "dy", "bytes": 2048}, {"name": "dsum", "bytes": 2048},
+        {"name": "dxw", "bytes": 2048}, {"name": "b@GRAD", "bytes": 512},
+        {"name": "w@GRAD", "bytes": 32768}
+      ],
+      "list": [
+        {"kind": "matmul_v2", "inputs": ["x", "w"], "outputs": ["xw"], "matrix_flops": 65536,
+         "columns": 128},
+        {"kind": "elementwise_add", "inputs": ["xw", "b"], "outputs": ["sum"], "flops": 512},
+        {"kind": "relu", "inputs": ["sum"], "outputs": ["y"]},
+        {"kind": "relu_grad", "part": "backward", "inputs": ["y", "dy"], "outputs": ["dsum"]},
+        {"kind": "elementwise_add_grad", "part": "backward", "inputs": ["dsum"],
+         "outputs": ["b@GRAD"], "in_place": ["dxw"]},
+        {"kind": "matmul_v2_grad", "part": "backward", "inputs": ["x", "dxw", "dxw"],
+         "outputs": ["w@GRAD"], "matrix_flops": 65536, "columns": 128, "kernels": 1},
+        {"kind": "sgd", "part": "update", "inputs": ["b", "b@GRAD"]},
+        {"kind": "sgd", "part": "update", "inputs": ["w", "w@GRAD"]}
+      ]
+    }
+  })");
+}
+
+TEST(ReadOperators, AnArchitectureBringsItsTensorsAndTimes) {
+  const Workload workload =
+      parsed(scenario_with(R"({"name": "r", "batch": 32, "operators": {"architecture": "resnet50",
+                              "dtype": "fp16", "layout": "NHWC", "classes": 10, "image": 192,
+                              "optimizer": "sgd"}})"))
+          .workload;
+  EXPECT_EQ(workload.tensors.size(), 161u);
+  EXPECT_EQ(workload.buffers.size(), 106u);
+  EXPECT_EQ(count_of(workload.operators, "sgd"), 161);
+  EXPECT_GT(workload.forward, 0);
+  EXPECT_GT(backward_time(workload), workload.forward);
+  EXPECT_GT(workload.update, 0);
+  EXPECT_FALSE(workload.times_given);
+  const Scenario bert = parsed(scenario_with(
+      R"({"name": "b", "operators": {"architecture": "bert_base", "sequence": 32,
+          "fused_attention": true, "fused_feedforward": true, "fused_linear": true}})"));
+  EXPECT_EQ(bert.workload.tensors.size(), 199u - 48);
+}
+
+TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsPriced) {
+  const Workload workload =
+      parsed(scenario_with(R"({"name": "r", "forward_ms": 7, "backward_ms": 20, "update_ms": 3,
+                              "operators": {"architecture": "resnet50"}})"))
+          .workload;
+  EXPECT_DOUBLE_EQ(workload.forward, 7e-3);
+  EXPECT_DOUBLE_EQ(workload.update, 3e-3);
+  EXPECT_NEAR(backward_time(workload), 20e-3, 1e-12);
+  EXPECT_TRUE(workload.times_given);
+  const StepTimes priced = price_operators(workload.operators, [] {
+    Device device;
+    device.flops = 10e12;
+    device.half_flops = 100e12;
+    device.memory = 1e12;
+    device.launch = 5e-6;
+    return device;
+  }());
+  EXPECT_NEAR(workload.tensors[40].backward / workload.tensors[10].backward,
+              priced.backward[40] / priced.backward[10], 1e-9);
+}
+
+// Measured waits of torchvision's model beside the operators of the same architecture.
+TEST(ReadOperators, MeasuredTensorsKeepNamesAndWaits) {
+  const std::string folder = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/workloads/";
+  Json workload = read_json_file(folder + "resnet50_v100.json");
+  workload["operators"] = {{"architecture", "resnet50_v1.5"}};
+  const std::string strategy =
+      R"({"name": "fused", "compute_fusion": {"fuse_elewise_add_act_ops": true}})";
+  const Scenario scenario = parsed(scenario_with(workload.dump(), kDevice, strategy));
+  EXPECT_EQ(scenario.workload.tensors.front().name, "fc.bias");
+  EXPECT_NEAR(scenario.workload.tensors.front().backward, 552.638e-6, 1e-9);
+  EXPECT_TRUE(scenario.workload.times_given);
+  const auto& notes = scenario.strategies.front().notes;
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_EQ(notes[0], "fuse_elewise_add_act_ops: detected 16 subgraphs forward and 16 backward");
+  EXPECT_NE(notes[2].find("the workload's own times stand"), std::string::npos);
+
+  workload["tensors"].erase(5);
+  EXPECT_NE(message_of(scenario_with(workload.dump()))
+                .find("has 161 gradients, the workload's "
+                      "tensors are 160"),
+            std::string::npos);
+  workload["tensors"].insert(workload["tensors"].begin(), Json{{"name", "z"}, {"shape", {7}}});
+  for (auto& tensor : workload["tensors"]) tensor.erase("backward_us");
+  EXPECT_NE(message_of(scenario_with(workload.dump()))
+                .find("operators.architecture: its gradient 0, fc_0.b_0, has 1000 elements, the "
+                      "workload's, z, has 7"),
+            std::string::npos);
+}
+
+TEST(ReadOperators, AnExplicitList) {
+  const Scenario scenario =
+      parsed(scenario_with(linear_layer().dump(), R"({"tflops": 10, "memory_gbytes_per_s": 1})",
+                           R"({"name": "fused", "compute_fusion": {"fuse_gemm_epilogue": true,
+          "fuse_all_optimizer_ops": true}})"));
+  const auto& list = scenario.workload.operators;
+  EXPECT_EQ(list.operators.size(), 8u);
+  EXPECT_EQ(list.operators[5].inputs[1].passes, 2);
+  EXPECT_EQ(list.operators[4].outputs[1].passes, 0);
+  // All of it waits for memory, at a nanosecond a byte.
+  EXPECT_NEAR(scenario.workload.forward, (35840 + 4608 + 4096) * 1e-9, 1e-12);
+  EXPECT_NEAR(scenario.workload.tensors[0].backward, (6144 + 2560) * 1e-9, 1e-12);
+  EXPECT_NEAR(scenario.workload.tensors[1].backward, (1024 + 4096 + 32768) * 1e-9, 1e-12);
+  const auto fused = fuse_operators(scenario.workload, scenario.strategies[0].compute_fusion);
+  EXPECT_EQ(fused.matches[1].forward, 1);
+  EXPECT_EQ(fused.matches[1].backward, 1);
+  EXPECT_EQ(count_of(fused.operators, "fused_gemm_epilogue"), 1);
+  EXPECT_EQ(count_of(fused.operators, "relu"), 0);
+  EXPECT_EQ(count_of(fused.operators, "fused_sgd"), 1);
+}
+
+TEST(ReadOperators, MistakesInAList) {
+  const auto broken = [](const char* patch) {
+    return message_of(scenario_with(linear_layer().patch(Json::parse(patch)).dump()));
+  };
+  EXPECT_EQ(message_of(scenario_with(linear_layer().dump())), "accepted");
+  struct Case {
+    const char* patch;
+    const char* message;
+  };
+  for (const Case& one : {
+           Case{R"([{"op": "replace", "path": "/operators/list/1/inputs/1", "value": "bb"}])",
+                "operators.list[1].inputs[1]: 'bb' is not among the values (did you mean 'b'?)"},
+           Case{R"([{"op": "replace", "path": "/operators/list/2/inputs/0", "value": 3}])",
+                "operators.list[2].inputs[0]: found 3, expected a value's name"},
+           Case{R"([{"op": "replace", "path": "/operators/list/2/outputs/0", "value": "sum"}])",
+                "operators.list[2].outputs: 'sum' is written twice"},
+           Case{R"([{"op": "move", "from": "/operators/list/0", "path": "/operators/list/1"}])",
+                "operators.list[0].inputs: 'xw' is written only later"},
+           Case{R"([{"op": "add", "path": "/operators/list/2/part", "value": "update"}])",
+                "operators.list[3].part: comes behind a later one"},
+           Case{R"([{"op": "replace", "path": "/tensors/0/name", "value": "c"}])",
+                "operators.list: no operator writes 'c@GRAD', the gradient of c"},
+           Case{R"([{"op": "replace", "path": "/operators/values/1/name", "value": "x"}])",
+                "operators.values[1].name: 'x' names two values"},
+           Case{R"([{"op": "replace", "path": "/operators/list", "value": []}])",
+                "operators.list: empty, expected at least one operator"},
+           Case{R"([{"op": "remove", "path": "/operators/list"}])", "operators.list: missing"},
+           Case{R"([{"op": "remove", "path": "/tensors"}])",
+                "operators.list: needs the workload's tensors"},
+           Case{R"([{"op": "add", "path": "/operators/list/0/kernels", "value": 0}])",
+                "operators.list[0].kernels: found 0, expected a whole number from 1 to 10000"},
+           Case{R"([{"op": "add", "path": "/operators/list/0/flop", "value": 0}])",
+                "operators.list[0].flop: unknown key (did you mean 'flops'?)"},
+       }) {
+    const std::string message = broken(one.patch);
+    EXPECT_NE(message.find(one.message), std::string::npos) << message;
+  }
+}
+
+TEST(ReadOperators, MistakesInAnArchitecture) {
+  const auto message = [](const std::string& operators, const std::string& device = kDevice) {
+    return message_of(scenario_with(R"({"name": "w", "operators": )" + operators + "}", device));
+  };
+  EXPECT_NE(message(R"({"architecture": "resnet5"})").find("did you mean 'resnet50'?"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"architecture": "resnet50", "sequence": 8})")
+                .find("operators.sequence: has no meaning with 'resnet50', only with transformers"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"architecture": "bert_base", "layout": "NHWC"})")
+                .find("operators.layout: has no meaning with 'bert_base', only with images"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"architecture": "bert_base", "sequence": 513})").find("from 1 to 512"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"architecture": "vgg16"})", R"({"tflops": 1})")
+                .find("workload.operators: needs cluster.device.tflops and memory_gbytes_per_s"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"architecture": "vgg16", "list": []})").find("list: unknown key"),
+            std::string::npos);
+}
+
+TEST(ReadOperators, ComputeFusionOfAStrategy) {
+  const auto strategy_of = [](const std::string& fusion, const std::string& more = "") {
+    return scenario_with(linear_layer().dump(), kDevice,
+                         R"({"name": "f", "compute_fusion": )" + fusion + more + "}");
+  };
+  // As in Paddle one switch is on unless it is turned off.
+  EXPECT_TRUE(parsed(strategy_of("{}")).strategies[0].compute_fusion.fuse_bn_add_act_ops);
+  EXPECT_FALSE(
+      any(parsed(strategy_of(R"({"fuse_bn_add_act_ops": false})")).strategies[0].compute_fusion));
+  EXPECT_FALSE(any(parsed(scenario_with(linear_layer().dump())).strategies[0].compute_fusion));
+  EXPECT_NE(
+      message_of(strategy_of(R"({"fuse_all_optimizer_ops": true})", R"(, "update": "per_bucket")"))
+          .find("compute_fusion.fuse_all_optimizer_ops: cannot stand beside update"),
+      std::string::npos);
+  EXPECT_NE(message_of(strategy_of(R"({"fuse_bn_act_op": true})"))
+                .find("did you mean 'fuse_bn_act_ops'?"),
+            std::string::npos);
+  Json plain = linear_layer();
+  plain.erase("operators");
+  const Scenario without = parsed(scenario_with(
+      plain.dump(), kDevice, R"({"name": "f", "compute_fusion": {"fuse_gemm_epilogue": true}})"));
+  ASSERT_EQ(without.strategies[0].notes.size(), 1u);
+  EXPECT_EQ(without.strategies[0].notes[0],
+            "compute_fusion changes nothing here: the workload has no operators");
+}
+
+}  // namespace
+}  // namespace syncline
