@@ -4,6 +4,7 @@
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
+#   make measure  lines of code, the longest functions, lines that stand in two places
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs format and test)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
@@ -25,7 +26,7 @@ TOUR := scenarios/published/paddle_fusion_counts.json \
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity gpu-check check build setup setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity gpu-check measure check build setup setup-check tour format lint sanitize sanitize-threads clean help
 
 run: build
 	@$(MAKE) --no-print-directory tour
@@ -56,6 +57,9 @@ fidelity: build
 # Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
 gpu-check:
 	$(PYTHON) kernels/bench/run.py --nccl $(GPU_CHECK)
+
+measure:
+	$(PYTHON) tests/tools/measure.py
 
 check: format lint sanitize
 
@@ -103,4 +107,4 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-threads
 
 help:
-	@sed -n '2,8p' Makefile | cut -c3-
+	@sed -n '2,9p' Makefile | cut -c3-

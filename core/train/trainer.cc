@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/compress/codec.h"
-#include "core/compress/dgc_step.h"
+#include "core/compress/momentum_correction.h"
 #include "core/compress/sparsity.h"
 #include "core/train/worker_batches.h"
 

@@ -1,4 +1,3 @@
-// core:
 // The stand-ins on the GPU: they take their time, move at their rate, and leave the buffer alone.
 
 #include "kernels/busy.h"

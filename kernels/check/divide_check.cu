@@ -1,4 +1,3 @@
-// core:
 // Division on the GPU gives the bits that it gives on the host.
 
 #include "kernels/check/check.cuh"

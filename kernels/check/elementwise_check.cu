@@ -1,10 +1,9 @@
-// core: core/operators/activation.cc core/operators/batch_norm.cc
 // Addition and activation, and batch normalisation, on the GPU against the host twins in double.
 
-#include "core/operators/batch_norm.h"
 #include "kernels/batch_norm.h"
 #include "kernels/check/check.cuh"
 #include "kernels/elementwise.h"
+#include "kernels/reference/batch_norm.h"
 
 namespace syncline {
 namespace {

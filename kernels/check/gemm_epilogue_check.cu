@@ -1,9 +1,8 @@
-// core: core/operators/activation.cc core/operators/linear.cc
 // Products with cublasLt's epilogues on the GPU against the host twin in double.
 
-#include "core/operators/linear.h"
 #include "kernels/check/check.cuh"
 #include "kernels/gemm_epilogue.h"
+#include "kernels/reference/linear.h"
 
 namespace syncline {
 namespace {

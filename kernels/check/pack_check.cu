@@ -1,4 +1,3 @@
-// core:
 // Pack on the GPU: every type, size and offset, long lists, bad values, and the same bits in every
 // run while another stream is busy.
 

@@ -1,4 +1,3 @@
-// core:
 // Time passes as long as it was told to, and what follows is reckoned from the end that was meant.
 
 #include "kernels/check/check.cuh"

@@ -1,11 +1,10 @@
-// core: core/update/sgd.cc core/update/adam.cc
 // Updates on the GPU against the host twins: every rule, gradient type, size and offset, three
 // steps each, and the step that is skipped. SGD and the moments of Adam bit for bit; Adam's weights
 // to a last bit, because the twin takes powers where the kernel multiplies.
 
-#include "core/update/adam.h"
-#include "core/update/sgd.h"
 #include "kernels/check/check.cuh"
+#include "kernels/reference/adam.h"
+#include "kernels/reference/sgd.h"
 #include "kernels/update.h"
 
 namespace syncline {

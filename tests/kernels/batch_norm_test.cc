@@ -1,4 +1,4 @@
-// Batch normalisation, block by block on the CPU, against the host twin in core.
+// Batch normalisation, block by block on the CPU, against the host twin.
 
 #include "kernels/batch_norm.h"
 
@@ -8,8 +8,8 @@
 #include <memory>
 #include <random>
 
-#include "core/operators/batch_norm.h"
 #include "kernels/batch_norm_tile.h"
+#include "kernels/reference/batch_norm.h"
 #include "tests/kernels/guarded.h"
 
 namespace syncline {

@@ -1,4 +1,4 @@
-// Addition and activation, tile by tile on the CPU, against the host twin in core.
+// Addition and activation, tile by tile on the CPU, against the host twin.
 
 #include "kernels/elementwise.h"
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <random>
 
-#include "core/operators/activation.h"
 #include "kernels/elementwise_tile.h"
+#include "kernels/reference/activation.h"
 #include "tests/kernels/guarded.h"
 
 namespace syncline {

@@ -1,5 +1,5 @@
 // The layouts that kernels/gemm_epilogue.cc gives cublasLt, multiplied on the CPU as cublasLt's
-// documentation says it multiplies, against the host twin in core; and the argument checks.
+// documentation says it multiplies, against the host twin; and the argument checks.
 
 #include "kernels/gemm_epilogue.h"
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "core/operators/linear.h"
+#include "kernels/reference/linear.h"
 
 namespace syncline {
 namespace {

@@ -1,4 +1,4 @@
-// Pack, tile by tile on the CPU, against the host twin in core.
+// Pack, tile by tile on the CPU, against the host twin.
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <numeric>
 #include <random>
 
-#include "core/compress/gradient_copy.h"
 #include "kernels/block_sum.h"
 #include "kernels/pack_tile.h"
+#include "kernels/reference/gradient_copy.h"
 #include "tests/kernels/guarded.h"
 
 namespace syncline {
@@ -22,12 +22,6 @@ template <>
 constexpr ElementType kTypeOf<Bf16> = ElementType::kBf16;
 template <>
 constexpr ElementType kTypeOf<Fp16> = ElementType::kFp16;
-
-DType core_type(ElementType type) {
-  return type == ElementType::kBf16   ? DType::kBf16
-         : type == ElementType::kFp16 ? DType::kFp16
-                                      : DType::kFp32;
-}
 
 // What the kernel does, block by block and thread by thread.
 template <typename From, typename To, bool kWrite = true>
@@ -95,7 +89,7 @@ struct PackSetting {
   void check() {
     ASSERT_EQ(check_pack(tensors, options).text, "");
     const auto measure = emulate<From, To>(tensors, options);
-    const auto twin = copy_gradients(gradients, options.scale, core_type(options.to));
+    const auto twin = copy_gradients(gradients, options.scale, options.to);
     ASSERT_EQ(bucket->size(), twin.values.size());
     for (std::size_t i = 0; i < twin.values.size(); ++i) {
       const float got = (*bucket)[i];
@@ -186,7 +180,7 @@ TEST(Pack, ChunksThatStraddleTensorsWriteTheSame) {
         sum += pack_chunk<float, float, true>(table, chunk, per_chunk, 0.375f, true, thread);
       }
     }
-    const auto twin = copy_gradients(setting.gradients, 0.375f, DType::kFp32);
+    const auto twin = copy_gradients(setting.gradients, 0.375f, ElementType::kFp32);
     EXPECT_EQ(setting.bucket->values(), twin.values);
     EXPECT_NEAR(sum, twin.sum_of_squares, 1e-12 * sum);
   }
@@ -233,7 +227,7 @@ TEST(Pack, MeasuringAloneWritesNothing) {
   for (auto& tensor : setting.tensors) tensor.to = nullptr;
   ASSERT_EQ(check_pack(setting.tensors, setting.options).text, "");
   const auto measure = emulate<Bf16, Bf16, false>(setting.tensors, setting.options);
-  const auto twin = copy_gradients(setting.gradients, setting.options.scale, DType::kFp32);
+  const auto twin = copy_gradients(setting.gradients, setting.options.scale, ElementType::kFp32);
   EXPECT_NEAR(measure.sum_of_squares, twin.sum_of_squares, 1e-12 * twin.sum_of_squares);
   EXPECT_TRUE(setting.bucket->intact());
 }

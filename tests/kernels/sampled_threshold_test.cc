@@ -5,7 +5,8 @@
 #include <limits>
 #include <random>
 
-#include "core/compress/sampled_threshold.h"
+#include "core/compress/momentum_correction.h"
+#include "kernels/reference/sampled_threshold.h"
 #include "kernels/sampled_spans.h"
 #include "tests/kernels/serial_dgc.h"
 

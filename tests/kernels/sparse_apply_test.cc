@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/compress/sparse_apply.h"
+#include "kernels/reference/sparse_apply.h"
 #include "kernels/sparse_parts.h"
 
 namespace syncline {

@@ -1,4 +1,4 @@
-// Updates, tile by tile on the CPU, against the host twins in core.
+// Updates, tile by tile on the CPU, against the host twins.
 
 #include "kernels/update.h"
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <random>
 
-#include "core/update/adam.h"
-#include "core/update/sgd.h"
+#include "kernels/reference/adam.h"
+#include "kernels/reference/sgd.h"
 #include "kernels/update_tile.h"
 #include "tests/kernels/guarded.h"
 

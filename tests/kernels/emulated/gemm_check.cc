@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
-#include "core/operators/linear.h"
 #include "kernels/cublas_lt_library.h"
 #include "kernels/gemm_epilogue.h"
+#include "kernels/reference/linear.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/update/adam.h"
-#include "core/update/sgd.h"
+#include "kernels/reference/adam.h"
+#include "kernels/reference/sgd.h"
 
 namespace syncline {
 namespace {

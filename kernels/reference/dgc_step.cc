@@ -1,4 +1,4 @@
-#include "core/compress/dgc_step.h"
+#include "kernels/reference/dgc_step.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,33 +6,6 @@
 #include <utility>
 
 namespace syncline {
-
-bool accumulate(std::span<const float> gradient, std::span<const float> weight,
-                const DgcUpdate& update, std::span<float> velocity, std::span<float> residual) {
-  bool held = false;
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    float corrected = update.scale * gradient[i];
-    if (update.weight_decay != 0) corrected += update.weight_decay * weight[i];
-    float next_velocity = 0;
-    float next_residual = 0;
-    if (update.nesterov) {
-      next_velocity = update.momentum * (velocity[i] + corrected);
-      next_residual = residual[i] + next_velocity;
-      next_residual += corrected;
-    } else {
-      next_velocity = update.momentum * velocity[i];
-      next_velocity += corrected;
-      next_residual = residual[i] + next_velocity;
-    }
-    if (!std::isfinite(next_residual)) {
-      held = true;
-      continue;
-    }
-    velocity[i] = next_velocity;
-    residual[i] = next_residual;
-  }
-  return held;
-}
 
 std::vector<std::uint32_t> largest_magnitudes(std::span<const float> residual, std::int64_t kept) {
   std::vector<std::uint32_t> order;
@@ -64,7 +37,7 @@ SparseMessage take_out(std::vector<std::uint32_t> indices, std::span<float> velo
   return message;
 }
 
-float clip_coefficient(std::span<const float> gradient, float max_norm) {
+float dgc_clip_coefficient(std::span<const float> gradient, float max_norm) {
   double squares = 0;
   for (const float g : gradient) {
     if (!std::isfinite(g)) return std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,4 @@
-#include "core/operators/activation.h"
+#include "kernels/reference/activation.h"
 
 #include <cmath>
 #include <numbers>

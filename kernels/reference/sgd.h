@@ -1,5 +1,5 @@
 // Stochastic gradient descent as torch.optim.SGD defines it, for weights in one flat array: the
-// truth that kernels/update.cu is held against, and what training on the CPU uses.
+// truth that kernels/update.cu is held against.
 #pragma once
 
 #include <cstdint>

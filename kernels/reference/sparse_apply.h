@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "core/compress/dgc_step.h"
+#include "kernels/reference/dgc_step.h"
 
 namespace syncline {
 

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/compress/dgc_step.h"
+#include "kernels/reference/dgc_step.h"
 
 namespace syncline {
 

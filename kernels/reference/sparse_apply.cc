@@ -1,4 +1,4 @@
-#include "core/compress/sparse_apply.h"
+#include "kernels/reference/sparse_apply.h"
 
 #include <algorithm>
 #include <cmath>

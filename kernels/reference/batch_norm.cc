@@ -1,4 +1,4 @@
-#include "core/operators/batch_norm.h"
+#include "kernels/reference/batch_norm.h"
 
 #include <cassert>
 #include <cmath>

@@ -1,23 +1,22 @@
-#include "core/compress/gradient_copy.h"
+#include "kernels/reference/gradient_copy.h"
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 
 namespace syncline {
 namespace {
 
-float rounded(float value, DType to) {
-  if (to == DType::kFp16) return static_cast<float>(Eigen::half(value));
-  if (to == DType::kBf16) return static_cast<float>(Eigen::bfloat16(value));
+float rounded(float value, ElementType to) {
+  if (to == ElementType::kFp16) return static_cast<float>(Eigen::half(value));
+  if (to == ElementType::kBf16) return static_cast<float>(Eigen::bfloat16(value));
   return value;
 }
 
 }  // namespace
 
-CopiedGradients copy_gradients(std::span<const std::vector<float>> tensors, float scale, DType to) {
-  assert(to != DType::kFp64 && "no kernel writes fp64");
+CopiedGradients copy_gradients(std::span<const std::vector<float>> tensors, float scale,
+                               ElementType to) {
   CopiedGradients copied;
   for (const auto& tensor : tensors) {
     for (const float gradient : tensor) {

@@ -1,5 +1,5 @@
 // The linear layer's gradients against finite differences of its forward pass.
-#include "core/operators/linear.h"
+#include "kernels/reference/linear.h"
 
 #include <gtest/gtest.h>
 

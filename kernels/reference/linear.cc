@@ -1,4 +1,4 @@
-#include "core/operators/linear.h"
+#include "kernels/reference/linear.h"
 
 namespace syncline {
 namespace {

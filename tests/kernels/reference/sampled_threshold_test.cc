@@ -1,5 +1,5 @@
 // Paddle's sampled threshold: shapes by the library's arithmetic, and how much it sends.
-#include "core/compress/sampled_threshold.h"
+#include "kernels/reference/sampled_threshold.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/operators/activation.h"
+#include "kernels/reference/activation.h"
 
 namespace syncline {
 

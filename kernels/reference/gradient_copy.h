@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/scenario/dtype.h"
+#include "kernels/host_device.h"
 
 namespace syncline {
 
@@ -15,8 +15,9 @@ struct CopiedGradients {
   bool finite = true;
 };
 
-// `to` is fp32, fp16 or bf16. Scaling is in fp32, before rounding (to the nearest, ties to even).
-CopiedGradients copy_gradients(std::span<const std::vector<float>> tensors, float scale, DType to);
+// Scaling is in fp32, before rounding (to the nearest, ties to even).
+CopiedGradients copy_gradients(std::span<const std::vector<float>> tensors, float scale,
+                               ElementType to);
 
 // What gradients of this norm are multiplied by so that it does not exceed max_norm, as torch's
 // clip_grad_norm_ has it: min(1, max_norm / (norm + 1e-6)).

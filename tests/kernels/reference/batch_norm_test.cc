@@ -1,6 +1,6 @@
 // Batch normalisation's gradients against differences of its output, and what must hold exactly.
 
-#include "core/operators/batch_norm.h"
+#include "kernels/reference/batch_norm.h"
 
 #include <gtest/gtest.h>
 

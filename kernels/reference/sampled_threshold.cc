@@ -1,4 +1,4 @@
-#include "core/compress/sampled_threshold.h"
+#include "kernels/reference/sampled_threshold.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/update/adam.h"
+#include "kernels/reference/adam.h"
 
 #include <cassert>
 #include <cmath>

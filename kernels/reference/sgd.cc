@@ -1,4 +1,4 @@
-#include "core/update/sgd.h"
+#include "kernels/reference/sgd.h"
 
 #include <cassert>
 
