@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json/text.h"
+
 namespace syncline {
 namespace {
 

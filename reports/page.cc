@@ -10,6 +10,8 @@
 #include "reports/provenance.h"
 #include "reports/verdict.h"
 
+#include "core/json/text.h"
+
 namespace syncline {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "core/input/document.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
+#include "core/json/text.h"
 
 namespace syncline {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/json/text.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/scenario_fit.h"
 #include "core/plan/compute_fusion.h"

@@ -1,4 +1,5 @@
 // From JSON to typed values: units, defaults, the rules that share out time, and network levels.
+#include "core/json/text.h"
 #include "core/scenario/scenario.h"
 
 #include <gtest/gtest.h>

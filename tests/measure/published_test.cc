@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/input/document.h"
+#include "core/json/text.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
 

@@ -13,6 +13,7 @@
 
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/json/text.h"
 #include "core/measure/study.h"
 #include "reports/format.h"
 
