@@ -4,138 +4,189 @@
 // no link, and transfer, when all that transfer at a moment share each link evenly.
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
-#include <map>
 #include <optional>
 #include <queue>
 
 #include "core/collective/price.h"
 #include "core/run/executor.h"
+#include "core/run/link_sharing.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
 namespace syncline {
 namespace {
 
-constexpr Seconds kNever = std::numeric_limits<double>::infinity();
+// How long work takes that is no collective, on a rank whose computation is stretched.
+Seconds stretched_seconds(const Work& work, double stretch) {
+  const auto* compute = std::get_if<Compute>(&work);
+  return compute != nullptr ? compute->seconds * stretch : seconds_of(work);
+}
 
-// What the collectives of one plan compete for. Links that carry the same shares of the same stages
-// are one resource, so a ring over thousands of ranks knows two.
-class Sharing {
+// Several streams that communicate: a clock that goes from event to event. Between two events every
+// transfer runs at a constant speed; an event is the end of a latency, of a stage's transfer or of
+// other work, and speeds are shared out anew where the set of transfers has changed.
+class FluidModel {
  public:
-  // A stage's claim on each resource, as the share that it takes at full speed.
-  struct Claim {
-    std::vector<std::pair<int, double>> shares;
-    double most = 0;  // of its busiest resource; below 1 where flows are capped
-  };
-
-  // Prices must outlive this. The same prices in the same order give the same claims.
-  explicit Sharing(std::vector<const CollectivePrice*> prices) : prices_(std::move(prices)) {
-    // A link's profile: its share of every stage that it serves.
-    std::map<int, std::vector<std::pair<int, double>>> profiles;
-    int stage_id = 0;
-    for (const auto* price : prices_) {
-      first_.push_back(stage_id);
-      for (const auto& stage : price->stages) {
-        for (const auto& [link, seconds] : stage.links) {
-          profiles[link].emplace_back(stage_id, seconds / stage.seconds_per_byte);
-        }
-        ++stage_id;
-      }
-    }
-    claims_.resize(static_cast<std::size_t>(stage_id));
-    std::map<std::vector<std::pair<int, double>>, int> kinds;
-    for (const auto& [link, profile] : profiles) {
-      const auto [it, fresh] = kinds.try_emplace(profile, static_cast<int>(kinds.size()));
-      if (!fresh) continue;
-      for (const auto& [stage, share] : profile) {
-        Claim& claim = claims_[static_cast<std::size_t>(stage)];
-        claim.shares.emplace_back(it->second, share);
-        claim.most = std::max(claim.most, share);
-      }
-    }
-    resources_ = kinds.size();
+  // `sharing` holds the prices of the plan's collectives; all arguments must outlive this.
+  FluidModel(const Plan& plan, int periods, const Sharing& sharing, PriceBook& book,
+             Seconds overhead, double stretch)
+      : plan_(plan),
+        walk_(plan, periods),
+        sharing_(sharing),
+        book_(book),
+        overhead_(overhead),
+        stretch_(stretch),
+        ready_(walk_.first()),
+        begins_(static_cast<std::size_t>(walk_.instances()), 0) {
+    timeline_.spans.reserve(begins_.size());
+    timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
   }
 
-  const std::vector<const CollectivePrice*>& prices() const { return prices_; }
-  std::size_t resources() const { return resources_; }
-  const Claim& claim(const CollectivePrice* price, std::size_t stage) const {
-    const auto it = std::find(prices_.begin(), prices_.end(), price);
-    const auto first = first_[static_cast<std::size_t>(it - prices_.begin())];
-    return claims_[static_cast<std::size_t>(first) + stage];
+  Timeline run() {
+    start_ready();
+    for (Seconds next = next_event(); next < kNever; next = next_event()) {
+      advance(next);
+      finish_timed();
+      start_ready();
+    }
+    std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
+                     [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    return std::move(timeline_);
   }
 
  private:
-  std::vector<const CollectivePrice*> prices_;
-  std::vector<int> first_;  // by price: number of its first stage
-  std::vector<Claim> claims_;
-  std::size_t resources_ = 0;
-};
+  static constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
-// A collective on its way.
-struct Transfer {
-  int instance = 0;
-  const CollectivePrice* price = nullptr;
-  const std::vector<Seconds>* latencies = nullptr;
-  const Sharing::Claim* claim = nullptr;  // of the stage at hand
-  double bytes = 0;
-  std::size_t stage = 0;
-  bool in_latency = true;
-  Seconds wakes = 0;      // end of the latency
-  Seconds remaining = 0;  // of the transfer, at full speed
-  double speed = 1;       // share of full speed
+  // A collective on its way.
+  struct Transfer {
+    int instance = 0;
+    const CollectivePrice* price = nullptr;
+    const std::vector<Seconds>* latencies = nullptr;
+    double bytes = 0;
+    std::size_t stage = 0;
+    SharedFlow flow;  // of the stage at hand
+    bool in_latency = true;
+    Seconds wakes = 0;      // end of the latency
+    Seconds remaining = 0;  // of the transfer, at full speed
+  };
 
-  const StagePrice& now() const { return price->stages[stage]; }
-};
-
-// Max-min fair sharing (Bertsekas and Gallager): the occupancy of every transfer's busiest link
-// rises evenly until a link is full or the transfer runs at full speed.
-void share_links(std::vector<Transfer>& transfers, std::size_t resources) {
-  std::vector<Transfer*> open;
-  for (auto& transfer : transfers) {
-    if (transfer.in_latency) continue;
-    transfer.speed = 1;
-    open.push_back(&transfer);
-  }
-  if (open.size() < 2) return;
-
-  std::vector<double> taken(resources, 0.0);
-  std::vector<double> slope(resources, 0.0);
-  double level = 0;
-  while (!open.empty()) {
-    // How far the common level can rise before something stops it.
-    std::fill(slope.begin(), slope.end(), 0.0);
-    double stop = kNever;
-    for (const auto* transfer : open) {
-      stop = std::min(stop, transfer->claim->most);
-      for (const auto& [resource, share] : transfer->claim->shares) {
-        slope[static_cast<std::size_t>(resource)] += share / transfer->claim->most;
-      }
+  void start_ready() {
+    bool changed = false;
+    while (!ready_.empty()) {
+      const int instance = ready_.back();
+      ready_.pop_back();
+      start(instance);
+      changed = true;
     }
-    int full = -1;
-    for (std::size_t r = 0; r < resources; ++r) {
-      if (slope[r] <= 0 || (1 - taken[r]) / slope[r] >= stop) continue;
-      stop = (1 - taken[r]) / slope[r];
-      full = static_cast<int>(r);
-    }
-    level = std::max(level, stop);
-    const std::size_t before = open.size();
-    std::erase_if(open, [&](Transfer* transfer) {
-      const auto& claim = *transfer->claim;
-      const bool blocked = std::any_of(claim.shares.begin(), claim.shares.end(),
-                                       [&](const auto& share) { return share.first == full; });
-      if (claim.most > level && !blocked) return false;
-      transfer->speed = std::min(1.0, level / claim.most);
-      for (const auto& [resource, share] : claim.shares) {
-        taken[static_cast<std::size_t>(resource)] += transfer->speed * share;
-      }
-      return true;
-    });
-    assert(open.size() < before && "each round settles a transfer");
-    if (open.size() == before) return;
+    if (changed) share();
   }
-}
+
+  void start(int instance) {
+    begins_[static_cast<std::size_t>(instance)] = now_;
+    const Work& work = plan_.ops[static_cast<std::size_t>(walk_.op(instance))].work;
+    const auto* collective = std::get_if<Collective>(&work);
+    if (collective == nullptr) {
+      timed_.emplace(now_ + stretched_seconds(work, stretch_), instance);
+      return;
+    }
+    Transfer transfer;
+    transfer.instance = instance;
+    transfer.price = &book_.price(*collective);
+    transfer.latencies = &book_.latencies(*collective);
+    transfer.bytes = static_cast<double>(collective->bytes());
+    transfer.flow.claim = &sharing_.claim(transfer.price, 0);
+    transfer.wakes = now_ + overhead_ + transfer.latencies->front();
+    transfers_.push_back(transfer);
+  }
+
+  // Only what is past its latency holds links.
+  void share() {
+    std::vector<SharedFlow*> flows;
+    for (auto& transfer : transfers_) {
+      if (!transfer.in_latency) flows.push_back(&transfer.flow);
+    }
+    share_links(std::move(flows), sharing_.resources());
+  }
+
+  Seconds next_event() const {
+    Seconds next = timed_.empty() ? kNever : timed_.top().first;
+    for (const auto& t : transfers_) {
+      next = std::min(next, t.in_latency ? t.wakes : now_ + t.remaining / t.flow.speed);
+    }
+    return next;
+  }
+
+  // Moves the clock and everything that transfers; whoever was due then goes on to its next part or
+  // is done.
+  void advance(Seconds next) {
+    const Seconds passed = next - now_;
+    now_ = next;
+    bool changed = false;
+    for (std::size_t i = 0; i < transfers_.size();) {
+      Transfer& t = transfers_[i];
+      if (!t.in_latency) t.remaining -= passed * t.flow.speed;
+      // A few ulps of the clock: what is left there is rounding, not data.
+      const bool due = t.in_latency ? t.wakes <= now_ : t.remaining <= 4e-16 * now_;
+      changed = changed || due;
+      if (!due || goes_on(t)) {
+        ++i;
+        continue;
+      }
+      const int instance = t.instance;
+      transfers_[i] = transfers_.back();
+      transfers_.pop_back();
+      finish(instance);
+    }
+    if (changed) share();
+  }
+
+  // From latency to transfer, from transfer to the next stage's latency; false after the last one.
+  bool goes_on(Transfer& t) const {
+    if (t.in_latency) {
+      t.in_latency = false;
+      t.remaining = t.price->stages[t.stage].seconds_per_byte * t.bytes;
+      if (t.remaining > 0) return true;
+    }
+    if (++t.stage == t.price->stages.size()) return false;
+    t.flow.claim = &sharing_.claim(t.price, t.stage);
+    t.in_latency = true;
+    t.wakes = now_ + (*t.latencies)[t.stage];
+    return true;
+  }
+
+  void finish_timed() {
+    while (!timed_.empty() && timed_.top().first <= now_) {
+      const int instance = timed_.top().second;
+      timed_.pop();
+      finish(instance);
+    }
+  }
+
+  void finish(int instance) {
+    const int period = walk_.period(instance);
+    timeline_.spans.push_back(
+        {period, walk_.op(instance), 0, begins_[static_cast<std::size_t>(instance)], now_});
+    auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
+    end = std::max(end, now_);
+    walk_.pass_stream(instance, ready_);
+    walk_.pass_dependents(instance, ready_);
+  }
+
+  const Plan& plan_;
+  Walk walk_;
+  const Sharing& sharing_;
+  PriceBook& book_;
+  Seconds overhead_;  // of each collective
+  double stretch_;
+  std::vector<int> ready_;
+  std::vector<Seconds> begins_;  // by instance
+  std::vector<Transfer> transfers_;
+  using Timed = std::pair<Seconds, int>;  // (end, instance) of what is no collective
+  std::priority_queue<Timed, std::vector<Timed>, std::greater<>> timed_;
+  Seconds now_ = 0;
+  Timeline timeline_;
+};
 
 class ModelExecutor final : public Executor {
  public:
@@ -147,12 +198,7 @@ class ModelExecutor final : public Executor {
   Outcome run(const Plan& plan, const Gradients&, int periods) override {
     stretch_ = expected_slowest_of(plan);
     Outcome outcome;
-    outcome.timeline.spans.reserve(plan.ops.size() * static_cast<std::size_t>(periods));
-    if (contended(plan)) {
-      run_shared(plan, periods, outcome.timeline);
-    } else {
-      run_queues(plan, periods, outcome.timeline);
-    }
+    outcome.timeline = contended(plan) ? run_shared(plan, periods) : run_queues(plan, periods);
     return outcome;
   }
 
@@ -166,6 +212,7 @@ class ModelExecutor final : public Executor {
     return known_stretch_;
   }
 
+  // Whether collectives on several streams may meet on the links.
   static bool contended(const Plan& plan) {
     StreamId stream = -1;
     for (const auto& op : plan.ops) {
@@ -177,13 +224,16 @@ class ModelExecutor final : public Executor {
   }
 
   Seconds duration(const Work& work) {
-    if (const auto* compute = std::get_if<Compute>(&work)) return compute->seconds * stretch_;
     if (const auto* collective = std::get_if<Collective>(&work)) return book_.time(*collective);
-    return seconds_of(work);
+    return stretched_seconds(work, stretch_);
   }
 
-  // Operations are listed after what they wait for: one pass in order.
-  void run_queues(const Plan& plan, int periods, Timeline& timeline) {
+  // One communication stream. Operations are listed after what they wait for, so one pass in order
+  // settles a period: each begins when its stream is free and what it waits for has ended, in this
+  // period or the one before.
+  Timeline run_queues(const Plan& plan, int periods) {
+    Timeline timeline;
+    timeline.spans.reserve(plan.ops.size() * static_cast<std::size_t>(periods));
     std::vector<Seconds> free(static_cast<std::size_t>(plan.streams), 0);
     std::vector<Seconds> ends(plan.ops.size(), 0);
     durations_.clear();
@@ -208,6 +258,7 @@ class ModelExecutor final : public Executor {
       }
       timeline.period_ends.push_back(all);
     }
+    return timeline;
   }
 
   // The prices of a plan's collectives, each once, in order of appearance.
@@ -222,104 +273,13 @@ class ModelExecutor final : public Executor {
     return prices;
   }
 
-  void run_shared(const Plan& plan, int periods, Timeline& timeline) {
+  // Several: claims depend on prices alone, so plans that are priced one after the other, as in a
+  // search, often share them.
+  Timeline run_shared(const Plan& plan, int periods) {
     auto prices = prices_of(plan);
     if (!sharing_ || sharing_->prices() != prices) sharing_.emplace(std::move(prices));
-    Walk walk(plan, periods);
-    std::vector<int> ready = walk.first();
-    std::vector<Seconds> begins(static_cast<std::size_t>(walk.instances()), 0);
-    std::vector<Transfer> transfers;
-    using Timed = std::pair<Seconds, int>;
-    std::priority_queue<Timed, std::vector<Timed>, std::greater<>> timed;
-    timeline.period_ends.assign(static_cast<std::size_t>(periods), 0);
-    Seconds now = 0;
-
-    const auto finish = [&](int instance) {
-      const int period = walk.period(instance);
-      timeline.spans.push_back(
-          {period, walk.op(instance), 0, begins[static_cast<std::size_t>(instance)], now});
-      auto& end = timeline.period_ends[static_cast<std::size_t>(period)];
-      end = std::max(end, now);
-      walk.pass_stream(instance, ready);
-      walk.pass_dependents(instance, ready);
-    };
-    const auto start = [&](int instance) {
-      begins[static_cast<std::size_t>(instance)] = now;
-      const Work& work = plan.ops[static_cast<std::size_t>(walk.op(instance))].work;
-      const auto* collective = std::get_if<Collective>(&work);
-      if (collective == nullptr) {
-        timed.emplace(now + duration(work), instance);
-        return;
-      }
-      Transfer transfer;
-      transfer.instance = instance;
-      transfer.price = &book_.price(*collective);
-      transfer.latencies = &book_.latencies(*collective);
-      transfer.claim = &sharing_->claim(transfer.price, 0);
-      transfer.bytes = static_cast<double>(collective->bytes());
-      transfer.wakes = now + cluster_.collective_overhead + transfer.latencies->front();
-      transfers.push_back(transfer);
-    };
-
-    while (true) {
-      bool changed = false;
-      while (!ready.empty()) {
-        const int instance = ready.back();
-        ready.pop_back();
-        start(instance);
-        changed = true;
-      }
-      if (changed) share_links(transfers, sharing_->resources());
-
-      Seconds next = timed.empty() ? kNever : timed.top().first;
-      for (const auto& t : transfers) {
-        next = std::min(next, t.in_latency ? t.wakes : now + t.remaining / t.speed);
-      }
-      if (next == kNever) break;
-
-      // Advance everything to that moment; whoever was due there is done, rounding aside.
-      const Seconds passed = next - now;
-      now = next;
-      bool moved = false;
-      for (std::size_t i = 0; i < transfers.size();) {
-        Transfer& t = transfers[i];
-        if (!t.in_latency) t.remaining -= passed * t.speed;
-        // A few ulps of the clock: what is left there is rounding, not data.
-        const bool due = t.in_latency ? t.wakes <= now : t.remaining <= 4e-16 * now;
-        if (!due) {
-          ++i;
-          continue;
-        }
-        moved = true;
-        if (t.in_latency) {
-          t.in_latency = false;
-          t.remaining = t.now().seconds_per_byte * t.bytes;
-          if (t.remaining > 0) {
-            ++i;
-            continue;
-          }
-        }
-        if (++t.stage < t.price->stages.size()) {
-          t.claim = &sharing_->claim(t.price, t.stage);
-          t.in_latency = true;
-          t.wakes = now + (*t.latencies)[t.stage];
-          ++i;
-          continue;
-        }
-        const int instance = t.instance;
-        transfers[i] = transfers.back();
-        transfers.pop_back();
-        finish(instance);
-      }
-      if (moved) share_links(transfers, sharing_->resources());
-      while (!timed.empty() && timed.top().first <= now) {
-        const int instance = timed.top().second;
-        timed.pop();
-        finish(instance);
-      }
-    }
-    std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
-                     [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    return FluidModel(plan, periods, *sharing_, book_, cluster_.collective_overhead, stretch_)
+        .run();
   }
 
   Cluster cluster_;

@@ -1,0 +1,92 @@
+#include "core/run/link_sharing.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <map>
+
+namespace syncline {
+
+Sharing::Sharing(std::vector<const CollectivePrice*> prices) : prices_(std::move(prices)) {
+  // A link's profile: its share of every stage that it serves.
+  using Profile = std::vector<std::pair<int, double>>;
+  std::map<int, Profile> profiles;
+  int stage_id = 0;
+  for (const auto* price : prices_) {
+    first_.push_back(stage_id);
+    for (const auto& stage : price->stages) {
+      for (const auto& [link, seconds] : stage.links) {
+        profiles[link].emplace_back(stage_id, seconds / stage.seconds_per_byte);
+      }
+      ++stage_id;
+    }
+  }
+
+  // Links of one profile are full at the same moment: one resource stands for all of them.
+  claims_.resize(static_cast<std::size_t>(stage_id));
+  std::map<Profile, int> kinds;
+  for (const auto& [link, profile] : profiles) {
+    const auto [it, fresh] = kinds.try_emplace(profile, static_cast<int>(kinds.size()));
+    if (!fresh) continue;
+    for (const auto& [stage, share] : profile) {
+      Claim& claim = claims_[static_cast<std::size_t>(stage)];
+      claim.shares.emplace_back(it->second, share);
+      claim.most = std::max(claim.most, share);
+    }
+  }
+  resources_ = kinds.size();
+}
+
+const Claim& Sharing::claim(const CollectivePrice* price, std::size_t stage) const {
+  const auto it = std::find(prices_.begin(), prices_.end(), price);
+  const auto first = first_[static_cast<std::size_t>(it - prices_.begin())];
+  return claims_[static_cast<std::size_t>(first) + stage];
+}
+
+// Water filling: a common level rises evenly for all flows that are still open, until a resource is
+// full or a flow runs at full speed. Whoever is stopped keeps the level's speed and what it takes;
+// the others go on rising over what is left. Each round settles at least one flow.
+void share_links(std::vector<SharedFlow*> open, std::size_t resources) {
+  for (auto* flow : open) flow->speed = 1;
+  if (open.size() < 2) return;
+
+  std::vector<double> taken(resources, 0.0);
+  std::vector<double> slope(resources, 0.0);  // what the open flows take as the level rises by 1
+  double level = 0;
+  while (!open.empty()) {
+    // How far the level can rise: to the first flow at full speed or the first full resource.
+    std::fill(slope.begin(), slope.end(), 0.0);
+    double stop = std::numeric_limits<double>::infinity();
+    for (const auto* flow : open) {
+      stop = std::min(stop, flow->claim->most);
+      for (const auto& [resource, share] : flow->claim->shares) {
+        slope[static_cast<std::size_t>(resource)] += share / flow->claim->most;
+      }
+    }
+    int full = -1;
+    for (std::size_t r = 0; r < resources; ++r) {
+      if (slope[r] <= 0 || (1 - taken[r]) / slope[r] >= stop) continue;
+      stop = (1 - taken[r]) / slope[r];
+      full = static_cast<int>(r);
+    }
+    level = std::max(level, stop);
+
+    // Those that were stopped there are settled.
+    const std::size_t before = open.size();
+    std::erase_if(open, [&](SharedFlow* flow) {
+      const auto& claim = *flow->claim;
+      const bool blocked = std::any_of(claim.shares.begin(), claim.shares.end(),
+                                       [&](const auto& share) { return share.first == full; });
+      if (claim.most > level && !blocked) return false;
+      flow->speed = std::min(1.0, level / claim.most);
+      for (const auto& [resource, share] : claim.shares) {
+        taken[static_cast<std::size_t>(resource)] += flow->speed * share;
+      }
+      return true;
+    });
+    assert(open.size() < before && "each round settles a flow");
+    if (open.size() == before) return;
+  }
+}
+
+}  // namespace syncline

@@ -1,0 +1,47 @@
+// What collectives under way at the same time take from each other: claims on the links that they
+// share, and max-min fair speeds under those claims.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/collective/price.h"
+
+namespace syncline {
+
+// A stage's claim on each resource, as the share that it takes at full speed.
+struct Claim {
+  std::vector<std::pair<int, double>> shares;  // (resource, share)
+  double most = 0;                             // of its busiest resource; below 1: flows are capped
+};
+
+// What the collectives of one plan compete for. Links that carry the same shares of the same stages
+// are one resource, so a ring over thousands of ranks knows two.
+class Sharing {
+ public:
+  // Prices must outlive this. The same prices in the same order give the same claims.
+  explicit Sharing(std::vector<const CollectivePrice*> prices);
+
+  const std::vector<const CollectivePrice*>& prices() const { return prices_; }
+  std::size_t resources() const { return resources_; }
+  const Claim& claim(const CollectivePrice* price, std::size_t stage) const;
+
+ private:
+  std::vector<const CollectivePrice*> prices_;
+  std::vector<int> first_;  // by price: number of its first stage
+  std::vector<Claim> claims_;
+  std::size_t resources_ = 0;
+};
+
+// A stage that transfers.
+struct SharedFlow {
+  const Claim* claim = nullptr;
+  double speed = 1;  // share of full speed
+};
+
+// Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2), where a
+// flow's level is the occupancy of its busiest resource. Flows that compete with none run at 1.
+void share_links(std::vector<SharedFlow*> flows, std::size_t resources);
+
+}  // namespace syncline
