@@ -23,116 +23,149 @@ Colour bits(double value) {
 }
 
 // Maps each distinct colour to a small number, in order of first appearance.
-std::vector<int> numbered(const std::vector<Colour>& colours, int& count) {
+std::vector<int> numbered(const std::vector<Colour>& colours, std::size_t& count) {
   std::unordered_map<Colour, int> seen;
   std::vector<int> numbers;
   numbers.reserve(colours.size());
   for (const Colour colour : colours) {
     numbers.push_back(seen.try_emplace(colour, static_cast<int>(seen.size())).first->second);
   }
-  count = static_cast<int>(seen.size());
+  count = seen.size();
   return numbers;
 }
 
-}  // namespace
+// A colour a route and a link: what is known to tell it from others so far.
+struct Colours {
+  std::vector<Colour> routes;
+  std::vector<Colour> links;
+};
 
-FlowSet folded(const FlowSet& set) {
-  // A route's colour says which stages send which shares along it.
-  std::vector<Colour> routes(set.routes.size(), 1);
+// At first a route's colour says which stages send which shares along it, a link's what it can do.
+Colours first_colours(const FlowSet& set) {
+  Colours colours{std::vector<Colour>(set.routes.size(), 1), {}};
   Colour stage_id = 0;
   for (const auto& plan : set.plans) {
     for (const auto& stage : plan) {
       ++stage_id;
       for (const auto& flow : stage) {
-        auto& colour = routes[static_cast<std::size_t>(flow.route)];
-        colour += mix(stage_id, bits(flow.fraction));  // a sum: the order does not matter
+        // A sum: the order does not matter.
+        colours.routes[static_cast<std::size_t>(flow.route)] += mix(stage_id, bits(flow.fraction));
       }
     }
   }
-  std::vector<Colour> links;
-  for (const auto& link : set.links) links.push_back(mix(bits(link.capacity), link.per_flow));
-
-  // Refine until the number of kinds stands still. A link learns the routes over it, a route its
-  // links in order.
-  int kinds = 0;
-  std::vector<int> route_kind;
-  std::vector<int> link_kind;
-  while (true) {
-    std::vector<Colour> crossed(links.size(), 0);
-    for (std::size_t r = 0; r < set.routes.size(); ++r) {
-      for (std::size_t place = 0; place < set.routes[r].size(); ++place) {
-        // The place on the route keeps ports up and ports down apart: a merged flow must not cross
-        // one merged link twice.
-        crossed[static_cast<std::size_t>(set.routes[r][place])] += mix(routes[r], place);
-      }
-    }
-    for (std::size_t l = 0; l < links.size(); ++l) links[l] = mix(links[l], crossed[l]);
-    for (std::size_t r = 0; r < set.routes.size(); ++r) {
-      Colour colour = routes[r];
-      for (const int link : set.routes[r])
-        colour = mix(colour, links[static_cast<std::size_t>(link)]);
-      routes[r] = colour;
-    }
-    int route_kinds = 0;
-    int link_kinds = 0;
-    route_kind = numbered(routes, route_kinds);
-    link_kind = numbered(links, link_kinds);
-    if (route_kinds + link_kinds == kinds) break;
-    kinds = route_kinds + link_kinds;
+  for (const auto& link : set.links) {
+    colours.links.push_back(mix(bits(link.capacity), link.per_flow));
   }
+  return colours;
+}
 
-  FlowSet out;
-  out.plan_of_op = set.plan_of_op;
-  const auto link_kinds =
-      set.links.empty() ? 0 : *std::max_element(link_kind.begin(), link_kind.end()) + 1;
-  out.links.resize(static_cast<std::size_t>(link_kinds));
+// A link learns the routes over it, then a route its links in order.
+void refine(const FlowSet& set, Colours& colours) {
+  std::vector<Colour> crossed(set.links.size(), 0);
+  for (std::size_t r = 0; r < set.routes.size(); ++r) {
+    for (std::size_t place = 0; place < set.routes[r].size(); ++place) {
+      // The place on the route keeps ports up and ports down apart: a merged flow must not cross
+      // one merged link twice.
+      const auto link = static_cast<std::size_t>(set.routes[r][place]);
+      crossed[link] += mix(colours.routes[r], place);
+    }
+  }
+  for (std::size_t l = 0; l < crossed.size(); ++l) {
+    colours.links[l] = mix(colours.links[l], crossed[l]);
+  }
+  for (std::size_t r = 0; r < set.routes.size(); ++r) {
+    for (const int link : set.routes[r]) {
+      colours.routes[r] = mix(colours.routes[r], colours.links[static_cast<std::size_t>(link)]);
+    }
+  }
+}
+
+// Routes and links by kind, and how many routes a kind has.
+struct Kinds {
+  std::vector<int> route;
+  std::vector<int> link;
+  std::size_t routes = 0;
+  std::size_t links = 0;
+  std::vector<std::size_t> members;  // by kind of route
+};
+
+// Colour refinement (the coarsest equitable partition): what differs in anything that it touches
+// gets another colour, round after round, until the number of kinds stands still.
+Kinds kinds_of(const FlowSet& set) {
+  Colours colours = first_colours(set);
+  Kinds kinds;
+  std::size_t before = 0;
+  do {
+    before = kinds.routes + kinds.links;
+    refine(set, colours);
+    kinds.route = numbered(colours.routes, kinds.routes);
+    kinds.link = numbered(colours.links, kinds.links);
+  } while (kinds.routes + kinds.links != before);
+  kinds.members.assign(kinds.routes, 0);
+  for (const int kind : kinds.route) ++kinds.members[static_cast<std::size_t>(kind)];
+  return kinds;
+}
+
+// One link a kind, of the total capacity, and one representative route a kind over them.
+void merge_network(const FlowSet& set, const Kinds& kinds, FlowSet& out) {
+  out.links.resize(kinds.links);
   for (std::size_t l = 0; l < set.links.size(); ++l) {
-    auto& link = out.links[static_cast<std::size_t>(link_kind[l])];
+    auto& link = out.links[static_cast<std::size_t>(kinds.link[l])];
     link.per_flow = set.links[l].per_flow;
     link.capacity += set.links[l].capacity;
   }
-  // One representative route a kind. A per-flow cap stays what it is for one flow; the merged flow
-  // stands for many, so its cap grows with them, which only a link of its own can say.
-  std::vector<std::size_t> members;
+  // Kinds are numbered as they appear: the first route of each is met in their order.
   for (std::size_t r = 0; r < set.routes.size(); ++r) {
-    const auto kind = static_cast<std::size_t>(route_kind[r]);
-    if (kind >= members.size()) members.resize(kind + 1, 0);
-    ++members[kind];
-    if (kind < out.routes.size()) continue;
+    if (static_cast<std::size_t>(kinds.route[r]) < out.routes.size()) continue;
     Route& route = out.routes.emplace_back();
-    for (const int link : set.routes[r]) route.push_back(link_kind[static_cast<std::size_t>(link)]);
+    for (const int link : set.routes[r]) {
+      route.push_back(kinds.link[static_cast<std::size_t>(link)]);
+    }
   }
+  // A per-flow cap stays what it is for one flow; the merged flow stands for many, so its cap grows
+  // with them, which only a link of its own can say.
   for (std::size_t kind = 0; kind < out.routes.size(); ++kind) {
     for (int& link : out.routes[kind]) {
       if (!out.links[static_cast<std::size_t>(link)].per_flow) continue;
       const double cap = out.links[static_cast<std::size_t>(link)].capacity;
-      out.links.push_back({cap * static_cast<double>(members[kind]), true});
+      out.links.push_back({cap * static_cast<double>(kinds.members[kind]), true});
       link = static_cast<int>(out.links.size()) - 1;
     }
   }
+}
+
+// The flows of each kind as one of their total bytes. Several along one route claim several shares
+// of its links, folded or not: as many are left as each route of the kind has.
+FlowStage merged_stage(const FlowStage& stage, const Kinds& kinds) {
+  struct Sum {
+    double fraction = 0;
+    std::size_t flows = 0;
+  };
+  std::map<int, Sum> sums;
+  for (const auto& flow : stage) {
+    Sum& sum = sums[kinds.route[static_cast<std::size_t>(flow.route)]];
+    sum.fraction += flow.fraction;
+    ++sum.flows;
+  }
+  FlowStage merged;
+  for (const auto& [route, sum] : sums) {
+    const std::size_t along_each = sum.flows / kinds.members[static_cast<std::size_t>(route)];
+    const std::size_t flows = std::max<std::size_t>(1, along_each);
+    merged.insert(merged.end(), flows, {route, sum.fraction / static_cast<double>(flows)});
+  }
+  return merged;
+}
+
+}  // namespace
+
+FlowSet folded(const FlowSet& set) {
+  const Kinds kinds = kinds_of(set);
+  FlowSet out;
+  out.plan_of_op = set.plan_of_op;
+  merge_network(set, kinds, out);
   for (const auto& plan : set.plans) {
     FlowPlan& merged = out.plans.emplace_back();
-    for (const auto& stage : plan) {
-      // Several flows along one route claim several shares of its links, folded or not.
-      struct Sum {
-        double fraction = 0;
-        std::size_t flows = 0;
-      };
-      std::map<int, Sum> sums;
-      for (const auto& flow : stage) {
-        Sum& sum = sums[route_kind[static_cast<std::size_t>(flow.route)]];
-        sum.fraction += flow.fraction;
-        ++sum.flows;
-      }
-      FlowStage& folded_stage = merged.emplace_back();
-      for (const auto& [route, sum] : sums) {
-        const std::size_t along_each = sum.flows / members[static_cast<std::size_t>(route)];
-        const std::size_t flows = std::max<std::size_t>(1, along_each);
-        for (std::size_t i = 0; i < flows; ++i) {
-          folded_stage.push_back({route, sum.fraction / static_cast<double>(flows)});
-        }
-      }
-    }
+    for (const auto& stage : plan) merged.push_back(merged_stage(stage, kinds));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 
 namespace syncline {
 
+// The same plans over the merged links; the operations keep their plans.
 FlowSet folded(const FlowSet& set);
 
 }  // namespace syncline

@@ -55,9 +55,15 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
   const auto own = fused_workload(workload, cluster.device, alone.compute_fusion);
   lower_bound_ = phases.size() == 1 ? syncline::lower_bound(plan, own ? *own : workload, book) : 0;
 
-  const double stretch = expected_slowest(cluster.jitter, plan.ranks, plan.steps);
-  const Seconds launches =
-      static_cast<double>(strategy_.compression.encode_launches) * cluster.device.launch;
+  find_candidates(plan, ready_times(plan));
+  judge_exactness(plan, phases.size());
+  prepare_costs();
+}
+
+// When each bucket of the plan without fusion may set out: walked along the compute stream, with
+// stragglers and encoding, but without what a launch of an encoder adds for each bucket.
+std::vector<Seconds> Arm::ready_times(const Plan& plan) {
+  const double stretch = expected_slowest(cluster().jitter, plan.ranks, plan.steps);
   std::vector<Seconds> ready(plan.buckets.size(), 0);
   Seconds clock = 0, encoded = 0;
   for (const auto& op : plan.ops) {
@@ -66,7 +72,7 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
     if (const auto* sync = std::get_if<HostSync>(&op.work)) clock += sync->seconds;
     if (const auto* encode = std::get_if<Encode>(&op.work)) {
       // A launch a bucket depends on the fusion; the traffic does not.
-      encoded += std::max(0.0, encode->seconds - launches);
+      encoded += std::max(0.0, encode->seconds - encode_launches());
       bucket = encode->bucket;
     }
     if (const auto* collective = std::get_if<Collective>(&op.work)) bucket = collective->bucket;
@@ -78,29 +84,43 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
   tail_ = clock - computed_;
   // On one stream an exchange holds the computation up, so that all of it comes first or later.
   if (!strategy_.overlap) std::fill(ready.begin(), ready.end(), computed_);
+  return ready;
+}
 
-  // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
-  // copies and the host's waiting delay the gradients behind it.
-  simple_ = strategy_.exchange == Strategy::Exchange::kAllReduce && !strategy_.cross_step &&
-            strategy_.priority == Strategy::Priority::kReady && !strategy_.bucket_copies &&
-            !strategy_.host_sync;
-  bool encodes = false;
+// What a fusion rule may group: dense gradients, each a bucket of its own in this plan.
+void Arm::find_candidates(const Plan& plan, const std::vector<Seconds>& ready) {
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const Bucket& bucket = plan.buckets[b];
-    if (bucket.sparse || (bucket.codec != nullptr && bucket.codec->sparse)) {
-      simple_ = false;
-      continue;
-    }
+    if (bucket.sparse || (bucket.codec != nullptr && bucket.codec->sparse)) continue;
     candidates_.push_back(bucket.tensors.front());
     single_.push_back(bucket);
     ready_.push_back(ready[b]);
+  }
+}
+
+// Where the recurrence of the dynamic programme (a bucket begins when it is ready and the one
+// before it has ended) is the whole truth about a step.
+void Arm::judge_exactness(const Plan& plan, std::size_t phases) {
+  // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
+  // copies and the host's waiting delay the gradients behind it; updates between buckets and a mean
+  // over several phases are not in the recurrence.
+  simple_ = strategy_.exchange == Strategy::Exchange::kAllReduce && !strategy_.cross_step &&
+            strategy_.priority == Strategy::Priority::kReady && !strategy_.bucket_copies &&
+            !strategy_.host_sync && strategy_.update == Strategy::Update::kAfterAll &&
+            phases == 1 && single_.size() == plan.buckets.size();
+  // Buckets of several formats cannot all be joined.
+  bool encodes = false;
+  for (const Bucket& bucket : single_) {
     const Bucket& first = single_.front();
     simple_ &= bucket.dtype == first.dtype && bucket.codec == first.codec;
     encodes |= bucket.codec != nullptr;
   }
-  simple_ &= strategy_.update == Strategy::Update::kAfterAll && phases.size() == 1;
   exact_ = simple_ && (strategy_.streams == 1 || !strategy_.overlap) &&
-           (!encodes || !strategy_.overlap || launches == 0);
+           (!encodes || !strategy_.overlap || encode_launches() == 0);
+}
+
+// Room for the costs of runs, and what the busiest link takes for a byte, for bounds.
+void Arm::prepare_costs() {
   if (single_.size() <= kMostKept) {
     costs_ = std::make_shared<std::vector<Seconds>>(single_.size() * (single_.size() + 1), -1.0);
   }
@@ -108,9 +128,13 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
   const auto largest = std::max_element(
       single_.begin(), single_.end(),
       [](const Bucket& a, const Bucket& b) { return a.padded_bytes < b.padded_bytes; });
-  const Exchange exchange = exchange_of(*largest, workload, cluster, strategy_);
+  const Exchange exchange = exchange_of(*largest, scenario_.workload, cluster(), strategy_);
   link_seconds_per_byte_ =
-      busiest_link(exchange.collectives, static_cast<double>(largest->padded_bytes), book);
+      busiest_link(exchange.collectives, static_cast<double>(largest->padded_bytes), book_);
+}
+
+Seconds Arm::encode_launches() const {
+  return static_cast<double>(strategy_.compression.encode_launches) * cluster().device.launch;
 }
 
 Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
@@ -145,7 +169,9 @@ Seconds Arm::step_time(Seconds finish) const {
 
 Seconds Arm::bound(const std::vector<std::vector<int>>& groups) const {
   if (!simple_) return lower_bound_;
-  // Groups in the order of the plan; a rule by layer may make groups that are no runs.
+  // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
+  // streams, and each has the network to itself. It holds for groups that are runs of the
+  // candidates in their order; a rule by layer may make others.
   std::size_t next = 0;
   const auto streams = static_cast<std::size_t>(strategy_.overlap ? strategy_.streams : 1);
   std::vector<Seconds> stream(streams, 0);
@@ -158,12 +184,13 @@ Seconds Arm::bound(const std::vector<std::vector<int>>& groups) const {
       bytes += static_cast<double>(single_[next].padded_bytes);
       ++next;
     }
-    // At the best it has the network to itself.
     Seconds& free = stream[g % streams];
     free = std::max(free, ready_[next - 1]) + cost(first, next);
     released.emplace_back(ready_[next - 1], bytes);
   }
   Seconds finish = *std::max_element(stream.begin(), stream.end());
+  // The second: whatever the streams, all bytes that are released from a moment on have to pass the
+  // busiest link after it.
   double later = 0;
   for (auto it = released.rbegin(); it != released.rend(); ++it) {
     later += it->second;

@@ -46,6 +46,11 @@ class Arm {
   Seconds step_time(Seconds finish) const;
 
  private:
+  std::vector<Seconds> ready_times(const Plan& plan);
+  void find_candidates(const Plan& plan, const std::vector<Seconds>& ready);
+  void judge_exactness(const Plan& plan, std::size_t phases);
+  void prepare_costs();
+  Seconds encode_launches() const;  // of one bucket
   Seconds cost(std::size_t first, std::size_t end) const;
   Seconds exchange_time(std::size_t first, std::size_t end) const;
 
