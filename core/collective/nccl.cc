@@ -104,76 +104,112 @@ const Tier& inter_tier(const Cluster& cluster) {
   return cluster.tiers[cluster.gpus_per_node > 1 ? 1 : 0];
 }
 
-// All groups of one shape have the same choice at hand; `shared` counts those that share the NICs.
-NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool shared) {
-  const NcclHints& hints = cluster.nccl;
-  const Shape shape = shape_of(cluster, groups);
-  const Tier* inside = shape.each > 1 ? intra_tier(cluster) : nullptr;
-  NcclTopology t;
-  t.nodes = shape.nodes;
-  t.ranks = groups.size;
-  t.cpu = hints.cpu;
-  t.least_capability = t.most_capability = capability_of(cluster);
-  const bool nvlink = inside != nullptr && hints.nvlink.value_or(inside->bandwidth > kFastestPcie);
-  // A switch joins the GPUs of a node from eight on, since Ampere.
-  t.nvswitch =
-      nvlink && hints.nvswitch.value_or(cluster.gpus_per_node >= 8 && t.least_capability >= 80);
-
-  NcclGraph graph;
-  BytesPerSecond total = inside != nullptr ? inside->bandwidth : 0;
-  BytesPerSecond link = total;
+// What the links of one group can do, as far as NCCL's search would see them.
+struct Links {
+  const Tier* inside =
+      nullptr;               // between the group's GPUs of a node; nullptr where it has one there
+  BytesPerSecond total = 0;  // what all channels together can use
+  BytesPerSecond each = 0;   // what one channel can
+  bool nvlink = false;
   bool rdma = true;
-  if (shape.nodes > 1) {
-    const BytesPerSecond nic = inter_tier(cluster).bandwidth / inter_tier(cluster).nics;
-    rdma = hints.gpu_direct.value_or(nic >= kSlowestRdma);
-    // One GPU has one NIC near it; a ring through the node goes out by as many as it can feed.
-    const BytesPerSecond out =
-        inside != nullptr ? node_bandwidth(cluster) : std::min(nic, node_bandwidth(cluster));
-    total = inside != nullptr ? std::min(out, inside->bandwidth) : out;
-    link = std::min(nic, total);
+};
+
+Links links_of(const Cluster& cluster, const Shape& shape) {
+  const NcclHints& hints = cluster.nccl;
+  Links links;
+  links.inside = shape.each > 1 ? intra_tier(cluster) : nullptr;
+  if (links.inside != nullptr) {
+    links.nvlink = hints.nvlink.value_or(links.inside->bandwidth > kFastestPcie);
+    links.total = links.each = links.inside->bandwidth;
   }
-  const auto list = speeds(t.least_capability, shape.nodes > 1);
-  graph.intra = graph.inter = listed(list, link);
-  graph.channels = std::clamp(static_cast<int>(total * (1 + 1e-9) / graph.inter), 1, kMostChannels);
-  // Fast channels are cut in two.
+  if (shape.nodes == 1) return links;
+  const BytesPerSecond nic = inter_tier(cluster).bandwidth / inter_tier(cluster).nics;
+  links.rdma = hints.gpu_direct.value_or(nic >= kSlowestRdma);
+  // One GPU has one NIC near it; a ring through the node goes out by as many as it can feed.
+  const BytesPerSecond out = node_bandwidth(cluster);
+  links.total =
+      links.inside != nullptr ? std::min(out, links.inside->bandwidth) : std::min(nic, out);
+  links.each = std::min(nic, links.total);
+  return links;
+}
+
+// The graph that NCCL's search would find for rings and trees, hints in place.
+NcclGraph graph_of(const Cluster& cluster, const Shape& shape, const Links& links, int capability) {
+  const NcclHints& hints = cluster.nccl;
+  // The search goes down its list of speeds to the first that a link carries, and adds channels
+  // until all of them together fill the links.
+  NcclGraph graph;
+  graph.intra = graph.inter = listed(speeds(capability, shape.nodes > 1), links.each);
+  graph.channels =
+      std::clamp(static_cast<int>(links.total * (1 + 1e-9) / graph.inter), 1, kMostChannels);
+
+  // Fast channels are cut in two (ncclTopoDupChannels); above capability 80 not where more than
+  // four are slower than 50 GB/s.
   const double intra = graph.intra / kGigabytePerSecond;
-  if (intra >= 25 && !(t.least_capability > 80 && intra < 50 && graph.channels > 4) &&
+  if (intra >= 25 && !(capability > 80 && intra < 50 && graph.channels > 4) &&
       2 * graph.channels <= kMostChannels) {
     graph.channels *= 2;
     graph.intra /= 2;
     graph.inter /= 2;
   }
+
   if (hints.channels > 0) graph.channels = hints.channels;
   if (hints.channel_intra > 0) graph.intra = hints.channel_intra;
   if (hints.channel_inter > 0) graph.inter = hints.channel_inter;
-
-  graph.path_intra = inside == nullptr ? NcclPath::kLoc : nvlink ? NcclPath::kNvl : NcclPath::kPhb;
-  graph.path_inter = rdma ? NcclPath::kPxb : NcclPath::kPhb;
+  graph.path_intra = links.inside == nullptr ? NcclPath::kLoc
+                     : links.nvlink          ? NcclPath::kNvl
+                                             : NcclPath::kPhb;
+  graph.path_inter = links.rdma ? NcclPath::kPxb : NcclPath::kPhb;
   graph.pattern =
       shape.each > 1 && hints.balanced_tree ? NcclPattern::kBalancedTree : NcclPattern::kTree;
-  t.channels = std::min(64, 2 * graph.channels);
-  if (t.least_capability >= 90 && shape.nodes > 1 && graph.intra > 45 * kGigabytePerSecond &&
-      graph.channels < 16) {
-    t.channels = std::min(64, 2 * t.channels);
-  }
+  return graph;
+}
+
+// Connecting the channels of a search doubles them, and once more where Hopper's links are fast.
+int connected_channels(const NcclGraph& graph, const Shape& shape, int capability) {
+  constexpr int kMostConnected = 64;
+  const int channels = std::min(kMostConnected, 2 * graph.channels);
+  const bool again = capability >= 90 && shape.nodes > 1 && graph.intra > 45 * kGigabytePerSecond &&
+                     graph.channels < 16;
+  return again ? std::min(kMostConnected, 2 * channels) : channels;
+}
+
+// The graph of a switch that adds up: each GPU heads a channel.
+NcclGraph nvls_graph(NcclGraph graph, const Shape& shape, const Links& links, int capability) {
+  graph.channels = std::max(graph.channels, std::min(shape.each, kMostChannels));
+  if (shape.nodes > 1) return graph;
+  // A GPU's link carries what the others add and what it hands out.
+  graph.channels = std::min(shape.each, kMostChannels);
+  graph.intra = graph.inter =
+      listed(speeds(capability, false), links.inside->bandwidth / (2 * graph.channels));
+  return graph;
+}
+
+// All groups of one shape have the same choice at hand; `shared` counts those that share the NICs.
+NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool shared) {
+  const Shape shape = shape_of(cluster, groups);
+  const Links links = links_of(cluster, shape);
+  const int capability = capability_of(cluster);
+  const NcclGraph graph = graph_of(cluster, shape, links, capability);
+  NcclTopology t;
+  t.nodes = shape.nodes;
+  t.ranks = groups.size;
+  t.cpu = cluster.nccl.cpu;
+  t.least_capability = t.most_capability = capability;
+  // A switch joins the GPUs of a node from eight on, since Ampere.
+  t.nvswitch = links.nvlink &&
+               cluster.nccl.nvswitch.value_or(cluster.gpus_per_node >= 8 && capability >= 80);
+  t.channels = connected_channels(graph, shape, capability);
   t.ring = t.tree = graph;
-  if (t.nvswitch) {
-    t.nvls = graph;
-    t.nvls.channels = std::max(graph.channels, std::min(shape.each, kMostChannels));
-    if (shape.nodes == 1) {
-      // Each GPU heads a channel; its link carries what the others add and what it hands out.
-      t.nvls.channels = std::min(shape.each, kMostChannels);
-      t.nvls.intra = t.nvls.inter =
-          listed(speeds(t.least_capability, false), inside->bandwidth / (2 * t.nvls.channels));
-    }
-  }
-  if (shared && shape.sharing > 1) {
-    const BytesPerSecond wanted = graph.inter * graph.channels;
-    const double left = std::min(1.0, node_bandwidth(cluster) / shape.sharing / wanted);
-    for (NcclGraph* each : {&t.ring, &t.tree, &t.nvls}) {
-      each->intra *= left;
-      each->inter *= left;
-    }
+  if (t.nvswitch) t.nvls = nvls_graph(graph, shape, links, capability);
+  if (!shared || shape.sharing == 1) return t;
+
+  // Groups side by side leave each other an equal part of the node's NICs.
+  const BytesPerSecond wanted = graph.inter * graph.channels;
+  const double left = std::min(1.0, node_bandwidth(cluster) / shape.sharing / wanted);
+  for (NcclGraph* each : {&t.ring, &t.tree, &t.nvls}) {
+    each->intra *= left;
+    each->inter *= left;
   }
   return t;
 }
