@@ -3,178 +3,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <set>
 
+#include "core/calibrate/graph_search.h"
 #include "core/cost/least_squares.h"
 #include "core/error.h"
 #include "core/statistics.h"
 
 namespace syncline {
 namespace {
-
-// One row of a table between nodes, with the share of the rate its GPUs a node have.
-struct Sample {
-  StepRow row;
-  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
-  std::size_t table = 0;
-};
-
-// What speaks against a graph before any row is looked at, as minus the logarithm of a likelihood.
-// `bus` is the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of
-// a node; `fast` where it is more than the port of 200 Gbit/s that a GPU of the generations with
-// one speed for all its graphs has.
-double against(const GraphGuess& graph, BytesPerSecond bus, bool fast) {
-  // A tree faster than the ring is rare on such nodes: it must explain the rows clearly better.
-  constexpr double kFastTree = 6.0;
-  double cost = graph.tree_intra > graph.ring_intra && !fast ? kFastTree : 0;
-  // NCCL's search takes channels until the ports are used, and knows what a port is rated, not what
-  // TCP or a poor plug-in leaves of it.
-  const double rated = std::log(graph.channels * graph.ring_inter / bus);
-  const double spread = rated < 0 ? 0.5 : 2.0;
-  cost += 0.5 * rated * rated / (spread * spread);
-  return cost;
-}
-
-// The graphs that are tried: channels and rates of NCCL's own search, and what else a log does not
-// show.
-std::vector<GraphGuess> graphs() {
-  constexpr double kGB = kGigabytePerSecond;
-  const std::vector<std::pair<double, double>> rings = {{40, 40}, {24, 24}, {20, 20},  {40, 20},
-                                                        {24, 12}, {20, 12}, {12, 12},  {12, 6},
-                                                        {6, 6},   {3, 3},   {1.2, 1.2}};
-  std::vector<GraphGuess> list;
-  for (const bool amd : {false, true}) {
-    for (const int channels : {1, 2, 4, 6, 8, 12}) {
-      for (const auto& [intra, inter] : rings) {
-        for (const double tree : std::set<double>{intra, 20, 40}) {
-          if (tree < intra) continue;
-          for (const bool plain : {true, false}) {
-            for (const bool ll128 : {false, true}) {
-              list.push_back({amd, channels, intra * kGB, inter * kGB, tree * kGB,
-                              std::min(tree, inter) * kGB, plain, ll128});
-            }
-          }
-        }
-      }
-    }
-  }
-  return list;
-}
-
-class Search {
- public:
-  // `bus` and `fast` as in against().
-  Search(std::vector<Sample> samples, BytesPerSecond bus, bool fast)
-      : samples_(std::move(samples)), bus_(bus), fast_(fast) {}
-
-  struct Found {
-    GraphGuess graph;
-    StepPrior prior;
-    std::vector<StepLaw> steps;
-    double cost = 0;
-  };
-
-  Found best() {
-    Found best;
-    bool any = false;
-    std::set<std::vector<StepPath>> seen;
-    // Rows of few counts leave many graphs alike: of those the likeliest beforehand stands.
-    auto list = graphs();
-    std::stable_sort(list.begin(), list.end(), [this](const auto& a, const auto& b) {
-      return against(a, bus_, fast_) < against(b, bus_, fast_);
-    });
-    for (const GraphGuess& graph : list) {
-      auto paths = chosen(graph);
-      if (!seen.insert(paths).second) continue;
-      constexpr double kNone = std::numeric_limits<double>::infinity();
-      Found found = fit(graph, paths, any ? best.cost : kNone);
-      if (any && found.cost >= best.cost) continue;
-      best = std::move(found);
-      any = true;
-    }
-    return best;
-  }
-
- private:
-  std::vector<StepPath> chosen(const GraphGuess& graph) const {
-    std::vector<StepPath> paths;
-    std::size_t table = samples_.size();
-    std::optional<PathChoice> choice;
-    for (const Sample& sample : samples_) {
-      const StepRow& row = sample.row;
-      if (sample.table != table) {
-        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, sample.forced);
-        table = sample.table;
-      }
-      paths.push_back((*choice)(row.bytes));
-    }
-    return paths;
-  }
-
-  // The rows of one path and their fit; many graphs agree about a path, so fits are remembered.
-  StepFit fit_path(StepPath path, const std::vector<bool>& mine, const StepPrior& prior) {
-    const auto key =
-        std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
-                        std::lround(std::log(prior.bandwidth) * 50), prior.latency_spread);
-    const auto [known, fresh] = fits_.try_emplace(key);
-    if (fresh) {
-      std::vector<StepRow> rows;
-      for (std::size_t i = 0; i < mine.size(); ++i) {
-        if (mine[i]) rows.push_back(samples_[i].row);
-      }
-      known->second = fit_step_law(path, rows, prior);
-    }
-    return known->second;
-  }
-
-  // Stops where the cost reaches `bound`: such a graph has lost already.
-  Found fit(const GraphGuess& graph, const std::vector<StepPath>& paths, double bound) {
-    // The fabric's rate: the fastest row, as its path counts bytes.
-    double rate = 0;
-    std::map<StepPath, std::vector<bool>> groups;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      const StepRow& row = samples_[i].row;
-      const RingSteps steps = ring_steps(row.kind, row.nodes, row.gpus_per_node);
-      const double times =
-          paths[i].tree ? (row.nodes <= 2 ? 1 : 2) : steps.all / (row.nodes * row.gpus_per_node);
-      rate = std::max(rate, times * row.bytes / row.time / row.share);
-      auto& mine = groups[paths[i]];
-      mine.resize(paths.size());
-      mine[i] = true;
-    }
-    // Steps of two per cent, so that fits can be remembered.
-    rate = std::exp(std::round(std::log(rate) * 50) / 50);
-
-    // First each path by itself, then held together by what the LL paths say of the fabric.
-    const StepPrior loose{1, 1.5, rate};
-    double shift = 0;
-    int shifts = 0;
-    for (const auto& [path, mine] : groups) {
-      if (path.protocol == NcclProtocol::kSimple) continue;
-      const StepLaw law = fit_path(path, mine, loose).law;
-      shift += std::log(law.latency / nccl_step_latency(path, true));
-      ++shifts;
-    }
-    const double scale = shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0;
-    Found found{graph, {std::exp(scale), 0.7, rate}, {}, against(graph, bus_, fast_)};
-    constexpr double kPath = 1.0;  // what one more path must explain
-    for (const auto& [path, mine] : groups) {
-      const StepFit fit = fit_path(path, mine, found.prior);
-      found.steps.push_back(fit.law);
-      found.cost += fit.cost + kPath;
-      if (found.cost >= bound) break;
-    }
-    return found;
-  }
-
-  using Key = std::tuple<StepPath, std::vector<bool>, long, long, double>;
-  std::vector<Sample> samples_;
-  BytesPerSecond bus_;
-  bool fast_;
-  std::map<Key, StepFit> fits_;
-};
 
 // At most some sixty points, evenly spread by their logarithms.
 std::vector<MeasuredPoint> thinned(const std::vector<MeasuredPoint>& points) {
@@ -208,9 +45,14 @@ bool scales(CollectiveKind kind) {
          kind == CollectiveKind::kReduceScatter;
 }
 
-ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw& law) {
-  ScaleLaw scale;
-  std::map<int, double> rates;
+// The best rates that were measured: between nodes by the GPUs of a node, and inside one.
+struct MeasuredRates {
+  std::map<int, BytesPerSecond> between;
+  BytesPerSecond inside = 0;
+};
+
+MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const MeasuredLaw& law) {
+  MeasuredRates rates;
   double ring_inside = 0;
   double any_inside = 0;
   const bool only_trees = std::none_of(law.tables.begin(), law.tables.end(), [](const auto& table) {
@@ -223,42 +65,41 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
     if (table.forced == ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(table, tables[i].fit.points);
     if (table.nodes > 1) {
-      rates[table.gpus_per_node] = std::max(rates[table.gpus_per_node], rate);
+      auto& best = rates.between[table.gpus_per_node];
+      best = std::max(best, rate);
     } else {
       // An all-reduce inside a node may be done by the switch (NVLS), the other two are rings.
       if (table.kind != CollectiveKind::kAllReduce) ring_inside = std::max(ring_inside, rate);
       any_inside = std::max(any_inside, rate);
     }
   }
-  for (const auto& [gpus, rate] : rates) scale.rates.push_back({gpus, rate});
-  scale.inside = ring_inside > 0 ? ring_inside : any_inside;
+  rates.inside = ring_inside > 0 ? ring_inside : any_inside;
+  return rates;
+}
 
-  std::vector<Sample> samples;
+// The rows between nodes, thinned so that a fine table does not outweigh the others.
+std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
+                                    const MeasuredLaw& law, const ScaleLaw& scale) {
+  std::vector<GraphSample> samples;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const TableLaw& table = law.tables[i];
     if (table.nodes == 1 || !scales(table.kind)) continue;
+    const double share = rate_share(scale, table.gpus_per_node);
     for (const auto& point : thinned(tables[i].fit.points)) {
       samples.push_back({{table.kind, static_cast<double>(point.size), table.nodes,
-                          table.gpus_per_node, rate_share(scale, table.gpus_per_node), point.time},
+                          table.gpus_per_node, share, point.time},
                          table.forced,
                          i});
     }
   }
-  constexpr BytesPerSecond kPort = 25e9;
-  bool fast = false;
-  double bus = 0;
-  for (const auto& [gpus, rate] : rates) {
-    fast = fast || rate > kPort * gpus;
-    bus = std::max(bus, rate);
-  }
-  const auto found = Search(samples, bus, fast).best();
-  scale.graph = found.graph;
-  scale.prior = found.prior;
-  scale.steps = found.steps;
+  return samples;
+}
 
-  std::vector<double> errors;
+// The median error over the rows of 64 KiB and more; 0 where there are none.
+double error_of(const ScaleLaw& scale, const std::vector<GraphSample>& samples) {
   constexpr double kLarge = 65536;
-  for (const Sample& sample : samples) {
+  std::vector<double> errors;
+  for (const GraphSample& sample : samples) {
     const StepRow& row = sample.row;
     if (row.bytes < kLarge) continue;
     const StepPath path =
@@ -267,7 +108,29 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
                                   row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
   }
-  if (!errors.empty()) scale.in_sample = middle_of(std::move(errors));
+  return errors.empty() ? 0 : middle_of(std::move(errors));
+}
+
+// The part between nodes: rates first, which every row is then measured against, then the graph
+// under which the rows are likeliest, with its paths' laws.
+ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw& law) {
+  const MeasuredRates rates = rates_of(tables, law);
+  ScaleLaw scale;
+  scale.inside = rates.inside;
+  constexpr BytesPerSecond kPort = 25e9;  // 200 Gbit/s
+  bool fast = false;
+  double bus = 0;
+  for (const auto& [gpus, rate] : rates.between) {
+    scale.rates.push_back({gpus, rate});
+    fast = fast || rate > kPort * gpus;
+    bus = std::max(bus, rate);
+  }
+  const auto samples = samples_of(tables, law, scale);
+  FoundGraph found = find_graph(samples, bus, fast);
+  scale.graph = found.graph;
+  scale.prior = found.prior;
+  scale.steps = std::move(found.steps);
+  scale.in_sample = error_of(scale, samples);
   return scale;
 }
 
@@ -296,6 +159,7 @@ NodeLaw fit_node(const MeasuredLaw& law) {
   return {std::exp(found[0]), std::exp(found[1])};
 }
 
+// The points of two runs; a size that both have at the mean of its two times.
 std::vector<MeasuredPoint> joined(const std::vector<MeasuredPoint>& a,
                                   const std::vector<MeasuredPoint>& b) {
   std::map<Bytes, std::vector<double>> times;
@@ -309,10 +173,9 @@ std::vector<MeasuredPoint> joined(const std::vector<MeasuredPoint>& a,
   return points;
 }
 
-}  // namespace
-
-Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
-  Calibrated result;
+// Points of every table; tables of the same counts, kind and algorithm become one.
+std::vector<CalibratedTable> gathered(const std::vector<MeasuredTable>& tables) {
+  std::vector<CalibratedTable> gathered;
   for (const MeasuredTable& measured : tables) {
     assert(measured.kind && measured.nodes > 0 && measured.gpus_per_node > 0);
     SizeFit points = points_of(measured);
@@ -321,39 +184,52 @@ Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
                        ": the table has no row that could be used: every size is 0, has no time " +
                        "or a wrong result");
     }
-    const auto same = std::find_if(result.tables.begin(), result.tables.end(), [&](auto& other) {
+    const auto same = std::find_if(gathered.begin(), gathered.end(), [&](const auto& other) {
       return other.measured.kind == measured.kind && other.measured.nodes == measured.nodes &&
              other.measured.gpus_per_node == measured.gpus_per_node &&
              other.measured.forced == measured.forced;
     });
-    if (same == result.tables.end()) {
-      result.tables.push_back({measured, std::move(points)});
-    } else {
-      same->fit.points = joined(same->fit.points, points.points);
-      same->fit.outliers.insert(same->fit.outliers.end(), points.outliers.begin(),
-                                points.outliers.end());
-      same->measured.source += ", " + measured.source;
+    if (same == gathered.end()) {
+      gathered.push_back({measured, std::move(points)});
+      continue;
     }
+    same->fit.points = joined(same->fit.points, points.points);
+    same->fit.outliers.insert(same->fit.outliers.end(), points.outliers.begin(),
+                              points.outliers.end());
+    same->measured.source += ", " + measured.source;
   }
+  return gathered;
+}
+
+TableLaw table_law(const CalibratedTable& table) {
+  const SizeFit& fit = table.fit;
+  TableLaw law;
+  law.kind = *table.measured.kind;
+  law.nodes = table.measured.nodes;
+  law.gpus_per_node = table.measured.gpus_per_node;
+  law.forced = table.measured.forced;
+  law.law = fit.law;
+  law.min_bytes = static_cast<double>(fit.points.front().size);
+  law.max_bytes = static_cast<double>(fit.points.back().size);
+  law.rows = static_cast<int>(fit.points.size());
+  law.in_sample = fit.in_sample;
+  law.left_out = fit.left_out;
+  law.clean = is_clean(table.measured);
+  law.source = table.measured.source;
+  for (const auto& point : fit.outliers) law.outliers.push_back(point.size);
+  return law;
+}
+
+}  // namespace
+
+// Each table by itself first; then what they have in common, inside a node and between nodes.
+Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
+  Calibrated result;
+  result.tables = gathered(tables);
   bool between = false;
   for (CalibratedTable& table : result.tables) {
     table.fit = fit_sizes(std::move(table.fit));
-    const SizeFit& fit = table.fit;
-    TableLaw law;
-    law.kind = *table.measured.kind;
-    law.nodes = table.measured.nodes;
-    law.gpus_per_node = table.measured.gpus_per_node;
-    law.forced = table.measured.forced;
-    law.law = fit.law;
-    law.min_bytes = static_cast<double>(fit.points.front().size);
-    law.max_bytes = static_cast<double>(fit.points.back().size);
-    law.rows = static_cast<int>(fit.points.size());
-    law.in_sample = fit.in_sample;
-    law.left_out = fit.left_out;
-    law.clean = is_clean(table.measured);
-    law.source = table.measured.source;
-    for (const auto& point : fit.outliers) law.outliers.push_back(point.size);
-    result.law.tables.push_back(law);
+    const TableLaw& law = result.law.tables.emplace_back(table_law(table));
     between = between || (law.nodes > 1 && scales(law.kind));
   }
   result.law.node = fit_node(result.law);

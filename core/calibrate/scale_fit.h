@@ -1,9 +1,9 @@
 // From measured tables of one cluster to its law (law.h). The part between nodes is found in two
-// nested searches: over the graphs that NCCL may have seen (which decide what it chose at each
-// size), and for each of them over the parameters of every algorithm and protocol chosen. The
-// graph under which the measured rows are likeliest wins. Latencies and bandwidths of different
-// paths are held together by a prior: all latencies are NCCL's own constants times one factor of
-// the fabric, all bandwidths shares of one rate, give or take.
+// nested searches: over the graphs that NCCL may have seen (graph_search.h), which decide what it
+// chose at each size, and for each of them over the parameters of every algorithm and protocol
+// chosen. The graph under which the measured rows are likeliest wins. Latencies and bandwidths of
+// different paths are held together by a prior: all latencies are NCCL's own constants times one
+// factor of the fabric, all bandwidths are near one rate.
 #pragma once
 
 #include <vector>
@@ -25,8 +25,8 @@ struct Calibrated {
 };
 
 // Requires tables with a kind and counts of nodes and GPUs. Several tables of the same counts and
-// kind are joined, sizes measured twice by their median. Throws InputError where a table has no
-// usable row.
+// kind are joined, sizes measured twice by the mean of their times. Throws InputError where a table
+// has no usable row.
 Calibrated calibrate(const std::vector<MeasuredTable>& tables);
 
 }  // namespace syncline

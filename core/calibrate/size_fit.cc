@@ -85,7 +85,9 @@ std::vector<std::size_t> knots_of(const Points& points) {
   return knots;
 }
 
-// The best 1, 2, ... segments of at least two points each, by dynamic programming.
+// The best 1, 2, ... segments of at least two points each, by dynamic programming over the knots
+// (Bellman 1961, "On the approximation of curves by line segments"): the best k segments up to a
+// knot are the best k - 1 up to an earlier one and a line from there on.
 std::vector<SizeLaw> fit_segments(const Points& points) {
   const Sums sums(points);
   const auto knots = knots_of(points);
@@ -107,6 +109,7 @@ std::vector<SizeLaw> fit_segments(const Points& points) {
       }
     }
   }
+  // Each count's segments, read back from the last one.
   std::vector<SizeLaw> laws;
   for (std::size_t k = 1; k <= kMostSegments && least[k][n] < kNone; ++k) {
     SizeLaw& law = laws.emplace_back();
@@ -122,13 +125,35 @@ std::vector<SizeLaw> fit_segments(const Points& points) {
   return laws;
 }
 
+double relative_error(const SizeLaw& law, const MeasuredPoint& point) {
+  return size_time(law, bytes_of(point)) / point.time - 1;
+}
+
 double squares_of(const SizeLaw& law, const Points& points) {
   double sum = 0;
   for (const auto& point : points) {
-    const double error = size_time(law, bytes_of(point)) / point.time - 1;
+    const double error = relative_error(law, point);
     sum += error * error;
   }
   return sum;
+}
+
+// The points for which each line is the lowest.
+std::vector<Points> shared_out(const Points& points, const std::vector<SizeLine>& lines) {
+  std::vector<Points> own(lines.size());
+  for (const auto& point : points) {
+    std::size_t lowest = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+      const double time = lines[k].latency + lines[k].seconds_per_byte * bytes_of(point);
+      if (time < least) {
+        least = time;
+        lowest = k;
+      }
+    }
+    own[lowest].push_back(point);
+  }
+  return own;
 }
 
 // The least of as many lines as `start` has: each point belongs to the line that is lowest there,
@@ -139,19 +164,7 @@ SizeLaw fit_envelope(const Points& points, const SizeLaw& start) {
   SizeLaw best = law;
   double best_squares = squares_of(law, points);
   for (int round = 0; round < 30; ++round) {
-    std::vector<Points> own(law.lines.size());
-    for (const auto& point : points) {
-      std::size_t lowest = 0;
-      double least = std::numeric_limits<double>::infinity();
-      for (std::size_t k = 0; k < law.lines.size(); ++k) {
-        const double time = law.lines[k].latency + law.lines[k].seconds_per_byte * bytes_of(point);
-        if (time < least) {
-          least = time;
-          lowest = k;
-        }
-      }
-      own[lowest].push_back(point);
-    }
+    const auto own = shared_out(points, law.lines);
     for (std::size_t k = 0; k < own.size(); ++k) {
       if (own[k].empty()) continue;
       const auto line = Sums(own[k]).line(0, own[k].size());
@@ -167,7 +180,8 @@ SizeLaw fit_envelope(const Points& points, const SizeLaw& start) {
   return best;
 }
 
-// A sum of powers: the plain line's two parameters, moved by steps that shrink.
+// A sum of powers: the plain line's two parameters, from where each explains one end of the table,
+// moved by factors that shrink once none of them is an improvement (a pattern search).
 SizeLaw fit_sum(const Points& points, const SizeLaw& line, double exponent) {
   SizeLaw law = line;
   law.form = SizeLaw::Form::kSum;
@@ -206,9 +220,11 @@ Points thinned(const Points& points) {
   return kept;
 }
 
-// All candidates, by name so that those of two fits can be told to be the same.
-std::map<std::string, SizeLaw> candidates(const Points& points) {
-  std::map<std::string, SizeLaw> laws;
+// All candidates by name, so that those of two fits can be compared.
+using Candidates = std::map<std::string, SizeLaw>;
+
+Candidates candidates(const Points& points) {
+  Candidates laws;
   const Points few = thinned(points);
   for (const SizeLaw& law : fit_segments(points)) {
     const auto lines = law.lines.size();
@@ -237,9 +253,50 @@ double median_error(const SizeLaw& law, const Points& points) {
   std::vector<double> errors;
   for (const auto& point : points) {
     if (large && point.size < kLarge) continue;
-    errors.push_back(std::abs(size_time(law, bytes_of(point)) / point.time - 1));
+    errors.push_back(std::abs(relative_error(law, point)));
   }
   return middle_of(std::move(errors));
+}
+
+// A candidate's errors on points that its fit has not seen.
+struct LeftOutError {
+  double mean = 0;
+  double bounded = 0;  // their sum, single misses bounded
+};
+
+// Leave one out: for each candidate by name. Empty for fewer than three points.
+std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, const Points& points) {
+  // Where a table jumps no candidate can know the side: such a miss must not decide.
+  constexpr double kMiss = 0.25;
+  std::map<std::string, LeftOutError> errors;
+  if (points.size() < 3) return errors;
+  const std::size_t stride = (points.size() + kMostLeftOut - 1) / kMostLeftOut;
+  double count = 0;
+  for (std::size_t i = 0; i < points.size(); i += stride, ++count) {
+    Points rest = points;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+    const Candidates without = candidates(rest);
+    for (const auto& [name, law] : full) {
+      const auto found = without.find(name);
+      const double error =
+          found == without.end() ? 1 : std::abs(relative_error(found->second, points[i]));
+      errors[name].mean += error;
+      errors[name].bounded += std::min(error, kMiss);
+    }
+  }
+  for (auto& [name, error] : errors) error.mean /= count;
+  return errors;
+}
+
+// What misses half of the rows it has seen by 4 % does not describe the table, were it the best
+// guess for sizes in between; only where nothing describes it all candidates are admitted.
+Candidates describing(const Candidates& full, const Points& points) {
+  constexpr double kDescribes = 0.04;
+  Candidates admitted = full;
+  std::erase_if(admitted, [&](const auto& candidate) {
+    return median_error(candidate.second, points) >= kDescribes;
+  });
+  return admitted.empty() ? full : admitted;
 }
 
 }  // namespace
@@ -259,6 +316,8 @@ SizeFit points_of(const MeasuredTable& table) {
     all.push_back({size, times.first > 0 ? times.first : times.second});
     others.push_back(times.first > 0 ? times.second : 0);
   }
+  // The two times of a size are a check on each other: where they part, the one far from the line
+  // between the neighbours is the disturbed one. The first row has no neighbour before it.
   constexpr double kWarmUp = 1.25;
   constexpr double kApart = 1.3;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -279,58 +338,26 @@ SizeFit points_of(const MeasuredTable& table) {
 SizeFit fit_sizes(SizeFit fit) {
   const Points& points = fit.points;
   assert(!points.empty() && "a fit needs a point");
-  const auto full = candidates(points);
-  std::map<std::string, double> left_out;
-  std::map<std::string, double> judged;  // the same, single misses bounded
-  if (points.size() >= 3) {
-    const std::size_t stride = (points.size() + kMostLeftOut - 1) / kMostLeftOut;
-    double count = 0;
-    for (std::size_t i = 0; i < points.size(); i += stride, ++count) {
-      Points rest = points;
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-      const auto without = candidates(rest);
-      for (const auto& [name, law] : full) {
-        const auto found = without.find(name);
-        double error = 1;
-        if (found != without.end()) {
-          error = std::abs(size_time(found->second, bytes_of(points[i])) / points[i].time - 1);
-        }
-        left_out[name] += error;
-        // Where a table jumps no candidate can know the side: such a miss must not decide.
-        constexpr double kMiss = 0.25;
-        judged[name] += std::min(error, kMiss);
-      }
-    }
-    for (auto& [name, sum] : left_out) sum /= count;
+  const Candidates full = candidates(points);
+  const auto left_out = left_out_errors(full, points);
+  const Candidates admitted = left_out.empty() ? full : describing(full, points);
+  double least = std::numeric_limits<double>::infinity();
+  if (!left_out.empty()) {
+    for (const auto& [name, law] : admitted) least = std::min(least, left_out.at(name).bounded);
   }
-  // What misses half of the rows it has seen by 4 % does not describe the table, were it the best
-  // guess for sizes in between; only where nothing describes it all candidates are admitted.
-  constexpr double kDescribes = 0.04;
-  bool described = false;
-  for (const auto& [name, law] : full) {
-    described = described || median_error(law, points) < kDescribes;
-  }
-  if (described) {
-    std::erase_if(judged, [&](const auto& candidate) {
-      return median_error(full.at(candidate.first), points) >= kDescribes;
-    });
-  }
+
   // The fewest parameters among those within a fiftieth of the best.
   constexpr double kAlike = 1.02;
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& [name, error] : judged) least = std::min(least, error);
   const SizeLaw* chosen = nullptr;
-  for (const auto& [name, law] : full) {
-    if (!judged.empty() && (!judged.contains(name) || judged[name] > kAlike * least)) continue;
+  for (const auto& [name, law] : admitted) {
+    if (!left_out.empty() && left_out.at(name).bounded > kAlike * least) continue;
     if (chosen != nullptr && chosen->lines.size() <= law.lines.size()) continue;
     chosen = &law;
-    fit.left_out = left_out.empty() ? -1 : left_out[name];
+    fit.left_out = left_out.empty() ? -1 : left_out.at(name).mean;
   }
   fit.law = *chosen;
   fit.in_sample = 0;
-  for (const auto& point : points) {
-    fit.in_sample += std::abs(size_time(fit.law, bytes_of(point)) / point.time - 1);
-  }
+  for (const auto& point : points) fit.in_sample += std::abs(relative_error(fit.law, point));
   fit.in_sample /= static_cast<double>(points.size());
   return fit;
 }

@@ -1,0 +1,33 @@
+// Which graph NCCL saw on a cluster, as far as measured rows between nodes tell. A graph decides
+// what NCCL chose at each size (path_choice.h); every path chosen is then fitted (step_law.h), and
+// the graph under which the rows are likeliest wins.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/calibrate/path_choice.h"
+#include "core/calibrate/step_law.h"
+
+namespace syncline {
+
+// One row of a table between nodes, with the share of the rate its GPUs a node have.
+struct GraphSample {
+  StepRow row;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  std::size_t table = 0;
+};
+
+struct FoundGraph {
+  GraphGuess graph;
+  StepPrior prior;
+  std::vector<StepLaw> steps;  // of the paths that the rows show
+  double cost = 0;             // minus the logarithm of the likelihood
+};
+
+// `bus`: the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a
+// node. `fast`: it is more than the port of 200 Gbit/s that a GPU of the generations with one speed
+// for all its graphs has. Samples of one table stand together.
+FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast);
+
+}  // namespace syncline
