@@ -43,8 +43,8 @@ std::optional<Shard> shard_of(const RunOptions& options) {
 }
 
 // Empty: the rows are priced here, one after the other.
-Spread spread_of(const RunOptions& options, const std::optional<Shard>& shard,
-                 const Document& document) {
+ParallelMap parallel_map_of(const RunOptions& options, const std::optional<Shard>& shard,
+                            const Document& document) {
   const int jobs = options.jobs;
   if (shard) {
     ShardSettings settings;
@@ -85,7 +85,7 @@ int run(const RunOptions& options) {
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = interrupted;
-  study.spread = spread_of(options, shard, document);
+  study.parallel_map = parallel_map_of(options, shard, document);
   // A folder that cannot be made is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);

@@ -114,8 +114,8 @@ int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) 
     options.budget = 0;
   }
   if (verb.jobs > 1) {
-    options.spread = [jobs = verb.jobs](std::size_t count, const auto& work,
-                                        const JobHooks& hooks) {
+    options.parallel_map = [jobs = verb.jobs](std::size_t count, const auto& work,
+                                              const JobHooks& hooks) {
       return run_jobs(count, jobs, work, hooks);
     };
   }

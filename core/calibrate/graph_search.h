@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/calibrate/path_choice.h"
-#include "core/calibrate/step_law.h"
+#include "core/cost/path_choice.h"
+#include "core/cost/step_law.h"
 
 namespace syncline {
 

@@ -222,10 +222,10 @@ std::vector<std::string> run_here(std::size_t count,
 }
 
 // The workers, and what is known of every piece.
-class Crew {
+class WorkerPool {
  public:
-  Crew(std::size_t count, std::size_t size, const std::function<std::string(std::size_t)>& work,
-       const JobHooks& hooks)
+  WorkerPool(std::size_t count, std::size_t size,
+             const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)
       : count_(count), hooks_(hooks) {
     for (std::size_t i = 0; i < size; ++i) {
       workers_.push_back(std::make_unique<Worker>(work, workers_));
@@ -307,7 +307,7 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
   // What is still buffered would be written twice, by the workers too.
   std::fflush(nullptr);
   std::cout.flush();
-  return Crew(count, size, work, hooks).run();
+  return WorkerPool(count, size, work, hooks).run();
 }
 
 }  // namespace syncline

@@ -26,16 +26,16 @@ struct JobHooks {
 // depend on what other pieces did. Where several processes work, SIGINT is this process's to
 // handle; when it ends, however it ends, so do the others.
 //
-// Gives all results, or where interrupted the first ones that are done without a gap. An exception
-// of a piece is thrown here, InputError and MachineError as themselves, all others as MachineError;
-// of several failures that of the first piece, whatever the number of processes. A process that
-// crashes is a MachineError naming the piece.
+// Returns all results, or where interrupted the first ones that are done without a gap. An
+// exception of a piece is thrown here, InputError and MachineError as themselves, all others as
+// MachineError; of several failures that of the first piece, whatever the number of processes. A
+// process that crashes is a MachineError naming the piece.
 std::vector<std::string> run_jobs(std::size_t count, int jobs,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks = {});
 
-// A way to have such work done: run_jobs or run_sharded with everything else settled.
-using Spread = std::function<std::vector<std::string>(
+// A parallel map: run_jobs or run_sharded with everything but the pieces settled.
+using ParallelMap = std::function<std::vector<std::string>(
     std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;
 
 }  // namespace syncline

@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-Minimum minimise_in_box(const Sloped& function, const Eigen::VectorXd& start,
+Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::VectorXd& start,
                         const Eigen::VectorXd& low, const Eigen::VectorXd& high,
                         int most_iterations) {
   assert(start.size() > 0 && "there is something to vary");

@@ -6,8 +6,9 @@
 
 namespace syncline {
 
-// Gives the value at a point and writes the gradient there.
-using Sloped = std::function<double(const Eigen::VectorXd& at, Eigen::VectorXd& gradient)>;
+// Returns the value at a point and writes the gradient there.
+using ObjectiveWithGradient =
+    std::function<double(const Eigen::VectorXd& at, Eigen::VectorXd& gradient)>;
 
 struct Minimum {
   Eigen::VectorXd at;
@@ -16,7 +17,7 @@ struct Minimum {
 
 // The least value met on the way from `start`, a local minimum. Where rounding hides the slope and
 // the line search gives up, the way ends there; the answer is then as good as rounding allows.
-Minimum minimise_in_box(const Sloped& function, const Eigen::VectorXd& start,
+Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::VectorXd& start,
                         const Eigen::VectorXd& low, const Eigen::VectorXd& high,
                         int most_iterations);
 

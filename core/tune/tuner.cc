@@ -91,7 +91,7 @@ class Tuner {
     return *executor_;
   }
 
-  // All of them, priced by options.spread; the first ones without a gap where interrupted.
+  // All of them, priced by options.parallel_map; the first ones without a gap where interrupted.
   std::vector<Metrics> spread(const std::vector<Strategy>& strategies,
                               const ExecutorFactory& factory, std::size_t piece) {
     std::unique_ptr<Executor> executor;  // of the process that prices
@@ -114,7 +114,7 @@ class Tuner {
     hooks.name = [&](std::size_t index) { return "'" + strategies[index * piece].name + "'"; };
     std::vector<Metrics> metrics;
     const std::size_t pieces = (strategies.size() + piece - 1) / piece;
-    for (const auto& bytes : options_.spread(pieces, price, hooks)) {
+    for (const auto& bytes : options_.parallel_map(pieces, price, hooks)) {
       const auto some = metrics_of(bytes);
       metrics.insert(metrics.end(), some.begin(), some.end());
     }
@@ -179,7 +179,7 @@ class Tuner {
         return points_[a].bound < points_[b].bound;
       });
     }
-    if (!pruned() && options_.spread) {
+    if (!pruned() && options_.parallel_map) {
       walk_together(order);
       return;
     }
@@ -367,7 +367,7 @@ class Tuner {
     for (std::size_t i = 0; i < std::min(search_.confirm, tuned_.ranking.size()); ++i) {
       wanted.push_back(&tuned_.ranking[i]);
     }
-    if (options_.spread) {
+    if (options_.parallel_map) {
       std::vector<Strategy> strategies;
       for (const Ranked* ranked : wanted) strategies.push_back(ranked->strategy);
       const auto metrics = spread(strategies, options_.confirm, 1);

@@ -25,10 +25,10 @@ struct TuneOptions {
   std::size_t top = 5;      // how many of the best are told, at least 1
   std::size_t budget = 0;   // candidates priced at most; 0: as many as it takes
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
-  // Has candidates priced elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive
-  // walks and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
+  // Prices candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
+  // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
   // depends on what it found. None: all in this process. The answer is the same.
-  Spread spread;
+  ParallelMap parallel_map;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };
 };

@@ -68,7 +68,7 @@ void tune_1000_points_on_sim_by_two_processes(benchmark::State& state) {
   TuneOptions options;
   options.executor = "sim";
   options.make_executor = make_sim_executor;
-  options.spread = [](std::size_t count, const auto& work, const JobHooks& hooks) {
+  options.parallel_map = [](std::size_t count, const auto& work, const JobHooks& hooks) {
     return run_jobs(count, 2, work, hooks);
   };
   tune_jointly(state, options);

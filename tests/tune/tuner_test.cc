@@ -196,7 +196,7 @@ TEST(Tuner, PricedTogetherOrOneByOneIsTheSame) {
     TuneOptions one, together;
     one.method = together.method = TuneOptions::Method::kExhaustive;
     one.budget = together.budget = budget;
-    together.spread = [](std::size_t count, const auto& work, const JobHooks& hooks) {
+    together.parallel_map = [](std::size_t count, const auto& work, const JobHooks& hooks) {
       return run_jobs(count, 3, work, hooks);
     };
     const Tuned a = tuned(document, one), b = tuned(document, together);

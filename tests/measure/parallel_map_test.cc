@@ -17,8 +17,9 @@ StudyOptions options_with(int jobs) {
   StudyOptions options;
   options.make_executor = make_model_executor;
   if (jobs > 1) {
-    options.spread = [jobs](std::size_t count, const std::function<std::string(std::size_t)>& work,
-                            const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
+    options.parallel_map =
+        [jobs](std::size_t count, const std::function<std::string(std::size_t)>& work,
+               const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
   }
   return options;
 }
@@ -29,7 +30,7 @@ std::string everything(const Report& report) {
 
 // Published figures, a calibration with held-out rows, a sweep, a baseline: whatever a row may
 // carry.
-TEST(Spread, ReportsAreTheSame) {
+TEST(ParallelMap, ReportsAreTheSame) {
   for (const std::string name : {"published/dgc_fasterrcnn", "overlap_streams", "frameworks"}) {
     const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/" + name + ".json");
     const Report here = run_study(document, options_with(1));
@@ -37,7 +38,7 @@ TEST(Spread, ReportsAreTheSame) {
   }
 }
 
-TEST(Spread, TracedPlansStayHere) {
+TEST(ParallelMap, TracedPlansStayHere) {
   const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
   StudyOptions one = options_with(1);
   StudyOptions three = options_with(3);
@@ -49,7 +50,7 @@ TEST(Spread, TracedPlansStayHere) {
   EXPECT_EQ(spread.traced.back().timeline.spans.size(), here.traced.back().timeline.spans.size());
 }
 
-TEST(Spread, ProgressCountsTheSameRows) {
+TEST(ParallelMap, ProgressCountsTheSameRows) {
   const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
   std::size_t last = 0;
   std::size_t all = 0;
@@ -65,7 +66,7 @@ TEST(Spread, ProgressCountsTheSameRows) {
   EXPECT_EQ(all, report.rows.size());
 }
 
-TEST(Spread, InterruptedIsIncomplete) {
+TEST(ParallelMap, InterruptedIsIncomplete) {
   const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
   const Report whole = run_study(document, options_with(1));
   std::size_t rows = 0;

@@ -1,0 +1,66 @@
+#include "core/measure/price_strategy.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/plan/compute_fusion.h"
+#include "core/plan/planner.h"
+
+namespace syncline {
+namespace {
+
+// How many periods are run, and how many of the first are dropped.
+struct Periods {
+  int all = 3;
+  int warmup = 1;
+};
+
+// Without jitter every period after the first is alike. With jitter the simulation averages about
+// kJitteredSteps steps; the model knows the expectation in closed form.
+Periods periods_for(const Scenario& scenario, const Plan& plan, std::string_view executor) {
+  constexpr int kJitteredSteps = 256;
+  Periods periods;
+  // Where steps overlap the first ones are not yet alike: the slope over some later ones.
+  if (crosses_steps(plan)) {
+    periods.warmup = executor == "sim" ? 3 : 8;
+    periods.all = 2 * periods.warmup;
+  }
+  if (executor == "sim" && scenario.cluster.jitter.kind != Jitter::Kind::kNone) {
+    periods.all = periods.warmup + std::max(8, kJitteredSteps / plan.steps);
+  }
+  periods.warmup = scenario.simulation.warmup.value_or(periods.warmup);
+  periods.all = scenario.simulation.periods.value_or(std::max(periods.all, periods.warmup + 1));
+  periods.warmup = std::min(periods.warmup, periods.all - 1);
+  return periods;
+}
+
+}  // namespace
+
+Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Executor& executor,
+                      PriceBook& book) {
+  // A sparsity ramp or growing periods make a training of several plans: each is measured by itself
+  // and counts by its steps. The first one is kept for traces.
+  Priced priced;
+  std::vector<WeightedMetrics> phases;
+  const auto fused =
+      fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
+  const Workload& workload = fused ? *fused : scenario.workload;
+  for (const auto& phase : training_phases(strategy, scenario.training)) {
+    Plan plan = make_plan(workload, scenario.cluster, strategy, phase.point);
+    const Periods periods = periods_for(scenario, plan, executor.name());
+    Outcome outcome = executor.run(plan, {}, periods.all);
+    phases.push_back({measure(plan, workload, outcome.timeline, periods.warmup, book),
+                      static_cast<double>(phase.steps)});
+    if (phases.size() > 1) continue;
+    priced.plan = std::move(plan);
+    priced.timeline = std::move(outcome.timeline);
+  }
+  priced.metrics = phases.size() == 1
+                       ? phases.front().metrics
+                       : mean_of(phases, scenario.workload.batch * scenario.cluster.ranks());
+  return priced;
+}
+
+}  // namespace syncline

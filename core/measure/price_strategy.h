@@ -1,0 +1,28 @@
+// What one strategy costs: planned, run by an executor and measured, phase by phase of a training.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/collective/price.h"
+#include "core/measure/metrics.h"
+#include "core/plan/plan.h"
+#include "core/run/executor.h"
+#include "core/run/timeline.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+using ExecutorFactory = std::function<std::unique_ptr<Executor>(const ExecutorSettings&)>;
+
+struct Priced {
+  Metrics metrics;
+  Plan plan;  // of the first phase, and its timeline
+  Timeline timeline;
+};
+
+// The scenario as it stands: a sweep point has been put in place already.
+Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Executor& executor,
+                      PriceBook& book);
+
+}  // namespace syncline

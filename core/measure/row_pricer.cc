@@ -1,0 +1,133 @@
+#include "core/measure/row_pricer.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/input/read_scenario.h"
+#include "core/json/text.h"
+
+namespace syncline {
+namespace {
+
+std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<Bucket>& buckets) {
+  std::vector<std::pair<std::int64_t, double>> sizes;
+  for (const auto& bucket : buckets) {
+    sizes.emplace_back(static_cast<std::int64_t>(bucket.tensors.size()),
+                       static_cast<double>(bucket.bytes) / static_cast<double>(kMiB));
+  }
+  return sizes;
+}
+
+const Strategy& strategy_named(const Scenario& scenario, const std::string& name) {
+  const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
+                               [&](const Strategy& s) { return s.name == name; });
+  return *it;
+}
+
+}  // namespace
+
+std::string name_of(const RowKey& key) {
+  std::string name = key.strategy;
+  for (const auto& [path, value] : key.point) name += ", " + path + " = " + plain_text(value);
+  return name;
+}
+
+bool lies_at(const SweepPoint& point, const SweepPoint& part) {
+  return std::all_of(part.begin(), part.end(), [&](const auto& wanted) {
+    return std::find(point.begin(), point.end(), wanted) != point.end();
+  });
+}
+
+std::optional<Published> published_for(const Scenario& scenario, const RowKey& key) {
+  for (const auto& row : scenario.published) {
+    if (row.strategy == key.strategy && lies_at(key.point, row.sweep)) return row;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> relative_error(const Row& row) {
+  if (!row.published) return std::nullopt;
+  const Published& p = *row.published;
+  if (p.step_time) return row.metrics.step_time / *p.step_time - 1;
+  if (p.throughput) return row.metrics.throughput / *p.throughput - 1;
+  if (p.speedup) return row.speedup / *p.speedup - 1;
+  if (p.collectives) return row.metrics.collectives / static_cast<double>(*p.collectives) - 1;
+  return std::nullopt;
+}
+
+Scenario at_point(Document document, const SweepPoint& point) {
+  for (const auto& [path, value] : point) set_key(document, path, value);
+  try {
+    return parse_scenario(document);
+  } catch (const InputError& error) {
+    std::string where;
+    for (const auto& [path, value] : point) {
+      where += (where.empty() ? "" : ", ") + path + " = " + plain_text(value);
+    }
+    if (where.empty()) throw;
+    throw InputError(std::string(error.what()) + " (at sweep point " + where + ")");
+  }
+}
+
+Document with_fitted(Document document, const std::vector<Fitted>& fitted,
+                     const SweepPoint& point) {
+  for (const auto& parameter : fitted) {
+    if (lies_at(point, parameter.at)) set_key(document, parameter.path, Json(parameter.value));
+  }
+  return document;
+}
+
+// One sweep point: its strategies, and the baseline that they are compared to.
+class RowPricer::PointStudy {
+ public:
+  PointStudy(const Document& document, const SweepPoint& point, const ExecutorFactory& factory)
+      : point_(point), scenario_(at_point(document, point)), book_(scenario_.cluster) {
+    executor_ = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
+  }
+
+  const SweepPoint& point() const { return point_; }
+
+  Row row(const std::string& name, Traced* traced) {
+    Priced priced = price_strategy(scenario_, strategy_named(scenario_, name), *executor_, book_);
+    Row row;
+    row.strategy = name;
+    row.executor = std::string(executor_->name());
+    row.sweep = point_;
+    row.metrics = priced.metrics;
+    row.buckets = sizes_of(priced.plan.buckets);
+    if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
+    if (!baseline_) {
+      const auto& strategy = strategy_named(scenario_, scenario_.baseline);
+      baseline_ = price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+    }
+    row.speedup = *baseline_ / row.metrics.step_time;
+    row.published = published_for(scenario_, {point_, name});
+    if (const auto error = relative_error(row)) row.error_percent = *error * 100;
+    if (traced != nullptr) *traced = {name, std::move(priced.plan), std::move(priced.timeline)};
+    return row;
+  }
+
+ private:
+  SweepPoint point_;
+  Scenario scenario_;
+  PriceBook book_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<Seconds> baseline_;  // its step time, once it is known
+};
+
+RowPricer::RowPricer(const Document& document, std::vector<Fitted> fitted, ExecutorFactory factory)
+    : document_(document), fitted_(std::move(fitted)), factory_(std::move(factory)) {}
+
+RowPricer::~RowPricer() = default;
+
+Row RowPricer::price(const RowKey& key, Traced* traced) {
+  if (!study_ || study_->point() != key.point) {
+    study_ = std::make_unique<PointStudy>(with_fitted(document_, fitted_, key.point), key.point,
+                                          factory_);
+  }
+  return study_->row(key.strategy, traced);
+}
+
+}  // namespace syncline

@@ -1,0 +1,62 @@
+// A scenario's rows, priced: one strategy at one sweep point each, with the values that a
+// calibration has fitted, and beside it what was published for it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/measure/price_strategy.h"
+#include "core/measure/report.h"
+
+namespace syncline {
+
+// A row by its place in the report.
+struct RowKey {
+  SweepPoint point;
+  std::string strategy;
+};
+
+// "ring, cluster.nodes = 4": for people.
+std::string name_of(const RowKey& key);
+
+// Whether a row's sweep point has all of the values in `part`.
+bool lies_at(const SweepPoint& point, const SweepPoint& part);
+
+// The published figure of a row: all of the published sweep values must be the row's.
+std::optional<Published> published_for(const Scenario& scenario, const RowKey& key);
+
+// Relative error of a prediction against the first figure that was published for it.
+std::optional<double> relative_error(const Row& row);
+
+// Throws InputError, naming the point, where its values make the scenario wrong.
+Scenario at_point(Document document, const SweepPoint& point);
+
+// The document with the fitted values that hold at a sweep point.
+Document with_fitted(Document document, const std::vector<Fitted>& fitted, const SweepPoint& point);
+
+// Prices rows. The point at hand is kept, its baseline and prices too: rows of one point should
+// come one after the other.
+class RowPricer {
+ public:
+  // The document must outlive this.
+  RowPricer(const Document& document, std::vector<Fitted> fitted, ExecutorFactory factory);
+  ~RowPricer();
+  RowPricer(const RowPricer&) = delete;
+  RowPricer& operator=(const RowPricer&) = delete;
+
+  // Its plan and timeline go to `traced` where that is given.
+  Row price(const RowKey& key, Traced* traced = nullptr);
+
+ private:
+  class PointStudy;
+
+  const Document& document_;
+  std::vector<Fitted> fitted_;
+  ExecutorFactory factory_;
+  std::unique_ptr<PointStudy> study_;  // of the point at hand
+};
+
+}  // namespace syncline

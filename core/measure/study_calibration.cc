@@ -1,0 +1,161 @@
+#include "core/measure/study_calibration.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/input/read_scenario.h"
+#include "core/json/text.h"
+#include "core/measure/row_pricer.h"
+#include "core/measure/scenario_fit.h"
+
+namespace syncline {
+namespace {
+
+// What of a sweep point is fitted on its own.
+SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
+  const auto& each = calibration.each;
+  SweepPoint part;
+  std::copy_if(point.begin(), point.end(), std::back_inserter(part), [&](const auto& value) {
+    return std::find(each.begin(), each.end(), value.first) != each.end();
+  });
+  return part;
+}
+
+// The parts of the sweep that are fitted on their own; one empty part where all is one fit.
+std::vector<SweepPoint> parts_of(const Scenario& scenario) {
+  std::vector<SweepPoint> parts;
+  for (const auto& point : sweep_points(scenario)) {
+    const SweepPoint part = part_of(point, scenario.calibration);
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// Fits the calibrated rows of one part of the sweep.
+class PartFit {
+ public:
+  PartFit(const Document& document, const Scenario& scenario, SweepPoint part)
+      : document_(document), scenario_(scenario), part_(std::move(part)) {
+    for (const auto& point : sweep_points(scenario)) {
+      if (!lies_at(point, part_)) continue;
+      for (const auto& strategy : scenario.strategies) {
+        const auto published = published_for(scenario, {point, strategy.name});
+        if (published && published->calibrated) used_.push_back({point, strategy.name});
+      }
+    }
+  }
+
+  const std::vector<RowKey>& used() const { return used_; }
+
+  // Fits all calibrated rows but those in `left_out`.
+  std::vector<Fitted> without(const std::function<bool(const RowKey&)>& left_out) const {
+    std::vector<RowKey> keys;
+    std::copy_if(used_.begin(), used_.end(), std::back_inserter(keys),
+                 [&](const RowKey& key) { return !left_out(key); });
+    const auto& parameters = scenario_.calibration.parameters;
+    if (keys.size() < parameters.size()) {
+      std::string where;
+      for (const auto& [path, value] : part_) where += " at " + path + " = " + plain_text(value);
+      throw InputError(document_.file + ": calibration: only " + std::to_string(keys.size()) +
+                       " calibrated rows are there" + where + " to fit " +
+                       std::to_string(parameters.size()) + " parameters" +
+                       (keys.size() < used_.size() ? " once some are left out" : ""));
+    }
+    const auto values = fit_parameters(
+        parameters, [&](const std::vector<double>& trial) { return errors(named(trial), keys); });
+    return named(values);
+  }
+
+ private:
+  std::vector<Fitted> named(const std::vector<double>& values) const {
+    std::vector<Fitted> fitted;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      fitted.push_back({scenario_.calibration.parameters[i].path, values[i], part_});
+    }
+    return fitted;
+  }
+
+  // Of the predictions with these values, row by row.
+  std::vector<double> errors(const std::vector<Fitted>& fitted,
+                             const std::vector<RowKey>& keys) const {
+    RowPricer pricer(document_, fitted, make_model_executor);
+    std::vector<double> list;
+    for (const auto& key : keys) list.push_back(relative_error(pricer.price(key)).value_or(0));
+    return list;
+  }
+
+  const Document& document_;
+  const Scenario& scenario_;
+  SweepPoint part_;
+  std::vector<RowKey> used_;
+};
+
+// A group of rows that is left out together, with its name.
+using Fold = std::pair<std::string, std::function<bool(const RowKey&)>>;
+
+// The folds of a calibration: each row by itself, or all rows of one value of a sweep key.
+std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& used) {
+  std::vector<Fold> folds;
+  const std::string& what = scenario.calibration.leave_out;
+  if (what.empty()) return folds;
+  if (what == "row") {
+    for (const auto& key : used) {
+      folds.emplace_back(name_of(key), [key](const RowKey& other) {
+        return other.strategy == key.strategy && other.point == key.point;
+      });
+    }
+    return folds;
+  }
+  for (const auto& [path, values] : scenario.sweep) {
+    if (path != what) continue;
+    for (const auto& value : values) {
+      const std::pair<std::string, Json> wanted{path, value};
+      folds.emplace_back(path + " = " + plain_text(value), [wanted](const RowKey& other) {
+        return std::find(other.point.begin(), other.point.end(), wanted) != other.point.end();
+      });
+    }
+  }
+  return folds;
+}
+
+}  // namespace
+
+void calibrate_study(const Document& document, const Scenario& scenario,
+                     const ExecutorFactory& factory, const std::function<bool()>& interrupted,
+                     Report& report) {
+  for (const auto& part : parts_of(scenario)) {
+    const PartFit fit(document, scenario, part);
+    if (fit.used().empty()) continue;  // nothing was published for it: the start values stand
+    const auto fitted = fit.without([](const RowKey&) { return false; });
+    report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
+    for (const auto& [name, left_out] : folds_of(scenario, fit.used())) {
+      if (interrupted()) return;
+      Split split;
+      split.left_out = name;
+      split.parameters = fit.without(left_out);
+      RowPricer pricer(document, split.parameters, factory);
+      for (const auto& key : fit.used()) {
+        if (!left_out(key)) continue;
+        Row row = pricer.price(key);
+        row.published->calibrated = false;
+        split.rows.push_back(std::move(row));
+      }
+      report.splits.push_back(std::move(split));
+    }
+  }
+}
+
+Document calibrated(const Document& document) {
+  const Scenario scenario = parse_scenario(document);
+  if (scenario.calibration.parameters.empty()) return document;
+  const SweepPoint first = sweep_points(scenario).front();
+  const SweepPoint part = part_of(first, scenario.calibration);
+  const PartFit fit(document, scenario, part);
+  if (fit.used().empty()) return document;
+  return with_fitted(document, fit.without([](const RowKey&) { return false; }), first);
+}
+
+}  // namespace syncline

@@ -1,0 +1,25 @@
+// The calibration of a scenario: which of its rows fit which of its keys, part by part of the
+// sweep, and how well rows are predicted that were left out of the fit. It fits on the model,
+// whichever executor prices the rows.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/measure/price_strategy.h"
+#include "core/measure/report.h"
+
+namespace syncline {
+
+// Adds what was fitted to the report, and the refits with one group of rows left out each, those
+// rows priced by `factory`. Where `interrupted` says so the later refits are missing.
+void calibrate_study(const Document& document, const Scenario& scenario,
+                     const ExecutorFactory& factory, const std::function<bool()>& interrupted,
+                     Report& report);
+
+// The document with its calibration's fitted values in place, those of the first sweep point;
+// unchanged without a calibration.
+Document calibrated(const Document& document);
+
+}  // namespace syncline
