@@ -1,26 +1,13 @@
 #include "sim/fold.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <unordered_map>
 
+#include "core/collective/colour.h"
+
 namespace syncline {
 namespace {
-
-using Colour = std::uint64_t;
-
-Colour mix(Colour a, Colour b) {
-  a ^= b + 0x9e3779b97f4a7c15ULL + (a << 6U) + (a >> 2U);
-  a *= 0xff51afd7ed558ccdULL;
-  return a ^ (a >> 33U);
-}
-
-Colour bits(double value) {
-  Colour out = 0;
-  std::memcpy(&out, &value, sizeof out);
-  return out;
-}
 
 // Maps each distinct colour to a small number, in order of first appearance.
 std::vector<int> numbered(const std::vector<Colour>& colours, std::size_t& count) {

@@ -92,8 +92,44 @@ void read_devices(const Report& config, LogContext& context) {
   }
 }
 
+// The report's head: who took part, and which program ran.
+void read_head(const Report& report, LogContext& context) {
+  context.nccl_version =
+      version_of_code(static_cast<int>(integer(report, "nccl_version", 0) & 0xffffff));
+  if (const auto config = report.find("config"); config != report.end() && config->is_object()) {
+    read_devices(*config, context);
+  }
+  if (const auto args = report.find("args"); args != report.end() && args->is_array()) {
+    for (const Report& word : *args) {
+      if (context.test.empty() && word.is_string()) {
+        context.test = test_program_in(word.get_ref<const std::string&>());
+      }
+    }
+  }
+}
+
+// One size's result; true where its times were taken on the host.
+bool read_result(const Report& result, RawTable& raw) {
+  MeasuredRow row;
+  row.size = integer(result, "size", -1);
+  row.count = integer(result, "count", -1);
+  if (row.size < 0 || row.count < 0) return false;
+  row.type = text_of(result, "type");
+  row.redop = text_of(result, "redop");
+  raw.root = std::atoi(text_of(result, "root").c_str());  // written as text: "    -1"
+  if (raw.context.test.empty()) {
+    raw.context.test = test_program_in(text_of(result, "experiment_name"));
+  }
+  read_place(result, true, row, raw);
+  read_place(result, false, row, raw);
+  raw.table.rows.push_back(std::move(row));
+  const auto out = result.find("out_of_place");
+  return out != result.end() && out->is_object() && out->contains("cpu_time");
+}
+
 }  // namespace
 
+// A report is one table, and what it says of itself becomes notes.
 std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& problem) {
   Report report = parse(text);
   bool cut = false;
@@ -113,36 +149,10 @@ std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& probl
   RawTable raw;
   raw.table.line = 1;
   if (cut) raw.table.notes.emplace_back("the report is cut off: its complete results are read");
-  raw.context.nccl_version =
-      version_of_code(static_cast<int>(integer(report, "nccl_version", 0) & 0xffffff));
-  if (const auto config = report.find("config"); config != report.end() && config->is_object()) {
-    read_devices(*config, raw.context);
-  }
-  if (const auto args = report.find("args"); args != report.end() && args->is_array()) {
-    for (const Report& word : *args) {
-      if (raw.context.test.empty() && word.is_string()) {
-        raw.context.test = test_program_in(word.get_ref<const std::string&>());
-      }
-    }
-  }
+  read_head(report, raw.context);
   bool host_time = false;
   for (const Report& result : *results) {
-    if (!result.is_object()) continue;
-    MeasuredRow row;
-    row.size = integer(result, "size", -1);
-    row.count = integer(result, "count", -1);
-    if (row.size < 0 || row.count < 0) continue;
-    row.type = text_of(result, "type");
-    row.redop = text_of(result, "redop");
-    raw.root = std::atoi(text_of(result, "root").c_str());  // written as text: "    -1"
-    if (raw.context.test.empty()) {
-      raw.context.test = test_program_in(text_of(result, "experiment_name"));
-    }
-    read_place(result, true, row, raw);
-    read_place(result, false, row, raw);
-    const auto out = result.find("out_of_place");
-    host_time = host_time || (out != result.end() && out->is_object() && out->contains("cpu_time"));
-    raw.table.rows.push_back(std::move(row));
+    if (result.is_object() && read_result(result, raw)) host_time = true;
   }
   if (host_time) {
     raw.table.notes.emplace_back(

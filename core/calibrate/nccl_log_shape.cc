@@ -135,68 +135,95 @@ void settle_test(RawTable& raw, const Columns& columns, const std::string& file_
   table.kind = kind_of(table.test);
 }
 
+// What the list of devices shows.
+struct Listed {
+  int ranks = 0;
+  std::map<std::string, int> hosts;  // ranks of each
+  bool whole = false;                // no device is missing
+  bool split = false;                // one communicator of several
+};
+
+Listed listed_devices(const LogContext& context) {
+  Listed listed;
+  const auto& devices = context.devices;
+  if (devices.empty()) return listed;
+  const int group = devices.front().group;
+  int counted = 0;
+  int last = -1;
+  for (const LogDevice& device : devices) {
+    last = std::max(last, device.rank);
+    listed.split = listed.split || device.group != group;
+    if (device.group != group) continue;
+    listed.hosts[device.host] += context.ranks_per_device;
+    counted += context.ranks_per_device;
+  }
+  // Numbers tell how many there are where each device is a rank of the one world.
+  const bool numbered = !listed.split && context.ranks_per_device <= 1;
+  listed.ranks = numbered ? last + 1 : counted;
+  listed.whole = !context.devices_cut && (!numbered || last + 1 == counted);
+  return listed;
+}
+
+// Takes ranks and hosts from the list; true where it shows the nodes too.
+bool take_devices(const Listed& listed, const Span& span, MeasuredTable& table) {
+  if (!span.holds(listed.ranks)) {
+    table.notes.push_back("the list of devices shows " + std::to_string(listed.ranks) +
+                          " ranks, which busbw / algbw contradicts");
+    return false;
+  }
+  table.ranks = listed.ranks;
+  if (!listed.whole) {
+    table.notes.push_back("the list of devices is incomplete: it does not show the nodes");
+    return false;
+  }
+  table.nodes = static_cast<int>(listed.hosts.size());
+  const int each = listed.hosts.begin()->second;
+  const bool even = std::all_of(listed.hosts.begin(), listed.hosts.end(),
+                                [&](const auto& host) { return host.second == each; });
+  if (even) table.gpus_per_node = each;
+  if (!even) table.notes.push_back("hosts with different numbers of ranks");
+  return true;
+}
+
+void take_comment(int said_gpus, const Span& span, MeasuredTable& table) {
+  if (said_gpus <= 0) return;
+  if (span.holds(said_gpus)) {
+    table.ranks = said_gpus;
+    return;
+  }
+  table.notes.push_back("a comment says " + std::to_string(said_gpus) +
+                        " GPUs, which the columns contradict");
+}
+
+void take_columns(const Span& span, MeasuredTable& table) {
+  table.ranks = span.only();
+  if (table.ranks > 0) {
+    table.notes.push_back("ranks recovered from the columns");
+  } else if (span.known) {
+    table.notes.push_back("busbw / algbw leaves " + std::to_string(span.least) + " to " +
+                          (span.largest == 0 ? "any number of" : std::to_string(span.largest)) +
+                          " ranks open");
+  }
+}
+
+// Witnesses in the order of their worth: the list of devices, a comment, the columns. The columns
+// have a veto: what they rule out is not taken.
 void settle_ranks(RawTable& raw, const Columns& columns) {
   MeasuredTable& table = raw.table;
   Span span = ranks_by_ratio(raw, table.test);
   if (one_of(table.test, {"all_gather", "reduce_scatter"}) && columns.multiple > 0) {
     span = {columns.multiple, columns.multiple, true};
   }
-  // Ranks and hosts that the list of devices shows; one communicator of a split world.
-  const auto& devices = raw.context.devices;
-  std::map<std::string, int> hosts;
-  int listed = 0;
-  int last = -1;
-  const int group = devices.empty() ? 0 : devices.front().group;
-  for (const LogDevice& device : devices) {
-    last = std::max(last, device.rank);
-    if (device.group != group) continue;
-    hosts[device.host] += raw.context.ranks_per_device;
-    listed += raw.context.ranks_per_device;
-  }
-  const bool split = std::any_of(devices.begin(), devices.end(),
-                                 [&](const LogDevice& device) { return device.group != group; });
-  if (split) table.notes.push_back("the world is split: this is its first communicator");
-  const bool whole =
-      !raw.context.devices_cut && (split || raw.context.ranks_per_device > 1 || last + 1 == listed);
-  const int by_list = split || raw.context.ranks_per_device > 1 ? listed : last + 1;
+  const Listed listed = listed_devices(raw.context);
+  if (listed.split) table.notes.push_back("the world is split: this is its first communicator");
+  if (!raw.context.devices.empty() && take_devices(listed, span, table)) return;
+  if (table.ranks == 0) take_comment(raw.context.said_gpus, span, table);
+  if (table.ranks == 0) take_columns(span, table);
 
-  if (!devices.empty() && span.holds(by_list)) {
-    table.ranks = by_list;
-    if (whole) {
-      table.nodes = static_cast<int>(hosts.size());
-      const int each = hosts.begin()->second;
-      const bool even =
-          std::all_of(hosts.begin(), hosts.end(), [&](const auto& h) { return h.second == each; });
-      if (even) table.gpus_per_node = each;
-      if (!even) table.notes.push_back("hosts with different numbers of ranks");
-      return;
-    }
-    table.notes.push_back("the list of devices is incomplete: it does not show the nodes");
-  } else if (!devices.empty()) {
-    table.notes.push_back("the list of devices shows " + std::to_string(by_list) +
-                          " ranks, which busbw / algbw contradicts");
-  }
-  if (table.ranks == 0 && raw.context.said_gpus > 0) {
-    if (span.holds(raw.context.said_gpus)) {
-      table.ranks = raw.context.said_gpus;
-    } else {
-      table.notes.push_back("a comment says " + std::to_string(raw.context.said_gpus) +
-                            " GPUs, which the columns contradict");
-    }
-  }
-  if (table.ranks == 0) {
-    table.ranks = span.only();
-    if (table.ranks > 0) {
-      table.notes.push_back("ranks recovered from the columns");
-    } else if (span.known) {
-      table.notes.push_back("busbw / algbw leaves " + std::to_string(span.least) + " to " +
-                            (span.largest == 0 ? "any number of" : std::to_string(span.largest)) +
-                            " ranks open");
-    }
-  }
-  if (raw.context.said_nodes > 0 &&
-      (table.ranks == 0 || table.ranks % raw.context.said_nodes == 0)) {
-    table.nodes = raw.context.said_nodes;
+  // Without a whole list nodes are what a comment says, where the ranks are a multiple of them.
+  const int said_nodes = raw.context.said_nodes;
+  if (said_nodes > 0 && (table.ranks == 0 || table.ranks % said_nodes == 0)) {
+    table.nodes = said_nodes;
   } else if (table.ranks == 1) {
     table.nodes = 1;
   }

@@ -2,24 +2,66 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstring>
+#include <limits>
 #include <tuple>
 #include <unordered_map>
+
+#include "core/collective/colour.h"
 
 namespace syncline {
 namespace {
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  a ^= b + 0x9e3779b97f4a7c15ULL + (a << 6U) + (a >> 2U);
-  a *= 0xff51afd7ed558ccdULL;
-  return a ^ (a >> 33U);
-}
+// What one round puts on the links. A round touches few of many links: clearing it costs no more
+// than filling it.
+class RoundLoad {
+ public:
+  explicit RoundLoad(const Network& network)
+      : network_(network), load_(static_cast<std::size_t>(network.link_count()), 0.0) {}
 
-std::uint64_t bits(double value) {
-  std::uint64_t out = 0;
-  std::memcpy(&out, &value, sizeof out);
-  return out;
+  void add(const std::vector<int>& route, double fraction) {
+    for (const int id : route) {
+      if (network_.link(id).per_flow) continue;
+      load_[static_cast<std::size_t>(id)] += fraction;
+      touched_.push_back(id);
+    }
+  }
+
+  // What a message of that share takes for each byte of the payload, beside the others.
+  double seconds_per_byte(const std::vector<int>& route, double fraction) const {
+    double seconds = 0;
+    for (const int id : route) {
+      const Link& link = network_.link(id);
+      const double bytes = link.per_flow ? fraction : load_[static_cast<std::size_t>(id)];
+      seconds = std::max(seconds, bytes / link.capacity);
+    }
+    return seconds;
+  }
+
+  void clear() {
+    for (const int id : touched_) load_[static_cast<std::size_t>(id)] = 0;
+    touched_.clear();
+  }
+
+ private:
+  const Network& network_;
+  std::vector<double> load_;  // by link
+  std::vector<int> touched_;
+};
+
+// Calls visit(from, to, fraction, route) for every message of a round, in all groups.
+template <typename Visit>
+void for_each_message(const Network& network, const Groups& groups, const Stage& stage,
+                      const Visit& visit) {
+  std::vector<int> route;
+  for (int g = 0; g < groups.count; ++g) {
+    for (const auto& edge : stage.edges) {
+      const int from = groups.rank(g, edge.from);
+      const int to = groups.rank(g, edge.to);
+      route.clear();
+      network.route(from, to, route);
+      visit(from, to, edge.fraction, route);
+    }
+  }
 }
 
 }  // namespace
@@ -31,49 +73,27 @@ bool CriticalPath::Message::operator<(const Message& other) const {
 
 CriticalPath::CriticalPath(const Network& network, const Groups& groups, const Stages& stages)
     : fastest_(network.fastest()) {
-  std::vector<double> load(static_cast<std::size_t>(network.link_count()), 0.0);
-  std::vector<int> route;
-  bool first = true;
-  Seconds least = 0;
+  RoundLoad load(network);
+  Seconds least = std::numeric_limits<double>::infinity();
   Seconds most = 0;
   for (const auto& stage : stages) {
     // First what the round puts on each link, then how long each message takes beside the others.
-    std::vector<int> touched;
-    for (int g = 0; g < groups.count; ++g) {
-      for (const auto& edge : stage.edges) {
-        route.clear();
-        network.route(groups.rank(g, edge.from), groups.rank(g, edge.to), route);
-        for (const int id : route) {
-          if (network.link(id).per_flow) continue;
-          load[static_cast<std::size_t>(id)] += edge.fraction;
-          touched.push_back(id);
-        }
-      }
-    }
+    for_each_message(network, groups, stage, [&](int, int, double fraction, const auto& route) {
+      load.add(route, fraction);
+    });
     auto& messages = stages_.emplace_back();
     double slowest = 0;
-    for (int g = 0; g < groups.count; ++g) {
-      for (const auto& edge : stage.edges) {
-        const int from = groups.rank(g, edge.from);
-        const int to = groups.rank(g, edge.to);
-        route.clear();
-        network.route(from, to, route);
-        double seconds = 0;
-        for (const int id : route) {
-          const Link& link = network.link(id);
-          const double bytes = link.per_flow ? edge.fraction : load[static_cast<std::size_t>(id)];
-          seconds = std::max(seconds, bytes / link.capacity);
-        }
-        slowest = std::max(slowest, seconds);
-        const Seconds latency = network.latency(network.crossing(from, to));
-        messages.push_back(
-            {static_cast<std::size_t>(from), static_cast<std::size_t>(to), latency, seconds});
-        least = first ? latency : std::min(least, latency);
-        most = std::max(most, latency);
-        first = false;
-      }
-    }
-    for (const int id : touched) load[static_cast<std::size_t>(id)] = 0;
+    for_each_message(
+        network, groups, stage, [&](int from, int to, double fraction, const auto& route) {
+          const double seconds = load.seconds_per_byte(route, fraction);
+          const Seconds latency = network.latency(network.crossing(from, to));
+          messages.push_back(
+              {static_cast<std::size_t>(from), static_cast<std::size_t>(to), latency, seconds});
+          slowest = std::max(slowest, seconds);
+          least = std::min(least, latency);
+          most = std::max(most, latency);
+        });
+    load.clear();
     repeats_.push_back(stage.repeat);
     nominal_.push_back(slowest * static_cast<double>(stage.repeat));
   }
@@ -88,14 +108,14 @@ CriticalPath::CriticalPath(const Network& network, const Groups& groups, const S
 void CriticalPath::merge_alike(int ranks) {
   // Colour refinement: a rank is told apart by the messages that it sends and awaits in each stage,
   // and by the colours of the ranks at their other ends.
-  std::vector<std::uint64_t> colours(static_cast<std::size_t>(ranks), 1);
-  std::vector<std::uint64_t> next;
-  std::unordered_map<std::uint64_t, std::size_t> number;
+  std::vector<Colour> colours(static_cast<std::size_t>(ranks), 1);
+  std::vector<Colour> next;
+  std::unordered_map<Colour, std::size_t> number;
   while (true) {
     next = colours;
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       for (const auto& m : stages_[s]) {
-        const std::uint64_t what = mix(mix(s, bits(m.latency)), bits(m.seconds_per_byte));
+        const Colour what = mix(mix(s, bits(m.latency)), bits(m.seconds_per_byte));
         next[m.from] += mix(mix(what, 1), colours[m.to]);
         next[m.to] += mix(mix(what, 2), colours[m.from]);
       }
@@ -124,7 +144,8 @@ std::vector<Seconds> CriticalPath::latencies(double bytes) const {
     for (const auto repeat : repeats_) added.push_back(static_cast<double>(repeat) * fastest_);
     return added;
   }
-  // When each rank begins its next round, and when its last awaited message was off the wire.
+  // Rounds in order, every message after its sender's last round and its receiver's last message:
+  // by class, when it begins its next round, and when its last awaited message was off the wire.
   std::vector<Seconds> free(classes_, 0.0);
   std::vector<Seconds> received(classes_, 0.0);
   std::vector<Seconds> next_free, next_received;
