@@ -13,28 +13,23 @@
 namespace syncline {
 namespace {
 
-// k local steps, then the parameters are averaged: the host waits for the computation, every
-// bucket is summed, the host waits again, and the mean is taken (two reads and a write).
-Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                std::int64_t period) {
-  Builder build(workload, cluster, strategy);
-  build.plan.steps = static_cast<int>(period);
+// The steps between two averagings; returns the last one's update. Post-local SGD: the ranks of a
+// group go on exchanging their gradients, so their buckets come once a step.
+OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluster,
+                 const Strategy& strategy, bool grouped) {
   const int last = static_cast<int>(workload.tensors.size()) - 1;
-  OpId updated = 0;
-  // Post-local SGD: the ranks of a group go on exchanging their gradients.
-  const bool grouped = strategy.local_sgd.subgroup > 1 && build.plan.ranks > 1;
   Exchanges exchanges;
   if (grouped) exchanges = gradient_exchanges(workload, cluster, strategy, {});
   const std::vector<char> whole(exchanges.buckets.size(), 0);
-  build.subgroup = strategy.local_sgd.subgroup;
+  OpId updated = 0;
   for (int step = 0; step < build.plan.steps; ++step) {
     build.step = step;
     build.begin_step();
     build.compute(Phase::kForward, workload.forward);
     std::vector<OpId> exchanged;
     if (grouped) {
-      const auto begin = build.plan.buckets.size();
       auto& buckets = build.plan.buckets;
+      const auto begin = buckets.size();
       buckets.insert(buckets.end(), exchanges.buckets.begin(), exchanges.buckets.end());
       exchanged = Backward(build, workload, cluster, strategy).run(begin, exchanges, whole);
       for (std::size_t b = 0; b < exchanged.size(); ++b) {
@@ -45,29 +40,48 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
     }
     updated = build.compute(Phase::kUpdate, workload.update, 0, last, std::move(exchanged));
   }
-  if (build.plan.ranks == 1) return build.plan;
+  return updated;
+}
 
-  Fusion fusion = strategy.fusion;
-  if (grouped) {
-    fusion = Fusion{};
-    fusion.rule = Fusion::Rule::kOne;
-  }
-  build.subgroup = 1;
+// The host waits for the computation, every bucket of parameters is summed, the host waits again,
+// and the mean is taken (two reads and a write).
+void average(Builder& build, const Workload& workload, Seconds host_sync, const Fusion& fusion,
+             OpId updated) {
   const auto first = build.plan.buckets.size();
   for (auto& bucket : parameter_buckets(workload, fusion)) build.plan.buckets.push_back(bucket);
-  const Seconds sync = cluster.device.host_sync;
-  if (sync > 0) updated = build.add(kComputeStream, HostSync{sync});
+  if (host_sync > 0) updated = build.add(kComputeStream, HostSync{host_sync});
   std::vector<OpId> done;
   double bytes = 0;
   for (std::size_t i = first; i < build.plan.buckets.size(); ++i) {
     bytes += static_cast<double>(build.plan.buckets[i].bytes);
     done.push_back(build.exchange(i, updated));
   }
-  if (sync > 0) {
-    const OpId synced = build.add(kComputeStream, HostSync{sync}, std::move(done));
+  if (host_sync > 0) {
+    const OpId synced = build.add(kComputeStream, HostSync{host_sync}, std::move(done));
     done = {synced};
   }
+  const int last = static_cast<int>(workload.tensors.size()) - 1;
   build.compute(Phase::kAverage, build.memory_time(3 * bytes), 0, last, std::move(done));
+}
+
+// k local steps, then the parameters are averaged.
+Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                std::int64_t period) {
+  Builder build(workload, cluster, strategy);
+  build.plan.steps = static_cast<int>(period);
+  build.subgroup = strategy.local_sgd.subgroup;
+  const bool grouped = strategy.local_sgd.subgroup > 1 && build.plan.ranks > 1;
+  const OpId updated = local_steps(build, workload, cluster, strategy, grouped);
+  if (build.plan.ranks == 1) return build.plan;
+
+  // The fusion is the gradients' where a group exchanges them; parameters then travel as one.
+  Fusion fusion = strategy.fusion;
+  if (grouped) {
+    fusion = Fusion{};
+    fusion.rule = Fusion::Rule::kOne;
+  }
+  build.subgroup = 1;
+  average(build, workload, cluster.device.host_sync, fusion, updated);
   return std::move(build.plan);
 }
 
