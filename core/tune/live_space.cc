@@ -11,6 +11,7 @@
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/tune/arm.h"
+#include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
 namespace syncline {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/collective/algorithm.h"
 #include "core/input/parts.h"
-#include "core/plan/fusion.h"
-#include "core/tune/rules.h"
-#include "core/tune/thresholds.h"
 
 namespace syncline {
 namespace {
@@ -122,15 +120,6 @@ void set_priority(Strategy& strategy, Strategy::Priority value) {
   if (value == Strategy::Priority::kReady) strategy.credit = 0;
 }
 
-// The groups of a rule that looks at sizes alone.
-std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
-  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
-      fusion.order == Fusion::Order::kForward) {
-    return {};
-  }
-  return fuse(arm.tensors(), arm.candidates(), fusion);
-}
-
 }  // namespace
 
 Search default_search(const Scenario& scenario) {
@@ -192,89 +181,6 @@ std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
     return misfit_of(unticked, cluster).has_value();
   });
   return strategies;
-}
-
-Strategy fused(const Strategy& arm, const Fusion& fusion) {
-  Strategy strategy = arm;
-  strategy.fusion = fusion;
-  if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
-  return strategy;
-}
-
-std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
-  std::vector<FusionChoice> choices;
-  const Fusion& base = arm.strategy().fusion;
-  const auto& tensors = arm.tensors();
-  const auto& candidates = arm.candidates();
-  const Cluster& cluster = arm.cluster();
-  const auto add = [&](FusionKind kind, Fusion fusion) {
-    fusion.align = base.align;
-    if (misfit_of(fused(arm.strategy(), fusion), cluster)) return;
-    auto groups = groups_of(arm, fusion);
-    choices.push_back({kind, std::move(fusion), std::move(groups)});
-  };
-  // A size of nothing closes after each gradient, which the rule "none" says in a file.
-  const auto add_size = [&](Bytes size, const Fusion& form) {
-    Fusion fusion = form;
-    fusion.size = std::max<Bytes>(1, size);
-    if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
-    const bool after = form.close == Fusion::Close::kAfter;
-    for (const Seconds cycle : after ? std::vector<Seconds>{0} : search.cycles) {
-      Fusion ticked = fusion;
-      ticked.cycle = cycle;
-      if (cycle > 0) {
-        // At a tick nothing but the size decides.
-        if (form.first_size > 0 || form.by_layer) continue;
-        ticked = by_size(std::max<Bytes>(1, size), form.close);
-        ticked.cycle = cycle;
-      }
-      add(cycle > 0 ? FusionKind::kTicks
-          : after   ? FusionKind::kSizeAfter
-                    : FusionKind::kSizeBefore,
-          ticked);
-    }
-  };
-  add(FusionKind::kBase, base);
-  for (const auto rule : search.rules) {
-    Fusion fusion;
-    fusion.rule = rule;
-    fusion.layer_key = base.layer_key;
-    add(FusionKind::kRule, fusion);
-  }
-  for (const auto close : search.closes) {
-    for (const Bytes first : search.first_sizes) {
-      Fusion form = by_size(0, close, first);
-      form.by_layer = base.by_layer;
-      form.layer_key = base.layer_key;
-      for (const Bytes size : search.sizes) add_size(size, form);
-      if (!search.breakpoints) continue;
-      for (const auto& threshold : size_thresholds(tensors, candidates, form)) {
-        add_size(threshold.value, form);
-      }
-    }
-  }
-  Fusion counted;
-  counted.rule = Fusion::Rule::kCount;
-  for (const auto count : search.counts) {
-    counted.count = count;
-    add(FusionKind::kCount, counted);
-  }
-  if (search.all_counts) {
-    for (const auto& threshold : count_thresholds(tensors, candidates, counted)) {
-      counted.count = threshold.value;
-      add(FusionKind::kCount, counted);
-    }
-  }
-  return choices;
-}
-
-std::optional<FusionChoice> explicit_choice(const Arm& arm) {
-  const auto ends = arm.optimum().ends;
-  if (ends.empty()) return std::nullopt;
-  Fusion fusion = by_ends(ends);
-  fusion.align = arm.strategy().fusion.align;
-  auto groups = fuse(arm.tensors(), arm.candidates(), fusion);
-  return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(groups)};
 }
 
 bool changes_training(const Strategy& strategy) {

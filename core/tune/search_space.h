@@ -1,13 +1,13 @@
-// The space that a search declares, as typed strategies: arms (every combination of the knobs that
-// fit together) and, inside an arm, the fusions to try.
+// The space that a search declares, as typed strategies: its arms, every combination of the knobs
+// other than fusion that fit together, and words for what distinguishes them. The fusions to try in
+// an arm are in fusion_choices.h.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
-#include "core/tune/arm.h"
 
 namespace syncline {
 
@@ -21,25 +21,6 @@ Search default_search(const Scenario& scenario);
 // base's own values first where an axis has them.
 std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
                                      const Cluster& cluster);
-
-enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule, kTicks };
-
-// One way to fuse in an arm, with the groups that it makes.
-struct FusionChoice {
-  FusionKind kind = FusionKind::kBase;
-  Fusion fusion;
-  std::vector<std::vector<int>> groups;  // none where more than sizes decides (ticks, prices)
-};
-
-// The base's own fusion and the choices that follow from rules: the same for all arms of a search
-// with the same candidates.
-std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm);
-// The explicit buckets of the arm's optimum; nothing where no gradient can be grouped.
-std::optional<FusionChoice> explicit_choice(const Arm& arm);
-
-// The arm's strategy with this fusion; what the fusion rules out (parts of gradients that travel
-// alone) is left out.
-Strategy fused(const Strategy& arm, const Fusion& fusion);
 
 // Whether gradients are exchanged otherwise than in full at every step.
 bool changes_training(const Strategy& strategy);

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <memory>
-#include <type_traits>
+#include <numeric>
 
-#include "core/error.h"
-#include "core/input/parts.h"
-#include "core/input/strategy_json.h"
+#include "core/tune/candidate_pricer.h"
+#include "core/tune/candidate_space.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
@@ -29,42 +26,22 @@ const Strategy& named(const Scenario& scenario, const std::string& name) {
                        [&](const Strategy& strategy) { return strategy.name == name; });
 }
 
-// A candidate of the space.
-struct Point {
-  std::size_t arm = 0;
-  FusionKind kind = FusionKind::kBase;
-  Fusion fusion;
-  Seconds bound = 0;
-};
-
-// Metrics as they travel between processes.
-std::string bytes_of(const Metrics& metrics) {
-  static_assert(std::is_trivially_copyable_v<Metrics>, "metrics travel as they lie in memory");
-  std::string bytes(sizeof metrics, '\0');
-  std::memcpy(bytes.data(), &metrics, sizeof metrics);
-  return bytes;
-}
-
-std::vector<Metrics> metrics_of(const std::string& bytes) {
-  if (bytes.size() % sizeof(Metrics) != 0) {
-    throw MachineError("a candidate's figures from another process are cut short");
-  }
-  std::vector<Metrics> metrics(bytes.size() / sizeof(Metrics));
-  if (!bytes.empty()) std::memcpy(metrics.data(), bytes.data(), bytes.size());
-  return metrics;
-}
-
 bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
 
 class Tuner {
  public:
   Tuner(const Scenario& scenario, const Search& search, const TuneOptions& options)
-      : scenario_(scenario), search_(search), options_(options), book_(scenario.cluster) {}
+      : scenario_(scenario),
+        search_(search),
+        options_(options),
+        book_(scenario.cluster),
+        pricer_(scenario, book_, options.make_executor),
+        space_(scenario, search, named(scenario, search.base), book_) {}
 
   Tuned run() {
     tuned_.base = named(scenario_, search_.base);
     tuned_.baseline.strategy = named(scenario_, scenario_.baseline);
-    lay_out();
+    tuned_.points = points().size();
     walk();
     rank();
     grade();
@@ -74,91 +51,19 @@ class Tuner {
   }
 
  private:
+  using Point = CandidateSpace::Point;
+
+  const std::vector<Point>& points() const { return space_.points(); }
+
   Ranked priced(const Strategy& strategy, FusionKind kind) {
-    Ranked ranked;
-    ranked.strategy = strategy;
-    ranked.kind = kind;
-    ranked.metrics = price_strategy(scenario_, strategy, here(), book_).metrics;
-    return ranked;
+    return {strategy, kind, pricer_.price(strategy), {}};
   }
 
-  // This process's executor, made when it is first needed: processes that are forked off make their
-  // own.
-  Executor& here() {
-    if (!executor_) {
-      executor_ = options_.make_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
-    }
-    return *executor_;
-  }
-
-  // All of them, priced by options.parallel_map; the first ones without a gap where interrupted.
-  std::vector<Metrics> spread(const std::vector<Strategy>& strategies,
-                              const ExecutorFactory& factory, std::size_t piece) {
-    std::unique_ptr<Executor> executor;  // of the process that prices
-    const auto price = [&](std::size_t index) {
-      if (!executor) {
-        executor = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
-      }
-      std::string bytes;
-      const std::size_t end = std::min(strategies.size(), (index + 1) * piece);
-      for (std::size_t i = index * piece; i < end; ++i) {
-        bytes += bytes_of(price_strategy(scenario_, strategies[i], *executor, book_).metrics);
-      }
-      return bytes;
-    };
-    JobHooks hooks;
-    hooks.interrupted = options_.interrupted;
-    hooks.progress = [&](std::size_t done, std::size_t) {
-      options_.progress(std::min(strategies.size(), done * piece), strategies.size());
-    };
-    hooks.name = [&](std::size_t index) { return "'" + strategies[index * piece].name + "'"; };
-    std::vector<Metrics> metrics;
-    const std::size_t pieces = (strategies.size() + piece - 1) / piece;
-    for (const auto& bytes : options_.parallel_map(pieces, price, hooks)) {
-      const auto some = metrics_of(bytes);
-      metrics.insert(metrics.end(), some.begin(), some.end());
-    }
-    return metrics;
-  }
-
-  Strategy strategy_of(const Point& point) const {
-    Strategy strategy = fused(arms_[point.arm]->strategy(), point.fusion);
-    strategy.name = point.kind == FusionKind::kBase ? tuned_.base.name + ", as it fuses"
-                                                    : fusion_words(point.fusion);
-    const std::string words = arm_words(strategy, tuned_.base);
-    if (!words.empty()) strategy.name += ", " + words;
-    return strategy;
-  }
-
-  // What the rules of an arm depend on: its candidates, and whether it can do with ticks.
-  std::pair<std::vector<int>, bool> rules_key(const Arm& arm) const {
-    Strategy ticked = arm.strategy();
-    ticked.fusion.cycle = kMillisecond;
-    return {arm.candidates(), misfit_of(ticked, scenario_.cluster).has_value()};
-  }
-
-  // Every arm with every fusion, each with its bound.
-  void lay_out() {
-    std::map<std::pair<std::vector<int>, bool>, std::vector<FusionChoice>> by_rule;
-    for (auto& strategy : arm_strategies(search_, tuned_.base, scenario_.cluster)) {
-      arms_.push_back(std::make_unique<Arm>(scenario_, std::move(strategy), book_));
-      Arm& arm = *arms_.back();
-      if (arms_.size() > 1) {
-        const Arm& before = *arms_[arms_.size() - 2];
-        Strategy alike = before.strategy();
-        alike.streams = arm.strategy().streams;
-        if (strategy_json(alike) == strategy_json(arm.strategy())) arm.share_costs(before);
-      }
-      const auto add = [&](const FusionChoice& choice) {
-        points_.push_back({arms_.size() - 1, choice.kind, choice.fusion, arm.bound(choice.groups)});
-      };
-      const auto [rules, fresh] = by_rule.try_emplace(rules_key(arm));
-      if (fresh) rules->second = rule_choices(search_, arm);
-      for (const auto& choice : rules->second) add(choice);
-      if (!search_.optimum) continue;
-      if (const auto choice = explicit_choice(arm)) add(*choice);
-    }
-    tuned_.points = points_.size();
+  // All of them, priced elsewhere.
+  std::vector<Metrics> price_all(const std::vector<Strategy>& strategies, CandidatePricer& pricer,
+                                 std::size_t piece) {
+    return pricer.price_all(strategies, piece, options_.parallel_map, options_.progress,
+                            options_.interrupted);
   }
 
   // Bounds hold for the closed form. The simulation may be a little faster than it, so there the
@@ -166,53 +71,67 @@ class Tuner {
   bool pruned() const {
     using Method = TuneOptions::Method;
     if (options_.executor != "model" || options_.method == Method::kExhaustive) return false;
-    return options_.method == Method::kPruned || points_.size() > kCheap;
+    return options_.method == Method::kPruned || points().size() > kCheap;
   }
 
-  void walk() {
-    tuned_.exhaustive = !pruned();
-    std::vector<std::size_t> order(points_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const bool limited = options_.budget > 0 && options_.budget < points_.size();
+  // The order in which candidates are priced: as they were written where all of them are, by their
+  // bounds where some are left out.
+  std::vector<std::size_t> walking_order() const {
+    std::vector<std::size_t> order(points().size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const bool limited = options_.budget > 0 && options_.budget < points().size();
     if (pruned() || limited) {
       std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return points_[a].bound < points_[b].bound;
+        return points()[a].bound < points()[b].bound;
       });
     }
+    return order;
+  }
+
+  // What none of the candidates from place `first` of the order on goes below.
+  Seconds least_bound(const std::vector<std::size_t>& order, std::size_t first) const {
+    Seconds least = points()[order[first]].bound;
+    for (std::size_t i = first; i < order.size(); ++i) {
+      least = std::min(least, points()[order[i]].bound);
+    }
+    return least;
+  }
+
+  // Prices candidates one after the other, in a pruned walk those only that may matter by what was
+  // found before.
+  void walk() {
+    tuned_.exhaustive = !pruned();
+    const auto order = walking_order();
     if (!pruned() && options_.parallel_map) {
       walk_together(order);
       return;
     }
     tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
-    std::size_t done = 0;
-    for (const std::size_t index : order) {
-      options_.progress(++done, order.size());
-      const Point& point = points_[index];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      options_.progress(i + 1, order.size());
+      const Point& point = points()[order[i]];
       if (pruned() && !can_matter(point)) continue;
       if (options_.interrupted() ||
           (options_.budget > 0 && tuned_.evaluations >= options_.budget)) {
         tuned_.complete = false;
-        tuned_.left_bound = point.bound;
-        for (std::size_t i = done; i < order.size(); ++i) {
-          tuned_.left_bound = std::min(tuned_.left_bound, points_[order[i]].bound);
-        }
+        tuned_.left_bound = least_bound(order, i);
         return;
       }
-      keep(point, priced(strategy_of(point), point.kind), index);
+      keep(point, priced(space_.strategy_of(point), point.kind), order[i]);
     }
   }
 
-  void walk_together(std::vector<std::size_t> order) {
-    if (options_.budget > 0 && options_.budget < order.size()) {
-      tuned_.complete = false;
-      tuned_.left_bound = points_[order[options_.budget]].bound;
-      order.resize(options_.budget);
-    }
+  // Prices all of them at once, as far as the budget goes; an interruption leaves out the last.
+  void walk_together(const std::vector<std::size_t>& order) {
+    const std::size_t wanted =
+        options_.budget > 0 ? std::min(options_.budget, order.size()) : order.size();
     // The baseline goes along: nothing is simulated in this process before others are forked off.
     std::vector<Strategy> strategies{tuned_.baseline.strategy};
-    for (const std::size_t index : order) strategies.push_back(strategy_of(points_[index]));
+    for (std::size_t i = 0; i < wanted; ++i) {
+      strategies.push_back(space_.strategy_of(points()[order[i]]));
+    }
     const std::size_t piece = options_.executor == "model" ? kModelPiece : 1;
-    const auto metrics = spread(strategies, options_.make_executor, piece);
+    const auto metrics = price_all(strategies, pricer_, piece);
     if (metrics.empty()) {
       tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
     } else {
@@ -220,27 +139,23 @@ class Tuner {
     }
     const std::size_t done = std::max<std::size_t>(1, metrics.size()) - 1;
     for (std::size_t i = 0; i < done; ++i) {
-      const Point& point = points_[order[i]];
+      const Point& point = points()[order[i]];
       keep(point, {std::move(strategies[i + 1]), point.kind, metrics[i + 1], {}}, order[i]);
     }
-    if (done == order.size()) return;
-    tuned_.left_bound = tuned_.complete ? points_[order[done]].bound : tuned_.left_bound;
-    tuned_.complete = false;
-    for (std::size_t i = done; i < order.size(); ++i) {
-      tuned_.left_bound = std::min(tuned_.left_bound, points_[order[i]].bound);
-    }
+    tuned_.complete = done == order.size();
+    if (!tuned_.complete) tuned_.left_bound = least_bound(order, done);
   }
 
   // How many of the best groups are found for certain: kinds of one arm may come to the same plan,
-  // of which only one is told.
+  // of which only one is reported.
   std::size_t few() const {
     constexpr std::size_t kKinds = 7;
     return kKinds * options_.top;
   }
 
-  // Kinds are told apart by whether they change the training: the best of either is told.
+  // Kinds are kept apart by whether they change the training: the best of either is reported.
   std::pair<FusionKind, bool> kind_of(const Point& point) const {
-    return {point.kind, changes_training(arms_[point.arm]->strategy())};
+    return {point.kind, changes_training(space_.arm_of(point))};
   }
 
   // A candidate matters if it may beat the best of its arm and kind, and then either come under the
@@ -258,6 +173,8 @@ class Tuner {
     return shorter(point.bound, *last);
   }
 
+  // Keeps the best of each arm and kind; of those alike, the one that was written first, whatever
+  // the order of the walk.
   void keep(const Point& point, Ranked ranked, std::size_t index) {
     ++tuned_.evaluations;
     const Seconds step = ranked.metrics.step_time;
@@ -271,23 +188,25 @@ class Tuner {
   }
 
   void rank() {
+    // By step time; of those alike, the one that was written first.
     std::vector<Best*> bests;
     for (auto& [key, best] : groups_) bests.push_back(&best);
-    // By step time; of those alike, the one that was written first.
     std::stable_sort(bests.begin(), bests.end(), [](const Best* a, const Best* b) {
       return rounded(a->step) != rounded(b->step) ? rounded(a->step) < rounded(b->step)
                                                   : a->index < b->index;
     });
+    // The ranking, and the best of each kind and of either way to train.
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
       auto& best_so =
           changes_training(best->ranked.strategy) ? tuned_.best_changed : tuned_.best_as_before;
       if (!best_so) best_so = best->ranked;
-      if (tuned_.ranking.size() < options_.top && !told(best->ranked)) {
+      if (tuned_.ranking.size() < options_.top && !ranked_already(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
       }
     }
     if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
+    // Kinds that a framework's threshold can say, against explicit buckets.
     for (const auto& [kind, ranked] : tuned_.best_of_kind) {
       const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore ||
                            kind == FusionKind::kTicks;
@@ -301,7 +220,7 @@ class Tuner {
   }
 
   // Whether the ranking has the same buckets with the same knobs, under another rule.
-  bool told(const Ranked& ranked) const {
+  bool ranked_already(const Ranked& ranked) const {
     return std::any_of(tuned_.ranking.begin(), tuned_.ranking.end(), [&](const Ranked& other) {
       return rounded(other.metrics.step_time) == rounded(ranked.metrics.step_time) &&
              other.metrics.collectives == ranked.metrics.collectives &&
@@ -316,6 +235,8 @@ class Tuner {
     return std::round(seconds / unit) * unit;
   }
 
+  // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
+  // the dynamic programme finds, and against the bound that no fusion and no stream goes below.
   void grade() {
     Strategy one = tuned_.winner().strategy;
     if (one.overlap) one.streams = 1;
@@ -361,25 +282,24 @@ class Tuner {
     }
   }
 
+  // The baseline and the best few once more, by the confirming executor.
   void confirm() {
     if (search_.confirm == 0) return;
     std::vector<Ranked*> wanted{&tuned_.baseline};
     for (std::size_t i = 0; i < std::min(search_.confirm, tuned_.ranking.size()); ++i) {
       wanted.push_back(&tuned_.ranking[i]);
     }
+    CandidatePricer pricer(scenario_, book_, options_.confirm);
     if (options_.parallel_map) {
       std::vector<Strategy> strategies;
       for (const Ranked* ranked : wanted) strategies.push_back(ranked->strategy);
-      const auto metrics = spread(strategies, options_.confirm, 1);
+      const auto metrics = price_all(strategies, pricer, 1);
       for (std::size_t i = 0; i < metrics.size(); ++i) wanted[i]->confirmed = metrics[i].step_time;
       return;
     }
-    const auto executor =
-        options_.confirm({scenario_.cluster, scenario_.simulation, scenario_.seed});
     for (Ranked* ranked : wanted) {
       if (options_.interrupted()) return;
-      ranked->confirmed =
-          price_strategy(scenario_, ranked->strategy, *executor, book_).metrics.step_time;
+      ranked->confirmed = pricer.price(ranked->strategy).step_time;
     }
   }
 
@@ -393,10 +313,9 @@ class Tuner {
   const Search& search_;
   const TuneOptions& options_;
   PriceBook book_;
-  std::unique_ptr<Executor> executor_;
+  CandidatePricer pricer_;
+  CandidateSpace space_;
   Tuned tuned_;
-  std::vector<std::unique_ptr<Arm>> arms_;
-  std::vector<Point> points_;
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
   std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
 };

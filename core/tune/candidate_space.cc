@@ -1,0 +1,64 @@
+#include "core/tune/candidate_space.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/input/parts.h"
+#include "core/input/strategy_json.h"
+#include "core/tune/search_space.h"
+
+namespace syncline {
+namespace {
+
+// What the rules of an arm depend on: its candidates, and whether it can do with ticks.
+using RulesKey = std::pair<std::vector<int>, bool>;
+
+RulesKey rules_key(const Arm& arm) {
+  Strategy ticked = arm.strategy();
+  ticked.fusion.cycle = kMillisecond;
+  return {arm.candidates(), misfit_of(ticked, arm.cluster()).has_value()};
+}
+
+}  // namespace
+
+CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
+                               PriceBook& book)
+    : base_(base) {
+  std::map<RulesKey, std::vector<FusionChoice>> by_rule;
+  for (auto& strategy : arm_strategies(search, base, scenario.cluster)) {
+    const Arm& arm = add_arm(std::move(strategy), scenario, book);
+    const auto add = [&](const FusionChoice& choice) {
+      points_.push_back({arms_.size() - 1, choice.kind, choice.fusion, arm.bound(choice.groups)});
+    };
+    const auto [rules, fresh] = by_rule.try_emplace(rules_key(arm));
+    if (fresh) rules->second = rule_choices(search, arm);
+    for (const auto& choice : rules->second) add(choice);
+    if (!search.optimum) continue;
+    if (const auto choice = explicit_choice(arm)) add(*choice);
+  }
+}
+
+// Arms come with the number of streams varying fastest: what the one before knows of buckets' costs
+// mostly holds for the next.
+const Arm& CandidateSpace::add_arm(Strategy strategy, const Scenario& scenario, PriceBook& book) {
+  Arm& arm = *arms_.emplace_back(std::make_unique<Arm>(scenario, std::move(strategy), book));
+  if (arms_.size() > 1) {
+    const Arm& before = *arms_[arms_.size() - 2];
+    Strategy alike = before.strategy();
+    alike.streams = arm.strategy().streams;
+    if (strategy_json(alike) == strategy_json(arm.strategy())) arm.share_costs(before);
+  }
+  return arm;
+}
+
+Strategy CandidateSpace::strategy_of(const Point& point) const {
+  Strategy strategy = fused(arm_of(point), point.fusion);
+  strategy.name =
+      point.kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(point.fusion);
+  const std::string words = arm_words(strategy, base_);
+  if (!words.empty()) strategy.name += ", " + words;
+  return strategy;
+}
+
+}  // namespace syncline

@@ -1,0 +1,40 @@
+// Every candidate of a search: each arm with each of its fusions, and a bound for its step time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/scenario/search.h"
+#include "core/tune/arm.h"
+#include "core/tune/fusion_choices.h"
+
+namespace syncline {
+
+class CandidateSpace {
+ public:
+  struct Point {
+    std::size_t arm = 0;
+    FusionKind kind = FusionKind::kBase;
+    Fusion fusion;
+    Seconds bound = 0;  // no run of the candidate takes less by the model
+  };
+
+  // All of `scenario`, `base` and `book` must outlive this.
+  CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
+                 PriceBook& book);
+
+  const std::vector<Point>& points() const { return points_; }
+  const Strategy& arm_of(const Point& point) const { return arms_[point.arm]->strategy(); }
+  // The candidate, named by what it does otherwise than the base.
+  Strategy strategy_of(const Point& point) const;
+
+ private:
+  const Arm& add_arm(Strategy strategy, const Scenario& scenario, PriceBook& book);
+
+  const Strategy& base_;
+  std::vector<std::unique_ptr<Arm>> arms_;
+  std::vector<Point> points_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,135 @@
+#include "core/tune/fusion_choices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/input/parts.h"
+#include "core/plan/fusion.h"
+#include "core/tune/rules.h"
+#include "core/tune/thresholds.h"
+
+namespace syncline {
+namespace {
+
+// The groups of a rule that looks at sizes alone.
+std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
+  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
+      fusion.order == Fusion::Order::kForward) {
+    return {};
+  }
+  return fuse(arm.tensors(), arm.candidates(), fusion);
+}
+
+// Collects the choices of one arm, axis by axis of the search; what does not fit is left out.
+class RuleChoices {
+ public:
+  RuleChoices(const Search& search, const Arm& arm) : search_(search), arm_(arm) {}
+
+  std::vector<FusionChoice> all() {
+    add(FusionKind::kBase, base());
+    add_rules();
+    add_sizes();
+    add_counts();
+    return std::move(choices_);
+  }
+
+ private:
+  const Fusion& base() const { return arm_.strategy().fusion; }
+
+  void add(FusionKind kind, Fusion fusion) {
+    fusion.align = base().align;
+    if (misfit_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
+    auto groups = groups_of(arm_, fusion);
+    choices_.push_back({kind, std::move(fusion), std::move(groups)});
+  }
+
+  void add_rules() {
+    for (const auto rule : search_.rules) {
+      Fusion fusion;
+      fusion.rule = rule;
+      fusion.layer_key = base().layer_key;
+      add(FusionKind::kRule, fusion);
+    }
+  }
+
+  // Every way to close a bucket with every first size, at the sizes asked for and at those where
+  // the buckets change.
+  void add_sizes() {
+    for (const auto close : search_.closes) {
+      for (const Bytes first : search_.first_sizes) {
+        Fusion form = by_size(0, close, first);
+        form.by_layer = base().by_layer;
+        form.layer_key = base().layer_key;
+        for (const Bytes size : search_.sizes) add_size(size, form);
+        if (!search_.breakpoints) continue;
+        for (const auto& threshold : size_thresholds(arm_.tensors(), arm_.candidates(), form)) {
+          add_size(threshold.value, form);
+        }
+      }
+    }
+  }
+
+  void add_size(Bytes size, const Fusion& form) {
+    Fusion fusion = form;
+    fusion.size = std::max<Bytes>(1, size);
+    // A size of nothing closes after each gradient, which the rule "none" says in a file.
+    if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
+    if (form.close == Fusion::Close::kAfter) {
+      add(FusionKind::kSizeAfter, fusion);
+      return;
+    }
+    for (const Seconds cycle : search_.cycles) {
+      if (cycle == 0) {
+        add(FusionKind::kSizeBefore, fusion);
+        continue;
+      }
+      // At a tick nothing but the size decides.
+      if (form.first_size > 0 || form.by_layer) continue;
+      Fusion ticked = by_size(std::max<Bytes>(1, size), form.close);
+      ticked.cycle = cycle;
+      add(FusionKind::kTicks, ticked);
+    }
+  }
+
+  void add_counts() {
+    Fusion counted;
+    counted.rule = Fusion::Rule::kCount;
+    for (const auto count : search_.counts) {
+      counted.count = count;
+      add(FusionKind::kCount, counted);
+    }
+    if (!search_.all_counts) return;
+    for (const auto& threshold : count_thresholds(arm_.tensors(), arm_.candidates(), counted)) {
+      counted.count = threshold.value;
+      add(FusionKind::kCount, counted);
+    }
+  }
+
+  const Search& search_;
+  const Arm& arm_;
+  std::vector<FusionChoice> choices_;
+};
+
+}  // namespace
+
+Strategy fused(const Strategy& arm, const Fusion& fusion) {
+  Strategy strategy = arm;
+  strategy.fusion = fusion;
+  if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
+  return strategy;
+}
+
+std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
+  return RuleChoices(search, arm).all();
+}
+
+std::optional<FusionChoice> explicit_choice(const Arm& arm) {
+  const auto ends = arm.optimum().ends;
+  if (ends.empty()) return std::nullopt;
+  Fusion fusion = by_ends(ends);
+  fusion.align = arm.strategy().fusion.align;
+  auto groups = fuse(arm.tensors(), arm.candidates(), fusion);
+  return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(groups)};
+}
+
+}  // namespace syncline
