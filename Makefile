@@ -16,12 +16,6 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-TOUR := scenarios/published/paddle_fusion_counts.json \
-        scenarios/published/allreduce_topologies.json \
-        scenarios/published/dgc_fasterrcnn.json \
-        scenarios/published/localsgd_resnet50.json \
-        scenarios/overlap_streams.json
-
 # More options: make gpu-check GPU_CHECK='--out FILE --budget 300'.
 GPU_CHECK ?=
 PYTHON ?= python3
@@ -32,9 +26,7 @@ run: build
 	@$(MAKE) --no-print-directory tour
 
 tour:
-	@for scenario in $(TOUR); do \
-	  echo; $(BUILD)/syncline run $$scenario || exit $$?; \
-	done
+	@scenarios/tour.sh $(BUILD)/syncline
 
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
