@@ -3,6 +3,7 @@
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
+#   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make measure  lines of code, the longest functions, lines that stand in two places
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs format and test)
@@ -20,7 +21,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity gpu-check measure check build setup setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity man gpu-check measure check build setup setup-check tour format lint sanitize sanitize-threads clean help
 
 run: build
 	@$(MAKE) --no-print-directory tour
@@ -45,6 +46,9 @@ bench: setup
 
 fidelity: build
 	@$(BUILD)/syncline fidelity
+
+man: build
+	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
 
 # Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
 gpu-check:
