@@ -103,4 +103,4 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-threads
 
 help:
-	@sed -n '2,9p' Makefile | cut -c3-
+	@sed -n 's/^#   /  /p' Makefile
