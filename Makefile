@@ -3,6 +3,7 @@
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
+#   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make measure  lines of code, the longest functions, lines that stand in two places
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs format and test)
@@ -16,25 +17,17 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-TOUR := scenarios/published/paddle_fusion_counts.json \
-        scenarios/published/allreduce_topologies.json \
-        scenarios/published/dgc_fasterrcnn.json \
-        scenarios/published/localsgd_resnet50.json \
-        scenarios/overlap_streams.json
-
 # More options: make gpu-check GPU_CHECK='--out FILE --budget 300'.
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity gpu-check measure check build setup setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity man gpu-check measure check build setup setup-check tour format lint sanitize sanitize-threads clean help
 
 run: build
 	@$(MAKE) --no-print-directory tour
 
 tour:
-	@for scenario in $(TOUR); do \
-	  echo; $(BUILD)/syncline run $$scenario || exit $$?; \
-	done
+	@scenarios/tour.sh $(BUILD)/syncline
 
 test: build
 	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
@@ -53,6 +46,9 @@ bench: setup
 
 fidelity: build
 	@$(BUILD)/syncline fidelity
+
+man: build
+	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
 
 # Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
 gpu-check:
@@ -107,4 +103,4 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-threads
 
 help:
-	@sed -n '2,9p' Makefile | cut -c3-
+	@sed -n 's/^#   /  /p' Makefile
