@@ -4,13 +4,12 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/json/text.h"
 #include "reports/axes.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/provenance.h"
 #include "reports/verdict.h"
-
-#include "core/json/text.h"
 
 namespace syncline {
 namespace {
