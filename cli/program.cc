@@ -8,7 +8,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/json/reader.h"
-#include "live/voice.h"
+#include "live/failure_notice.h"
 
 namespace syncline {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kFailingMachine = 3;
 
 int say(const std::string& message, int code) {
   std::cout.flush();
-  note_line();
+  note_failure_printed();
   std::cerr << "syncline: " << message << "\n";
   return code;
 }

@@ -12,8 +12,8 @@
 #include "backend_nccl/nccl_executor.h"
 #include "cli/interrupt.h"
 #include "core/error.h"
+#include "live/failure_notice.h"
 #include "live/processes.h"
-#include "live/voice.h"
 
 namespace syncline {
 namespace {
@@ -54,7 +54,7 @@ class MeetingPlace {
 
 int start_ranks(const RanksOptions& options) {
   const MeetingPlace place;
-  const Voice voice;
+  const FailureNotice notice;
   std::vector<RankCommand> commands;
   for (int rank = 0; rank < options.ranks; ++rank) {
     RankCommand command;
@@ -75,7 +75,7 @@ int start_ranks(const RanksOptions& options) {
   const std::string failure = in_words(end);
   const int code = exit_code(end);
   if (failure.empty() || end.interrupted != 0 || code == kInterruptedExit) return code;
-  if (!voice.used()) std::cerr << "syncline: " << failure << "\n";
+  if (!notice.given()) std::cerr << "syncline: " << failure << "\n";
   return code == kWrongInput ? code : kFailingMachine;
 }
 
@@ -84,7 +84,7 @@ int start_ranks(const RanksOptions& options) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();  // another thread does
   if (say) {
-    note_line();
+    note_failure_printed();
     const std::string line = "syncline: " + text + "\n";
     [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
   }
@@ -110,8 +110,8 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options) {
 
 int with_ranks(const RanksOptions& options, const std::string& key,
                const std::function<int(Meeting&)>& body) {
-  const auto place = place_in(process_environment(), options.meet);
-  if (!place) {
+  const auto environment = read_rank_environment(process_environment(), options.meet);
+  if (!environment) {
     if (options.ranks == 0) {
       throw InputError(
           "--ranks: not given, and no launcher's variables are set; write --ranks N to start N "
@@ -120,22 +120,22 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     }
     return start_ranks(options);
   }
-  if (options.ranks != 0 && options.ranks != place->ranks) {
+  if (options.ranks != 0 && options.ranks != environment->ranks) {
     throw InputError("--ranks: found " + std::to_string(options.ranks) + ", but " +
-                     place->launcher + " started " + std::to_string(place->ranks));
+                     environment->launcher + " started " + std::to_string(environment->ranks));
   }
   MeetingSettings settings;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
-  settings.on_failure = [rank = place->rank](const std::string& text, bool first_hand) {
+  settings.on_failure = [rank = environment->rank](const std::string& text, bool first_hand) {
     // Both ends of a link that was cut find the other silent: rank 0's word counts, where it is
     // heard at all.
     constexpr auto kJustNow = std::chrono::seconds(5);
-    end_with(text, first_hand && (rank == 0 || !line_within(kJustNow)));
+    end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
   };
   std::unique_ptr<Meeting> meeting;
   try {
-    meeting = std::make_unique<Meeting>(*place, settings);
+    meeting = std::make_unique<Meeting>(*environment, settings);
   } catch (const NotMet& error) {
     if (error.first_hand) throw;
     return kFailingMachine;
@@ -146,7 +146,7 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     return body(*meeting);
   } catch (const InputError&) {
     // The same on every rank.
-    if (place->rank == 0) throw;
+    if (environment->rank == 0) throw;
     return kWrongInput;
   } catch (const PeerError& error) {
     failure = error.what();
@@ -157,7 +157,7 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     failure = error.what();
   }
   meeting->fail(failure, suspicion);
-  end_with("rank " + std::to_string(place->rank) + ": " + failure, place->rank == 0);
+  end_with("rank " + std::to_string(environment->rank) + ": " + failure, environment->rank == 0);
 }
 
 LiveExecutorFactory backend_named(const std::string& name) {

@@ -61,7 +61,7 @@ struct Hello {
   std::string key;
 };
 
-std::string hello_text(const RankPlace& place, const std::string& key) {
+std::string hello_text(const RankEnvironment& place, const std::string& key) {
   return joined({std::to_string(place.rank), std::to_string(place.ranks), key});
 }
 
@@ -170,8 +170,8 @@ void part(std::vector<Line>& lines, LiveClock::time_point deadline) {
   }
 }
 
-Socket listener_at(const RankPlace& place) {
-  if (place.meet != RankPlace::Meet::kAddress) return listen_on(0);
+Socket listener_at(const RankEnvironment& place) {
+  if (place.rendezvous != RankEnvironment::Rendezvous::kAddress) return listen_on(0);
   try {
     return listen_on(place.port);
   } catch (const MachineError& error) {
@@ -227,7 +227,7 @@ std::string awaited_text(const std::string& file, LiveClock::time_point deadline
 // The lines of this rank: one to rank 0, or rank 0's to everyone, and the thread that listens.
 class Meeting::Lines {
  public:
-  Lines(const RankPlace& place, const MeetingSettings& settings)
+  Lines(const RankEnvironment& place, const MeetingSettings& settings)
       : place_(place), settings_(settings) {
     wake_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   }
@@ -612,7 +612,7 @@ class Meeting::Lines {
     }
   }
 
-  const RankPlace place_;
+  const RankEnvironment place_;
   const MeetingSettings settings_;
   Socket listener_;
   Socket wake_;
@@ -638,7 +638,7 @@ Seconds Meeting::now() {
   return std::chrono::duration<double>(LiveClock::now().time_since_epoch()).count();
 }
 
-Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
+Meeting::Meeting(const RankEnvironment& place, MeetingSettings settings)
     : place_(place), settings_(std::move(settings)) {
   lines_ = std::make_unique<Lines>(place_, settings_);
   const auto deadline = LiveClock::now() + settings_.timeout;
@@ -646,8 +646,10 @@ Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
   if (first) {
     Socket listener = listener_at(place_);
     const std::string here = reachable_address() + " " + std::to_string(port_of(listener));
-    const bool by_file = place_.meet == RankPlace::Meet::kFile && place_.ranks > 1;
-    if (place_.meet == RankPlace::Meet::kMpi && place_.ranks > 1) mpi_from_first(here);
+    const bool by_file =
+        place_.rendezvous == RankEnvironment::Rendezvous::kFile && place_.ranks > 1;
+    if (place_.rendezvous == RankEnvironment::Rendezvous::kMpi && place_.ranks > 1)
+      mpi_from_first(here);
     if (by_file) publish(place_.file, here);
     try {
       address_ = lines_->receive_all(std::move(listener));
@@ -659,8 +661,8 @@ Meeting::Meeting(const RankPlace& place, MeetingSettings settings)
   } else {
     std::string host = place_.host;
     int port = place_.port;
-    if (place_.meet != RankPlace::Meet::kAddress) {
-      const std::string there = place_.meet == RankPlace::Meet::kMpi
+    if (place_.rendezvous != RankEnvironment::Rendezvous::kAddress) {
+      const std::string there = place_.rendezvous == RankEnvironment::Rendezvous::kMpi
                                     ? mpi_from_first("")
                                     : awaited_text(place_.file, deadline);
       const auto space = there.find(' ');

@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 #include "core/units.h"
-#include "live/place.h"
+#include "live/rank_environment.h"
 #include "live/socket.h"
 
 namespace syncline {
@@ -52,7 +52,7 @@ class Meeting {
  public:
   // Waits for all ranks; returns once each has come. Throws NotMet: a rank that never came (named),
   // one started twice, one started for another number of ranks or with another key.
-  Meeting(const RankPlace& place, MeetingSettings settings);
+  Meeting(const RankEnvironment& place, MeetingSettings settings);
   // Leaves in order: the others do not take it for a failure.
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -93,7 +93,7 @@ class Meeting {
 
  private:
   class Lines;
-  RankPlace place_;
+  RankEnvironment place_;
   MeetingSettings settings_;
   std::string address_;
   std::unique_ptr<Lines> lines_;

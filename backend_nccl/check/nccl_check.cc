@@ -199,9 +199,10 @@ ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
 }
 
 // What one rank of one run does. Rank 0 leaves the report in `file`.
-int run_rank(const CheckOptions& options, const RankPlace& place, const std::string& file) {
+int run_rank(const CheckOptions& options, const RankEnvironment& environment,
+             const std::string& file) {
   const Document document = read_document(options.file);
-  Scenario scenario = scenario_for(document, place.ranks);
+  Scenario scenario = scenario_for(document, environment.ranks);
   const auto strategies = chosen(scenario, options.only);
   MeetingSettings settings;
   constexpr double kMilli = 1000;
@@ -211,7 +212,7 @@ int run_rank(const CheckOptions& options, const RankPlace& place, const std::str
     if (first_hand) std::cerr << "nccl_check: " << text << std::endl;
     _exit(kFailingMachine);
   };
-  Meeting meeting(place, settings);
+  Meeting meeting(environment, settings);
   try {
     Validation validation;
     validation.scenario = scenario.name;
@@ -220,7 +221,7 @@ int run_rank(const CheckOptions& options, const RankPlace& place, const std::str
     validation.backend = "nccl";
     validation.baseline = scenario.baseline;
     validation.executor = "model";
-    validation.ranks = place.ranks;
+    validation.ranks = environment.ranks;
     validation.warmup = options.warmup;
     validation.repeats = options.repeats;
     if (options.calibrate) {
@@ -235,7 +236,7 @@ int run_rank(const CheckOptions& options, const RankPlace& place, const std::str
     }
     validation.links = links_of(scenario.cluster);
     const auto keep = [&] {
-      if (place.rank == 0) std::ofstream(file) << validation_json(validation) << std::flush;
+      if (environment.rank == 0) std::ofstream(file) << validation_json(validation) << std::flush;
     };
     bool right = true;
     // One for all rows: connecting takes longer than most of them.
@@ -250,7 +251,7 @@ int run_rank(const CheckOptions& options, const RankPlace& place, const std::str
     return right ? 0 : kWrongValues;
   } catch (const MachineError& error) {
     meeting.fail(error.what());
-    std::cerr << "nccl_check: rank " << place.rank << ": " << error.what() << std::endl;
+    std::cerr << "nccl_check: rank " << environment.rank << ": " << error.what() << std::endl;
     _exit(kFailingMachine);
   }
 }
@@ -435,9 +436,9 @@ int run(const std::vector<std::string>& words) {
   // Only a process that we started is a rank: a launcher's variables may be there for other
   // reasons.
   if (const char* file = std::getenv("SYNCLINE_NCCL_CHECK")) {
-    const auto place = place_in(process_environment());
-    if (!place) throw InputError("SYNCLINE_NCCL_CHECK: set, but no rank's variables are");
-    return run_rank(options, *place, file);
+    const auto environment = read_rank_environment(process_environment());
+    if (!environment) throw InputError("SYNCLINE_NCCL_CHECK: set, but no rank's variables are");
+    return run_rank(options, *environment, file);
   }
   const Document document = read_document(options.file);
   for (const int ranks : options.ranks) {

@@ -88,13 +88,13 @@ void expect_host_values(Meeting& meeting, const std::vector<LiveCase>& list,
 }
 
 void carry_out(const NcclSettings& settings) {
-  const auto place = place_in(process_environment());
-  ASSERT_TRUE(place.has_value());
-  Meeting meeting(*place, quick());
+  const auto environment = read_rank_environment(process_environment());
+  ASSERT_TRUE(environment.has_value());
+  Meeting meeting(*environment, quick());
   const Workload awkward = test::awkward();
-  expect_host_values(meeting, test::live_cases(awkward, place->ranks), awkward, settings);
+  expect_host_values(meeting, test::live_cases(awkward, environment->ranks), awkward, settings);
   const Workload even = test::even();
-  expect_host_values(meeting, test::step_cases(even, place->ranks), even, settings);
+  expect_host_values(meeting, test::step_cases(even, environment->ranks), even, settings);
 }
 
 TEST(NcclExecutorRank, MovesWhatTheHostMoves) {
@@ -112,18 +112,18 @@ TEST(NcclExecutorRank, MovesTheSameAsAGraph) {
 // Rank 1 is gone in the middle of a run: rank 0 learns it and says who.
 TEST(NcclExecutorRank, OneDies) {
   SKIP_UNLESS_RANK();
-  const auto place = place_in(process_environment());
-  ASSERT_TRUE(place.has_value());
+  const auto environment = read_rank_environment(process_environment());
+  ASSERT_TRUE(environment.has_value());
   Workload workload = test::even();
   workload.forward = 0.5;
-  const Plan plan = make_plan(workload, test::cluster_of(place->ranks, 1), {});
-  Meeting meeting(*place, quick());
-  Gradients input(static_cast<std::size_t>(place->ranks));
-  input[static_cast<std::size_t>(place->rank)] =
-      sample_gradients(workload, place->rank, place->ranks, 1);
+  const Plan plan = make_plan(workload, test::cluster_of(environment->ranks, 1), {});
+  Meeting meeting(*environment, quick());
+  Gradients input(static_cast<std::size_t>(environment->ranks));
+  input[static_cast<std::size_t>(environment->rank)] =
+      sample_gradients(workload, environment->rank, environment->ranks, 1);
   const auto executor = make_nccl_executor(workload, meeting);
   executor->run(plan, input, 1);
-  if (place->rank == 1) {
+  if (environment->rank == 1) {
     alarm(1);  // it ends by the signal, in its forward pass
     executor->run(plan, input, 100);
     FAIL() << "it should have ended";

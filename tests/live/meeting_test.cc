@@ -25,7 +25,7 @@ using test::Scratch;
 
 // One rank after another, each as it likes.
 struct Rank {
-  RankPlace place;
+  RankEnvironment place;
   std::string key = {};
   std::chrono::milliseconds timeout = 20s;
   std::function<void(Meeting&)> body = [](Meeting& meeting) { meeting.barrier(); };
@@ -55,7 +55,9 @@ Failures run_each(const std::vector<Rank>& ranks) {
 
 class Meet : public testing::Test {
  protected:
-  RankPlace place(int rank, int ranks) const { return place_at(scratch.path("meet"), rank, ranks); }
+  RankEnvironment place(int rank, int ranks) const {
+    return place_at(scratch.path("meet"), rank, ranks);
+  }
   // Where rank 0 listens, once it does.
   Socket call_first() const {
     std::string host;

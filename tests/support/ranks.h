@@ -15,8 +15,8 @@ namespace syncline::test {
 // What each rank's body threw; empty: nothing.
 using Failures = std::vector<std::string>;
 
-inline RankPlace place_at(const std::string& file, int rank, int ranks) {
-  RankPlace place;
+inline RankEnvironment place_at(const std::string& file, int rank, int ranks) {
+  RankEnvironment place;
   place.rank = rank;
   place.ranks = ranks;
   place.file = file;

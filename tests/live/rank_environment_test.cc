@@ -1,5 +1,5 @@
-// Where a rank stands, from what its launcher left in the environment.
-#include "live/place.h"
+// Which rank this process is, from the variables that its launcher has set.
+#include "live/rank_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<RankPlace> placed(const Variables& variables, const std::string& file = "") {
-  return place_in(
+std::optional<RankEnvironment> read(const Variables& variables, const std::string& file = "") {
+  return read_rank_environment(
       [&](const std::string& name) -> std::optional<std::string> {
         const auto it = variables.find(name);
         if (it == variables.end()) return std::nullopt;
@@ -24,77 +24,76 @@ std::optional<RankPlace> placed(const Variables& variables, const std::string& f
 
 std::string refusal(const Variables& variables) {
   try {
-    placed(variables);
+    read(variables);
   } catch (const InputError& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(Place, OfEachLauncher) {
-  EXPECT_FALSE(placed({}));
-  EXPECT_FALSE(placed({{"RANK", "3"}})) << "a word that other programs use too";
+TEST(RankEnvironment, OfEachLauncher) {
+  EXPECT_FALSE(read({}));
+  EXPECT_FALSE(read({{"RANK", "3"}})) << "a word that other programs use too";
 
-  const auto own =
-      placed({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}});
+  const auto own = read({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}});
   ASSERT_TRUE(own);
   EXPECT_EQ(own->launcher, "syncline");
   EXPECT_EQ(own->rank, 1);
   EXPECT_EQ(own->ranks, 2);
-  EXPECT_EQ(own->meet, RankPlace::Meet::kFile);
+  EXPECT_EQ(own->rendezvous, RankEnvironment::Rendezvous::kFile);
   EXPECT_EQ(own->file, "/m");
 
   const Variables torchrun{
       {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
-  const auto torch = placed(torchrun);
+  const auto torch = read(torchrun);
   ASSERT_TRUE(torch);
   EXPECT_EQ(torch->launcher, "torchrun");
-  EXPECT_EQ(torch->meet, RankPlace::Meet::kAddress);
+  EXPECT_EQ(torch->rendezvous, RankEnvironment::Rendezvous::kAddress);
   EXPECT_EQ(torch->host, "node1");
   EXPECT_EQ(torch->port, 29500);
   Variables agent = torchrun;
   agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  EXPECT_EQ(placed(agent)->port, 29501) << "the agent listens at the port itself";
+  EXPECT_EQ(read(agent)->port, 29501) << "the agent listens at the port itself";
   agent["MASTER_PORT"] = "65535";
-  EXPECT_EQ(placed(agent)->port, 65534);
-  EXPECT_EQ(placed(torchrun, "/m")->meet, RankPlace::Meet::kFile);
+  EXPECT_EQ(read(agent)->port, 65534);
+  EXPECT_EQ(read(torchrun, "/m")->rendezvous, RankEnvironment::Rendezvous::kFile);
 
   for (const auto& [rank, ranks] : {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
                                     std::pair("PMI_RANK", "PMI_SIZE")}) {
     const Variables mpirun{{rank, "2"}, {ranks, "3"}};
-    const auto mpi = placed(mpirun);
+    const auto mpi = read(mpirun);
     ASSERT_TRUE(mpi);
     EXPECT_EQ(mpi->launcher, "mpirun");
     EXPECT_EQ(mpi->rank, 2);
     EXPECT_EQ(mpi->ranks, 3);
-    EXPECT_EQ(mpi->meet, RankPlace::Meet::kMpi);
-    EXPECT_EQ(placed(mpirun, "/m")->meet, RankPlace::Meet::kFile);
+    EXPECT_EQ(mpi->rendezvous, RankEnvironment::Rendezvous::kMpi);
+    EXPECT_EQ(read(mpirun, "/m")->rendezvous, RankEnvironment::Rendezvous::kFile);
   }
 
   const Variables slurm{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}};
-  const auto srun = placed(slurm);
+  const auto srun = read(slurm);
   ASSERT_TRUE(srun);
   EXPECT_EQ(srun->launcher, "srun");
-  EXPECT_EQ(srun->meet, RankPlace::Meet::kFile);
+  EXPECT_EQ(srun->rendezvous, RankEnvironment::Rendezvous::kFile);
   Variables second = slurm;
   second["SLURM_JOB_ID"] = "17";
   second["SLURM_STEP_ID"] = "2";
-  EXPECT_NE(placed(second)->file.find("17.2"), std::string::npos);
-  EXPECT_NE(placed(second)->file, srun->file) << "two jobs in one folder do not meet";
+  EXPECT_NE(read(second)->file.find("17.2"), std::string::npos);
+  EXPECT_NE(read(second)->file, srun->file) << "two jobs in one folder do not meet";
 }
 
 // The closest launcher counts: ranks that we start ourselves inherit what is around them.
-TEST(Place, OfTheInnermostLauncher) {
+TEST(RankEnvironment, OfTheInnermostLauncher) {
   Variables variables{{"SYNCLINE_RANK", "1"},        {"SYNCLINE_RANKS", "2"},
                       {"SYNCLINE_MEET", "/m"},       {"OMPI_COMM_WORLD_RANK", "5"},
                       {"OMPI_COMM_WORLD_SIZE", "6"}, {"SLURM_PROCID", "0"},
                       {"SLURM_NTASKS", "9"}};
-  EXPECT_EQ(placed(variables)->launcher, "syncline");
+  EXPECT_EQ(read(variables)->launcher, "syncline");
   variables.erase("SYNCLINE_RANK");
-  EXPECT_EQ(placed(variables)->launcher, "mpirun");
+  EXPECT_EQ(read(variables)->launcher, "mpirun");
 }
 
-TEST(Place, BrokenVariablesAreNamed) {
+TEST(RankEnvironment, BrokenVariablesAreNamed) {
   EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_MEET", "/m"}}),
             "SYNCLINE_RANKS: not set, though the launcher's other variables are");
   EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}}),
