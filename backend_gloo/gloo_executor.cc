@@ -81,7 +81,7 @@ class Work {
     } else {
       return rest(ready + seconds_of(op.work));  // waits of the framework or its host
     }
-    return Meeting::now();
+    return ControlChannel::now();
   }
 
   // What the exchange left on this rank, after the last period.
@@ -179,29 +179,29 @@ class Work {
 
 class GlooExecutor final : public LiveExecutor {
  public:
-  GlooExecutor(const Workload& workload, Meeting& meeting)
-      : workload_(workload), meeting_(meeting), mesh_(meeting) {}
+  GlooExecutor(const Workload& workload, ControlChannel& channel)
+      : workload_(workload), channel_(channel), mesh_(channel) {}
 
   std::string_view name() const override { return "gloo"; }
   Seconds clock_error() const override { return clock_error_; }
   std::string hardware() const override { return "gloo " + gloo_version() + " over TCP"; }
 
   Outcome run(const Plan& plan, const Gradients& input, int periods) override {
-    assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
-    const auto rank = static_cast<std::size_t>(meeting_.rank());
-    Work work(plan, workload_, meeting_.rank(), input[rank], mesh_);
+    assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
+    const auto rank = static_cast<std::size_t>(channel_.rank());
+    Work work(plan, workload_, channel_.rank(), input[rank], mesh_);
     mesh_.connect(work.communicators());
-    meeting_.barrier(Meeting::kPatient);
-    const ClockOffset before = meeting_.clock();
-    meeting_.barrier();
+    channel_.barrier(ControlChannel::kPatient);
+    const ClockOffset before = channel_.clock();
+    channel_.barrier();
 
     Outcome outcome;
     auto spans =
-        run_stream_threads(plan, periods, meeting_.rank(),
+        run_stream_threads(plan, periods, channel_.rank(),
                            [&](OpId op, int, Seconds ready) { return work.carry_out(op, ready); });
-    const ClockOffset after = meeting_.clock();
-    outcome.timeline = exchange_timelines(meeting_, std::move(spans), periods, before, after);
-    clock_error_ = worst_clock_error(meeting_, before, after);
+    const ClockOffset after = channel_.clock();
+    outcome.timeline = exchange_timelines(channel_, std::move(spans), periods, before, after);
+    clock_error_ = worst_clock_error(channel_, before, after);
     outcome.gradients.resize(static_cast<std::size_t>(plan.ranks));
     outcome.gradients[rank] = work.result();
     outcome.bytes_sent.assign(static_cast<std::size_t>(plan.ranks), 0);
@@ -211,15 +211,16 @@ class GlooExecutor final : public LiveExecutor {
 
  private:
   const Workload& workload_;
-  Meeting& meeting_;
+  ControlChannel& channel_;
   GlooMesh mesh_;
   Seconds clock_error_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload, Meeting& meeting) {
-  return std::make_unique<GlooExecutor>(workload, meeting);
+std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload,
+                                                 ControlChannel& channel) {
+  return std::make_unique<GlooExecutor>(workload, channel);
 }
 
 }  // namespace syncline

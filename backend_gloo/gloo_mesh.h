@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/run/payload.h"
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
@@ -17,8 +17,8 @@ std::string gloo_version();
 
 class GlooMesh {
  public:
-  // The meeting must outlive it.
-  explicit GlooMesh(Meeting& meeting);
+  // The channel must outlive it.
+  explicit GlooMesh(ControlChannel& channel);
   ~GlooMesh();
   GlooMesh(const GlooMesh&) = delete;
   GlooMesh& operator=(const GlooMesh&) = delete;

@@ -84,14 +84,14 @@ class Computation {
 
 class NcclExecutor final : public LiveExecutor {
  public:
-  NcclExecutor(const Workload& workload, Meeting& meeting, const NcclSettings& settings)
+  NcclExecutor(const Workload& workload, ControlChannel& channel, const NcclSettings& settings)
       : workload_(workload),
-        meeting_(meeting),
+        channel_(channel),
         settings_(settings),
-        device_(choose_device(meeting, settings.device)) {
+        device_(choose_device(channel, settings.device)) {
     const bool shared = device_.ranks_on_device > 1;
-    set_environment(meeting, shared);
-    communicators_.emplace(meeting, settings, shared);
+    set_environment(channel, shared);
+    communicators_.emplace(channel, settings, shared);
     if (settings.matrices) matrices_.emplace();
     hardware_ = describe();
   }
@@ -101,12 +101,12 @@ class NcclExecutor final : public LiveExecutor {
   std::string hardware() const override { return hardware_; }
 
   Outcome run(const Plan& plan, const Gradients& input, int periods) override {
-    assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
+    assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
     if (!failure_.empty()) throw MachineError(failure_);
     try {
       return carry_out(plan, input, periods);
     } catch (const DeviceError& error) {
-      failure_ = "nccl, rank " + std::to_string(meeting_.rank()) + ": " + error.what();
+      failure_ = "nccl, rank " + std::to_string(channel_.rank()) + ": " + error.what();
       communicators_->abort();
       throw PeerError(failure_);
     } catch (const std::exception& error) {
@@ -138,15 +138,15 @@ class NcclExecutor final : public LiveExecutor {
   }
 
   Outcome carry_out(const Plan& plan, const Gradients& input, int periods) {
-    const RankGradients& own = input[place(meeting_.rank())];
+    const RankGradients& own = input[place(channel_.rank())];
     const LaunchOrder order = launch_order(plan);
     if (plan.ranks > 1) communicators_->prepare(order.communicators);
     Computation computation(plan.streams, matrices_ ? &*matrices_ : nullptr);
-    DeviceWork work(plan, workload_, meeting_.rank(), own, *communicators_);
+    DeviceWork work(plan, workload_, channel_.rank(), own, *communicators_);
     follows_ = follows_of(plan, order);
     const std::vector<int> products = products_of(plan, computation);
     StreamWalk walk(
-        plan, order, meeting_, *communicators_,
+        plan, order, channel_, *communicators_,
         [&](const Launch& launch, cudaStream_t stream) {
           carry_out(plan, launch, stream, products, computation, work);
         },
@@ -191,36 +191,36 @@ class NcclExecutor final : public LiveExecutor {
                    DeviceWork& work, Computation& computation) {
     if (settings_.graph) {
       // NCCL connects at a communicator's first use, which a capture should not see.
-      meeting_.barrier(Meeting::kPatient);
+      channel_.barrier(ControlChannel::kPatient);
       walk.run(1);
       walk.capture(periods);
       work.load();
       computation.reset();
     }
-    meeting_.barrier(Meeting::kPatient);
-    ClockOffset before = meeting_.clock();
+    channel_.barrier(ControlChannel::kPatient);
+    ClockOffset before = channel_.clock();
     const cudaStream_t stream = walk.stream(kComputeStream);
     const ClockAnchor begin = anchor_on(stream);
-    meeting_.barrier();
+    channel_.barrier();
     settings_.graph ? walk.run_captured() : walk.run(periods);
     const ClockAnchor end = anchor_on(stream);
-    ClockOffset after = meeting_.clock();
+    ClockOffset after = channel_.clock();
 
     // What the GPU's clock adds to the errors of the ranks' clocks.
     before.error += begin.error;
     after.error += end.error;
     Outcome outcome;
-    outcome.timeline = exchange_timelines(meeting_, walk.spans(meeting_.rank(), begin, end),
+    outcome.timeline = exchange_timelines(channel_, walk.spans(channel_.rank(), begin, end),
                                           periods, before, after);
-    clock_error_ = worst_clock_error(meeting_, before, after);
+    clock_error_ = worst_clock_error(channel_, before, after);
     // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
     outcome.gradients.resize(place(plan.ranks));
-    outcome.gradients[place(meeting_.rank())] = work.result(own);
+    outcome.gradients[place(channel_.rank())] = work.result(own);
     return outcome;
   }
 
   const Workload& workload_;
-  Meeting& meeting_;
+  ControlChannel& channel_;
   const NcclSettings settings_;
   DevicePlace device_;
   std::optional<Communicators> communicators_;
@@ -243,14 +243,14 @@ std::string why_no_nccl() {
   return devices == 0 ? "no GPU: cudaGetDeviceCount finds none" : "";
 }
 
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, Meeting& meeting,
+std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, ControlChannel& channel,
                                                  NcclSettings settings) {
   const std::string reason = why_no_nccl();
   if (!reason.empty()) throw MachineError("--backend nccl: " + reason);
   try {
-    return std::make_unique<NcclExecutor>(workload, meeting, settings);
+    return std::make_unique<NcclExecutor>(workload, channel, settings);
   } catch (const DeviceError& error) {
-    throw PeerError("nccl, rank " + std::to_string(meeting.rank()) + ": " + error.what());
+    throw PeerError("nccl, rank " + std::to_string(channel.rank()) + ": " + error.what());
   }
 }
 

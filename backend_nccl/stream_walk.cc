@@ -17,12 +17,12 @@ constexpr int kMostCommands = 512;
 
 }  // namespace
 
-StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const Meeting& meeting,
+StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const ControlChannel& channel,
                        const Communicators& communicators, LaunchWork work, LaunchCost cost,
                        LaunchName name, int periods)
     : plan_(plan),
       order_(order),
-      meeting_(meeting),
+      channel_(channel),
       communicators_(communicators),
       work_(std::move(work)),
       cost_(std::move(cost)),
@@ -114,7 +114,7 @@ void StreamWalk::walk(int periods, bool captured) {
 // Waits until no more than so many commands are under way. What stands first in the list needs
 // nothing behind it, so that this ends.
 void StreamWalk::hold(int commands) {
-  Patience patience(meeting_, longest_);
+  Patience patience(channel_, longest_);
   while (commands_ > commands && !outstanding_.empty()) {
     const Outstanding& first = outstanding_.front();
     if (times_[first.launch].end.passed()) {
@@ -134,7 +134,7 @@ void StreamWalk::hold(int commands) {
 void StreamWalk::await() {
   done_.record(streams_.front().get());
   hold(0);
-  Patience patience(meeting_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
+  Patience patience(channel_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
                                   std::max(1, periods_));
   while (!done_.passed()) {
     communicators_.check();

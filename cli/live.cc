@@ -192,39 +192,39 @@ void emit(const LiveVerbOptions& options, Truth& truth, LiveReport& report) {
 // follow.
 class RanksObjective final : public LiveObjective {
  public:
-  RanksObjective(Meeting& meeting, const Scenario& scenario, const SearchProblem& problem,
+  RanksObjective(ControlChannel& channel, const Scenario& scenario, const SearchProblem& problem,
                  const LiveVerbOptions& options)
-      : meeting_(meeting),
+      : channel_(channel),
         scenario_(scenario),
         problem_(problem),
         backend_(options.machine),
         check_(!options.no_check),
-        executor_(backend_named(options.machine)(scenario.workload, meeting)) {
-    input_.resize(static_cast<std::size_t>(meeting.ranks()));
+        executor_(backend_named(options.machine)(scenario.workload, channel)) {
+    input_.resize(static_cast<std::size_t>(channel.ranks()));
   }
 
   std::string source() const override {
     return "measured with " + backend_ + " on " +
-           plural(static_cast<std::size_t>(meeting_.ranks()), "rank");
+           plural(static_cast<std::size_t>(channel_.ranks()), "rank");
   }
 
   Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
     const auto index = static_cast<std::size_t>(&candidate - problem_.candidates.data());
-    meeting_.from_first(std::to_string(index) + " " + std::to_string(evaluation.steps),
-                        Meeting::kPatient);
+    channel_.from_first(std::to_string(index) + " " + std::to_string(evaluation.steps),
+                        ControlChannel::kPatient);
     return run(candidate.strategy, evaluation.steps);
   }
 
   // The baseline, which need not be a candidate.
   Measurement measure_baseline(int steps) {
-    meeting_.from_first("baseline " + std::to_string(steps), Meeting::kPatient);
+    channel_.from_first("baseline " + std::to_string(steps), ControlChannel::kPatient);
     return run(baseline_of(scenario_), steps);
   }
 
   // What ranks other than 0 do, until rank 0 is done.
   void follow() {
     for (;;) {
-      const std::string order = meeting_.from_first("", Meeting::kPatient);
+      const std::string order = channel_.from_first("", ControlChannel::kPatient);
       const auto space = order.find(' ');
       if (space == std::string::npos) return;
       const int steps = std::stoi(order.substr(space));
@@ -234,12 +234,12 @@ class RanksObjective final : public LiveObjective {
     }
   }
 
-  void dismiss() { meeting_.from_first("done", Meeting::kPatient); }
+  void dismiss() { channel_.from_first("done", ControlChannel::kPatient); }
 
  private:
   static constexpr std::uint64_t kSeed = 1;
 
-  RankGradients& own_input() { return input_[static_cast<std::size_t>(meeting_.rank())]; }
+  RankGradients& own_input() { return input_[static_cast<std::size_t>(channel_.rank())]; }
 
   Measurement run(const Strategy& strategy, int steps) {
     const Plan plan = make_plan(scenario_.workload, scenario_.cluster, strategy);
@@ -247,7 +247,7 @@ class RanksObjective final : public LiveObjective {
     if (own_input().empty() || values != values_) {
       values_ = values;
       own_input() =
-          sample_gradients(scenario_.workload, meeting_.rank(), meeting_.ranks(), kSeed, values);
+          sample_gradients(scenario_.workload, channel_.rank(), channel_.ranks(), kSeed, values);
     }
     constexpr int kWarmup = 1;
     const int periods = (steps + plan.steps - 1) / plan.steps;
@@ -257,16 +257,16 @@ class RanksObjective final : public LiveObjective {
     for (std::size_t p = kWarmup; p < ends.size(); ++p) {
       lengths.push_back((ends[p] - ends[p - 1]) / plan.steps);
     }
-    const auto rank = static_cast<std::size_t>(meeting_.rank());
+    const auto rank = static_cast<std::size_t>(channel_.rank());
     if (check_ &&
-        !values_match(meeting_, scenario_.workload, plan, outcome.gradients[rank], kSeed, values)) {
+        !values_match(channel_, scenario_.workload, plan, outcome.gradients[rank], kSeed, values)) {
       throw MachineError("'" + one_line(strategy.name) +
                          "' did not end with the values of the host executor");
     }
     return summary(lengths);
   }
 
-  Meeting& meeting_;
+  ControlChannel& channel_;
   const Scenario& scenario_;
   const SearchProblem& problem_;
   std::string backend_;
@@ -293,23 +293,23 @@ KnownTruth sweep(RanksObjective& machine, const LiveReport& report) {
   return truth;
 }
 
-int tune_on_ranks(const LiveVerbOptions& options, const Document& document, Meeting& meeting,
+int tune_on_ranks(const LiveVerbOptions& options, const Document& document, ControlChannel& channel,
                   const std::function<bool()>& interrupted) {
   Scenario scenario = parse_scenario(calibrated(document));
   const auto own = parse_search(document, scenario);
-  if (scenario.cluster.ranks() != meeting.ranks()) {
+  if (scenario.cluster.ranks() != channel.ranks()) {
     throw InputError(document.file + ": cluster: has " + std::to_string(scenario.cluster.ranks()) +
-                     " ranks, but " + std::to_string(meeting.ranks()) + " were started");
+                     " ranks, but " + std::to_string(channel.ranks()) + " were started");
   }
-  const bool first = meeting.rank() == 0;
+  const bool first = channel.rank() == 0;
   if (options.calibrate) {
     if (first) std::cerr << "calibrating the links" << std::endl;
     scenario.cluster =
-        calibrate_links(meeting, backend_named(options.machine), scenario.cluster, {}).cluster;
+        calibrate_links(channel, backend_named(options.machine), scenario.cluster, {}).cluster;
   }
   if (first) std::cerr << "ranking the candidates by the model" << std::endl;
   LiveReport report = begun(options, scenario, own ? *own : default_search(scenario), interrupted);
-  RanksObjective machine(meeting, scenario, report.problem, options);
+  RanksObjective machine(channel, scenario, report.problem, options);
   if (!first) {
     machine.follow();
     return 0;
@@ -333,8 +333,8 @@ int tune_live_verb(const LiveVerbOptions& options, const Document& document,
   if (options.machine != "emulated") {
     const std::string key =
         fingerprint(identity(document, options) + options.machine + std::to_string(options.steps));
-    return with_ranks(options.ranks, key, [&](Meeting& meeting) {
-      return tune_on_ranks(options, document, meeting, interrupted);
+    return with_ranks(options.ranks, key, [&](ControlChannel& channel) {
+      return tune_on_ranks(options, document, channel, interrupted);
     });
   }
   const Document fitted = calibrated(document);

@@ -33,19 +33,19 @@ std::vector<std::string> own_command() {
 }
 
 // A folder of our own for the file in which the ranks meet, gone with it.
-class MeetingPlace {
+class RendezvousFolder {
  public:
-  MeetingPlace() {
+  RendezvousFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "syncline-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw MachineError("mkdtemp " + name);
     folder_ = name;
   }
-  ~MeetingPlace() {
+  ~RendezvousFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
-  MeetingPlace(const MeetingPlace&) = delete;
-  MeetingPlace& operator=(const MeetingPlace&) = delete;
+  RendezvousFolder(const RendezvousFolder&) = delete;
+  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
   std::string file() const { return folder_ + "/meet"; }
 
  private:
@@ -53,7 +53,7 @@ class MeetingPlace {
 };
 
 int start_ranks(const RanksOptions& options) {
-  const MeetingPlace place;
+  const RendezvousFolder place;
   const FailureNotice notice;
   std::vector<RankCommand> commands;
   for (int rank = 0; rank < options.ranks; ++rank) {
@@ -109,7 +109,7 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options) {
 }
 
 int with_ranks(const RanksOptions& options, const std::string& key,
-               const std::function<int(Meeting&)>& body) {
+               const std::function<int(ControlChannel&)>& body) {
   const auto environment = read_rank_environment(process_environment(), options.meet);
   if (!environment) {
     if (options.ranks == 0) {
@@ -124,7 +124,7 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     throw InputError("--ranks: found " + std::to_string(options.ranks) + ", but " +
                      environment->launcher + " started " + std::to_string(environment->ranks));
   }
-  MeetingSettings settings;
+  ControlChannelSettings settings;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
   settings.on_failure = [rank = environment->rank](const std::string& text, bool first_hand) {
@@ -133,38 +133,38 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     constexpr auto kJustNow = std::chrono::seconds(5);
     end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
   };
-  std::unique_ptr<Meeting> meeting;
+  std::unique_ptr<ControlChannel> channel;
   try {
-    meeting = std::make_unique<Meeting>(*environment, settings);
-  } catch (const NotMet& error) {
+    channel = std::make_unique<ControlChannel>(*environment, settings);
+  } catch (const RendezvousError& error) {
     if (error.first_hand) throw;
     return kFailingMachine;
   }
   std::string failure;
   auto suspicion = std::chrono::milliseconds(0);
   try {
-    return body(*meeting);
+    return body(*channel);
   } catch (const InputError&) {
     // The same on every rank.
     if (environment->rank == 0) throw;
     return kWrongInput;
   } catch (const PeerError& error) {
     failure = error.what();
-    suspicion = Meeting::kSuspicion;
+    suspicion = ControlChannel::kSuspicion;
   } catch (const std::bad_alloc&) {
     failure = "out of memory";
   } catch (const std::exception& error) {
     failure = error.what();
   }
-  meeting->fail(failure, suspicion);
+  channel->fail(failure, suspicion);
   end_with("rank " + std::to_string(environment->rank) + ": " + failure, environment->rank == 0);
 }
 
 LiveExecutorFactory backend_named(const std::string& name) {
   if (name == "gloo") return make_gloo_executor;
   if (name == "nccl") {
-    return [](const Workload& workload, Meeting& meeting) {
-      return make_nccl_executor(workload, meeting);
+    return [](const Workload& workload, ControlChannel& channel) {
+      return make_nccl_executor(workload, channel);
     };
   }
   throw InputError("--backend: found '" + name + "', expected gloo or nccl");

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "live/control_channel.h"
 #include "live/live_executor.h"
-#include "live/meeting.h"
 
 namespace syncline {
 
@@ -24,7 +24,7 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options);
 // fails is said once, by rank 0 wherever it still can; the other ranks end silently.
 // Throws InputError and MachineError where nothing has been said yet.
 int with_ranks(const RanksOptions& options, const std::string& key,
-               const std::function<int(Meeting&)>& body);
+               const std::function<int(ControlChannel&)>& body);
 
 // "gloo" or "nccl".
 LiveExecutorFactory backend_named(const std::string& name);

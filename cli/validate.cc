@@ -138,28 +138,28 @@ Forecast forecast(const Scenario& scenario, const Workload& workload, const Stra
 
 class Validator {
  public:
-  Validator(const ValidateOptions& options, Document document, Meeting& meeting)
+  Validator(const ValidateOptions& options, Document document, ControlChannel& channel)
       : options_(options),
         document_(std::move(document)),
-        meeting_(meeting),
+        channel_(channel),
         backend_(backend_named(options.backend)),
         scenario_(parse_scenario(document_)),
         strategies_(strategies_of(scenario_, options.only)) {}
 
   int run() {
-    if (scenario_.cluster.ranks() != meeting_.ranks()) {
+    if (scenario_.cluster.ranks() != channel_.ranks()) {
       throw InputError(document_.file + ": cluster: " + std::to_string(scenario_.cluster.nodes) +
                        " nodes of " + std::to_string(scenario_.cluster.gpus_per_node) + " are " +
                        std::to_string(scenario_.cluster.ranks()) + " ranks, but " +
-                       std::to_string(meeting_.ranks()) + " were started");
+                       std::to_string(channel_.ranks()) + " were started");
     }
-    say("met: " + plural(static_cast<std::size_t>(meeting_.ranks()), "rank"));
+    say("met: " + plural(static_cast<std::size_t>(channel_.ranks()), "rank"));
     Validation validation = empty_validation();
     if (options_.calibrate) calibrate(validation);
     validation.links = links_in_words(scenario_.cluster);
     for (const auto& strategy : strategies_) {
       // Rank 0's Ctrl-C ends all ranks at the same row.
-      if (meeting_.from_first(interrupted() ? "stop" : "", Meeting::kPatient) == "stop") {
+      if (channel_.from_first(interrupted() ? "stop" : "", ControlChannel::kPatient) == "stop") {
         validation.complete = false;
         break;
       }
@@ -174,13 +174,13 @@ class Validator {
       std::cout << printed(validation, options_.format) << std::flush;
       if (!options_.trace.empty()) write_file(options_.trace, chrome_trace(traced_));
     }
-    meeting_.barrier(Meeting::kPatient);
+    channel_.barrier(ControlChannel::kPatient);
     if (!right) throw MachineError("a rank did not end with the values of the host executor");
     return validation.complete ? 0 : kInterruptedExit;
   }
 
  private:
-  bool first() const { return meeting_.rank() == 0; }
+  bool first() const { return channel_.rank() == 0; }
   void say(const std::string& text) const {
     if (first()) std::cerr << text << std::endl;
   }
@@ -205,7 +205,7 @@ class Validator {
     validation.executor = options_.executor;
     validation.version = version();
     validation.date = today();
-    validation.ranks = meeting_.ranks();
+    validation.ranks = channel_.ranks();
     validation.warmup = options_.warmup;
     validation.repeats = options_.repeats;
     return validation;
@@ -215,7 +215,7 @@ class Validator {
     say("calibrating the links");
     LinkCalibrationSettings settings;
     settings.codec = codec_in(strategies_);
-    LinkCalibration calibration = calibrate_links(meeting_, backend_, scenario_.cluster, settings);
+    LinkCalibration calibration = calibrate_links(channel_, backend_, scenario_.cluster, settings);
     scenario_.cluster = calibration.cluster;
     validation.samples = std::move(calibration.samples);
     say("links: " + links_in_words(scenario_.cluster));
@@ -243,10 +243,10 @@ class Validator {
 
     const SampleValues values =
         options_.values == "real" ? SampleValues::kReal : exact_values(foretold.plan);
-    const auto rank = static_cast<std::size_t>(meeting_.rank());
-    Gradients input(static_cast<std::size_t>(meeting_.ranks()));
-    input[rank] = sample_gradients(workload, meeting_.rank(), meeting_.ranks(), kSeed, values);
-    const auto executor = backend_(workload, meeting_);
+    const auto rank = static_cast<std::size_t>(channel_.rank());
+    Gradients input(static_cast<std::size_t>(channel_.ranks()));
+    input[rank] = sample_gradients(workload, channel_.rank(), channel_.ranks(), kSeed, values);
+    const auto executor = backend_(workload, channel_);
     Outcome outcome = executor->run(foretold.plan, input, options_.warmup + options_.repeats);
     validation.hardware = executor->hardware() + ", " + processor();
     validation.clock_error = std::max(validation.clock_error, executor->clock_error());
@@ -271,14 +271,14 @@ class Validator {
     }
     if (!options_.no_check) {
       found.values_match =
-          values_match(meeting_, workload, foretold.plan, outcome.gradients[rank], kSeed, values);
+          values_match(channel_, workload, foretold.plan, outcome.gradients[rank], kSeed, values);
     }
     return found;
   }
 
   double most_sent(Bytes own) {
     double most = 0;
-    for (const auto& text : meeting_.gather(std::to_string(own))) {
+    for (const auto& text : channel_.gather(std::to_string(own))) {
       most = std::max(most, std::stod(text));
     }
     return most;
@@ -286,7 +286,7 @@ class Validator {
 
   const ValidateOptions& options_;
   Document document_;
-  Meeting& meeting_;
+  ControlChannel& channel_;
   LiveExecutorFactory backend_;
   Scenario scenario_;
   std::vector<Strategy> strategies_;
@@ -306,8 +306,9 @@ int run(const ValidateOptions& options) {
   for (const auto& name : options.only) key += "\n" + name;
   key += std::to_string(options.warmup) + " " + std::to_string(options.repeats) +
          (options.calibrate ? " calibrate" : "") + (options.no_check ? " no check" : "");
-  return with_ranks(options.ranks, fingerprint(key),
-                    [&](Meeting& meeting) { return Validator(options, document, meeting).run(); });
+  return with_ranks(options.ranks, fingerprint(key), [&](ControlChannel& channel) {
+    return Validator(options, document, channel).run();
+  });
 }
 
 }  // namespace

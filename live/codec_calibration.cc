@@ -37,9 +37,9 @@ std::vector<std::int64_t> codec_sizes() {
 
 }  // namespace
 
-std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFactory& backend,
+std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
                                        const Codec& codec, int repeats) {
-  const int ranks = meeting.ranks();
+  const int ranks = channel.ranks();
   const auto sizes = codec_sizes();
   Workload workload;
   Plan plan;
@@ -79,9 +79,9 @@ std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFacto
                       0,
                       {}});
   Gradients input(static_cast<std::size_t>(ranks));
-  input[static_cast<std::size_t>(meeting.rank())] =
-      sample_gradients(workload, meeting.rank(), ranks, 1, SampleValues::kReal);
-  const auto executor = backend(workload, meeting);
+  input[static_cast<std::size_t>(channel.rank())] =
+      sample_gradients(workload, channel.rank(), ranks, 1, SampleValues::kReal);
+  const auto executor = backend(workload, channel);
   const Timeline timeline = executor->run(plan, input, repeats + 1).timeline;
 
   std::vector<CodecSample> samples;

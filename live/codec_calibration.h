@@ -17,7 +17,7 @@ struct CodecSample {
 };
 
 // Called on all ranks together; the figures are each rank's own.
-std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFactory& backend,
+std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
                                        const Codec& codec, int repeats);
 
 // Seconds = launch + traffic / memory by least squares of relative errors, neither below zero.

@@ -133,10 +133,10 @@ Seconds step_time(LiveExecutor& executor, const Plan& plan, const Gradients& inp
 }
 
 // Everyone fits rank 0's figures, to the last bit.
-void share_first(Meeting& meeting, std::vector<double>& figures) {
+void share_first(ControlChannel& channel, std::vector<double>& figures) {
   std::string mine(figures.size() * sizeof(double), '\0');
   std::memcpy(mine.data(), figures.data(), mine.size());
-  const std::string first = meeting.from_first(mine);
+  const std::string first = channel.from_first(mine);
   std::memcpy(figures.data(), first.data(), first.size());
 }
 
@@ -190,7 +190,7 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
 
 }  // namespace
 
-LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
+LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings) {
   LinkCalibration calibration;
   calibration.cluster = shape;
@@ -203,10 +203,10 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
   const auto probes = link_probes(shape, settings.largest);
   const Workload workload = one_tensor(settings.largest / 4 + shape.ranks());
   {
-    const auto executor = backend(workload, meeting);
+    const auto executor = backend(workload, channel);
     Gradients input(static_cast<std::size_t>(shape.ranks()));
-    input[static_cast<std::size_t>(meeting.rank())] =
-        sample_gradients(workload, meeting.rank(), shape.ranks(), 1);
+    input[static_cast<std::size_t>(channel.rank())] =
+        sample_gradients(workload, channel.rank(), shape.ranks(), 1);
     for (const auto& probe : probes) {
       const Seconds step = step_time(*executor, probe.plan, input, settings.repeats);
       calibration.samples.push_back({probe.what, probe.collective.bytes(), step / probe.count, 0});
@@ -214,12 +214,12 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
   }
   std::vector<CodecSample> codec;
   if (settings.codec != nullptr) {
-    codec = codec_samples(meeting, backend, *settings.codec, settings.repeats);
+    codec = codec_samples(channel, backend, *settings.codec, settings.repeats);
   }
   std::vector<double> measured;
   for (const auto& sample : calibration.samples) measured.push_back(sample.measured);
   for (const auto& sample : codec) measured.push_back(sample.sample.measured);
-  share_first(meeting, measured);
+  share_first(channel, measured);
   for (std::size_t i = 0; i < calibration.samples.size(); ++i) {
     calibration.samples[i].measured = measured[i];
   }

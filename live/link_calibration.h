@@ -31,7 +31,7 @@ struct LinkCalibrationSettings {
 // `shape`: nodes, ranks a node and tiers are taken from it, their figures replaced. Called on all
 // ranks together; the result is the same everywhere. Requires as many ranks in the shape as have
 // met.
-LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
+LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings);
 
 // The measured keys of a cluster's JSON, put into `json` (a cluster as scenarios have it).

@@ -166,7 +166,7 @@ std::string links_of(const Cluster& cluster) {
 
 // One strategy on the rank's GPU; the figures are rank 0's to fill in.
 ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
-                         const Strategy& strategy, Meeting& meeting, LiveExecutor& executor,
+                         const Strategy& strategy, ControlChannel& channel, LiveExecutor& executor,
                          Validation& validation) {
   // Compute fusion changes times alone; shapes are the executor's.
   const auto fused =
@@ -179,18 +179,18 @@ ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
   PriceBook book(scenario.cluster);
   const Seconds step = measure(plan, workload, foretold, foretold_warmup, book).step_time;
 
-  const auto rank = static_cast<std::size_t>(meeting.rank());
-  Gradients input(static_cast<std::size_t>(meeting.ranks()));
-  input[rank] = sample_gradients(workload, meeting.rank(), meeting.ranks(), kSeed);
+  const auto rank = static_cast<std::size_t>(channel.rank());
+  Gradients input(static_cast<std::size_t>(channel.ranks()));
+  input[rank] = sample_gradients(workload, channel.rank(), channel.ranks(), kSeed);
   Outcome outcome = executor.run(plan, input, options.warmup + options.repeats);
   validation.hardware = executor.hardware();
   validation.clock_error = std::max(validation.clock_error, executor.clock_error());
   ValidatedRow row = compare(strategy.name, plan, step, foretold, outcome.timeline, options.warmup);
   if (!options.no_check) {
-    row.values_match = values_match(meeting, workload, plan, outcome.gradients[rank], kSeed,
+    row.values_match = values_match(channel, workload, plan, outcome.gradients[rank], kSeed,
                                     SampleValues::kIntegers);
   }
-  if (meeting.rank() == 0) {
+  if (channel.rank() == 0) {
     std::cerr << "  " << one_line(strategy.name) << ": predicted " << seconds_text(row.predicted)
               << ", measured " << seconds_text(row.median)
               << (row.values_match && !*row.values_match ? ", WRONG VALUES" : "") << std::endl;
@@ -204,7 +204,7 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
   const Document document = read_document(options.file);
   Scenario scenario = scenario_for(document, environment.ranks);
   const auto strategies = chosen(scenario, options.only);
-  MeetingSettings settings;
+  ControlChannelSettings settings;
   constexpr double kMilli = 1000;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * kMilli));
   settings.key = fingerprint(document.root.dump());
@@ -212,7 +212,7 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
     if (first_hand) std::cerr << "nccl_check: " << text << std::endl;
     _exit(kFailingMachine);
   };
-  Meeting meeting(environment, settings);
+  ControlChannel channel(environment, settings);
   try {
     Validation validation;
     validation.scenario = scenario.name;
@@ -227,10 +227,10 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
     if (options.calibrate) {
       LinkCalibrationSettings calibration;
       calibration.largest = 16 << 20;
-      const LiveExecutorFactory factory = [&](const Workload& workload, Meeting& here) {
+      const LiveExecutorFactory factory = [&](const Workload& workload, ControlChannel& here) {
         return make_nccl_executor(workload, here, options.nccl);
       };
-      auto links = calibrate_links(meeting, factory, scenario.cluster, calibration);
+      auto links = calibrate_links(channel, factory, scenario.cluster, calibration);
       scenario.cluster = links.cluster;
       validation.samples = std::move(links.samples);
     }
@@ -240,17 +240,17 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
     };
     bool right = true;
     // One for all rows: connecting takes longer than most of them.
-    const auto executor = make_nccl_executor(scenario.workload, meeting, options.nccl);
+    const auto executor = make_nccl_executor(scenario.workload, channel, options.nccl);
     for (const auto& strategy : strategies) {
       validation.rows.push_back(
-          checked_row(options, scenario, strategy, meeting, *executor, validation));
+          checked_row(options, scenario, strategy, channel, *executor, validation));
       right = right && validation.rows.back().values_match.value_or(true);
       keep();
     }
-    meeting.barrier(Meeting::kPatient);
+    channel.barrier(ControlChannel::kPatient);
     return right ? 0 : kWrongValues;
   } catch (const MachineError& error) {
-    meeting.fail(error.what());
+    channel.fail(error.what());
     std::cerr << "nccl_check: rank " << environment.rank << ": " << error.what() << std::endl;
     _exit(kFailingMachine);
   }

@@ -1,6 +1,6 @@
-// The ranks' meeting: what gatherings give, and that whoever fails, comes not, or is no rank at all
-// is named to the others or does them no harm. Ranks are threads.
-#include "live/meeting.h"
+// The ranks' control channel: what gatherings give, and that whichever rank fails, does not join,
+// or is no rank at all is named to the others or does them no harm. Ranks are threads.
+#include "live/control_channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ struct Rank {
   RankEnvironment place;
   std::string key = {};
   std::chrono::milliseconds timeout = 20s;
-  std::function<void(Meeting&)> body = [](Meeting& meeting) { meeting.barrier(); };
+  std::function<void(ControlChannel&)> body = [](ControlChannel& channel) { channel.barrier(); };
   std::chrono::milliseconds late{0};
 };
 
@@ -39,11 +39,11 @@ Failures run_each(const std::vector<Rank>& ranks) {
     threads.emplace_back([&, i] {
       try {
         std::this_thread::sleep_for(ranks[i].late);
-        MeetingSettings settings;
+        ControlChannelSettings settings;
         settings.timeout = ranks[i].timeout;
         settings.key = ranks[i].key;
-        Meeting meeting(ranks[i].place, settings);
-        ranks[i].body(meeting);
+        ControlChannel channel(ranks[i].place, settings);
+        ranks[i].body(channel);
       } catch (const std::exception& error) {
         failures[i] = error.what();
       }
@@ -53,7 +53,7 @@ Failures run_each(const std::vector<Rank>& ranks) {
   return failures;
 }
 
-class Meet : public testing::Test {
+class LiveRanks : public testing::Test {
  protected:
   RankEnvironment place(int rank, int ranks) const {
     return place_at(scratch.path("meet"), rank, ranks);
@@ -92,20 +92,20 @@ class Gathering : public testing::TestWithParam<int> {};
 TEST_P(Gathering, GivesEveryonesValuesInOrder) {
   const int ranks = GetParam();
   const std::vector<std::size_t> sizes{0, 1, 17, 3000000, 0, 300000, 8};
-  const Failures failures = run_ranks(ranks, [&](Meeting& meeting) {
-    EXPECT_EQ(meeting.ranks(), ranks);
+  const Failures failures = run_ranks(ranks, [&](ControlChannel& channel) {
+    EXPECT_EQ(channel.ranks(), ranks);
     for (int turn = 0; turn < 7; ++turn) {
       const std::size_t size = sizes[static_cast<std::size_t>(turn)];
       // Of different lengths, and ranks arrive in another order each time.
       const auto length = [&](int rank) { return size == 0 && rank == 1 ? 3 : size; };
-      std::this_thread::sleep_for(std::chrono::milliseconds((meeting.rank() * 5 + turn * 3) % 7));
-      const auto all = meeting.gather(value_of(meeting.rank(), turn, length(meeting.rank())));
+      std::this_thread::sleep_for(std::chrono::milliseconds((channel.rank() * 5 + turn * 3) % 7));
+      const auto all = channel.gather(value_of(channel.rank(), turn, length(channel.rank())));
       ASSERT_EQ(all.size(), static_cast<std::size_t>(ranks));
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_TRUE(all[static_cast<std::size_t>(rank)] == value_of(rank, turn, length(rank)))
             << "rank " << rank << ", turn " << turn;
       }
-      EXPECT_TRUE(meeting.from_first(value_of(meeting.rank(), turn, size)) ==
+      EXPECT_TRUE(channel.from_first(value_of(channel.rank(), turn, size)) ==
                   value_of(0, turn, size));
     }
   });
@@ -114,86 +114,86 @@ TEST_P(Gathering, GivesEveryonesValuesInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Gathering, testing::Values(1, 2, 3, 7));
 
-TEST(MeetingBarrier, NobodyPassesBeforeTheLastHasCome) {
+TEST(ControlChannelBarrier, NobodyPassesBeforeTheLastHasCome) {
   std::atomic<int> come = 0;
-  const Failures failures = run_ranks(4, [&](Meeting& meeting) {
+  const Failures failures = run_ranks(4, [&](ControlChannel& channel) {
     for (int turn = 1; turn <= 20; ++turn) {
       ++come;
-      meeting.barrier();
+      channel.barrier();
       EXPECT_GE(come, 4 * turn);
-      meeting.barrier();
+      channel.barrier();
     }
   });
   EXPECT_EQ(failures, Failures(4));
 }
 
-TEST(MeetingClock, OffsetsOnOneMachineAreWithinTheirError) {
-  const Failures failures = run_ranks(3, [](Meeting& meeting) {
-    const ClockOffset offset = meeting.clock();
-    meeting.barrier();
+TEST(ControlChannelClock, OffsetsOnOneMachineAreWithinTheirError) {
+  const Failures failures = run_ranks(3, [](ControlChannel& channel) {
+    const ClockOffset offset = channel.clock();
+    channel.barrier();
     EXPECT_LE(std::abs(offset.add), offset.error) << "one machine has one clock";
     EXPECT_LT(offset.error, 5) << "no longer than an exchange can take";
-    EXPECT_EQ(offset.error == 0, meeting.rank() == 0);
+    EXPECT_EQ(offset.error == 0, channel.rank() == 0);
   });
   EXPECT_EQ(failures, Failures(3));
 }
 
-// Patience is for work that takes long; a rank that does not come along otherwise is named.
-TEST_F(Meet, ARankThatDoesNotComeAlong) {
+// Patience is for work that takes long; a rank that the others wait for otherwise is named.
+TEST_F(LiveRanks, ARankThatDoesNotReachTheBarrier) {
   std::vector<Rank> ranks;
   for (int r = 0; r < 3; ++r) {
-    ranks.push_back({place(r, 3), "", 1s, [](Meeting& meeting) {
-                       if (meeting.rank() == 2) std::this_thread::sleep_for(1200ms);
-                       meeting.barrier(Meeting::kPatient);
-                       if (meeting.rank() == 2) std::this_thread::sleep_for(2s);
-                       meeting.barrier();
+    ranks.push_back({place(r, 3), "", 1s, [](ControlChannel& channel) {
+                       if (channel.rank() == 2) std::this_thread::sleep_for(1200ms);
+                       channel.barrier(ControlChannel::kPatient);
+                       if (channel.rank() == 2) std::this_thread::sleep_for(2s);
+                       channel.barrier();
                      }});
   }
-  const std::string text = "rank 2 has not come along for 1 s";
+  const std::string text = "rank 2 did not reach the barrier within 1 s";
   EXPECT_EQ(run_each(ranks), Failures({text, text, text}));
 }
 
-TEST_F(Meet, RanksThatNeverCome) {
-  EXPECT_EQ(run_each({{place(0, 2), "", 300ms}}), Failures({"rank 1 has not come within 0.3 s"}));
-  const std::string two = "ranks 1, 3 have not come within 0.5 s";
+TEST_F(LiveRanks, RanksThatNeverJoin) {
+  EXPECT_EQ(run_each({{place(0, 2), "", 300ms}}), Failures({"rank 1 did not join within 0.3 s"}));
+  const std::string two = "ranks 1, 3 did not join within 0.5 s";
   EXPECT_EQ(run_each({{place(0, 4), "", 500ms}, {place(2, 4), "", 20s}}), Failures({two, two}));
   const Failures first = run_each({{place(1, 2), "", 300ms}});
-  EXPECT_EQ(first.front().rfind("rank 0 has not come within 0.3 s", 0), 0u) << first.front();
+  EXPECT_EQ(first.front().rfind("rank 0 did not join within 0.3 s", 0), 0u) << first.front();
   EXPECT_TRUE(scratch.empty()) << "files are left lying about";
 }
 
-TEST_F(Meet, OneStartedTwice) {
+TEST_F(LiveRanks, OneStartedTwice) {
   const Failures failures =
       run_each({{place(0, 3)},
                 {place(1, 3)},
                 {place(1, 3)},
-                {place(2, 3), "", 20s, [](Meeting& m) { m.barrier(); }, 300ms}});
+                {place(2, 3), "", 20s, [](ControlChannel& m) { m.barrier(); }, 300ms}});
   EXPECT_EQ(failures[0], "");
   EXPECT_EQ(failures[3], "");
   EXPECT_EQ(failures[1] + failures[2], "rank 1 was started twice; this one ends");
 }
 
-TEST_F(Meet, RankZeroStartedTwice) {
+TEST_F(LiveRanks, RankZeroStartedTwice) {
   const Failures failures =
       run_each({{place(0, 2)},
                 {place(0, 2)},
-                {place(1, 2), "", 20s, [](Meeting& m) { m.barrier(); }, 300ms}});
+                {place(1, 2), "", 20s, [](ControlChannel& m) { m.barrier(); }, 300ms}});
   EXPECT_EQ(failures[2], "");
   EXPECT_EQ((failures[0] + failures[1]).rfind("rank 0 was started twice; this one ends", 0), 0u)
       << failures[0] << failures[1];
 }
 
-TEST_F(Meet, WhatAKilledRunLeftIsNoRank) {
+TEST_F(LiveRanks, WhatAKilledRunLeftIsNoRank) {
   Socket closed = listen_on(0);
   std::ofstream(scratch.path("meet")) << "127.0.0.1 " << port_of(closed) << "\n";
   closed = Socket();
-  EXPECT_EQ(
-      run_each({{place(0, 2)}, {place(1, 2), "", 20s, [](Meeting& m) { m.barrier(); }, 200ms}}),
-      Failures(2));
+  EXPECT_EQ(run_each({{place(0, 2)},
+                      {place(1, 2), "", 20s, [](ControlChannel& m) { m.barrier(); }, 200ms}}),
+            Failures(2));
   EXPECT_TRUE(scratch.empty());
 }
 
-TEST_F(Meet, ADifferentNumberOfRanksOrAnotherKey) {
+TEST_F(LiveRanks, ADifferentNumberOfRanksOrAnotherKey) {
   const std::string number = "rank 1 was started for 2 ranks, rank 0 for 3";
   // The third comes when the others have fallen out already.
   EXPECT_EQ(run_each({{place(0, 3)}, {place(1, 2)}, {place(2, 3), "", 20s, {}, 500ms}}),
@@ -203,15 +203,15 @@ TEST_F(Meet, ADifferentNumberOfRanksOrAnotherKey) {
 }
 
 // With the ranks, not in order: its end closes as a killed process's would.
-TEST_F(Meet, ARankThatVanishes) {
+TEST_F(LiveRanks, ARankThatVanishes) {
   for (const int gone : {0, 1, 2}) {
     std::vector<Rank> ranks;
     for (int r = 0; r < 3; ++r) {
-      ranks.push_back({place(r, 3), "", 20s, [&](Meeting& meeting) {
-                         meeting.barrier();
-                         if (meeting.rank() != gone) {
-                           meeting.barrier();
-                           meeting.barrier();
+      ranks.push_back({place(r, 3), "", 20s, [&](ControlChannel& channel) {
+                         channel.barrier();
+                         if (channel.rank() != gone) {
+                           channel.barrier();
+                           channel.barrier();
                          }
                        }});
     }
@@ -222,13 +222,13 @@ TEST_F(Meet, ARankThatVanishes) {
   }
 }
 
-TEST_F(Meet, ARankWhoseLineBreaks) {
+TEST_F(LiveRanks, ARankWhoseLineBreaks) {
   std::thread killed([&] {
     const Socket line = call_first();
     say(line, packed(FrameKind::kHello, 0, joined({"1", "3", ""})));
     std::this_thread::sleep_for(300ms);
   });
-  const auto wait = [](Meeting& meeting) { meeting.barrier(Meeting::kPatient); };
+  const auto wait = [](ControlChannel& channel) { channel.barrier(ControlChannel::kPatient); };
   const std::string text = "rank 1 ended in the middle of the run";
   EXPECT_EQ(run_each({{place(0, 3), "", 20s, wait}, {place(2, 3), "", 20s, wait}}),
             Failures({text, text}));
@@ -236,7 +236,7 @@ TEST_F(Meet, ARankWhoseLineBreaks) {
 }
 
 // It has met the others and says no more; and it reads nothing, however much it is sent.
-TEST_F(Meet, ARankThatIsSilent) {
+TEST_F(LiveRanks, ARankThatIsSilent) {
   std::atomic<bool> done = false;
   std::thread stopped([&] {
     const Socket line = call_first();
@@ -244,9 +244,9 @@ TEST_F(Meet, ARankThatIsSilent) {
     say(line, packed(FrameKind::kShare, 0, joined({"0", ""})));
     while (!done) std::this_thread::sleep_for(10ms);
   });
-  const auto talk = [](Meeting& meeting) {
-    meeting.gather(std::string(10000000, 'x'), Meeting::kPatient);
-    meeting.barrier(Meeting::kPatient);
+  const auto talk = [](ControlChannel& channel) {
+    channel.gather(std::string(10000000, 'x'), ControlChannel::kPatient);
+    channel.barrier(ControlChannel::kPatient);
   };
   const std::string text = "rank 1 has been silent for 1 s: it hangs, or its link is cut";
   EXPECT_EQ(run_each({{place(0, 3), "", 1s, talk}, {place(2, 3), "", 1s, talk}}),
@@ -255,7 +255,7 @@ TEST_F(Meet, ARankThatIsSilent) {
   stopped.join();
 }
 
-TEST_F(Meet, StrangersDoNoHarm) {
+TEST_F(LiveRanks, StrangersDoNoHarm) {
   std::vector<std::thread> strangers;
   const std::vector<std::string> sayings{
       "",
@@ -273,22 +273,22 @@ TEST_F(Meet, StrangersDoNoHarm) {
     });
   }
   // Before the ranks have met, and after.
-  const auto wait = [](Meeting& meeting) {
-    meeting.barrier();
+  const auto wait = [](ControlChannel& channel) {
+    channel.barrier();
     std::this_thread::sleep_for(300ms);
-    meeting.barrier();
+    channel.barrier();
   };
   EXPECT_EQ(run_each({{place(0, 2), "", 20s, wait}, {place(1, 2), "", 20s, wait, 300ms}}),
             Failures(2));
   for (auto& stranger : strangers) stranger.join();
 }
 
-TEST_F(Meet, StrangersAfterTheRanksHaveMetDoNoHarmEither) {
+TEST_F(LiveRanks, StrangersAfterTheRanksHaveMetDoNoHarmEither) {
   std::thread strangers;
-  const auto body = [&](Meeting& meeting) {
-    meeting.barrier();
+  const auto body = [&](ControlChannel& channel) {
+    channel.barrier();
     std::this_thread::sleep_for(500ms);
-    meeting.barrier();
+    channel.barrier();
   };
   strangers = std::thread([&] {
     const Socket first = call_first();
@@ -304,30 +304,30 @@ TEST_F(Meet, StrangersAfterTheRanksHaveMetDoNoHarmEither) {
   strangers.join();
 }
 
-TEST_F(Meet, RanksThatLeaveInOrderHaveNotFailed) {
+TEST_F(LiveRanks, RanksThatLeaveInOrderHaveNotFailed) {
   std::vector<Rank> ranks;
   for (int r = 0; r < 4; ++r) {
-    ranks.push_back({place(r, 4), "", 20s, [](Meeting& meeting) {
-                       meeting.gather(std::string(3000000, 'x'));
+    ranks.push_back({place(r, 4), "", 20s, [](ControlChannel& channel) {
+                       channel.gather(std::string(3000000, 'x'));
                        // Rank 0, in the middle, last: each once.
                        std::this_thread::sleep_for(
-                           std::chrono::milliseconds(100 * ((meeting.rank() + 2) % 4)));
+                           std::chrono::milliseconds(100 * ((channel.rank() + 2) % 4)));
                      }});
   }
   EXPECT_EQ(run_each(ranks), Failures(4));
 }
 
-TEST_F(Meet, FailTellsAllOthers) {
+TEST_F(LiveRanks, FailTellsAllOthers) {
   for (const int failing : {0, 1, 2}) {
     std::vector<Rank> ranks;
     for (int r = 0; r < 3; ++r) {
-      ranks.push_back({place(r, 3), "", 20s, [&](Meeting& meeting) {
-                         meeting.barrier();
-                         if (meeting.rank() == failing) {
-                           meeting.fail("the disk is full");
-                           EXPECT_THROW(meeting.barrier(), MachineError);
+      ranks.push_back({place(r, 3), "", 20s, [&](ControlChannel& channel) {
+                         channel.barrier();
+                         if (channel.rank() == failing) {
+                           channel.fail("the disk is full");
+                           EXPECT_THROW(channel.barrier(), MachineError);
                          } else {
-                           meeting.barrier(Meeting::kPatient);
+                           channel.barrier(ControlChannel::kPatient);
                          }
                        }});
     }
@@ -338,15 +338,15 @@ TEST_F(Meet, FailTellsAllOthers) {
 }
 
 // An exchange breaks off because another rank is gone: that one is named, not the exchange.
-TEST_F(Meet, FailNamesTheCause) {
-  const auto body = [](Meeting& meeting) {
-    meeting.barrier();
-    if (meeting.rank() == 2) {
+TEST_F(LiveRanks, FailNamesTheCause) {
+  const auto body = [](ControlChannel& channel) {
+    channel.barrier();
+    if (channel.rank() == 2) {
       std::this_thread::sleep_for(200ms);
       return;  // leaves; the others were to meet it
     }
-    if (meeting.rank() == 1) meeting.fail("connection reset", 20s);
-    meeting.barrier();
+    if (channel.rank() == 1) channel.fail("connection reset", 20s);
+    channel.barrier();
   };
   std::vector<Rank> ranks;
   for (int r = 0; r < 3; ++r) ranks.push_back({place(r, 3), "", 20s, body});
@@ -354,23 +354,23 @@ TEST_F(Meet, FailNamesTheCause) {
   EXPECT_EQ(run_each(ranks), Failures({text, text, ""}));
 }
 
-TEST_F(Meet, WhoIsToldOfFailuresHearsOnce) {
+TEST_F(LiveRanks, WhoIsToldOfFailuresHearsOnce) {
   std::atomic<int> first_hand = 0;
   std::vector<std::string> told(3);
   std::vector<std::thread> threads;
   for (int r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
-      MeetingSettings settings;
+      ControlChannelSettings settings;
       settings.timeout = 20s;
       settings.on_failure = [&, r](const std::string& text, bool first) {
         told[static_cast<std::size_t>(r)] += text;
         first_hand += first ? 1 : 0;
       };
-      Meeting meeting(place(r, 3), settings);
-      meeting.barrier();
-      if (r == 1) meeting.fail("no memory");
+      ControlChannel channel(place(r, 3), settings);
+      channel.barrier();
+      if (r == 1) channel.fail("no memory");
       try {
-        meeting.barrier();
+        channel.barrier();
       } catch (const MachineError&) {
       }
     });
