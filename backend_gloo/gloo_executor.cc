@@ -10,6 +10,7 @@
 
 #include "backend_gloo/gloo_mesh.h"
 #include "core/error.h"
+#include "core/run/bucket_use.h"
 #include "live/stream_threads.h"
 #include "live/timeline_exchange.h"
 
@@ -34,21 +35,12 @@ class Work {
  public:
   Work(const Plan& plan, const Workload& workload, int rank, const RankGradients& input,
        GlooMesh& mesh)
-      : plan_(plan), input_(input), mesh_(mesh), gradients_(input) {
+      : plan_(plan), input_(input), mesh_(mesh), gradients_(input), uses_(bucket_uses(plan)) {
     const std::size_t buckets = plan.buckets.size();
-    copied_.assign(buckets, 0);
-    encoded_.assign(buckets, 0);
-    last_.assign(buckets, -1);
     // Without overlap collectives run on the compute stream itself.
-    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-      const auto& work = plan.ops[i].work;
-      if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
-      if (const auto* encode = std::get_if<Encode>(&work)) encoded_[place(encode->bucket)] = 1;
-      if (const auto* collective = std::get_if<Collective>(&work)) {
-        first_.try_emplace(static_cast<int>(collective->bucket), static_cast<OpId>(i));
-        last_[place(collective->bucket)] = static_cast<OpId>(i);
-        communicators_.try_emplace(plan.ops[i].stream, static_cast<int>(communicators_.size()));
-      }
+    for (const Op& op : plan.ops) {
+      if (!std::holds_alternative<Collective>(op.work)) continue;
+      communicators_.try_emplace(op.stream, static_cast<int>(communicators_.size()));
     }
     buckets_of_.resize(workload.tensors.size() + workload.buffers.size());
     for (std::size_t b = 0; b < buckets && plan.ranks > 1; ++b) {
@@ -58,7 +50,7 @@ class Work {
         buckets_of_[place(tensor)].push_back(static_cast<int>(b));
       }
       // Padding travels as zeros, parameters as they are before the first step.
-      if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
+      if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
     }
   }
 
@@ -88,7 +80,7 @@ class Work {
   RankGradients result() {
     // Means have been read already, and not yet rounded to the format in which they travel next.
     for (std::size_t b = 0; b < layouts_.size() && !averaged_; ++b) {
-      if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+      if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
     return std::move(gradients_);
   }
@@ -102,9 +94,7 @@ class Work {
     return static_cast<std::size_t>(index);
   }
 
-  bool is_view(std::size_t bucket) const {
-    return layouts_[bucket].by_tensor() && copied_[bucket] == 0 && encoded_[bucket] == 0;
-  }
+  bool view(std::size_t bucket) const { return is_view(uses_[bucket], layouts_[bucket]); }
 
   // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
   // gradient may take longer to be written here than the layer takes that it stands for (a small
@@ -120,7 +110,7 @@ class Work {
       const auto& values = input_[place(tensor)];
       for (const int bucket : buckets_of_[place(tensor)]) {
         const auto b = place(bucket);
-        if (is_view(b)) {
+        if (view(b)) {
           layouts_[b].fill_tensor(tensor, values, payloads_[b].data());
         } else {
           gradients_[place(tensor)] = values;
@@ -134,28 +124,28 @@ class Work {
 
   void exchange(OpId id, const Collective& collective, StreamId stream) {
     const auto b = place(collective.bucket);
-    const bool prepared = is_view(b) || copied_[b] != 0 || encoded_[b] != 0;
-    if (!prepared && first_.at(collective.bucket) == id) fill(b);
+    const bool prepared = view(b) || uses_[b].staged;
+    if (!prepared && uses_[b].first == id) fill(b);
     const Bytes sent =
         mesh_.run(communicators_.at(stream), collective, layouts_[b], payloads_[b].data());
     {
       const std::lock_guard lock(mutex_);
       sent_ += sent;
     }
-    if (!prepared && last_[b] == id) read(b);
+    if (!prepared && uses_[b].last == id) read(b);
   }
 
   // Parameters were summed: the mean of them.
   void average() {
     const auto ranks = static_cast<float>(plan_.ranks);
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+      if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
     for (auto& tensor : gradients_) {
       for (auto& value : tensor) value /= ranks;
     }
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
+      if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
     }
     averaged_ = true;
   }
@@ -164,14 +154,11 @@ class Work {
   const RankGradients& input_;
   GlooMesh& mesh_;
   RankGradients gradients_;
+  const std::vector<BucketUse> uses_;  // by bucket
   std::vector<Payload> layouts_;
   std::vector<std::vector<std::byte>> payloads_;
   std::vector<std::vector<int>> buckets_of_;  // by tensor
-  std::vector<char> copied_;                  // by bucket: the plan copies it
-  std::vector<char> encoded_;                 // by bucket: the plan encodes it
-  std::map<int, OpId> first_;                 // by bucket: its first collective
   std::map<StreamId, int> communicators_;     // of streams that have collectives
-  std::vector<OpId> last_;                    // by bucket: its last one
   bool averaged_ = false;
   std::mutex mutex_;
   Bytes sent_ = 0;

@@ -49,39 +49,26 @@ void add_move(Action& action, const Action::Move& move) {
   action.moves.push_back(move);
 }
 
+bool averages(const Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    return compute != nullptr && compute->phase == Phase::kAverage;
+  });
+}
+
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Plan& plan, const Workload& workload, int rank)
-    : plan_(plan), rank_(rank) {
-  note_uses(plan);
+    : plan_(plan), rank_(rank), uses_(bucket_uses(plan)), averages_(averages(plan)) {
   lay_out(workload);
   actions_.resize(plan.ops.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<OpId>(i));
 }
 
-bool MemoryPlan::is_view(std::size_t bucket) const {
+bool MemoryPlan::view(std::size_t bucket) const {
   const Payload& layout = layouts_[bucket];
   const bool keeps_means = !averages_ || layout.format() == DType::kFp32;
-  return layout.by_tensor() && copied_[bucket] == 0 && keeps_means;
-}
-
-void MemoryPlan::note_uses(const Plan& plan) {
-  copied_.assign(plan.buckets.size(), 0);
-  first_.assign(plan.buckets.size(), -1);
-  last_.assign(plan.buckets.size(), -1);
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto& work = plan.ops[i].work;
-    const auto id = static_cast<OpId>(i);
-    if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
-    if (const auto* encode = std::get_if<Encode>(&work)) copied_[place(encode->bucket)] = 1;
-    if (const auto* collective = std::get_if<Collective>(&work)) {
-      if (first_[place(collective->bucket)] < 0) first_[place(collective->bucket)] = id;
-      last_[place(collective->bucket)] = id;
-    }
-    if (const auto* compute = std::get_if<Compute>(&work)) {
-      averages_ = averages_ || compute->phase == Phase::kAverage;
-    }
-  }
+  return is_view(uses_[bucket], layout) && keeps_means;
 }
 
 Region MemoryPlan::reserve(std::int64_t bytes) {
@@ -104,11 +91,11 @@ void MemoryPlan::lay_out(const Workload& workload) {
     payloads_.push_back(reserve(layouts_[b].bytes()));
     for (const int tensor : plan_.buckets[b].tensors) {
       buckets_of_[place(tensor)].push_back(static_cast<int>(b));
-      if (!is_view(b)) apart[place(tensor)] = 1;
+      if (!view(b)) apart[place(tensor)] = 1;
     }
   }
   for (std::size_t b = 0; b < buckets; ++b) {
-    produced_.push_back(is_view(b) ? reserve(layouts_[b].bytes()) : Region{});
+    produced_.push_back(view(b) ? reserve(layouts_[b].bytes()) : Region{});
   }
   for (auto* regions : {&gradients_, &inputs_}) {
     for (std::size_t t = 0; t < elements_.size(); ++t) {
@@ -155,10 +142,10 @@ void MemoryPlan::act(OpId id) {
     if (compute->phase == Phase::kAverage) average(actions);
   } else if (const auto* collective = std::get_if<Collective>(&work)) {
     const auto b = place(collective->bucket);
-    const bool prepared = is_view(b) || copied_[b] != 0;
-    if (!prepared && first_[b] == id) fill(collective->bucket, actions);
+    const bool prepared = view(b) || uses_[b].staged;
+    if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
     if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
-    if (!prepared && last_[b] == id) read(collective->bucket, actions);
+    if (!prepared && uses_[b].last == id) read(collective->bucket, actions);
   } else if (const auto* encode = std::get_if<Encode>(&work)) {
     fill(encode->bucket, actions);
   } else if (const auto* decode = std::get_if<Decode>(&work)) {
@@ -178,7 +165,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
     }
     for (const int bucket : buckets_of_[place(tensor)]) {
       const auto b = place(bucket);
-      if (!is_view(b)) continue;
+      if (!view(b)) continue;
       const std::int64_t unit = size_of(layouts_[b].format());
       for (const PayloadSlice& slice : layouts_[b].filled()) {
         if (slice.tensor != tensor) continue;
@@ -244,7 +231,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
     moves.push_back({region.at, region.at, region.bytes / kFloatBytes});
   };
   for (std::size_t b = 0; b < layouts_.size(); ++b) {
-    if (is_view(b)) add(payloads_[b]);
+    if (view(b)) add(payloads_[b]);
   }
   for (const Region& region : gradients_) add(region);
   actions.push_back(std::move(action));
