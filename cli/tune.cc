@@ -113,12 +113,7 @@ int run(const TuneVerbOptions& verb, const std::vector<std::string>& arguments) 
     options.method = TuneOptions::Method::kExhaustive;
     options.budget = 0;
   }
-  if (verb.jobs > 1) {
-    options.parallel_map = [jobs = verb.jobs](std::size_t count, const auto& work,
-                                              const JobHooks& hooks) {
-      return run_jobs(count, jobs, work, hooks);
-    };
-  }
+  options.parallel_map = over_processes(verb.jobs);
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   options.interrupted = interrupted;
   const Dialect* emit = verb.emit.empty() ? nullptr : find_dialect(verb.emit);

@@ -310,4 +310,10 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
   return WorkerPool(count, size, work, hooks).run();
 }
 
+ParallelMap over_processes(int jobs) {
+  if (jobs == 1) return {};
+  return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
+             const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
+}
+
 }  // namespace syncline

@@ -38,4 +38,7 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
 using ParallelMap = std::function<std::vector<std::string>(
     std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;
 
+// run_jobs in so many processes; of one an empty ParallelMap: the work is done here.
+ParallelMap over_processes(int jobs);
+
 }  // namespace syncline
