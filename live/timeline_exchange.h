@@ -14,8 +14,8 @@ namespace syncline {
 Timeline exchange_timelines(ControlChannel& channel, std::vector<Span> own, int periods,
                             const ClockOffset& before, const ClockOffset& after);
 
-// By how much times of two ranks may be wrong against each other, at most over the ranks: the
-// errors of the two measurements, and what the clock drifted between them.
+// The most by which times of two ranks may be off against each other: the errors of the two
+// measurements, and what the clock drifted between them.
 Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
                           const ClockOffset& after);
 
