@@ -3,17 +3,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
-#include "backend_gloo/gloo_executor.h"
-#include "backend_nccl/nccl_executor.h"
 #include "cli/interrupt.h"
 #include "core/error.h"
 #include "live/failure_notice.h"
-#include "live/processes.h"
+#include "live/local_ranks.h"
+#include "reports/format.h"
 
 namespace syncline {
 namespace {
@@ -21,53 +17,14 @@ namespace {
 constexpr int kWrongInput = 2;
 constexpr int kFailingMachine = 3;
 
-// This process's own command line.
-std::vector<std::string> own_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  std::string word;
-  while (std::getline(file, word, '\0')) words.push_back(word);
-  if (words.empty()) throw MachineError("/proc/self/cmdline: cannot be read");
-  words.front() = std::filesystem::read_symlink("/proc/self/exe").string();
-  return words;
-}
-
-// A folder of our own for the file in which the ranks meet, gone with it.
-class RendezvousFolder {
- public:
-  RendezvousFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "syncline-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw MachineError("mkdtemp " + name);
-    folder_ = name;
-  }
-  ~RendezvousFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  RendezvousFolder(const RendezvousFolder&) = delete;
-  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
-  std::string file() const { return folder_ + "/meet"; }
-
- private:
-  std::string folder_;
-};
-
 int start_ranks(const RanksOptions& options) {
-  const RendezvousFolder place;
+  const RendezvousFolder folder;
   const FailureNotice notice;
-  std::vector<RankCommand> commands;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    RankCommand command;
-    command.words = own_command();
-    command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
-                           {"SYNCLINE_RANKS", std::to_string(options.ranks)},
-                           {"SYNCLINE_MEET", options.meet.empty() ? place.file() : options.meet}};
-    if (rank > 0) command.out = -1;
-    commands.push_back(std::move(command));
-  }
+  const auto commands = local_ranks(own_command(), options.ranks,
+                                    options.meet.empty() ? folder.file() : options.meet);
   ProcessRules rules;
-  // A rank that ends has told the others why, and whoever is to say so has. Where one was killed
-  // before they had met, nobody else knows.
+  // A rank that ends has told the others why, and the one that is to print it has. Where one was
+  // killed before all had joined, no other rank knows.
   rules.patience = 3;
   // Told to end, they finish what they measure; a second signal ends them at once.
   rules.grace = 86400;
@@ -79,13 +36,13 @@ int start_ranks(const RanksOptions& options) {
   return code == kWrongInput ? code : kFailingMachine;
 }
 
-// Says it once and ends at once: other threads may be inside calls that do not return.
+// Prints it once and ends at once: other threads may be inside calls that do not return.
 [[noreturn]] void end_with(const std::string& text, bool say) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();  // another thread does
   if (say) {
     note_failure_printed();
-    const std::string line = "syncline: " + text + "\n";
+    const std::string line = "syncline: " + one_line(text) + "\n";
     [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
   }
   _exit(kFailingMachine);
@@ -128,8 +85,8 @@ int with_ranks(const RanksOptions& options, const std::string& key,
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
   settings.on_failure = [rank = environment->rank](const std::string& text, bool first_hand) {
-    // Both ends of a link that was cut find the other silent: rank 0's word counts, where it is
-    // heard at all.
+    // Both ends of a link that was cut find the other silent. Rank 0 prints that; the other end
+    // does where nothing was printed just now, as rank 0's machine may be the one that is cut off.
     constexpr auto kJustNow = std::chrono::seconds(5);
     end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
   };
@@ -160,14 +117,13 @@ int with_ranks(const RanksOptions& options, const std::string& key,
   end_with("rank " + std::to_string(environment->rank) + ": " + failure, environment->rank == 0);
 }
 
-LiveExecutorFactory backend_named(const std::string& name) {
-  if (name == "gloo") return make_gloo_executor;
-  if (name == "nccl") {
-    return [](const Workload& workload, ControlChannel& channel) {
-      return make_nccl_executor(workload, channel);
-    };
-  }
-  throw InputError("--backend: found '" + name + "', expected gloo or nccl");
+void require_ranks(const ControlChannel& channel, const Document& document,
+                   const Cluster& cluster) {
+  if (cluster.ranks() == channel.ranks()) return;
+  throw InputError(document.file + ": cluster: " + std::to_string(cluster.nodes) + " nodes of " +
+                   std::to_string(cluster.gpus_per_node) + " are " +
+                   std::to_string(cluster.ranks()) + " ranks, but " +
+                   std::to_string(channel.ranks()) + " were started");
 }
 
 }  // namespace syncline

@@ -14,6 +14,11 @@
 namespace syncline {
 namespace {
 
+std::string tier_words(const Tier& tier) {
+  return one_line(tier.name) + " " + plain_number(tier.latency / kMicrosecond) + " us and " +
+         plain_number(tier.bandwidth / kGigabitPerSecond) + " Gbit/s";
+}
+
 std::string verdict_of(const ValidatedRow& row) {
   if (!row.values_match) return "not checked";
   return *row.values_match ? "equal" : "WRONG";
@@ -148,6 +153,16 @@ Page links_page(const Validation& validation) {
 Json number(double value) { return exact(value); }
 
 }  // namespace
+
+std::string links_in_words(const Cluster& cluster) {
+  std::vector<std::string> words;
+  for (const auto& tier : cluster.tiers) words.push_back(tier_words(tier));
+  words.push_back(plain_number(cluster.collective_overhead / kMicrosecond) + " us a collective");
+  if (cluster.device.memory > 0) {
+    words.push_back("encoding at " + plain_number(cluster.device.memory / 1e9) + " GB/s");
+  }
+  return join_and(words);
+}
 
 std::string validation_text(const Validation& validation) { return text_page(page_of(validation)); }
 
