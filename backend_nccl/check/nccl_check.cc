@@ -30,15 +30,10 @@
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/metrics.h"
-#include "core/measure/validation.h"
-#include "core/plan/compute_fusion.h"
-#include "core/plan/planner.h"
-#include "core/run/sample_gradients.h"
 #include "live/lab.h"
 #include "live/link_calibration.h"
-#include "live/processes.h"
-#include "live/value_check.h"
+#include "live/local_ranks.h"
+#include "live/validation_run.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/validation_report.h"
@@ -49,7 +44,6 @@ namespace {
 constexpr int kWrongValues = 1;
 constexpr int kWrongInput = 2;
 constexpr int kFailingMachine = 3;
-constexpr std::uint64_t kSeed = 1;
 
 struct CheckOptions {
   std::string file;
@@ -164,46 +158,39 @@ std::string links_of(const Cluster& cluster) {
   return text;
 }
 
-// One strategy on the rank's GPU; the figures are rank 0's to fill in.
-ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
-                         const Strategy& strategy, ControlChannel& channel, LiveExecutor& executor,
-                         Validation& validation) {
-  // Compute fusion changes times alone; shapes are the executor's.
-  const auto fused =
-      fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
-  const Workload& workload = fused ? *fused : scenario.workload;
-  const Plan plan = make_plan(workload, scenario.cluster, strategy);
-  const int foretold_warmup = crosses_steps(plan) ? 4 : 1;
-  const auto model = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  const Timeline foretold = model->run(plan, {}, 2 * foretold_warmup + 1).timeline;
-  PriceBook book(scenario.cluster);
-  const Seconds step = measure(plan, workload, foretold, foretold_warmup, book).step_time;
+// Gives one executor to all rows: connecting takes longer than most of them. Shapes are the
+// executor's; compute fusion changes times alone.
+class SharedExecutor final : public LiveExecutor {
+ public:
+  explicit SharedExecutor(LiveExecutor& executor) : executor_(executor) {}
+  std::string_view name() const override { return executor_.name(); }
+  Seconds clock_error() const override { return executor_.clock_error(); }
+  std::string hardware() const override { return executor_.hardware(); }
+  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+    return executor_.run(plan, input, periods);
+  }
 
-  const auto rank = static_cast<std::size_t>(channel.rank());
-  Gradients input(static_cast<std::size_t>(channel.ranks()));
-  input[rank] = sample_gradients(workload, channel.rank(), channel.ranks(), kSeed);
-  Outcome outcome = executor.run(plan, input, options.warmup + options.repeats);
-  validation.hardware = executor.hardware();
-  validation.clock_error = std::max(validation.clock_error, executor.clock_error());
-  ValidatedRow row = compare(strategy.name, plan, step, foretold, outcome.timeline, options.warmup);
-  if (!options.no_check) {
-    row.values_match = values_match(channel, workload, plan, outcome.gradients[rank], kSeed,
-                                    SampleValues::kIntegers);
-  }
-  if (channel.rank() == 0) {
-    std::cerr << "  " << one_line(strategy.name) << ": predicted " << seconds_text(row.predicted)
-              << ", measured " << seconds_text(row.median)
-              << (row.values_match && !*row.values_match ? ", WRONG VALUES" : "") << std::endl;
-  }
-  return row;
+ private:
+  LiveExecutor& executor_;
+};
+
+void print_row(const ValidatedRow& row) {
+  std::cerr << "  " << one_line(row.strategy) << ": predicted " << seconds_text(row.predicted)
+            << ", measured " << seconds_text(row.median)
+            << (row.values_match && !*row.values_match ? ", WRONG VALUES" : "") << std::endl;
 }
 
 // What one rank of one run does. Rank 0 leaves the report in `file`.
 int run_rank(const CheckOptions& options, const RankEnvironment& environment,
              const std::string& file) {
   const Document document = read_document(options.file);
-  Scenario scenario = scenario_for(document, environment.ranks);
-  const auto strategies = chosen(scenario, options.only);
+  ValidationRun run;
+  run.scenario = scenario_for(document, environment.ranks);
+  run.scenario.strategies = chosen(run.scenario, options.only);
+  run.predictor = make_model_executor;
+  run.warmup = options.warmup;
+  run.repeats = options.repeats;
+  run.check_values = !options.no_check;
   ControlChannelSettings settings;
   constexpr double kMilli = 1000;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * kMilli));
@@ -214,41 +201,32 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
   };
   ControlChannel channel(environment, settings);
   try {
-    Validation validation;
-    validation.scenario = scenario.name;
-    validation.workload = scenario.workload.name;
-    validation.cluster = scenario.cluster.name;
-    validation.backend = "nccl";
-    validation.baseline = scenario.baseline;
-    validation.executor = "model";
-    validation.ranks = environment.ranks;
-    validation.warmup = options.warmup;
-    validation.repeats = options.repeats;
+    Validation report;
+    report.backend = "nccl";
+    report.executor = "model";
     if (options.calibrate) {
       LinkCalibrationSettings calibration;
       calibration.largest = 16 << 20;
       const LiveExecutorFactory factory = [&](const Workload& workload, ControlChannel& here) {
         return make_nccl_executor(workload, here, options.nccl);
       };
-      auto links = calibrate_links(channel, factory, scenario.cluster, calibration);
-      scenario.cluster = links.cluster;
-      validation.samples = std::move(links.samples);
+      auto links = calibrate_links(channel, factory, run.scenario.cluster, calibration);
+      run.scenario.cluster = links.cluster;
+      report.samples = std::move(links.samples);
     }
-    validation.links = links_of(scenario.cluster);
-    const auto keep = [&] {
-      if (environment.rank == 0) std::ofstream(file) << validation_json(validation) << std::flush;
+    report.links = links_of(run.scenario.cluster);
+    const auto executor = make_nccl_executor(run.scenario.workload, channel, options.nccl);
+    run.backend = [&](const Workload&, ControlChannel&) {
+      return std::make_unique<SharedExecutor>(*executor);
     };
-    bool right = true;
-    // One for all rows: connecting takes longer than most of them.
-    const auto executor = make_nccl_executor(scenario.workload, channel, options.nccl);
-    for (const auto& strategy : strategies) {
-      validation.rows.push_back(
-          checked_row(options, scenario, strategy, channel, *executor, validation));
-      right = right && validation.rows.back().values_match.value_or(true);
-      keep();
-    }
+    ValidationHooks hooks;
+    hooks.row = [&](const ValidatedRow& row) {
+      print_row(row);
+      std::ofstream(file) << validation_json(report) << std::flush;
+    };
+    run_validation(run, channel, hooks, report);
     channel.barrier(ControlChannel::kPatient);
-    return right ? 0 : kWrongValues;
+    return all_values_match(report) ? 0 : kWrongValues;
   } catch (const MachineError& error) {
     channel.fail(error.what());
     std::cerr << "nccl_check: rank " << environment.rank << ": " << error.what() << std::endl;
@@ -321,6 +299,7 @@ class Check {
   int run_with(int ranks, const std::string& file) {
     std::cerr << plural(static_cast<std::size_t>(ranks), "rank")
               << (options_.rate.empty() ? "" : " at " + options_.rate) << ":" << std::endl;
+    setenv("SYNCLINE_NCCL_CHECK", file.c_str(), 1);  // to the ranks: where rank 0 reports
     links_ = "as they are";
     if (!options_.rate.empty()) {
       LabRun lab;
@@ -328,7 +307,6 @@ class Check {
       lab.options.rate = lab_rate(options_.rate, "--rate");
       lab.command = words_;
       lab.rules = rules();
-      setenv("SYNCLINE_NCCL_CHECK", file.c_str(), 1);
       links_ = options_.rate;
       try {
         return code_of(run_lab(lab));
@@ -341,17 +319,7 @@ class Check {
         std::cerr << note << std::endl;
       }
     }
-    std::vector<RankCommand> commands;
-    for (int rank = 0; rank < ranks; ++rank) {
-      RankCommand command;
-      command.words = words_;
-      command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
-                             {"SYNCLINE_RANKS", std::to_string(ranks)},
-                             {"SYNCLINE_MEET", folder_ + "/meet" + std::to_string(ranks)},
-                             {"SYNCLINE_NCCL_CHECK", file}};
-      if (rank > 0) command.out = -1;
-      commands.push_back(std::move(command));
-    }
+    const auto commands = local_ranks(words_, ranks, folder_ + "/meet" + std::to_string(ranks));
     return code_of(run_ranks(commands, rules()));
   }
 
