@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/docs/scenario_page.h"
+#include "tests/docs/scenario_reference.h"
 
 namespace syncline {
 namespace {
@@ -199,7 +199,7 @@ TEST(Pages, TheScenarioReferenceIsTheSchemas) {
   ASSERT_NE(at, std::string::npos);
   const std::string prose = page.substr(0, at + mark.size());
   std::ifstream schema(kRoot / "scenarios/schema.json");
-  const std::string wanted = scenario_reference(nlohmann::ordered_json::parse(schema));
+  const std::string wanted = reference::of_schema(nlohmann::ordered_json::parse(schema));
   EXPECT_EQ(page.substr(prose.size()), wanted) << "make it anew: SYNCLINE_UPDATE_GOLDEN=1";
   if (update_wanted()) std::ofstream(path) << prose << wanted;
 }
