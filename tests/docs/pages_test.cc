@@ -87,7 +87,10 @@ std::vector<Block> blocks_of(const std::string& page) {
     const std::size_t start = mark_end + 5;
     const bool fenced = page.compare(start, 3, "```") == 0;
     block.begin = fenced ? page.find('\n', start) + 1 : start;
-    block.end = fenced ? page.find("```\n", block.begin) : page.find("\n\n", block.begin) + 1;
+    const bool empty = !fenced && page.compare(start, 1, "|") != 0;
+    block.end = fenced  ? page.find("```\n", block.begin)
+                : empty ? start
+                        : page.find("\n\n", block.begin) + 1;
     EXPECT_NE(block.end, std::string::npos) << block.what;
     at = block.end;
     blocks.push_back(block);
