@@ -1,12 +1,16 @@
-#include "tests/docs/scenario_page.h"
+// The reference of docs/scenario.md, made from the scenario's JSON schema: a section for each kind
+// of object, a line for each key with what it takes and what it means.
+
+#pragma once
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
+#include <string>
 #include <vector>
 
-namespace syncline {
-namespace {
+namespace syncline::reference {
 
 using Schema = nlohmann::ordered_json;
 
@@ -14,7 +18,7 @@ constexpr std::size_t kColumns = 100;
 
 // Words of a paragraph on lines of at most 100 columns, the first behind `start`, the others behind
 // as many spaces as `indent` says.
-std::string wrapped(const std::string& start, std::size_t indent, const std::string& text) {
+inline std::string wrapped(const std::string& start, std::size_t indent, const std::string& text) {
   std::istringstream words(text);
   std::string line = start, lines;
   bool first = true;
@@ -30,10 +34,10 @@ std::string wrapped(const std::string& start, std::size_t indent, const std::str
   return lines + line + "\n";
 }
 
-std::string code(const std::string& word) { return "`" + word + "`"; }
+inline std::string code(const std::string& word) { return "`" + word + "`"; }
 
 // "a", "a or b", "a, b or c".
-std::string listed(const std::vector<std::string>& items) {
+inline std::string listed(const std::vector<std::string>& items) {
   std::string text;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (i > 0) text += i + 1 == items.size() ? " or " : ", ";
@@ -42,7 +46,7 @@ std::string listed(const std::vector<std::string>& items) {
   return text;
 }
 
-std::string bounds_of(const Schema& number) {
+inline std::string bounds_of(const Schema& number) {
   const auto bound = [&](const char* key) { return number.at(key).dump(); };
   if (number.contains("minimum") && number.contains("maximum"))
     return ", " + bound("minimum") + " to " + bound("maximum");
@@ -54,9 +58,9 @@ std::string bounds_of(const Schema& number) {
   return text;
 }
 
-class Page {
+class Reference {
  public:
-  explicit Page(const Schema& schema) : schema_(schema) {}
+  explicit Reference(const Schema& schema) : schema_(schema) {}
 
   std::string text() const {
     std::string page = section("scenario", schema_);
@@ -180,8 +184,7 @@ class Page {
   const Schema& schema_;
 };
 
-}  // namespace
+// In Markdown, wrapped at 100 columns. The schema keeps its order of keys.
+inline std::string of_schema(const Schema& schema) { return Reference(schema).text(); }
 
-std::string scenario_reference(const nlohmann::ordered_json& schema) { return Page(schema).text(); }
-
-}  // namespace syncline
+}  // namespace syncline::reference
