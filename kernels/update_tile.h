@@ -15,7 +15,7 @@ Status check_update(const FlatBucket& bucket, const AdamOptions& options,
                     const GradientScaling& scaling, const UpdateState* state);
 
 // A rule is what one step does to every element, its scalars ready: `apply` takes the gradient and
-// the states, changes the states and gives the new weight. kAtOnce groups are loaded before the
+// the states, changes the states and returns the new weight. kAtOnce groups are loaded before the
 // first is computed: as many as the registers hold.
 struct SgdRule {
   static constexpr int kStates = 0;

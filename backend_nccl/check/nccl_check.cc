@@ -3,9 +3,9 @@
 //
 //   nccl_check FILE --ranks 2,4 [--rate 1gbit] [--calibrate] ...
 //
-// For every number of ranks it starts so many processes (each in a network namespace with a shaped
-// link, where --rate is given and the machine permits it), runs every strategy of the scenario,
-// compares what the exchange left with the host executor, and times the steps beside the
+// For every number of ranks it starts that many processes (each in a network namespace with a
+// shaped link, where --rate is given and the machine permits it), runs every strategy of the
+// scenario, compares what the exchange left with the host executor, and times the steps beside the
 // closed-form model's prediction. The scenario's cluster becomes one of as many nodes as there are
 // ranks. One table on standard output; with --out one JSON of everything, and one a run as
 // `syncline validate` writes it.
@@ -99,7 +99,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) throw InputError(word + ": expected a value behind it");
+      if (i + 1 == words.size()) throw InputError(word + ": expected a value after it");
       return words[++i];
     };
     if (word == "--ranks") {
@@ -138,7 +138,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// The scenario on a cluster of so many nodes with a GPU each.
+// The scenario on a cluster with a node, of one GPU, for every rank.
 Scenario scenario_for(Document document, int ranks) {
   set_key(document, "cluster.nodes", ranks);
   set_key(document, "cluster.gpus_per_node", 1);
@@ -151,7 +151,7 @@ std::vector<Strategy> chosen(const Scenario& scenario, const std::vector<std::st
     const bool named = std::find(only.begin(), only.end(), strategy.name) != only.end();
     if (only.empty() || named) list.push_back(strategy);
   }
-  if (list.empty()) throw InputError("--only: no strategy of " + scenario.name + " is called so");
+  if (list.empty()) throw InputError("--only: " + scenario.name + " has no such strategy");
   return list;
 }
 
@@ -173,11 +173,11 @@ ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
       fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
   const Workload& workload = fused ? *fused : scenario.workload;
   const Plan plan = make_plan(workload, scenario.cluster, strategy);
-  const int foretold_warmup = crosses_steps(plan) ? 4 : 1;
+  const int predicted_warmup = crosses_steps(plan) ? 4 : 1;
   const auto model = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  const Timeline foretold = model->run(plan, {}, 2 * foretold_warmup + 1).timeline;
+  const Timeline predicted = model->run(plan, {}, 2 * predicted_warmup + 1).timeline;
   PriceBook book(scenario.cluster);
-  const Seconds step = measure(plan, workload, foretold, foretold_warmup, book).step_time;
+  const Seconds step = measure(plan, workload, predicted, predicted_warmup, book).step_time;
 
   const auto rank = static_cast<std::size_t>(meeting.rank());
   Gradients input(static_cast<std::size_t>(meeting.ranks()));
@@ -185,7 +185,8 @@ ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
   Outcome outcome = executor.run(plan, input, options.warmup + options.repeats);
   validation.hardware = executor.hardware();
   validation.clock_error = std::max(validation.clock_error, executor.clock_error());
-  ValidatedRow row = compare(strategy.name, plan, step, foretold, outcome.timeline, options.warmup);
+  ValidatedRow row =
+      compare(strategy.name, plan, step, predicted, outcome.timeline, options.warmup);
   if (!options.no_check) {
     row.values_match = values_match(meeting, workload, plan, outcome.gradients[rank], kSeed,
                                     SampleValues::kIntegers);
@@ -333,9 +334,9 @@ class Check {
         return code_of(run_lab(lab));
       } catch (const MachineError& error) {
         links_ = "as they are";
-        const std::string note = "Links could not be shaped to " + options_.rate + ": " +
-                                 error.what() +
-                                 ". What was measured without is no prediction's business.";
+        const std::string note =
+            "Links could not be shaped to " + options_.rate + ": " + error.what() +
+            ". Rows measured without shaped links are not compared with a prediction.";
         if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
         std::cerr << note << std::endl;
       }
@@ -374,7 +375,7 @@ class Check {
     report["shaped_to"] = links_;
     report["date"] = all_["date"];
     bool first = true;
-    // A prediction is for shaped links; others have none that could be right or wrong.
+    // A prediction holds for shaped links; for others there is nothing to compare it with.
     const bool shaped = links_ != "as they are";
     if (!report.contains("rows")) {
       grid_.lines.push_back({{std::to_string(ranks), links_,
@@ -436,7 +437,7 @@ int run(const std::vector<std::string>& words) {
   // reasons.
   if (const char* file = std::getenv("SYNCLINE_NCCL_CHECK")) {
     const auto place = place_in(process_environment());
-    if (!place) throw InputError("SYNCLINE_NCCL_CHECK: set, but no rank's variables are");
+    if (!place) throw InputError("SYNCLINE_NCCL_CHECK: set, but the variables of a rank are not");
     return run_rank(options, *place, file);
   }
   const Document document = read_document(options.file);
@@ -445,7 +446,7 @@ int run(const std::vector<std::string>& words) {
   }
   const std::string reason = why_no_nccl();
   if (!reason.empty()) {
-    throw MachineError(reason + "; nothing was checked (" + options.file + " is in order)");
+    throw MachineError(reason + "; nothing was checked (" + options.file + " is valid)");
   }
   std::vector<std::string> command = words;
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());

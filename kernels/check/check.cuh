@@ -1,6 +1,6 @@
 // What the checks on a GPU share: arrays in device memory between canaries, random values, and one
-// line a case. A program gives 0 where all cases passed, 1 where one did not, and 77 (SKIPPED, and
-// why) where there is no GPU.
+// line a case. A program returns 0 where all cases passed, 1 where one did not, and 77 (SKIPPED,
+// and why) where there is no GPU.
 #pragma once
 
 #include <cmath>
