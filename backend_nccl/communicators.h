@@ -61,7 +61,7 @@ class Communicators {
                 cudaStream_t stream);
   // Throws DeviceError where one of them has failed meanwhile.
   void check() const;
-  // Ends whatever is under way on the device; nothing works any more then.
+  // Ends all work under way on the device; the communicators cannot be used afterwards.
   void abort() noexcept;
 
  private:

@@ -54,7 +54,7 @@ void StreamWalk::record(const CudaEvent& event, cudaStream_t stream, bool captur
   captured ? event.record_outside(stream) : event.record(stream);
 }
 
-// All streams begin behind stream 0, and it ends behind all of them.
+// All streams begin after stream 0, and it ends after all of them.
 void StreamWalk::fork() {
   crossings_.front().record(streams_.front().get());
   for (std::size_t s = 1; s < streams_.size(); ++s) {
@@ -111,8 +111,8 @@ void StreamWalk::walk(int periods, bool captured) {
   join();
 }
 
-// Waits until no more than so many commands are under way. What stands first in the list needs
-// nothing behind it, so that this ends.
+// Waits until at most this many commands are under way. The first of the list depends on nothing
+// after it, so the wait ends.
 void StreamWalk::hold(int commands) {
   Patience patience(channel_, longest_);
   while (commands_ > commands && !outstanding_.empty()) {

@@ -7,7 +7,7 @@
 //   input gradient    dz = (dy w) * f'(z)     dz^T = w^T dy^T   A = w, B = dy
 //   weight gradient   dw = dy^T x             dw^T = x^T dy     A = x, B = dy (transposed)
 //
-// where z is the sum behind the activation that made x. The bias has as many elements as D rows in
+// where z is the sum that the activation turned into x. The bias has as many elements as D rows in
 // the first two; the weight gradient's, the sum of dy over the rows, comes from B (BGRADB).
 //
 // Plain functions of numbers: tests/kernels/gemm_epilogue_test.cc multiplies by these layouts on
@@ -70,7 +70,7 @@ struct GemmLayout {
   auto operator<=>(const GemmLayout&) const = default;
 };
 
-// `keep_aux`: the backward pass will want what linear_aux_bytes tells of.
+// `keep_aux`: the backward pass will want the auxiliary matrix (linear_aux_bytes).
 GemmLayout forward_layout(const LinearShape& shape, bool keep_aux);
 // shape.activation is the one that made x: its auxiliary matrix has `inputs` columns.
 GemmLayout input_gradient_layout(const LinearShape& shape, bool bias_gradient);

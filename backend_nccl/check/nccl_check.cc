@@ -3,9 +3,9 @@
 //
 //   nccl_check FILE --ranks 2,4 [--rate 1gbit] [--calibrate] ...
 //
-// For every number of ranks it starts so many processes (each in a network namespace with a shaped
-// link, where --rate is given and the machine permits it), runs every strategy of the scenario,
-// compares what the exchange left with the host executor, and times the steps beside the
+// For every number of ranks it starts that many processes (each in a network namespace with a
+// shaped link, where --rate is given and the machine permits it), runs every strategy of the
+// scenario, compares what the exchange left with the host executor, and times the steps beside the
 // closed-form model's prediction. The scenario's cluster becomes one of as many nodes as there are
 // ranks. One table on standard output; with --out one JSON of everything, and one a run as
 // `syncline validate` writes it.
@@ -93,7 +93,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) throw InputError(word + ": expected a value behind it");
+      if (i + 1 == words.size()) throw InputError(word + ": expected a value after it");
       return words[++i];
     };
     if (word == "--ranks") {
@@ -132,7 +132,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// The scenario on a cluster of so many nodes with a GPU each.
+// The scenario on a cluster with a node, of one GPU, for every rank.
 Scenario scenario_for(Document document, int ranks) {
   set_key(document, "cluster.nodes", ranks);
   set_key(document, "cluster.gpus_per_node", 1);
@@ -145,7 +145,7 @@ std::vector<Strategy> chosen(const Scenario& scenario, const std::vector<std::st
     const bool named = std::find(only.begin(), only.end(), strategy.name) != only.end();
     if (only.empty() || named) list.push_back(strategy);
   }
-  if (list.empty()) throw InputError("--only: no strategy of " + scenario.name + " is called so");
+  if (list.empty()) throw InputError("--only: " + scenario.name + " has no such strategy");
   return list;
 }
 
@@ -312,9 +312,9 @@ class Check {
         return code_of(run_lab(lab));
       } catch (const MachineError& error) {
         links_ = "as they are";
-        const std::string note = "Links could not be shaped to " + options_.rate + ": " +
-                                 error.what() +
-                                 ". What was measured without is no prediction's business.";
+        const std::string note =
+            "Links could not be shaped to " + options_.rate + ": " + error.what() +
+            ". Rows measured without shaped links are not compared with a prediction.";
         if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
         std::cerr << note << std::endl;
       }
@@ -343,7 +343,7 @@ class Check {
     report["shaped_to"] = links_;
     report["date"] = all_["date"];
     bool first = true;
-    // A prediction is for shaped links; others have none that could be right or wrong.
+    // A prediction holds for shaped links; for others there is nothing to compare it with.
     const bool shaped = links_ != "as they are";
     if (!report.contains("rows")) {
       grid_.lines.push_back({{std::to_string(ranks), links_,
@@ -405,7 +405,7 @@ int run(const std::vector<std::string>& words) {
   // reasons.
   if (const char* file = std::getenv("SYNCLINE_NCCL_CHECK")) {
     const auto environment = read_rank_environment(process_environment());
-    if (!environment) throw InputError("SYNCLINE_NCCL_CHECK: set, but no rank's variables are");
+    if (!environment) throw InputError("SYNCLINE_NCCL_CHECK: set, but the variables of a rank are not");
     return run_rank(options, *environment, file);
   }
   const Document document = read_document(options.file);
@@ -414,7 +414,7 @@ int run(const std::vector<std::string>& words) {
   }
   const std::string reason = why_no_nccl();
   if (!reason.empty()) {
-    throw MachineError(reason + "; nothing was checked (" + options.file + " is in order)");
+    throw MachineError(reason + "; nothing was checked (" + options.file + " is valid)");
   }
   std::vector<std::string> command = words;
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());

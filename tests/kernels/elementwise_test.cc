@@ -158,7 +158,7 @@ TEST(AddActivation, BadArgumentsAreNamed) {
   has(check_add_activation(bad, memory), "a is a null");
   bad = good;
   bad.b = reinterpret_cast<const char*>(memory) + 1;
-  has(check_add_activation(bad, memory), "b is not at a multiple");
+  has(check_add_activation(bad, memory), "b is not aligned");
   bad = good;
   bad.elements = -1;
   has(check_add_activation(bad, memory), "-1 elements");

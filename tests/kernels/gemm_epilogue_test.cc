@@ -324,16 +324,16 @@ TEST_F(GemmArguments, BadArraysAreNamed) {
   expect(check_linear_forward(shape_, forward, workspace_), "b is a null pointer");
   forward = forward_;
   forward.x = odd(memory_);
-  expect(check_linear_forward(shape_, forward, workspace_), "x is not at a multiple");
+  expect(check_linear_forward(shape_, forward, workspace_), "x is not aligned");
   forward = forward_;
   forward.aux = memory_ + 1;
-  expect(check_linear_forward(shape_, forward, workspace_), "aux is not at a multiple of 16");
+  expect(check_linear_forward(shape_, forward, workspace_), "aux is not aligned to 16");
   auto input = input_;
   input.aux = nullptr;
   expect(check_linear_input_gradient(shape_, input, workspace_), "aux is a null pointer");
   input = input_;
   input.db = const_cast<void*>(odd(memory_));
-  expect(check_linear_input_gradient(shape_, input, workspace_), "db is not at a multiple");
+  expect(check_linear_input_gradient(shape_, input, workspace_), "db is not aligned");
   auto weights = weights_;
   weights.dw = nullptr;
   expect(check_linear_weight_gradient(shape_, weights, workspace_),

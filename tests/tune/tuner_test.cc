@@ -11,7 +11,8 @@
 #include "core/tune/dialect_search.h"
 #include "core/tune/rules.h"
 #include "core/tune/tuning.h"
-#include "tests/tune/traces.h"
+#include "tests/support/one_stream.h"
+#include "tests/support/traces.h"
 
 namespace syncline {
 namespace {
@@ -50,8 +51,8 @@ TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
   EXPECT_NEAR(result.optimum / result.one_stream_optimum, 1, 1e-9);
   EXPECT_LE(result.winner().metrics.step_time, result.optimum * (1 + 1e-9));
 
-  const FusionProblem problem = test::problem_of(scenario.workload);
-  const AffineCost affine{row.number("alpha"), row.number("beta")};
+  const auto problem = test::step_trace(scenario.workload).gradients;
+  const test::AffineCost affine{row.number("alpha"), row.number("beta")};
   const Seconds exact = best_fusion(problem, affine).finish;
   EXPECT_NEAR(explicit_buckets / exact, 1, 1e-9);
 

@@ -1,4 +1,4 @@
-#include "core/tune/tuner_comparison.h"
+#include "tests/bench/tuner_comparison.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include "core/statistics.h"
 #include "core/tune/live_objective.h"
 
-namespace syncline {
+namespace syncline::test {
 namespace {
 
 double percent_over(Seconds time, Seconds optimum) { return 100 * (time / optimum - 1); }
@@ -160,4 +160,4 @@ std::string comparison_table(const std::vector<ComparedTuners>& rows) {
   return table;
 }
 
-}  // namespace syncline
+}  // namespace syncline::test

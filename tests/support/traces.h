@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/tune/optimum.h"
 
 namespace syncline::test {
 
@@ -71,16 +70,6 @@ inline Document trace_document(const TraceCase& row, const std::string& more = "
        << 1 / row.number("beta") / kGigabitPerSecond << R"(}}, "strategies": [{"name": "base"}])"
        << more << "}";
   return document_from_text("trace", text.str());
-}
-
-inline FusionProblem problem_of(const Workload& workload) {
-  FusionProblem problem;
-  Seconds now = 0;
-  for (const auto& tensor : workload.tensors) {
-    problem.ready.push_back(now += tensor.backward);
-    problem.bytes.push_back(static_cast<double>(tensor.bytes()));
-  }
-  return problem;
 }
 
 }  // namespace syncline::test

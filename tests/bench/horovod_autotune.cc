@@ -1,4 +1,4 @@
-#include "core/tune/horovod_autotune.h"
+#include "tests/bench/horovod_autotune.h"
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -6,9 +6,10 @@
 #include <cmath>
 #include <random>
 
+#include "core/plan/ticks.h"
 #include "core/tune/minimise.h"
 
-namespace syncline {
+namespace syncline::test {
 namespace {
 
 constexpr int kEvaluations = 21;
@@ -145,30 +146,29 @@ double score_of(double bytes, const std::function<Seconds()>& step) {
   return scores[kMeans / 2];
 }
 
-// One walk of the background loop whose first tick comes at `tick`; the finish of the stream.
-Seconds finish_with_ticks(const FusionProblem& gradients, const AffineCost& cost, double limit,
-                          Seconds cycle, Seconds tick) {
-  const auto& [ready, bytes] = gradients;
-  const std::size_t count = ready.size();
+// The finish of the stream when the background loop's first tick comes at `phase`.
+Seconds finish_with_ticks(const FusionProblem& gradients, const AffineCost& cost, Bytes limit,
+                          Seconds cycle, Seconds phase) {
+  std::vector<OnWire> wire;
+  for (const double bytes : gradients.bytes) {
+    wire.push_back({DType::kFp32, static_cast<Bytes>(bytes)});
+  }
   Seconds done = 0;
-  std::size_t at = 0;
-  while (at < count) {
-    if (ready[at] > tick) tick += cycle * std::ceil((ready[at] - tick) / cycle);
-    while (at < count && ready[at] <= tick) {
-      double packed = bytes[at++];
-      while (at < count && ready[at] <= tick && packed + bytes[at] <= limit) packed += bytes[at++];
+  for (const auto& [tick, groups] : tick_releases(gradients.ready, wire, limit, cycle, phase)) {
+    for (const auto& group : groups) {
+      double packed = 0;
+      for (const int i : group) packed += gradients.bytes[static_cast<std::size_t>(i)];
       done = std::max(done, tick) + cost.latency + cost.seconds_per_byte * packed;
     }
-    tick += cycle;
   }
-  return std::max(done, ready.back());
+  return std::max(done, gradients.ready.back());
 }
 
 }  // namespace
 
 Seconds horovod_step_time(const StepTrace& trace, const AffineCost& cost, const HorovodKnobs& knobs,
                           int phases) {
-  const double limit = knobs.threshold_mib * static_cast<double>(kMiB);
+  const auto limit = static_cast<Bytes>(knobs.threshold_mib * static_cast<double>(kMiB));
   const Seconds cycle = knobs.cycle_ms * kMillisecond;
   Seconds sum = 0;
   for (int phase = 0; phase < phases; ++phase) {
@@ -192,4 +192,4 @@ HorovodTuning emulate_horovod_autotune(double bytes_a_step, std::uint64_t seed,
   return tuning;
 }
 
-}  // namespace syncline
+}  // namespace syncline::test

@@ -1,9 +1,9 @@
 // The rival's background loop against what can be said by hand, and its search's habits.
-#include "core/tune/horovod_autotune.h"
+#include "tests/bench/horovod_autotune.h"
 
 #include <gtest/gtest.h>
 
-namespace syncline {
+namespace syncline::test {
 namespace {
 
 constexpr AffineCost kCost{1e-3, 1e-9};
@@ -81,4 +81,4 @@ TEST(HorovodAutotune, TwentyOneEvaluationsInTheBox) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::test

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/tune/bayesian_search.h"
-#include "core/tune/guides.h"
-#include "core/tune/horovod_autotune.h"
+#include "tests/bench/horovod_autotune.h"
+#include "tests/support/bucket_search.h"
 
-namespace syncline {
+namespace syncline::test {
 
 struct NoisyCase {
   std::string model;
@@ -63,4 +63,4 @@ ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<GuideErr
                               const NoisySettings& settings);
 std::string comparison_table(const std::vector<ComparedTuners>& rows);
 
-}  // namespace syncline
+}  // namespace syncline::test

@@ -13,19 +13,17 @@
 #include <functional>
 #include <vector>
 
-#include "core/tune/one_stream.h"
+#include "tests/support/one_stream.h"
 
-namespace syncline {
+namespace syncline::test {
 
 struct HorovodKnobs {
   double threshold_mib = 128;  // Horovod's defaults
   double cycle_ms = 1;
 };
 
-// A step of Horovod's background loop: a tick every cycle time, also while the link is busy; at a
-// tick all gradients that became ready since the last one are packed in order, never exceeding the
-// threshold (a larger gradient goes alone), and queued on the one stream. The mean over `phases`
-// positions of the first tick, spread evenly over a cycle.
+// A step of Horovod's background loop (core/plan/ticks.h): what a tick releases is queued on the
+// one stream. The mean over `phases` positions of the first tick, spread evenly over a cycle.
 Seconds horovod_step_time(const StepTrace& trace, const AffineCost& cost, const HorovodKnobs& knobs,
                           int phases = 10);
 
@@ -42,4 +40,4 @@ struct HorovodTuning {
 HorovodTuning emulate_horovod_autotune(double bytes_a_step, std::uint64_t seed,
                                        const std::function<Seconds(const HorovodKnobs&)>& measure);
 
-}  // namespace syncline
+}  // namespace syncline::test

@@ -1,6 +1,6 @@
 // Our search and Horovod's, both under 2 % noise a step, on the measured cases for which an
 // independent program gives Horovod's figures (scenarios/measured/tuning/horovod_bo_regret.csv).
-#include "core/tune/tuner_comparison.h"
+#include "tests/bench/tuner_comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "core/input/read_scenario.h"
 #include "core/tune/live_tuner.h"
-#include "tests/tune/traces.h"
+#include "tests/support/traces.h"
 
-namespace syncline {
+namespace syncline::test {
 namespace {
 
 // Sanitizers make everything ten to fifty times slower; they look for other faults than these.
@@ -27,11 +27,11 @@ NoisySettings settings() {
   return noisy;
 }
 
-NoisyCase noisy_case(const test::TraceCase& published) {
-  for (const auto& row : test::trace_cases()) {
+NoisyCase noisy_case(const TraceCase& published) {
+  for (const auto& row : trace_cases()) {
     if (row.text("model") != published.text("model")) continue;
     if (row.text("network") != published.text("network")) continue;
-    const Scenario scenario = parse_scenario(test::trace_document(row));
+    const Scenario scenario = parse_scenario(trace_document(row));
     return {row.text("model"),
             row.text("network"),
             step_trace(scenario.workload),
@@ -48,7 +48,7 @@ const std::vector<GuideError>& guide_errors() {
 }
 
 TEST(TunerComparison, WithinTwoPercentAndNoWorseThanHorovod) {
-  const auto published = test::trace_cases("horovod_bo_regret.csv");
+  const auto published = trace_cases("horovod_bo_regret.csv");
   ASSERT_EQ(published.size(), 6U);
   std::vector<ComparedTuners> rows;
   for (const auto& row : published) {
@@ -83,7 +83,7 @@ TEST(TunerComparison, WithinTwoPercentAndNoWorseThanHorovod) {
 // A network that no guide describes: above 1 MiB a message runs at two thirds of the speed. The
 // yardstick is the dynamic programme with the true costs.
 TEST(TunerComparison, GuidesMayAllBeWrong) {
-  for (const auto& row : test::trace_cases("horovod_bo_regret.csv")) {
+  for (const auto& row : trace_cases("horovod_bo_regret.csv")) {
     SCOPED_TRACE(row.text("model") + ", " + row.text("network"));
     const NoisyCase noisy = noisy_case(row);
     const FusionProblem& gradients = noisy.trace.gradients;
@@ -113,4 +113,4 @@ TEST(TunerComparison, GuidesMayAllBeWrong) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::test
