@@ -11,8 +11,8 @@
 
 namespace syncline {
 
-// How good the answer is in truth: an emulated machine knows it of itself, of a real one an
-// exhaustive sweep tells.
+// How good the answer really is: known for an emulated machine, measured by an exhaustive sweep on
+// a real one.
 struct KnownTruth {
   bool measured = false;  // by a sweep over all candidates
   Seconds best = 0;       // the answer's true step time
@@ -21,7 +21,7 @@ struct KnownTruth {
 };
 
 struct LiveReport {
-  std::string scenario;  // names, as the scenario gives them
+  std::string scenario;  // names, as the scenario has them
   std::string workload;
   std::string cluster;
   std::string baseline;

@@ -73,7 +73,7 @@ std::string doubts(const ComparedTable& table, Bytes from_bytes) {
   }
   if (out == 0) return {};
   return std::to_string(out) + " of " + std::to_string(all) +
-         " sizes leave what the calibrated logs speak for";
+         " sizes lie outside the range of the calibrated logs";
 }
 
 std::string shape_of(const ComparedTable& table) {

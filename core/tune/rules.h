@@ -30,7 +30,7 @@ Fusion by_ends(const std::vector<std::size_t>& ends);
 // MG-WFBP (Shi et al., INFOCOM 2019), as its authors' code decides: the next gradient joins the
 // bucket at hand if it is ready before that bucket's exchange would end, and either the exchange
 // would begin after it or waiting for it costs less than one latency. The waits add up, so it is
-// not optimal (up to 1.8 times the optimum). Gives the last gradient of each bucket.
+// not optimal (up to 1.8 times the optimum). Returns the last gradient of each bucket.
 std::vector<std::size_t> mg_wfbp(const FusionProblem& problem, const AffineCost& cost);
 
 }  // namespace syncline
