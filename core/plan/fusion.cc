@@ -85,7 +85,7 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
   return groups;
 }
 
-// Groups as they are listed; who is in none goes alone, who is no candidate is left out.
+// Groups as they are listed; a candidate in none goes alone, what is not a candidate is left out.
 Parts as_listed(const std::vector<int>& candidates, const Parts& listed) {
   Parts groups;
   std::unordered_set<int> left(candidates.begin(), candidates.end());

@@ -140,7 +140,7 @@ class StepPlan {
     close();
   }
 
-  // Each rank updates its shards. Gives by bucket the operation with which it is updated.
+  // Each rank updates its shards. Returns by bucket the operation that updates it.
   std::vector<OpId> update_shards(const std::vector<OpId>& sent) {
     std::vector<OpId> updated(buckets().size(), -1);
     if (strategy_.update == Strategy::Update::kAfterAll) {

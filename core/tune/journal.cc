@@ -14,7 +14,7 @@
 namespace syncline {
 namespace {
 
-// Null where the text is no JSON object.
+// Null where the text is not a JSON object.
 Json object_in(const std::string& text) {
   Json parsed = Json::parse(text, nullptr, false);
   return parsed.is_object() ? parsed : Json();

@@ -17,7 +17,7 @@ namespace syncline {
 class Journal {
  public:
   // Opens the journal at `path`, or begins it with `header`, an object. Throws InputError if the
-  // file is no journal, if its header differs (naming the keys that do) or a line is damaged;
+  // file is not a journal, if its header differs (naming the keys that do) or a line is damaged;
   // MachineError if it cannot be written or another process has it open.
   Journal(const std::string& path, const Json& header);
   ~Journal();

@@ -187,7 +187,7 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     FrameworkDefault own;
     own.dialect = name;
     own.config = Json::object();
-    // MindSpore exchanges nothing unless it is told that there is a second rank.
+    // MindSpore exchanges nothing unless its configuration says that there is a second rank.
     if (own.dialect == "mindspore") own.config["parallel_mode"] = "data_parallel";
     const Reading reading = find_dialect(name)->read(Reader(own.config, name, ""),
                                                      scenario.workload, scenario.cluster, false);
