@@ -79,6 +79,8 @@ std::string_view Binding::what() const {
 
 Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
                    PriceBook& book) {
+  // What stragglers add is the stretch of the expected slowest rank; what is exposed is shared out
+  // by the collectives' own start-up and transfer, hidden or not.
   const Priced priced = price_strategy(scenario, strategy, executor, book);
   const Plan& plan = priced.plan;
   const double stretch = expected_slowest(scenario.cluster.jitter, plan.ranks, plan.steps);
@@ -149,6 +151,8 @@ std::optional<BreakEven> nodes_break_even(const Document& document, const std::s
   if (tried.empty()) return std::nullopt;
   even.least = tried.front().first;
   even.most = tried.back().first;
+  // The smallest count from which on it pays at every doubling, then the first within that
+  // doubling.
   auto first = tried.end();
   while (first != tried.begin() && std::prev(first)->second) --first;
   if (first == tried.end() || first == tried.begin()) return even;
