@@ -1,5 +1,5 @@
 // A report for programs: one JSON object. Fields that do not apply are left out; the same report
-// gives the same bytes. Units are SI: seconds, bytes, samples per second; errors in percent.
+// produces the same bytes. Units are SI: seconds, bytes, samples per second; errors in percent.
 //   scenario, version
 //   complete     false where the run was interrupted, otherwise absent
 //   rows         strategy, executor, sweep {path: value}, the figures of reports/fields.h; where

@@ -174,13 +174,13 @@ void add_emitted(const Tuning& tuning, Sentences& sentences) {
   if (!tuning.emitted) return;
   const Emitted& emitted = *tuning.emitted;
   if (emitted.exact) {
-    sentences.push_back("In " + tuning.emitted_dialect + " the best is said exactly: " +
+    sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
                         seconds_text(emitted.step_time) + " a step when read back.");
     return;
   }
   const double percent = percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
   sentences.push_back(
-      tuning.emitted_dialect + " cannot say the best; of what it can say (" +
+      tuning.emitted_dialect + " cannot express the best; of what it can (" +
       plural(emitted.searched, "configuration") + " priced) the best takes " +
       seconds_text(emitted.step_time) + " a step when read back, " +
       (percent >= 0 ? above_text(percent) + " it" : share_text(-percent) + " below it") +

@@ -96,8 +96,8 @@ std::string values_sentence(const Validation& validation) {
     if (row.values_match && !*row.values_match) wrong.push_back("'" + one_line(row.strategy) + "'");
   }
   if (checked == 0) return "The exchanged values were not checked.";
-  if (wrong.empty()) return "Every exchanged value is what the host executor says, on every rank.";
-  return "WRONG VALUES: " + join_and(wrong) + " did not end with what the host executor says.";
+  if (wrong.empty()) return "Every exchanged value equals the host executor's, on every rank.";
+  return "WRONG VALUES: " + join_and(wrong) + " did not end with the host executor's values.";
 }
 
 Page page_of(const Validation& validation) {

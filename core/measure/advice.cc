@@ -19,7 +19,7 @@ struct Candidate {
   Strategy strategy;
 };
 
-// Candidates of one kind: only the best of them is told.
+// Candidates of one kind: only the best of them is reported.
 struct Kind {
   ChangeKind kind = ChangeKind::kFusion;
   std::vector<Candidate> candidates;

@@ -239,8 +239,8 @@ class WorkerPool {
       for (Worker* worker : ready()) {
         const std::size_t piece = *worker->piece();
         Answer answer = worker->take(hooks_.name(piece));
-        // After a failure no new piece is begun; earlier ones are at hand already, and if one of
-        // them fails too, it is the one to tell.
+        // After a failure no new piece is begun; earlier ones are under way already, and if one of
+        // them fails too, it is the one to report.
         failed_ = failed_ || answer.kind != kResult;
         done_.emplace(piece, std::move(answer));
         if (!failed_) hooks_.progress(done_.size(), count_);

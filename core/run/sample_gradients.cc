@@ -30,6 +30,28 @@ float nearly_normal(Random& random) {
   return static_cast<float>(sum);
 }
 
+// One rank's gradient of a tensor, `value` called for each element that is not 0. Of a sparse one
+// the announced rows are spread over the tensor; each rank's begin elsewhere, so that some coincide
+// with another's and some do not.
+template <typename Value>
+std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
+  std::vector<float> gradient(static_cast<std::size_t>(tensor.elements), 0.0F);
+  if (!tensor.sparse) {
+    for (auto& element : gradient) element = value();
+    return gradient;
+  }
+  if (tensor.sparse_rows == 0) return gradient;
+  const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
+  const std::int64_t width = tensor.elements / rows;
+  for (std::int64_t i = 0; i < tensor.sparse_rows; ++i) {
+    const std::int64_t row = (i * rows / tensor.sparse_rows + rank) % rows;
+    for (std::int64_t e = 0; e < width; ++e) {
+      gradient[static_cast<std::size_t>(row * width + e)] = value();
+    }
+  }
+  return gradient;
+}
+
 }  // namespace
 
 SampleValues exact_values(const Plan& plan) {
@@ -56,23 +78,7 @@ RankGradients sample_gradients(const Workload& workload, int rank, int ranks, st
   };
   RankGradients gradients;
   for (const auto* list : {&workload.tensors, &workload.buffers}) {
-    for (const Tensor& tensor : *list) {
-      std::vector<float> filled(static_cast<std::size_t>(tensor.elements), 0.0F);
-      if (!tensor.sparse) {
-        for (auto& element : filled) element = value();
-      } else if (tensor.sparse_rows > 0) {
-        const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
-        const std::int64_t width = tensor.elements / rows;
-        for (std::int64_t i = 0; i < tensor.sparse_rows; ++i) {
-          // Each rank's rows begin elsewhere, so that some meet and some do not.
-          const std::int64_t row = (i * rows / tensor.sparse_rows + rank) % rows;
-          for (std::int64_t e = 0; e < width; ++e) {
-            filled[static_cast<std::size_t>(row * width + e)] = value();
-          }
-        }
-      }
-      gradients.push_back(std::move(filled));
-    }
+    for (const Tensor& tensor : *list) gradients.push_back(filled(tensor, rank, value));
   }
   return gradients;
 }

@@ -14,7 +14,7 @@
 
 namespace syncline {
 
-// How good the answer is in truth: an emulated machine knows it of itself, of a real one an
+// How good the answer really is: known for an emulated machine, measured by an
 // exhaustive sweep tells.
 struct KnownTruth {
   bool measured = false;  // by a sweep over all candidates

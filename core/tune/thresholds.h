@@ -1,4 +1,4 @@
-// Fusion thresholds that matter: a rule by size or by count gives the same buckets for whole ranges
+// Fusion thresholds that matter: a rule by size or by count makes the same buckets for whole ranges
 // of its limit, so a search over the few values where the partition changes is exact.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A scenario tuned: calibration put in place, the search carried out, and everything that is told
-// beside the winner. `syncline tune` is this and a printer.
+// A scenario tuned: calibration put in place, the search carried out, and everything that is
+// reported with the winner. `syncline tune` is this and a printer.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 namespace syncline {
 
 struct Tuning {
-  Scenario scenario;  // after calibration; its sweep is left aside
+  Scenario scenario;  // after calibration; its sweep is ignored
   Search search;
   bool own_search = false;  // declared by the scenario; otherwise the default one
   bool calibrated = false;

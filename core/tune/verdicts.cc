@@ -79,6 +79,8 @@ std::string_view Binding::what() const {
 
 Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
                    PriceBook& book) {
+  // What stragglers add is the stretch of the expected slowest rank; what is exposed is shared out
+  // by the collectives' own start-up and transfer, hidden or not.
   const Priced priced = price_strategy(scenario, strategy, executor, book);
   const Plan& plan = priced.plan;
   const double stretch = expected_slowest(scenario.cluster.jitter, plan.ranks, plan.steps);
@@ -149,6 +151,8 @@ std::optional<BreakEven> nodes_break_even(const Document& document, const std::s
   if (tried.empty()) return std::nullopt;
   even.least = tried.front().first;
   even.most = tried.back().first;
+  // The smallest count from which on it pays at every doubling, then the first within that
+  // doubling.
   auto first = tried.end();
   while (first != tried.begin() && std::prev(first)->second) --first;
   if (first == tried.end() || first == tried.begin()) return even;
@@ -187,7 +191,7 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     FrameworkDefault own;
     own.dialect = name;
     own.config = Json::object();
-    // MindSpore exchanges nothing unless it is told that there is a second rank.
+    // MindSpore exchanges nothing unless its configuration says that there is a second rank.
     if (own.dialect == "mindspore") own.config["parallel_mode"] = "data_parallel";
     const Reading reading = find_dialect(name)->read(Reader(own.config, name, ""),
                                                      scenario.workload, scenario.cluster, false);

@@ -1,5 +1,5 @@
-// The rival: Horovod's tuner, emulated. Not Horovod itself: its C++ optimiser and real timing are
-// not exercised.
+// For comparison: Horovod's tuner, emulated. Not Horovod itself: its C++ optimiser and real timing
+// are not exercised.
 //
 // Two knobs, the fusion threshold in [0, 64] MiB and the cycle time in [1, 100] ms. 21 evaluations:
 // four fixed start points, then 17 proposals of the highest expected improvement under a Gaussian
@@ -27,8 +27,8 @@ struct HorovodKnobs {
 Seconds horovod_step_time(const StepTrace& trace, const AffineCost& cost, const HorovodKnobs& knobs,
                           int phases = 10);
 
-// The step time of one evaluation as a tuner sees it: `measure(knobs)` gives the time of one step,
-// noise included, each time anew.
+// The step time of one evaluation as a tuner sees it: `measure(knobs)` returns the time of one
+// step, with new noise each time.
 struct HorovodTrial {
   HorovodKnobs knobs;
   double score = 0;  // bytes per second
