@@ -15,6 +15,7 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "core/tune/live_space.h"
 #include "core/tune/search_space.h"
 #include "live/link_calibration.h"

@@ -11,6 +11,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/input/document.h"
+#include "core/run/model_executor.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
 #include "reports/tune_report.h"

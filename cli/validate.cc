@@ -19,6 +19,7 @@
 #include "core/measure/report.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "live/link_calibration.h"
 #include "live/value_check.h"
 #include "reports/format.h"

@@ -34,6 +34,7 @@
 #include "core/measure/validation.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "core/run/sample_gradients.h"
 #include "live/lab.h"
 #include "live/link_calibration.h"

@@ -9,6 +9,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/json/reader.h"
+#include "core/run/model_executor.h"
 #include "core/run/stragglers.h"
 
 namespace syncline {

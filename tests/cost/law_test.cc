@@ -17,6 +17,7 @@
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"
 
