@@ -194,7 +194,7 @@ VerbAction add_tune(CLI::App& app) {
           "--emit", options->emit,
           "also write the best as the configuration of this framework, or the best that it "
           "can say")
-      ->check(CLI::IsMember({"paddle", "mindspore", "pytorch", "horovod"}));
+      ->check(CLI::IsMember(written_dialect_names()));
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "json", "markdown", "csv"}))
       ->capture_default_str();
