@@ -11,9 +11,9 @@
 #include "core/compress/codec.h"
 #include "core/cost/tiers.h"
 #include "core/error.h"
+#include "core/input/cluster_json.h"
 #include "core/input/document.h"
 #include "core/input/law_json.h"
-#include "core/input/parts.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 #include "live/link_calibration.h"
@@ -96,13 +96,7 @@ int run_live(const CalibrateOptions& options) {
                        ", expected a divisor of the " + std::to_string(meeting.ranks()) +
                        " ranks, of which there must be two at least");
     }
-    // Figures that the measurement replaces.
-    const Json any = {{"latency_us", 1}, {"bandwidth_gbps", 1}};
-    Json json = {
-        {"name", options.name}, {"nodes", meeting.ranks() / inside}, {"gpus_per_node", inside}};
-    if (inside > 1) json["intra"] = any;
-    if (meeting.ranks() > inside) json["inter"] = any;
-    const Cluster shape = read_cluster(Reader(json, "--live", ""));
+    const Cluster shape = unmeasured_cluster(options.name, meeting.ranks() / inside, inside);
     const bool first = meeting.rank() == 0;
     if (first) std::cerr << "measuring the links of " << meeting.ranks() << " ranks" << std::endl;
     LinkCalibrationSettings settings;
@@ -110,6 +104,7 @@ int run_live(const CalibrateOptions& options) {
     const auto calibration = calibrate_links(meeting, backend_named(options.live), shape, settings);
     meeting.barrier();
     if (!first) return 0;
+    Json json = cluster_json(shape, 6);
     set_measured_links(calibration, json);
     if (!options.out.empty()) write_file(options.out, json.dump(2) + "\n");
     Validation validation;
