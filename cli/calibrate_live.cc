@@ -6,8 +6,7 @@
 #include "cli/files.h"
 #include "core/compress/codec.h"
 #include "core/error.h"
-#include "core/input/parts.h"
-#include "core/json/reader.h"
+#include "core/input/cluster_json.h"
 #include "live/link_calibration.h"
 #include "reports/validation_report.h"
 
@@ -23,13 +22,7 @@ int calibrate_live(const CalibrateOptions& options) {
                        ", expected a divisor of the " + std::to_string(channel.ranks()) +
                        " ranks, of which there must be two at least");
     }
-    // Figures that the measurement replaces.
-    const Json any = {{"latency_us", 1}, {"bandwidth_gbps", 1}};
-    Json json = {
-        {"name", options.name}, {"nodes", channel.ranks() / inside}, {"gpus_per_node", inside}};
-    if (inside > 1) json["intra"] = any;
-    if (channel.ranks() > inside) json["inter"] = any;
-    const Cluster shape = read_cluster(Reader(json, "--live", ""));
+    const Cluster shape = unmeasured_cluster(options.name, channel.ranks() / inside, inside);
     const bool first = channel.rank() == 0;
     if (first) std::cerr << "measuring the links of " << channel.ranks() << " ranks" << std::endl;
     LinkCalibrationSettings settings;
@@ -37,6 +30,7 @@ int calibrate_live(const CalibrateOptions& options) {
     const auto calibration = calibrate_links(channel, backend_named(options.live), shape, settings);
     channel.barrier();
     if (!first) return 0;
+    Json json = cluster_json(shape, 6);
     set_measured_links(calibration, json);
     if (!options.out.empty()) write_file(options.out, json.dump(2) + "\n");
     Validation validation;

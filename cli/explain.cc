@@ -9,6 +9,7 @@
 #include "core/measure/advice.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "reports/format.h"
 
 namespace syncline {

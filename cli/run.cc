@@ -10,6 +10,7 @@
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "core/run/shards.h"
 #include "reports/csv.h"
 #include "reports/json.h"

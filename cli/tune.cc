@@ -11,6 +11,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/input/document.h"
+#include "core/run/model_executor.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
 #include "reports/tune_report.h"
@@ -95,7 +96,7 @@ VerbAction add_tune(CLI::App& app) {
           "--emit", options->emit,
           "also write the best as the configuration of this framework, or the best that it "
           "can say")
-      ->check(CLI::IsMember({"paddle", "mindspore", "pytorch", "horovod"}));
+      ->check(CLI::IsMember(written_dialect_names()));
   verb->add_option("--format", options->format, "what is printed")
       ->check(CLI::IsMember({"text", "json", "markdown", "csv"}))
       ->capture_default_str();

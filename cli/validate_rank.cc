@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/measure/report.h"
+#include "core/run/model_executor.h"
 #include "live/validation_run.h"
 #include "reports/format.h"
 #include "reports/trace.h"

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "core/collective/price.h"
+#include "core/digits.h"
+#include "core/input/cluster_json.h"
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
 #include "live/codec_calibration.h"
@@ -190,6 +192,23 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
 
 }  // namespace
 
+Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node) {
+  Cluster cluster;
+  cluster.name = name;
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = ranks_per_node;
+  const auto add_tier = [&](const char* key, int span) {
+    Tier& tier = cluster.tiers.emplace_back();
+    tier.name = key;
+    tier.span = span;
+    tier.latency = kMicrosecond;
+    tier.bandwidth = kGigabitPerSecond;
+  };
+  if (ranks_per_node > 1) add_tier("intra", ranks_per_node);
+  if (nodes > 1) add_tier("inter", cluster.ranks());
+  return cluster;
+}
+
 LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings) {
   LinkCalibration calibration;
@@ -237,22 +256,14 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
 
 void set_measured_links(const LinkCalibration& calibration, Json& json) {
   const Cluster& measured = calibration.cluster;
-  const auto rounded = [](double value) {
-    if (value == 0) return 0.0;
-    const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
-    return std::round(value / unit) * unit;
-  };
+  constexpr int kDigits = 6;
   const auto set_tier = [&](std::size_t t, Json& place) {
-    const Tier& tier = measured.tiers[t];
-    Json keys = {{"latency_us", rounded(tier.latency / kMicrosecond)},
-                 {"bandwidth_gbps", rounded(tier.bandwidth / kGigabitPerSecond)},
-                 {"measured_steps_us", Json::array()}};
+    Tier tier;  // the figures that were measured, nothing else
+    tier.latency = measured.tiers[t].latency;
+    tier.bandwidth = measured.tiers[t].bandwidth;
+    Json keys = tier_json(tier, calibration.curves[t], kDigits);
     for (const char* kept : {"name", "nodes_per_group"}) {
       if (place.contains(kept)) keys[kept] = place[kept];
-    }
-    for (const auto& point : calibration.curves[t]) {
-      keys["measured_steps_us"].push_back(
-          {std::round(point.bytes), rounded(point.seconds / kMicrosecond)});
     }
     place = keys;
   };
@@ -264,11 +275,13 @@ void set_measured_links(const LinkCalibration& calibration, Json& json) {
   for (std::size_t level = 0; next < measured.tiers.size(); ++next, ++level) {
     set_tier(next, json["upper"][level]);
   }
-  json["collective_overhead_us"] = rounded(measured.collective_overhead / kMicrosecond);
+  json["collective_overhead_us"] =
+      significant(measured.collective_overhead / kMicrosecond, kDigits);
   json["source"] = measured.source;
   if (measured.device.memory > 0) {
-    json["device"]["memory_gbytes_per_s"] = rounded(measured.device.memory / 1e9);
-    json["device"]["launch_us"] = rounded(measured.device.launch / kMicrosecond);
+    Json& device = json["device"];
+    set_device_figure(device, &Device::memory, measured.device.memory, kDigits);
+    set_device_figure(device, &Device::launch, measured.device.launch, kDigits);
   }
 }
 

@@ -28,6 +28,9 @@ struct LinkCalibrationSettings {
   const Codec* codec = nullptr;
 };
 
+// A cluster of so many nodes of so many ranks whose links all wait to be measured.
+Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node);
+
 // `shape`: nodes, ranks a node and tiers are taken from it, their figures replaced. Called on all
 // ranks together; the result is the same everywhere. Requires as many ranks in the shape as have
 // joined.

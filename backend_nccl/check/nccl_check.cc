@@ -30,6 +30,7 @@
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/run/model_executor.h"
 #include "live/lab.h"
 #include "live/link_calibration.h"
 #include "live/local_ranks.h"

@@ -133,7 +133,7 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
   LogCalibration result;
   Calibrated found = calibrate(tables);
   found.law.tree = tree;
-  result.cluster = cluster_json(found.law, name);
+  result.cluster = cluster_from_fit(found.law, name);
   // What is printed are the answers of the file, not those of more digits in memory.
   result.law = read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
   double rows = 0;

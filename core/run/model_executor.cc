@@ -9,8 +9,8 @@
 #include <queue>
 
 #include "core/collective/price.h"
-#include "core/run/executor.h"
 #include "core/run/link_sharing.h"
+#include "core/run/model_executor.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
@@ -194,6 +194,7 @@ class ModelExecutor final : public Executor {
       : cluster_(settings.cluster), book_(settings.cluster) {}
 
   std::string_view name() const override { return "model"; }
+  ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
 
   Outcome run(const Plan& plan, const Gradients&, int periods) override {
     stretch_ = expected_slowest_of(plan);

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "core/tune/arm.h"
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/run/model_executor.h"
 #include "core/tune/candidate_pricer.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/rules.h"
@@ -15,8 +16,8 @@ namespace {
 
 // Up to so many candidates are priced one and all: it takes a tenth of a second.
 constexpr std::size_t kCheap = 1000;
-// Candidates that another process is handed at once: the model prices one in 0.1 ms.
-constexpr std::size_t kModelPiece = 32;
+// Candidates that another process is handed at once where an executor prices one in 0.1 ms.
+constexpr std::size_t kCheapPiece = 32;
 constexpr std::size_t kMostCurvePoints = 128;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
@@ -68,15 +69,15 @@ class Tuner {
 
   // Bounds hold for the closed form. The simulation may be a little faster than it, so there the
   // bounds only set the order.
-  bool pruned() const {
+  bool pruned() {
     using Method = TuneOptions::Method;
-    if (options_.executor != "model" || options_.method == Method::kExhaustive) return false;
+    if (!pricer_.traits().closed_form || options_.method == Method::kExhaustive) return false;
     return options_.method == Method::kPruned || points().size() > kCheap;
   }
 
   // The order in which candidates are priced: as they were written where all of them are, by their
   // bounds where some are left out.
-  std::vector<std::size_t> walking_order() const {
+  std::vector<std::size_t> walking_order() {
     std::vector<std::size_t> order(points().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const bool limited = options_.budget > 0 && options_.budget < points().size();
@@ -130,7 +131,7 @@ class Tuner {
     for (std::size_t i = 0; i < wanted; ++i) {
       strategies.push_back(space_.strategy_of(points()[order[i]]));
     }
-    const std::size_t piece = options_.executor == "model" ? kModelPiece : 1;
+    const std::size_t piece = pricer_.traits().cheap ? kCheapPiece : 1;
     const auto metrics = price_all(strategies, pricer_, piece);
     if (metrics.empty()) {
       tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);

@@ -6,6 +6,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 namespace {

@@ -9,6 +9,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/json/reader.h"
+#include "core/run/model_executor.h"
 #include "core/run/stragglers.h"
 
 namespace syncline {
@@ -187,15 +188,12 @@ std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor
 std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
                                                  Executor& executor, PriceBook& book) {
   std::vector<FrameworkDefault> defaults;
-  for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.suggest == nullptr) continue;
     FrameworkDefault own;
-    own.dialect = name;
-    own.config = Json::object();
-    // MindSpore exchanges nothing unless its configuration says that there is a second rank.
-    if (own.dialect == "mindspore") own.config["parallel_mode"] = "data_parallel";
-    const Reading reading = find_dialect(name)->read(Reader(own.config, name, ""),
-                                                     scenario.workload, scenario.cluster, false);
-    own.strategy = reading.strategy;
+    own.dialect = dialect.name;
+    own.config = least_config(dialect);
+    own.strategy = reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;

@@ -18,6 +18,7 @@
 #include "core/json/reader.h"
 #include "core/measure/study.h"
 #include "core/statistics.h"
+#include "core/run/model_executor.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"
 

@@ -8,6 +8,7 @@
 #include "core/measure/validation_file.h"
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
+#include "core/run/model_executor.h"
 #include "reports/live_rows.h"
 #include "reports/table.h"
 #include "reports/validation_report.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/run/host_executor.h"
+#include "core/run/model_executor.h"
 #include "live/live_executor.h"
 
 namespace syncline::test {

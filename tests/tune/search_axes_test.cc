@@ -8,6 +8,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
+#include "core/run/model_executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/live_space.h"
 #include "core/tune/tuner.h"

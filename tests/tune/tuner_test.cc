@@ -8,6 +8,7 @@
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/rules.h"
 #include "core/tune/tuning.h"

@@ -12,13 +12,13 @@ namespace syncline {
 
 // What a plan does for this bucket: encoding on the compute stream, then collectives and decoding
 // one after the other on a communication stream. Nothing where there is one rank.
-struct Exchange {
+struct BucketExchange {
   Seconds encode = 0;
   std::vector<Collective> collectives;
   Seconds decode = 0;
 };
 
-Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
-                     const Strategy& strategy);
+BucketExchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+                           const Strategy& strategy);
 
 }  // namespace syncline
