@@ -80,7 +80,7 @@ std::string errors_sentence(const Validation& validation) {
   if (errors.empty()) return "Nothing was measured.";
   return "Predicted by the " + validation.executor +
          " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
-         share_text(middle_of(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
+         share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
 }
 
 std::string values_sentence(const Validation& validation) {

@@ -13,7 +13,7 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
   for (const auto& point : points) {
     factors.push_back(point.time * bandwidth / static_cast<double>(point.size));
   }
-  return middle_of(std::move(factors));
+  return median(std::move(factors));
 }
 
 std::optional<double> tree_factor(const MeasuredLaw& law) {
@@ -34,7 +34,7 @@ std::optional<double> tree_factor(const MeasuredLaw& law) {
     }
   }
   if (factors.empty()) return std::nullopt;
-  return middle_of(std::move(factors));
+  return median(std::move(factors));
 }
 
 }  // namespace syncline
