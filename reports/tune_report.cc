@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
+#include "reports/csv_cell.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -347,11 +348,7 @@ std::string tune_csv(const Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   for (const auto& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    std::string name = ranked.strategy.name;
-    for (std::size_t at = 0; (at = name.find('"', at)) != std::string::npos; at += 2) {
-      name.insert(at, 1, '"');
-    }
-    text += "\"" + name + "\"";
+    text += csv_quoted(ranked.strategy.name);
     const auto figure = [&](double value) { text += "," + exact(value).dump(); };
     figure(step);
     figure(tuned.baseline.metrics.step_time / step);
