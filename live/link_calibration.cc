@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/collective/price.h"
+#include "core/digits.h"
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
 #include "live/codec_calibration.h"
@@ -237,11 +238,7 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
 
 void set_measured_links(const LinkCalibration& calibration, Json& json) {
   const Cluster& measured = calibration.cluster;
-  const auto rounded = [](double value) {
-    if (value == 0) return 0.0;
-    const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
-    return std::round(value / unit) * unit;
-  };
+  const auto rounded = [](double value) { return significant(value, 6); };
   const auto set_tier = [&](std::size_t t, Json& place) {
     const Tier& tier = measured.tiers[t];
     Json keys = {{"latency_us", rounded(tier.latency / kMicrosecond)},

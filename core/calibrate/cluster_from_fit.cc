@@ -1,23 +1,17 @@
 #include "core/calibrate/cluster_from_fit.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/digits.h"
 #include "core/input/law_json.h"
 
 namespace syncline {
 namespace {
 
 // Five digits: tiers are read by people and changed by hand.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5g", value);
-  return std::strtod(text.data(), nullptr);
-}
+double rounded(double value) { return significant(value, 5); }
 
 Json tier(Seconds latency, BytesPerSecond bandwidth) {
   return {{"latency_us", rounded(latency / kMicrosecond)},

@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <numeric>
 #include <sstream>
 
 #include "core/calibrate/nccl_log_words.h"
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/parts.h"
@@ -44,11 +44,7 @@ Workload flops_of(Json json, const std::string& file) {
 }
 
 // Five digits: a device is read by people.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5g", value);
-  return std::strtod(text.data(), nullptr);
-}
+double rounded(double value) { return significant(value, 5); }
 
 }  // namespace
 

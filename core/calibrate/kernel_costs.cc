@@ -1,13 +1,11 @@
 #include "core/calibrate/kernel_costs.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/compress/codec.h"
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
@@ -22,11 +20,7 @@ constexpr double kStreamedBytes = 256e6;
 constexpr Bytes kFp32 = 4;
 
 // Five digits: a device is read by people.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5g", value);
-  return std::strtod(text.data(), nullptr);
-}
+double rounded(double value) { return significant(value, 5); }
 
 bool streams(const std::string& kind) {
   return kind == "dgc_step" || kind == "pack" || kind == "update";

@@ -1,10 +1,10 @@
 #include "core/tune/tuner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 
+#include "core/digits.h"
 #include "core/tune/candidate_pricer.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/rules.h"
@@ -228,12 +228,7 @@ class Tuner {
     });
   }
 
-  // Ten significant digits.
-  static double rounded(Seconds seconds) {
-    if (seconds <= 0) return 0;
-    const double unit = std::pow(10.0, std::floor(std::log10(seconds)) - 9);
-    return std::round(seconds / unit) * unit;
-  }
+  static double rounded(Seconds seconds) { return significant(seconds, 10); }
 
   // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
   // the dynamic programme finds, and against the bound that no fusion and no stream goes below.
