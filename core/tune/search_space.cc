@@ -160,9 +160,7 @@ Search default_search(const Scenario& scenario) {
   search.optimum = search.breakpoints = true;
   search.closes = {Fusion::Close::kAfter, Fusion::Close::kBefore};
   search.rules = {Fusion::Rule::kOne};
-  const auto base =
-      std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                   [&](const Strategy& strategy) { return strategy.name == search.base; });
+  const Strategy* base = find_strategy(scenario, search.base);
   if (base->overlap) search.streams = {1, 2, 3, 4};
   // Averaging hides behind nothing, so only the number of buckets matters: a few sizes show it.
   if (base->local_sgd.enabled) {

@@ -21,11 +21,6 @@ constexpr std::size_t kMostCurvePoints = 128;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
 
-const Strategy& named(const Scenario& scenario, const std::string& name) {
-  return *std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                       [&](const Strategy& strategy) { return strategy.name == name; });
-}
-
 bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
 
 class Tuner {
@@ -39,8 +34,8 @@ class Tuner {
         space_(scenario, search, named(scenario, search.base), book_) {}
 
   Tuned run() {
-    tuned_.base = named(scenario_, search_.base);
-    tuned_.baseline.strategy = named(scenario_, scenario_.baseline);
+    tuned_.base = *find_strategy(scenario_, search_.base);
+    tuned_.baseline.strategy = *find_strategy(scenario_, scenario_.baseline);
     tuned_.points = points().size();
     walk();
     rank();

@@ -31,9 +31,8 @@ class Comparison {
       const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
       PriceBook book(scenario.cluster);
       const auto step = [&](const std::string& name) {
-        const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                                     [&](const Strategy& s) { return s.name == name; });
-        return price_strategy(scenario, *it, *executor, book).metrics.step_time;
+        return price_strategy(scenario, *find_strategy(scenario, name), *executor, book)
+            .metrics.step_time;
       };
       return 100 * (1 - step(strategy_) / step(against_));
     } catch (const InputError&) {
