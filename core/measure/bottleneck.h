@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "core/measure/study.h"
+#include "core/measure/price_strategy.h"
 
 namespace syncline {
 
