@@ -10,6 +10,7 @@
 
 #include "backend_gloo/gloo_mesh.h"
 #include "core/error.h"
+#include "core/index.h"
 #include "core/run/bucket_use.h"
 #include "live/stream_threads.h"
 #include "live/timeline_exchange.h"
@@ -47,7 +48,7 @@ class Work {
       layouts_.emplace_back(plan, static_cast<int>(b), rank, workload);
       payloads_.emplace_back(static_cast<std::size_t>(layouts_.back().bytes()));
       for (const int tensor : plan.buckets[b].tensors) {
-        buckets_of_[place(tensor)].push_back(static_cast<int>(b));
+        buckets_of_[index(tensor)].push_back(static_cast<int>(b));
       }
       // Padding travels as zeros, parameters as they are before the first step.
       if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
@@ -55,7 +56,7 @@ class Work {
   }
 
   Seconds carry_out(OpId id, Seconds ready) {
-    const Op& op = plan_.ops[place(id)];
+    const Op& op = plan_.ops[index(id)];
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
       const Seconds end = ready + compute->seconds;
       if (compute->phase == Phase::kBackward) produce(compute->first, compute->last);
@@ -65,11 +66,11 @@ class Work {
     if (const auto* collective = std::get_if<Collective>(&op.work)) {
       exchange(id, *collective, op.stream);
     } else if (const auto* encode = std::get_if<Encode>(&op.work)) {
-      fill(place(encode->bucket));
+      fill(index(encode->bucket));
     } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
-      read(place(decode->bucket));
+      read(index(decode->bucket));
     } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
-      copy->into ? fill(place(copy->bucket)) : read(place(copy->bucket));
+      copy->into ? fill(index(copy->bucket)) : read(index(copy->bucket));
     } else {
       return rest(ready + seconds_of(op.work));  // waits of the framework or its host
     }
@@ -89,11 +90,6 @@ class Work {
   int communicators() const { return static_cast<int>(communicators_.size()); }
 
  private:
-  template <typename Index>
-  static std::size_t place(Index index) {
-    return static_cast<std::size_t>(index);
-  }
-
   bool view(std::size_t bucket) const { return is_view(uses_[bucket], layouts_[bucket]); }
 
   // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
@@ -107,13 +103,13 @@ class Work {
   // The backward pass has come by these tensors.
   void produce(int first, int last) {
     for (int tensor = first; tensor <= last; ++tensor) {
-      const auto& values = input_[place(tensor)];
-      for (const int bucket : buckets_of_[place(tensor)]) {
-        const auto b = place(bucket);
+      const auto& values = input_[index(tensor)];
+      for (const int bucket : buckets_of_[index(tensor)]) {
+        const auto b = index(bucket);
         if (view(b)) {
           layouts_[b].fill_tensor(tensor, values, payloads_[b].data());
         } else {
-          gradients_[place(tensor)] = values;
+          gradients_[index(tensor)] = values;
         }
       }
     }
@@ -123,7 +119,7 @@ class Work {
   void read(std::size_t bucket) { layouts_[bucket].read(payloads_[bucket].data(), gradients_); }
 
   void exchange(OpId id, const Collective& collective, StreamId stream) {
-    const auto b = place(collective.bucket);
+    const auto b = index(collective.bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(b);
     const Bytes sent =

@@ -14,13 +14,12 @@
 #include <thread>
 
 #include "backend_nccl/device.h"
+#include "core/index.h"
 
 namespace syncline {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 ncclDataType_t type_of(WireNumber number) {
   switch (number) {
@@ -228,10 +227,10 @@ void Communicators::prepare(const std::vector<CommunicatorKey>& keys) {
   }
 }
 
-void Communicators::exchange(int index, const std::vector<CollectiveCall>& calls, std::byte* block,
+void Communicators::exchange(int used, const std::vector<CollectiveCall>& calls, std::byte* block,
                              cudaStream_t stream) {
   if (calls.empty()) return;
-  ncclComm_t communicator = made_[in_use_[place(index)]].communicator;
+  ncclComm_t communicator = made_[in_use_[index(used)]].communicator;
   assert(communicator != nullptr && "a rank outside of the groups has no calls");
   if (calls.size() > 1) check_nccl(ncclGroupStart(), "ncclGroupStart", communicator);
   std::string name;

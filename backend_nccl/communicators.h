@@ -57,7 +57,7 @@ class Communicators {
   // Makes those that are missing, in order. `get(i)` is keys[i] of the last call.
   void prepare(const std::vector<CommunicatorKey>& keys);
   // Hands one action's calls to the device.
-  void exchange(int index, const std::vector<CollectiveCall>& calls, std::byte* block,
+  void exchange(int used, const std::vector<CollectiveCall>& calls, std::byte* block,
                 cudaStream_t stream);
   // Throws DeviceError where one of them has failed meanwhile.
   void check() const;

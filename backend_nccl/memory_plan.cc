@@ -4,14 +4,10 @@
 #include <cassert>
 
 #include "backend_nccl/launch_order.h"
+#include "core/index.h"
 
 namespace syncline {
 namespace {
-
-template <typename Index>
-std::size_t place(Index index) {
-  return static_cast<std::size_t>(index);
-}
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
@@ -90,8 +86,8 @@ void MemoryPlan::lay_out(const Workload& workload) {
     layouts_.emplace_back(plan_, static_cast<int>(b), rank_, workload);
     payloads_.push_back(reserve(layouts_[b].bytes()));
     for (const int tensor : plan_.buckets[b].tensors) {
-      buckets_of_[place(tensor)].push_back(static_cast<int>(b));
-      if (!view(b)) apart[place(tensor)] = 1;
+      buckets_of_[index(tensor)].push_back(static_cast<int>(b));
+      if (!view(b)) apart[index(tensor)] = 1;
     }
   }
   for (std::size_t b = 0; b < buckets; ++b) {
@@ -107,21 +103,21 @@ void MemoryPlan::lay_out(const Workload& workload) {
 
 std::vector<std::byte> MemoryPlan::view_image(std::size_t bucket,
                                               const RankGradients& input) const {
-  std::vector<std::byte> image(place(payloads_[bucket].bytes));
+  std::vector<std::byte> image(index(payloads_[bucket].bytes));
   for (const int tensor : plan_.buckets[bucket].tensors) {
-    layouts_[bucket].fill_tensor(tensor, input[place(tensor)], image.data());
+    layouts_[bucket].fill_tensor(tensor, input[index(tensor)], image.data());
   }
   return image;
 }
 
 std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const {
-  const Payload& layout = layouts_[place(bucket)];
+  const Payload& layout = layouts_[index(bucket)];
   std::vector<PayloadSlice> slices;
   if (layout.summed()) {
     slices = fill ? layout.filled() : layout.read_back();
   } else {
-    for (const int tensor : plan_.buckets[place(bucket)].tensors) {
-      slices.push_back({tensor, 0, elements_[place(tensor)], 0});
+    for (const int tensor : plan_.buckets[index(bucket)].tensors) {
+      slices.push_back({tensor, 0, elements_[index(tensor)], 0});
     }
   }
   std::int64_t at = 0;
@@ -133,15 +129,15 @@ std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const
 }
 
 void MemoryPlan::act(OpId id) {
-  const Work& work = plan_.ops[place(id)].work;
-  auto& actions = actions_[place(id)];
+  const Work& work = plan_.ops[index(id)].work;
+  auto& actions = actions_[index(id)];
   // A single rank exchanges nothing; whatever its gradients are, they stay.
   if (plan_.ranks == 1) return;
   if (const auto* compute = std::get_if<Compute>(&work)) {
     if (compute->phase == Phase::kBackward) produce(compute->first, compute->last, actions);
     if (compute->phase == Phase::kAverage) average(actions);
   } else if (const auto* collective = std::get_if<Collective>(&work)) {
-    const auto b = place(collective->bucket);
+    const auto b = index(collective->bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
     if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
@@ -159,12 +155,12 @@ void MemoryPlan::act(OpId id) {
 void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) const {
   Action copies;
   for (int tensor = first; tensor <= last; ++tensor) {
-    const Region& gradient = gradients_[place(tensor)];
+    const Region& gradient = gradients_[index(tensor)];
     if (gradient.bytes > 0) {
-      add_move(copies, {inputs_[place(tensor)].at, gradient.at, gradient.bytes});
+      add_move(copies, {inputs_[index(tensor)].at, gradient.at, gradient.bytes});
     }
-    for (const int bucket : buckets_of_[place(tensor)]) {
-      const auto b = place(bucket);
+    for (const int bucket : buckets_of_[index(tensor)]) {
+      const auto b = index(bucket);
       if (!view(b)) continue;
       const std::int64_t unit = size_of(layouts_[b].format());
       for (const PayloadSlice& slice : layouts_[b].filled()) {
@@ -178,7 +174,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
 }
 
 void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
-  const Payload& layout = layouts_[place(bucket)];
+  const Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
   if (!layout.summed() || !castable(layout.format())) {
@@ -189,14 +185,14 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
   action.kind = Action::Kind::kCast;
   action.to = layout.format();
   for (const PayloadSlice& slice : layout.filled()) {
-    action.moves.push_back({gradients_[place(slice.tensor)].at + slice.first * kFloatBytes,
-                            payloads_[place(bucket)].at + slice.at, slice.count});
+    action.moves.push_back({gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
+                            payloads_[index(bucket)].at + slice.at, slice.count});
   }
   actions.push_back(std::move(action));
 }
 
 void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
-  const Payload& layout = layouts_[place(bucket)];
+  const Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
   if (!layout.summed() || !castable(layout.format())) {
@@ -207,8 +203,8 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   action.kind = Action::Kind::kCast;
   action.from = layout.format();
   for (const PayloadSlice& slice : layout.read_back()) {
-    action.moves.push_back({payloads_[place(bucket)].at + slice.at,
-                            gradients_[place(slice.tensor)].at + slice.first * kFloatBytes,
+    action.moves.push_back({payloads_[index(bucket)].at + slice.at,
+                            gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
                             slice.count});
   }
   actions.push_back(std::move(action));
@@ -240,7 +236,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
 // What this rank asks NCCL for. Shares that are not all alike have no function of their own: every
 // share is then reduced to, or broadcast from, its member, all in one group.
 Action MemoryPlan::exchange(const Collective& collective) const {
-  const auto b = place(collective.bucket);
+  const auto b = index(collective.bucket);
   const Payload& layout = layouts_[b];
   const GroupPlace here = place_among(collective.groups, rank_);
   const std::int64_t at = payloads_[b].at + layout.offset(collective, here.group);

@@ -9,13 +9,12 @@
 #include "backend_nccl/device_work.h"
 #include "backend_nccl/matrix_load.h"
 #include "backend_nccl/stream_walk.h"
+#include "core/index.h"
 #include "kernels/timer.h"
 #include "live/timeline_exchange.h"
 
 namespace syncline {
 namespace {
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 // "13.0" for 13000, "2.28.9" for 22809.
 std::string cuda_version(int number) {
@@ -34,14 +33,14 @@ bool passes_time(const Work& work) {
 // By operation: whether it goes on where another one's time on its stream has ended, with nothing
 // waited for in between.
 std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
-  std::vector<OpId> last(place(plan.streams), -1);
-  for (const Launch& launch : order.launches) last[place(launch.stream)] = launch.op;
+  std::vector<OpId> last(index(plan.streams), -1);
+  for (const Launch& launch : order.launches) last[index(launch.stream)] = launch.op;
   std::vector<char> follows(plan.ops.size(), 0);
   for (const Launch& launch : order.launches) {
-    OpId& before = last[place(launch.stream)];  // the first one's is the period before's last
-    const Work& work = plan.ops[place(before)].work;
+    OpId& before = last[index(launch.stream)];  // the first one's is the period before's last
+    const Work& work = plan.ops[index(before)].work;
     const bool timed = passes_time(work) && seconds_of(work) > 0;
-    follows[place(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
+    follows[index(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
     before = launch.op;
   }
   return follows;
@@ -51,8 +50,8 @@ std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
 class Computation {
  public:
   Computation(int streams, MatrixLoad* matrices)
-      : timers_(CudaMemory::Where::kDevice, place(streams) * sizeof(TimerState)),
-        bytes_(place(streams) * sizeof(TimerState)),
+      : timers_(CudaMemory::Where::kDevice, index(streams) * sizeof(TimerState)),
+        bytes_(index(streams) * sizeof(TimerState)),
         matrices_(matrices) {
     reset();
   }
@@ -138,7 +137,7 @@ class NcclExecutor final : public LiveExecutor {
   }
 
   Outcome carry_out(const Plan& plan, const Gradients& input, int periods) {
-    const RankGradients& own = input[place(channel_.rank())];
+    const RankGradients& own = input[index(channel_.rank())];
     const LaunchOrder order = launch_order(plan);
     if (plan.ranks > 1) communicators_->prepare(order.communicators);
     Computation computation(plan.streams, matrices_ ? &*matrices_ : nullptr);
@@ -150,8 +149,8 @@ class NcclExecutor final : public LiveExecutor {
         [&](const Launch& launch, cudaStream_t stream) {
           carry_out(plan, launch, stream, products, computation, work);
         },
-        [&](const Launch& launch) { return products[place(launch.op)] + work.commands(launch.op); },
-        [&](OpId op) { return syncline::describe(plan.ops[place(op)], plan, workload_); }, periods);
+        [&](const Launch& launch) { return products[index(launch.op)] + work.commands(launch.op); },
+        [&](OpId op) { return syncline::describe(plan.ops[index(op)], plan, workload_); }, periods);
     try {
       return measured(plan, own, periods, walk, work, computation);
     } catch (...) {
@@ -176,15 +175,15 @@ class NcclExecutor final : public LiveExecutor {
   // Encoding, decoding and copying take what they take; the plan's times are those of a model.
   void carry_out(const Plan& plan, const Launch& launch, cudaStream_t stream,
                  const std::vector<int>& products, Computation& computation, DeviceWork& work) {
-    const Work& what = plan.ops[place(launch.op)].work;
+    const Work& what = plan.ops[index(launch.op)].work;
     const auto act = [&] { work.carry_out(launch.op, launch.communicator, stream); };
     const bool computes = std::holds_alternative<Compute>(what);
     if (computes && computation.computes()) {
-      computation.matrices().run(products[place(launch.op)], stream);
+      computation.matrices().run(products[index(launch.op)], stream);
       return act();
     }
     const Seconds seconds = passes_time(what) ? seconds_of(what) : 0;
-    computation.pass(launch.stream, seconds, follows_[place(launch.op)] != 0, stream, act);
+    computation.pass(launch.stream, seconds, follows_[index(launch.op)] != 0, stream, act);
   }
 
   Outcome measured(const Plan& plan, const RankGradients& own, int periods, StreamWalk& walk,
@@ -214,8 +213,8 @@ class NcclExecutor final : public LiveExecutor {
                                           periods, before, after);
     clock_error_ = worst_clock_error(channel_, before, after);
     // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
-    outcome.gradients.resize(place(plan.ranks));
-    outcome.gradients[place(channel_.rank())] = work.result(own);
+    outcome.gradients.resize(index(plan.ranks));
+    outcome.gradients[index(channel_.rank())] = work.result(own);
     return outcome;
   }
 

@@ -53,7 +53,7 @@ class StreamWalk {
   };
 
   void walk(int periods, bool captured);
-  void launch(int period, std::size_t index, bool captured);
+  void launch(int period, std::size_t place, bool captured);
   void record(const CudaEvent& event, cudaStream_t stream, bool captured) const;
   void fork();
   void join();

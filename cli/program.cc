@@ -34,9 +34,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
     verbs.push_back(verb->get_name());
     known += (known.empty() ? "" : ", ") + verb->get_name();
   }
-  const auto near = nearest_word(word, verbs);
-  return "'" + word + "' is no verb" + (near ? " (did you mean '" + *near + "'?)" : "") +
-         "; there are " + known;
+  return "'" + word + "' is no verb" + did_you_mean(word, verbs) + "; there are " + known;
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ Seconds step_time(LiveExecutor& executor, const Plan& plan, const Gradients& inp
   const auto ends = executor.run(plan, input, repeats + 1).timeline.period_ends;
   std::vector<Seconds> steps;
   for (std::size_t i = 1; i < ends.size(); ++i) steps.push_back(ends[i] - ends[i - 1]);
-  return middle_of(steps);
+  return median(steps);
 }
 
 // Everyone fits rank 0's figures, to the last bit.
@@ -159,7 +159,7 @@ Seconds fixed_cost(const std::vector<Probe>& probes, const std::vector<LinkSampl
       costs.push_back(2 * samples[j].measured - samples[i].measured);
     }
   }
-  return costs.empty() ? 0 : std::max(0.0, middle_of(costs));
+  return costs.empty() ? 0 : std::max(0.0, median(costs));
 }
 
 void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {

@@ -5,21 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/axes.h"
+#include "reports/csv_cell.h"
 #include "reports/fields.h"
 
 namespace syncline {
 namespace {
-
-// Quotes double inside quotes; anything with a comma, quote or line break is quoted.
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char letter : text) {
-    if (letter == '"') cell += '"';
-    cell += letter;
-  }
-  return cell + "\"";
-}
 
 struct Column {
   std::string heading;
@@ -73,7 +63,7 @@ std::string csv_report(const Report& report) {
   const auto add_line = [&](auto cell) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (c > 0) text += ',';
-      text += quoted(cell(columns[c]));
+      text += csv_cell(cell(columns[c]));
     }
     text += "\r\n";
   };

@@ -4,6 +4,7 @@
 
 #include "core/input/strategy_json.h"
 #include "core/tune/tuner.h"
+#include "reports/csv_cell.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/markdown.h"
@@ -137,8 +138,8 @@ std::string live_csv(const LiveReport& report) {
   std::string text = "evaluation,candidate,step_time_s,standard_error_s\n";
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
     const Observation& seen = report.tuning.observations[i];
-    text += std::to_string(i) + ",\"" + report.problem.candidates[seen.candidate].name + "\"," +
-            exact(seen.step_time).dump() + "," + exact(seen.standard_error).dump() + "\n";
+    text += std::to_string(i) + "," + csv_quoted(report.problem.candidates[seen.candidate].name) +
+            "," + exact(seen.step_time).dump() + "," + exact(seen.standard_error).dump() + "\n";
   }
   return text;
 }

@@ -9,7 +9,6 @@
 namespace syncline {
 
 std::string markdown_report(const Report& report);
-std::string markdown_page(const Page& page);
 
 // Any page.
 std::string markdown_page(const Page& page);

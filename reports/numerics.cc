@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "reports/csv_cell.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -134,7 +135,8 @@ std::string numerics_csv(const Numerics& numerics) {
     for (const auto& row : result.methods) {
       for (std::size_t seed = 0; seed < row.runs.size(); ++seed) {
         const Trained& run = row.runs[seed];
-        text += result.experiment.name + "," + row.name + "," + std::to_string(seed + 1) + ",";
+        text += csv_cell(result.experiment.name) + "," + csv_cell(row.name) + "," +
+                std::to_string(seed + 1) + ",";
         text += run.diverged
                     ? "1,,,,"
                     : "0," + exact(run.train.loss).dump() + "," + exact(run.test.loss).dump() +

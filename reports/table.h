@@ -10,7 +10,6 @@
 namespace syncline {
 
 std::string text_table(const Report& report);
-std::string text_page(const Page& page);
 
 // Any page for a terminal.
 std::string text_page(const Page& page);

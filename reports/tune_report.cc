@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
+#include "reports/csv_cell.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -69,19 +70,20 @@ void add_threshold(const Tuning& tuning, Sentences& sentences) {
       (percent <= 1e-6 ? "as good as the best." : above_text(percent) + " the best."));
 }
 
-std::string binding_sentence(const Tuning& tuning) {
-  const Binding& binding = tuning.binding;
-  const auto share = [&](Seconds part) { return share_text(100 * part / binding.step); };
-  std::string text = "What binds it: " + std::string(binding.what()) + ". Of each step " +
-                     share(binding.compute) + " is computation";
-  if (binding.stragglers > 0) {
-    text += ", " + share(binding.stragglers) + " waiting for slower ranks";
+std::string bottleneck_sentence(const Bottleneck& bottleneck) {
+  const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
+  std::string text = "What binds it: " + std::string(bottleneck.what()) + ". Of each step " +
+                     share(bottleneck.compute) + " is computation";
+  if (bottleneck.stragglers > 0) {
+    text += ", " + share(bottleneck.stragglers) + " waiting for slower ranks";
   }
-  const Seconds exposed = binding.start_up + binding.transfer;
-  text += ", " + share(exposed) + " communication that nothing hides";
-  if (exposed > 0) {
-    text +=
-        " (" + share_text(100 * binding.start_up_share) + " of the collectives' time is latency)";
+  if (bottleneck.overhead > 0) {
+    text += ", " + share(bottleneck.overhead) + " the host's overhead of data-parallel execution";
+  }
+  text += ", " + share(bottleneck.communication()) + " communication that nothing hides";
+  if (bottleneck.communication() > 0) {
+    text += " (" + share_text(100 * bottleneck.start_up_share) +
+            " of the collectives' time is latency)";
   }
   return text + ".";
 }
@@ -315,7 +317,7 @@ Page tune_page(const Tuning& tuning, bool markdown) {
 std::vector<std::string> tune_verdicts(const Tuning& tuning) {
   Sentences sentences{winner_sentence(tuning), optimum_sentence(tuning)};
   add_threshold(tuning, sentences);
-  sentences.push_back(binding_sentence(tuning));
+  sentences.push_back(bottleneck_sentence(tuning.bottleneck));
   for (const auto& even : tuning.break_evens) {
     sentences.push_back(break_even_sentence(tuning, even));
   }
@@ -346,11 +348,7 @@ std::string tune_csv(const Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   for (const auto& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    std::string name = ranked.strategy.name;
-    for (std::size_t at = 0; (at = name.find('"', at)) != std::string::npos; at += 2) {
-      name.insert(at, 1, '"');
-    }
-    text += "\"" + name + "\"";
+    text += csv_quoted(ranked.strategy.name);
     const auto figure = [&](double value) { text += "," + exact(value).dump(); };
     figure(step);
     figure(tuned.baseline.metrics.step_time / step);

@@ -5,6 +5,7 @@
 
 #include "core/scenario/scenario.h"
 #include "core/statistics.h"
+#include "reports/csv_cell.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/markdown.h"
@@ -85,7 +86,7 @@ std::string errors_sentence(const Validation& validation) {
   if (errors.empty()) return "Nothing was measured.";
   return "Predicted by the " + validation.executor +
          " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
-         share_text(middle_of(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
+         share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
 }
 
 std::string values_sentence(const Validation& validation) {
@@ -174,14 +175,9 @@ std::string validation_csv(const Validation& validation) {
   std::string text =
       "strategy,predicted_s,measured_median_s,measured_p95_s,error_percent,values_match\n";
   for (const auto& row : validation.rows) {
-    std::string name = one_line(row.strategy);
-    if (name.find_first_of(",\"") != std::string::npos) {
-      std::string quoted = "\"";
-      for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-      name = quoted + "\"";
-    }
-    text += name + "," + number(row.predicted).dump() + "," + number(row.median).dump() + "," +
-            number(row.p95).dump() + "," + number(row.error() * 100).dump() + "," +
+    text += csv_cell(one_line(row.strategy)) + "," + number(row.predicted).dump() + "," +
+            number(row.median).dump() + "," + number(row.p95).dump() + "," +
+            number(row.error() * 100).dump() + "," +
             (row.values_match ? (*row.values_match ? "true" : "false") : "") + "\n";
   }
   return text;

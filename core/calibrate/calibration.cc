@@ -39,7 +39,7 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
         if (same != first.end()) ratios.push_back(std::log(point.time / same->second));
       }
       if (ratios.empty()) continue;
-      const double apart = std::exp(std::abs(middle_of(ratios)));
+      const double apart = std::exp(std::abs(median(ratios)));
       if (apart < kApart) continue;
       char factor[16];
       std::snprintf(factor, sizeof factor, "%.2g", apart);

@@ -1,9 +1,11 @@
 #include "core/calibrate/cluster_from_fit.h"
 
 #include <algorithm>
-#include <set>
-
+#include "core/digits.h"
 #include "core/input/cluster_json.h"
+#include "core/input/law_json.h"
+#include <nlohmann/json.hpp>
+#include <set>
 
 namespace syncline {
 namespace {

@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <numeric>
 #include <sstream>
 
 #include "core/calibrate/nccl_log_words.h"
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/input/cluster_json.h"
 #include "core/input/document.h"

@@ -24,7 +24,7 @@ std::optional<double> tree_factor(const MeasuredLaw& law) {
     }
   }
   if (factors.empty()) return std::nullopt;
-  return middle_of(std::move(factors));
+  return median(std::move(factors));
 }
 
 }  // namespace syncline

@@ -27,7 +27,7 @@ bool takes(const Codec* codec, const Tensor& tensor) {
 
 OnWire on_wire(const Codec* codec, const Tensor& tensor) {
   if (!takes(codec, tensor)) return {tensor.dtype, tensor.bytes()};
-  return {DType::kFp16, codec->encoded_bytes(tensor.elements, tensor.elements)};
+  return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
 
 // When each gradient is there, from the step's begin. Encoding is on the way: at ticks it has been

@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/random.h"
+
 namespace syncline {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014): a few operations a value, the same everywhere.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31U);
-  }
-  double uniform() { return static_cast<double>(next() >> 11U) * 0x1p-53; }
-
- private:
-  std::uint64_t state_;
-};
 
 // The sum of twelve uniform numbers is close enough to normal for values that are only summed.
 float nearly_normal(Random& random) {
@@ -74,7 +59,7 @@ RankGradients sample_gradients(const Workload& workload, int rank, int ranks, st
     // Within six deviations, so below half of what 24 bits hold when all ranks are summed.
     if (values == SampleValues::kWideIntegers) return std::round(nearly_normal(random) * wide);
     return static_cast<float>(
-        static_cast<int>(random.next() % static_cast<std::uint64_t>(2 * most + 1)) - most);
+        static_cast<int>(random.bits() % static_cast<std::uint64_t>(2 * most + 1)) - most);
   };
   RankGradients gradients;
   for (const auto* list : {&workload.tensors, &workload.buffers}) {

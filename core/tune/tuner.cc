@@ -1,10 +1,10 @@
 #include "core/tune/tuner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 
+#include "core/digits.h"
 #include "core/run/model_executor.h"
 #include "core/tune/candidate_pricer.h"
 #include "core/tune/candidate_space.h"
@@ -22,11 +22,6 @@ constexpr std::size_t kMostCurvePoints = 128;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
 
-const Strategy& named(const Scenario& scenario, const std::string& name) {
-  return *std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                       [&](const Strategy& strategy) { return strategy.name == name; });
-}
-
 bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
 
 class Tuner {
@@ -40,8 +35,8 @@ class Tuner {
         space_(scenario, search, named(scenario, search.base), book_) {}
 
   Tuned run() {
-    tuned_.base = named(scenario_, search_.base);
-    tuned_.baseline.strategy = named(scenario_, scenario_.baseline);
+    tuned_.base = *find_strategy(scenario_, search_.base);
+    tuned_.baseline.strategy = *find_strategy(scenario_, scenario_.baseline);
     tuned_.points = points().size();
     walk();
     rank();
@@ -229,12 +224,7 @@ class Tuner {
     });
   }
 
-  // Ten significant digits.
-  static double rounded(Seconds seconds) {
-    if (seconds <= 0) return 0;
-    const double unit = std::pow(10.0, std::floor(std::log10(seconds)) - 9);
-    return std::round(seconds / unit) * unit;
-  }
+  static double rounded(Seconds seconds) { return significant(seconds, 10); }
 
   // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
   // the dynamic programme finds, and against the bound that no fusion and no stream goes below.

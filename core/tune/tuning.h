@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/measure/bottleneck.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
@@ -21,7 +22,7 @@ struct Tuning {
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
-  Binding binding;  // of the winner
+  Bottleneck bottleneck;  // of the winner
   std::vector<FrameworkDefault> defaults;
   // Where compression would begin to pay: each strategy of the scenario that compresses against the
   // baseline, or, where only the search does, its best against the best that does not.

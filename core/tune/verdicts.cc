@@ -10,7 +10,6 @@
 #include "core/input/read_scenario.h"
 #include "core/json/reader.h"
 #include "core/run/model_executor.h"
-#include "core/run/stragglers.h"
 
 namespace syncline {
 namespace {
@@ -33,9 +32,8 @@ class Comparison {
       const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
       PriceBook book(scenario.cluster);
       const auto step = [&](const std::string& name) {
-        const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                                     [&](const Strategy& s) { return s.name == name; });
-        return price_strategy(scenario, *it, *executor, book).metrics.step_time;
+        return price_strategy(scenario, *find_strategy(scenario, name), *executor, book)
+            .metrics.step_time;
       };
       return 100 * (1 - step(strategy_) / step(against_));
     } catch (const InputError&) {
@@ -67,40 +65,6 @@ double number_at(const Document& document, const std::string& path) {
 }
 
 }  // namespace
-
-std::string_view Binding::what() const {
-  if (stragglers + start_up + transfer < 0.01 * step) return "computation";
-  if (compute >= std::max({stragglers, start_up + transfer}) &&
-      stragglers + start_up + transfer < 0.1 * step) {
-    return "computation";
-  }
-  if (stragglers > start_up + transfer) return "stragglers";
-  return start_up > transfer ? "latency" : "bandwidth";
-}
-
-Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                   PriceBook& book) {
-  // What stragglers add is the stretch of the expected slowest rank; what is exposed is shared out
-  // by the collectives' own start-up and transfer, hidden or not.
-  const Priced priced = price_strategy(scenario, strategy, executor, book);
-  const Plan& plan = priced.plan;
-  const double stretch = expected_slowest(scenario.cluster.jitter, plan.ranks, plan.steps);
-  Binding binding;
-  binding.step = priced.metrics.step_time;
-  binding.compute = priced.metrics.compute / stretch;
-  binding.stragglers = priced.metrics.compute - binding.compute;
-  Seconds all = 0, transfer = 0;
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
-    if (collective == nullptr) continue;
-    all += book.time(*collective);
-    transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
-  }
-  binding.start_up_share = all > 0 ? (all - transfer) / all : 0;
-  binding.start_up = priced.metrics.exposed * binding.start_up_share;
-  binding.transfer = priced.metrics.exposed - binding.start_up;
-  return binding;
-}
 
 std::optional<BreakEven> bandwidth_break_even(const Document& document, const std::string& strategy,
                                               const std::string& against) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/plan/ticks.h"
+#include "core/statistics.h"
 #include "core/tune/minimise.h"
 
 namespace syncline::test {
@@ -46,8 +47,8 @@ class RawProcess {
     const double deviation = std::sqrt(variance);
     const double gain = k.dot(weights_) - incumbent_ - kMargin;
     const double z = gain / deviation;
-    const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI);
-    const double below = 0.5 * std::erfc(-z / std::sqrt(2.0));
+    const double density = normal_density(z);
+    const double below = normal_distribution(z);
     for (Eigen::Index axis = 0; axis < 2; ++axis) {
       const Eigen::VectorXd slope = k.cwiseProduct(apart.col(axis)) / square;
       gradient(axis) = below * slope.dot(weights_) - density * slope.dot(solved) / deviation;

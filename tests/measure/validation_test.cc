@@ -87,6 +87,18 @@ TEST(Validation, OfThePredictionItselfHasNoError) {
   EXPECT_TRUE(advice_on({row}).empty());
 }
 
+// Two steps: half of them is below their mean, not below the slower one.
+TEST(Validation, TheMedianOfTwoStepsIsBelowTheir95thPercentile) {
+  const Plan plan = make_plan(layers(1), test::cluster_of(2, 1), {});
+  const auto executor = make_model_executor({test::cluster_of(2, 1), {}, 1});
+  Timeline timeline = executor->run(plan, {}, 3).timeline;
+  timeline.period_ends = {0.010, 0.010 + 0.02577, 0.010 + 0.02577 + 0.02411};
+  const ValidatedRow row = compare("two", plan, 0.025, timeline, timeline, 1);
+  ASSERT_EQ(row.steps.size(), 2U);
+  EXPECT_NEAR(row.median, 0.02494, 1e-12);
+  EXPECT_LE(row.median, row.p95);
+}
+
 TEST(Validation, AdviceNamesWhatIsOff) {
   const auto latency = advice_on({row_of(2, 1)});
   ASSERT_EQ(latency.size(), 1U);

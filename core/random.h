@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numbers>
 #include <utility>
@@ -13,18 +14,24 @@ namespace syncline {
 
 class Random {
  public:
+  // Every state begins a row of its own.
+  explicit Random(std::uint64_t state) : state_(state) {}
   // Streams of one seed are independent of each other.
   Random(std::uint64_t seed, std::uint64_t stream) : state_(mixed(mixed(seed) + stream)) {}
 
   std::uint64_t bits() { return mixed(state_ += 0x9e3779b97f4a7c15U); }
 
-  // In (0, 1).
+  // In (0, 1), never an end point.
   double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }
 
-  // Mean 0, variance 1 (Box and Muller).
+  // Mean 0, variance 1 (Box and Muller 1958).
   double normal() {
-    const double radius = std::sqrt(-2 * std::log(uniform()));
-    return radius * std::cos(2 * std::numbers::pi * uniform());
+    const double first = uniform();
+    return normal_of(first, uniform());
+  }
+  // The same from two uniform numbers that are at hand.
+  static double normal_of(double first, double second) {
+    return std::sqrt(-2 * std::log(first)) * std::cos(2 * std::numbers::pi * second);
   }
 
   // 0 .. bound - 1. Requires bound > 0.
