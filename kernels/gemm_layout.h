@@ -53,7 +53,8 @@ struct ColumnMajor {
   std::int64_t leading = 0;
 
   bool operator==(const ColumnMajor&) const = default;
-  auto operator<=>(const ColumnMajor&) const = default;
+  // clang-tidy takes what the compiler makes of it for a pointer.
+  auto operator<=>(const ColumnMajor&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct GemmLayout {
@@ -67,7 +68,7 @@ struct GemmLayout {
   std::int64_t bias_elements = 0;  // 0: none
   std::int64_t aux_leading = 0;    // of the auxiliary matrix, bits (relu) or elements (gelu)
 
-  auto operator<=>(const GemmLayout&) const = default;
+  auto operator<=>(const GemmLayout&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // `keep_aux`: the backward pass will want the auxiliary matrix (linear_aux_bytes).

@@ -164,7 +164,7 @@ TEST(AddActivation, BadArgumentsAreNamed) {
   has(check_add_activation(bad, memory), "-1 elements");
   bad = good;
   bad.activation = static_cast<Activation>(7);
-  has(check_add_activation(bad, memory), "activation that does not exist");
+  has(check_add_activation(bad, memory), "unknown activation");
 }
 
 }  // namespace

@@ -309,10 +309,10 @@ TEST_F(GemmArguments, BadShapesAreNamed) {
   forward(bad, ": 2147483648 outputs");
   bad = shape_;
   bad.type = static_cast<ElementType>(5);
-  forward(bad, "element type that does not exist");
+  forward(bad, "unknown element type");
   bad = shape_;
   bad.activation = static_cast<Activation>(-1);
-  forward(bad, "activation that does not exist");
+  forward(bad, "unknown activation");
 }
 
 TEST_F(GemmArguments, BadArraysAreNamed) {
@@ -339,7 +339,7 @@ TEST_F(GemmArguments, BadArraysAreNamed) {
   expect(check_linear_weight_gradient(shape_, weights, workspace_),
          "linear_weight_gradient: dw is a null pointer");
   expect(check_linear_forward(shape_, forward_, {nullptr, 256}), "workspace is null");
-  expect(check_linear_forward(shape_, forward_, {memory_ + 1, 128}), "multiple of 256 bytes");
+  expect(check_linear_forward(shape_, forward_, {memory_ + 1, 128}), "not aligned to 256 bytes");
 }
 
 TEST_F(GemmArguments, WithoutAnActivationThereIsNothingToKeep) {
