@@ -29,6 +29,7 @@ KnownTruth ModelTruth::of(const LiveReport& report) {
 
 }  // namespace syncline
 #include "core/run/model_executor.h"
+#include "core/run/model_executor.h"
 #include "core/tune/model_truth.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A scenario predicted and run by ranks that are threads, on a machine whose times are known.
+#include "core/run/model_executor.h"
 #include "live/validation_run.h"
 
 #include <gtest/gtest.h>
