@@ -1,11 +1,9 @@
 #include "core/calibrate/cluster_from_fit.h"
 
 #include <algorithm>
-#include "core/digits.h"
-#include "core/input/cluster_json.h"
-#include "core/input/law_json.h"
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include "core/input/cluster_json.h"
 
 namespace syncline {
 namespace {

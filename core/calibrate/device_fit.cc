@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "core/calibrate/nccl_log_words.h"
-#include "core/digits.h"
 #include "core/error.h"
 #include "core/input/cluster_json.h"
 #include "core/input/document.h"

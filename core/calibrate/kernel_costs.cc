@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/compress/codec.h"
-#include "core/digits.h"
 #include "core/error.h"
 #include "core/input/cluster_json.h"
 #include "core/input/parts.h"
