@@ -32,7 +32,7 @@ class Tuner {
         options_(options),
         book_(scenario.cluster),
         pricer_(scenario, book_, options.make_executor),
-        space_(scenario, search, named(scenario, search.base), book_) {}
+        space_(scenario, search, *find_strategy(scenario, search.base), book_) {}
 
   Tuned run() {
     tuned_.base = *find_strategy(scenario_, search_.base);
