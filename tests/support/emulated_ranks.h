@@ -11,6 +11,7 @@
 
 #include "core/run/host_executor.h"
 #include "core/run/model_executor.h"
+#include "core/run/payload.h"
 #include "live/live_executor.h"
 
 namespace syncline::test {
