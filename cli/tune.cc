@@ -9,7 +9,6 @@
 #include "cli/set_option.h"
 #include "cli/tune_live.h"
 #include "cli/verbs.h"
-#include "core/error.h"
 #include "core/input/document.h"
 #include "core/run/model_executor.h"
 #include "core/tune/tuning.h"

@@ -11,7 +11,6 @@
 
 #include "core/run/host_executor.h"
 #include "core/run/model_executor.h"
-#include "core/run/model_executor.h"
 #include "core/run/payload.h"
 #include "live/live_executor.h"
 
