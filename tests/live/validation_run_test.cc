@@ -225,7 +225,6 @@ TEST(ValidationRun, TheCodecThatAStrategyUses) {
 
 }  // namespace
 }  // namespace syncline
-#include "core/run/model_executor.h"
 // A scenario predicted and run by ranks that are threads, on a machine whose times are known.
 #include "live/validation_run.h"
 
