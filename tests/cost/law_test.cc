@@ -55,7 +55,7 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
   for (const auto& point : points) {
     factors.push_back(point.time * bandwidth / static_cast<double>(point.size));
   }
-  return middle_of(std::move(factors));
+  return median(std::move(factors));
 }
 
 // A table of one collective by a formula of the payload, every size twice.
