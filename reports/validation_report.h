@@ -1,20 +1,19 @@
 // The answer of `syncline validate`.
 #pragma once
 
-#include <string>
-
+#include "core/json/json.h"
 #include "core/measure/validation.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-std::string validation_text(const Validation& validation);
-std::string validation_markdown(const Validation& validation);
-std::string validation_csv(const Validation& validation);
-// {"backend", "ranks", "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], ...}
-std::string validation_json(const Validation& validation);
+// JSON: {"date", "workload", "cluster", "backend", "ranks", "baseline", "executor",
+// "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], "hardware", "links", ...}.
+// The validation must outlive the answer.
+Answer answer_of(const Validation& validation);
 
-// Only the samples by which links were calibrated.
-std::string links_text(const Validation& validation);
-std::string links_markdown(const Validation& validation);
+// Only the samples by which links were calibrated; JSON holds the cluster too. Both must outlive
+// the answer.
+Answer links_answer(const Validation& validation, const Json& cluster);
 
 }  // namespace syncline
