@@ -1,5 +1,5 @@
 # Everything a fresh Debian 12 needs, in one command each:
-#   make run      install what is missing, build, show the documents' cases
+#   make run      install what is missing, build, show the tour
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are

@@ -3,7 +3,7 @@
 
 namespace syncline {
 
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload&, Meeting&) {
+std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload&, ControlChannel&) {
   throw MachineError("--backend gloo: this program was built without Gloo (libgloo-dev)");
 }
 

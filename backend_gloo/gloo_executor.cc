@@ -10,6 +10,8 @@
 
 #include "backend_gloo/gloo_mesh.h"
 #include "core/error.h"
+#include "core/index.h"
+#include "core/run/bucket_use.h"
 #include "live/stream_threads.h"
 #include "live/timeline_exchange.h"
 
@@ -34,36 +36,27 @@ class Work {
  public:
   Work(const Plan& plan, const Workload& workload, int rank, const RankGradients& input,
        GlooMesh& mesh)
-      : plan_(plan), input_(input), mesh_(mesh), gradients_(input) {
+      : plan_(plan), input_(input), mesh_(mesh), gradients_(input), uses_(bucket_uses(plan)) {
     const std::size_t buckets = plan.buckets.size();
-    copied_.assign(buckets, 0);
-    encoded_.assign(buckets, 0);
-    last_.assign(buckets, -1);
     // Without overlap collectives run on the compute stream itself.
-    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-      const auto& work = plan.ops[i].work;
-      if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
-      if (const auto* encode = std::get_if<Encode>(&work)) encoded_[place(encode->bucket)] = 1;
-      if (const auto* collective = std::get_if<Collective>(&work)) {
-        first_.try_emplace(static_cast<int>(collective->bucket), static_cast<OpId>(i));
-        last_[place(collective->bucket)] = static_cast<OpId>(i);
-        communicators_.try_emplace(plan.ops[i].stream, static_cast<int>(communicators_.size()));
-      }
+    for (const Op& op : plan.ops) {
+      if (!std::holds_alternative<Collective>(op.work)) continue;
+      communicators_.try_emplace(op.stream, static_cast<int>(communicators_.size()));
     }
     buckets_of_.resize(workload.tensors.size() + workload.buffers.size());
     for (std::size_t b = 0; b < buckets && plan.ranks > 1; ++b) {
       layouts_.emplace_back(plan, static_cast<int>(b), rank, workload);
       payloads_.emplace_back(static_cast<std::size_t>(layouts_.back().bytes()));
       for (const int tensor : plan.buckets[b].tensors) {
-        buckets_of_[place(tensor)].push_back(static_cast<int>(b));
+        buckets_of_[index(tensor)].push_back(static_cast<int>(b));
       }
       // Padding travels as zeros, parameters as they are before the first step.
-      if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
+      if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
     }
   }
 
   Seconds carry_out(OpId id, Seconds ready) {
-    const Op& op = plan_.ops[place(id)];
+    const Op& op = plan_.ops[index(id)];
     if (const auto* compute = std::get_if<Compute>(&op.work)) {
       const Seconds end = ready + compute->seconds;
       if (compute->phase == Phase::kBackward) produce(compute->first, compute->last);
@@ -73,22 +66,22 @@ class Work {
     if (const auto* collective = std::get_if<Collective>(&op.work)) {
       exchange(id, *collective, op.stream);
     } else if (const auto* encode = std::get_if<Encode>(&op.work)) {
-      fill(place(encode->bucket));
+      fill(index(encode->bucket));
     } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
-      read(place(decode->bucket));
+      read(index(decode->bucket));
     } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
-      copy->into ? fill(place(copy->bucket)) : read(place(copy->bucket));
+      copy->into ? fill(index(copy->bucket)) : read(index(copy->bucket));
     } else {
       return rest(ready + seconds_of(op.work));  // waits of the framework or its host
     }
-    return Meeting::now();
+    return ControlChannel::now();
   }
 
   // What the exchange left on this rank, after the last period.
   RankGradients result() {
     // Means have been read already, and not yet rounded to the format in which they travel next.
     for (std::size_t b = 0; b < layouts_.size() && !averaged_; ++b) {
-      if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+      if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
     return std::move(gradients_);
   }
@@ -97,14 +90,7 @@ class Work {
   int communicators() const { return static_cast<int>(communicators_.size()); }
 
  private:
-  template <typename Index>
-  static std::size_t place(Index index) {
-    return static_cast<std::size_t>(index);
-  }
-
-  bool is_view(std::size_t bucket) const {
-    return layouts_[bucket].by_tensor() && copied_[bucket] == 0 && encoded_[bucket] == 0;
-  }
+  bool view(std::size_t bucket) const { return is_view(uses_[bucket], layouts_[bucket]); }
 
   // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
   // gradient may take longer to be written here than the layer takes that it stands for (a small
@@ -117,13 +103,13 @@ class Work {
   // The backward pass has come by these tensors.
   void produce(int first, int last) {
     for (int tensor = first; tensor <= last; ++tensor) {
-      const auto& values = input_[place(tensor)];
-      for (const int bucket : buckets_of_[place(tensor)]) {
-        const auto b = place(bucket);
-        if (is_view(b)) {
+      const auto& values = input_[index(tensor)];
+      for (const int bucket : buckets_of_[index(tensor)]) {
+        const auto b = index(bucket);
+        if (view(b)) {
           layouts_[b].fill_tensor(tensor, values, payloads_[b].data());
         } else {
-          gradients_[place(tensor)] = values;
+          gradients_[index(tensor)] = values;
         }
       }
     }
@@ -133,29 +119,29 @@ class Work {
   void read(std::size_t bucket) { layouts_[bucket].read(payloads_[bucket].data(), gradients_); }
 
   void exchange(OpId id, const Collective& collective, StreamId stream) {
-    const auto b = place(collective.bucket);
-    const bool prepared = is_view(b) || copied_[b] != 0 || encoded_[b] != 0;
-    if (!prepared && first_.at(collective.bucket) == id) fill(b);
+    const auto b = index(collective.bucket);
+    const bool prepared = view(b) || uses_[b].staged;
+    if (!prepared && uses_[b].first == id) fill(b);
     const Bytes sent =
         mesh_.run(communicators_.at(stream), collective, layouts_[b], payloads_[b].data());
     {
       const std::lock_guard lock(mutex_);
       sent_ += sent;
     }
-    if (!prepared && last_[b] == id) read(b);
+    if (!prepared && uses_[b].last == id) read(b);
   }
 
   // Parameters were summed: the mean of them.
   void average() {
     const auto ranks = static_cast<float>(plan_.ranks);
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (is_view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+      if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
     for (auto& tensor : gradients_) {
       for (auto& value : tensor) value /= ranks;
     }
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (is_view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
+      if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
     }
     averaged_ = true;
   }
@@ -164,14 +150,11 @@ class Work {
   const RankGradients& input_;
   GlooMesh& mesh_;
   RankGradients gradients_;
+  const std::vector<BucketUse> uses_;  // by bucket
   std::vector<Payload> layouts_;
   std::vector<std::vector<std::byte>> payloads_;
   std::vector<std::vector<int>> buckets_of_;  // by tensor
-  std::vector<char> copied_;                  // by bucket: the plan copies it
-  std::vector<char> encoded_;                 // by bucket: the plan encodes it
-  std::map<int, OpId> first_;                 // by bucket: its first collective
   std::map<StreamId, int> communicators_;     // of streams that have collectives
-  std::vector<OpId> last_;                    // by bucket: its last one
   bool averaged_ = false;
   std::mutex mutex_;
   Bytes sent_ = 0;
@@ -179,29 +162,29 @@ class Work {
 
 class GlooExecutor final : public LiveExecutor {
  public:
-  GlooExecutor(const Workload& workload, Meeting& meeting)
-      : workload_(workload), meeting_(meeting), mesh_(meeting) {}
+  GlooExecutor(const Workload& workload, ControlChannel& channel)
+      : workload_(workload), channel_(channel), mesh_(channel) {}
 
   std::string_view name() const override { return "gloo"; }
   Seconds clock_error() const override { return clock_error_; }
   std::string hardware() const override { return "gloo " + gloo_version() + " over TCP"; }
 
   Outcome run(const Plan& plan, const Gradients& input, int periods) override {
-    assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
-    const auto rank = static_cast<std::size_t>(meeting_.rank());
-    Work work(plan, workload_, meeting_.rank(), input[rank], mesh_);
+    assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
+    const auto rank = static_cast<std::size_t>(channel_.rank());
+    Work work(plan, workload_, channel_.rank(), input[rank], mesh_);
     mesh_.connect(work.communicators());
-    meeting_.barrier(Meeting::kPatient);
-    const ClockOffset before = meeting_.clock();
-    meeting_.barrier();
+    channel_.barrier(ControlChannel::kPatient);
+    const ClockOffset before = channel_.clock();
+    channel_.barrier();
 
     Outcome outcome;
     auto spans =
-        run_stream_threads(plan, periods, meeting_.rank(),
+        run_stream_threads(plan, periods, channel_.rank(),
                            [&](OpId op, int, Seconds ready) { return work.carry_out(op, ready); });
-    const ClockOffset after = meeting_.clock();
-    outcome.timeline = exchange_timelines(meeting_, std::move(spans), periods, before, after);
-    clock_error_ = worst_clock_error(meeting_, before, after);
+    const ClockOffset after = channel_.clock();
+    outcome.timeline = exchange_timelines(channel_, std::move(spans), periods, before, after);
+    clock_error_ = worst_clock_error(channel_, before, after);
     outcome.gradients.resize(static_cast<std::size_t>(plan.ranks));
     outcome.gradients[rank] = work.result();
     outcome.bytes_sent.assign(static_cast<std::size_t>(plan.ranks), 0);
@@ -211,15 +194,16 @@ class GlooExecutor final : public LiveExecutor {
 
  private:
   const Workload& workload_;
-  Meeting& meeting_;
+  ControlChannel& channel_;
   GlooMesh mesh_;
   Seconds clock_error_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload, Meeting& meeting) {
-  return std::make_unique<GlooExecutor>(workload, meeting);
+std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload,
+                                                 ControlChannel& channel) {
+  return std::make_unique<GlooExecutor>(workload, channel);
 }
 
 }  // namespace syncline

@@ -10,6 +10,6 @@
 namespace syncline {
 
 // Where the program is built without Gloo it throws MachineError.
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload, Meeting& meeting);
+std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload, ControlChannel& channel);
 
 }  // namespace syncline

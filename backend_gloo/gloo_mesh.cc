@@ -92,28 +92,28 @@ Key key_of(const Collective& c) {
 // One of Gloo's contexts, with an event loop of its own.
 class GlooMesh::Communicator {
  public:
-  Communicator(Meeting& meeting) : rank_(meeting.rank()), timeout_(meeting.timeout()) {
+  Communicator(ControlChannel& channel) : rank_(channel.rank()), timeout_(channel.timeout()) {
     gloo::transport::tcp::attr attributes;
-    attributes.hostname = meeting.own_address();
+    attributes.hostname = channel.own_address();
     device_ = gloo::transport::tcp::CreateDevice(attributes);
-    context_ = device_->createContext(meeting.rank(), meeting.ranks());
+    context_ = device_->createContext(channel.rank(), channel.ranks());
     context_->setTimeout(timeout_);
     // Everyone's listening addresses, by peer; a rank's own place stays empty.
     std::string mine;
-    for (int peer = 0; peer < meeting.ranks(); ++peer) {
+    for (int peer = 0; peer < channel.ranks(); ++peer) {
       std::vector<char> address;
-      if (peer != meeting.rank()) address = context_->createPair(peer)->address().bytes();
+      if (peer != channel.rank()) address = context_->createPair(peer)->address().bytes();
       const std::uint32_t length = static_cast<std::uint32_t>(address.size());
       mine.append(reinterpret_cast<const char*>(&length), sizeof length);
       mine.append(address.begin(), address.end());
     }
-    const auto all = meeting.gather(mine);
-    for (int peer = 0; peer < meeting.ranks(); ++peer) {
-      if (peer == meeting.rank()) continue;
+    const auto all = channel.gather(mine);
+    for (int peer = 0; peer < channel.ranks(); ++peer) {
+      if (peer == channel.rank()) continue;
       context_->getPair(peer)->connect(
-          address_in(all[static_cast<std::size_t>(peer)], meeting.rank()));
+          address_in(all[static_cast<std::size_t>(peer)], channel.rank()));
     }
-    meeting.barrier();
+    channel.barrier();
   }
 
   Bytes run(const Collective& collective, const Payload& layout, std::byte* payload) {
@@ -234,7 +234,7 @@ class GlooMesh::Communicator {
 };
 
 struct GlooMesh::State {
-  Meeting& meeting;
+  ControlChannel& channel;
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
 
@@ -243,17 +243,17 @@ std::string gloo_version() {
          std::to_string(GLOO_VERSION_PATCH);
 }
 
-GlooMesh::GlooMesh(Meeting& meeting) : state_(new State{meeting, {}}) {}
+GlooMesh::GlooMesh(ControlChannel& channel) : state_(new State{channel, {}}) {}
 
 GlooMesh::~GlooMesh() = default;
 
 void GlooMesh::connect(int streams) {
   try {
     while (static_cast<int>(state_->communicators.size()) < streams) {
-      state_->communicators.push_back(std::make_unique<Communicator>(state_->meeting));
+      state_->communicators.push_back(std::make_unique<Communicator>(state_->channel));
     }
   } catch (const MachineError&) {
-    throw;  // the meeting's, which knows who is gone
+    throw;  // the control channel's, which knows who is gone
   } catch (const std::exception& error) {
     throw PeerError(std::string("gloo: ") + error.what());
   }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/run/payload.h"
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
@@ -17,8 +17,8 @@ std::string gloo_version();
 
 class GlooMesh {
  public:
-  // The meeting must outlive it.
-  explicit GlooMesh(Meeting& meeting);
+  // The channel must outlive it.
+  explicit GlooMesh(ControlChannel& channel);
   ~GlooMesh();
   GlooMesh(const GlooMesh&) = delete;
   GlooMesh& operator=(const GlooMesh&) = delete;
@@ -29,7 +29,7 @@ class GlooMesh {
 
   // Carries one of the payload's collectives out on communicator `stream` (from 0). Communicators
   // may be used side by side by one thread each; on each of them all ranks must ask for the same
-  // collectives in the same order. Gives the bytes that this rank sent. Throws MachineError.
+  // collectives in the same order. Returns the bytes that this rank sent. Throws MachineError.
   Bytes run(int stream, const Collective& collective, const Payload& layout, std::byte* payload);
 
  private:

@@ -14,13 +14,12 @@
 #include <thread>
 
 #include "backend_nccl/device.h"
+#include "core/index.h"
 
 namespace syncline {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 ncclDataType_t type_of(WireNumber number) {
   switch (number) {
@@ -89,24 +88,24 @@ std::string in_seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-Patience::Patience(const Meeting& meeting, std::chrono::milliseconds more)
-    : meeting_(meeting), most_(meeting.timeout() + more) {}
+Patience::Patience(const ControlChannel& channel, std::chrono::milliseconds more)
+    : channel_(channel), most_(channel.timeout() + more) {}
 
 void Patience::look(const std::string& waiting_for) const {
-  meeting_.check();
+  channel_.check();
   if (LiveClock::now() - since_ < most_) return;
   throw DeviceError(waiting_for + ": no progress for " + in_seconds(most_) +
                     ": a rank hangs, or its link is cut");
 }
 
-DevicePlace choose_device(Meeting& meeting, int wanted) {
+DevicePlace choose_device(ControlChannel& channel, int wanted) {
   const std::string reason = why_no_nccl();
   if (!reason.empty()) throw DeviceError(reason);
   int devices = 0;
   check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   DevicePlace here;
-  const auto machines = meeting.gather(machine_name());
-  const auto own = machines.begin() + meeting.rank();
+  const auto machines = channel.gather(machine_name());
+  const auto own = machines.begin() + channel.rank();
   here.device = static_cast<int>(std::count(machines.begin(), own, *own)) % devices;
   if (wanted >= 0) here.device = wanted;
   check_cuda(cudaSetDevice(here.device), "cudaSetDevice(" + std::to_string(here.device) + ")");
@@ -115,8 +114,8 @@ DevicePlace choose_device(Meeting& meeting, int wanted) {
   here.name = properties.name;
 
   const std::string id(properties.uuid.bytes, sizeof properties.uuid.bytes);
-  const auto ids = meeting.gather(id);
-  const auto names = meeting.gather(here.name);
+  const auto ids = channel.gather(id);
+  const auto names = channel.gather(here.name);
   std::map<std::string, int> ranks;
   std::map<std::string, std::string> name_of;
   for (std::size_t r = 0; r < ids.size(); ++r) {
@@ -131,12 +130,12 @@ DevicePlace choose_device(Meeting& meeting, int wanted) {
   return here;
 }
 
-void set_environment(const Meeting& meeting, bool shared) {
+void set_environment(const ControlChannel& channel, bool shared) {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   if (!shared) return;
-  const std::string interface = interface_of(meeting.own_address());
+  const std::string interface = interface_of(channel.own_address());
   const std::pair<const char*, std::string> variables[] = {
-      {"NCCL_HOSTID", "rank" + std::to_string(meeting.rank())},
+      {"NCCL_HOSTID", "rank" + std::to_string(channel.rank())},
       {"NCCL_NET", "Socket"},
       {"NCCL_IB_DISABLE", "1"},
       {"NCCL_MNNVL_ENABLE", "0"},
@@ -147,19 +146,20 @@ void set_environment(const Meeting& meeting, bool shared) {
   }
 }
 
-Communicators::Communicators(Meeting& meeting, const NcclSettings& settings, bool shared_device)
-    : meeting_(meeting), settings_(settings), max_ctas_(settings.max_ctas) {
+Communicators::Communicators(ControlChannel& channel, const NcclSettings& settings,
+                             bool shared_device)
+    : channel_(channel), settings_(settings), max_ctas_(settings.max_ctas) {
   if (max_ctas_ == 0 && shared_device) max_ctas_ = NcclSettings::kSharedCtas;
-  if (meeting.ranks() == 1) return;
+  if (channel.ranks() == 1) return;
   ncclUniqueId id{};
-  if (meeting.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  const std::string text = meeting.from_first(std::string(id.internal, sizeof id.internal));
+  if (channel.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  const std::string text = channel.from_first(std::string(id.internal, sizeof id.internal));
   assert(text.size() == sizeof id.internal && "rank 0's id, whole");
   std::memcpy(id.internal, text.data(), sizeof id.internal);
   try {
     ncclConfig_t how = config();
     const std::string call = "ncclCommInitRankConfig";
-    check_nccl(ncclCommInitRankConfig(&world_, meeting.ranks(), id, meeting.rank(), &how), call);
+    check_nccl(ncclCommInitRankConfig(&world_, channel.ranks(), id, channel.rank(), &how), call);
     settle(world_, call);
   } catch (...) {
     abort();
@@ -183,7 +183,7 @@ ncclConfig_t Communicators::config() const {
 
 // A call that does not block has handed its work over only once the communicator says so.
 void Communicators::settle(ncclComm_t communicator, const std::string& call) const {
-  const Patience patience(meeting_);
+  const Patience patience(channel_);
   for (int looks = 0;; ++looks) {
     ncclResult_t state = ncclSuccess;
     check_nccl(ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError", communicator);
@@ -204,7 +204,7 @@ ncclComm_t Communicators::split(const CommunicatorKey& key) {
   // NCCL reads its choice of algorithms when a communicator is made.
   const bool asked = settings_.follow_algorithm && !key.algorithm.empty();
   const Environs environs("NCCL_ALGO", asked ? "allreduce:" + key.algorithm : "");
-  const GroupPlace here = place_among(key.groups, meeting_.rank());
+  const GroupPlace here = place_among(key.groups, channel_.rank());
   const int color = here.group < 0 ? NCCL_SPLIT_NOCOLOR : here.group;
   const std::string call = "ncclCommSplit(stream " + std::to_string(key.stream) + ", groups of " +
                            std::to_string(key.groups.size) + ")";
@@ -227,10 +227,10 @@ void Communicators::prepare(const std::vector<CommunicatorKey>& keys) {
   }
 }
 
-void Communicators::exchange(int index, const std::vector<CollectiveCall>& calls, std::byte* block,
+void Communicators::exchange(int used, const std::vector<CollectiveCall>& calls, std::byte* block,
                              cudaStream_t stream) {
   if (calls.empty()) return;
-  ncclComm_t communicator = made_[in_use_[place(index)]].communicator;
+  ncclComm_t communicator = made_[in_use_[index(used)]].communicator;
   assert(communicator != nullptr && "a rank outside of the groups has no calls");
   if (calls.size() > 1) check_nccl(ncclGroupStart(), "ncclGroupStart", communicator);
   std::string name;

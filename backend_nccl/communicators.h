@@ -13,7 +13,7 @@
 #include "backend_nccl/launch_order.h"
 #include "backend_nccl/memory_plan.h"
 #include "backend_nccl/nccl_executor.h"
-#include "live/meeting.h"
+#include "live/control_channel.h"
 #include "live/socket.h"
 
 namespace syncline {
@@ -22,12 +22,12 @@ namespace syncline {
 // failed, DeviceError once nothing has gone on for as long as ranks may be silent.
 class Patience {
  public:
-  explicit Patience(const Meeting& meeting, std::chrono::milliseconds more = {});
+  explicit Patience(const ControlChannel& channel, std::chrono::milliseconds more = {});
   void went_on() { since_ = LiveClock::now(); }
   void look(const std::string& waiting_for) const;
 
  private:
-  const Meeting& meeting_;
+  const ControlChannel& channel_;
   std::chrono::milliseconds most_;
   LiveClock::time_point since_ = LiveClock::now();
 };
@@ -39,17 +39,17 @@ struct DevicePlace {
   int ranks_on_device = 1;  // the largest number over all GPUs
   std::string summary;      // of all ranks: "4 x NVIDIA H200" or what shares what
 };
-DevicePlace choose_device(Meeting& meeting, int wanted);
+DevicePlace choose_device(ControlChannel& channel, int wanted);
 
 // Before NCCL's first call in this process; what the user has set stays. Communicators are used
 // side by side: NCCL is told to order its kernels as the host launches them. `shared`: ranks share
 // a GPU, which NCCL refuses unless it takes each for a machine of its own.
-void set_environment(const Meeting& meeting, bool shared);
+void set_environment(const ControlChannel& channel, bool shared);
 
 class Communicators {
  public:
-  // Collective, as are all of its calls but abort(). The meeting must outlive it.
-  Communicators(Meeting& meeting, const NcclSettings& settings, bool shared_device);
+  // Collective, as are all of its calls but abort(). The channel must outlive it.
+  Communicators(ControlChannel& channel, const NcclSettings& settings, bool shared_device);
   ~Communicators();
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
@@ -57,11 +57,11 @@ class Communicators {
   // Makes those that are missing, in order. `get(i)` is keys[i] of the last call.
   void prepare(const std::vector<CommunicatorKey>& keys);
   // Hands one action's calls to the device.
-  void exchange(int index, const std::vector<CollectiveCall>& calls, std::byte* block,
+  void exchange(int used, const std::vector<CollectiveCall>& calls, std::byte* block,
                 cudaStream_t stream);
   // Throws DeviceError where one of them has failed meanwhile.
   void check() const;
-  // Ends whatever is under way on the device; nothing works any more then.
+  // Ends all work under way on the device; the communicators cannot be used afterwards.
   void abort() noexcept;
 
  private:
@@ -75,7 +75,7 @@ class Communicators {
   ncclComm_t split(const CommunicatorKey& key);
   void leave() noexcept;
 
-  Meeting& meeting_;
+  ControlChannel& channel_;
   const NcclSettings settings_;
   int max_ctas_ = 0;
   ncclComm_t world_ = nullptr;

@@ -20,7 +20,7 @@ struct DeviceError : MachineError {
 
 void check_cuda(cudaError_t error, const std::string& call);
 void check_kernel(const Status& status);
-// ncclInProgress is no failure: the communicator says later how it went.
+// ncclInProgress is not a failure: the communicator reports the outcome later.
 void check_nccl(ncclResult_t result, const std::string& call, ncclComm_t communicator = nullptr);
 
 class CudaStream {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
@@ -12,10 +12,10 @@ ClockAnchor anchor_on(cudaStream_t stream) {
   std::size_t best = 0;
   for (std::size_t i = 0; i < tries.size(); ++i) {
     ClockAnchor& anchor = tries[i];
-    const Seconds before = Meeting::now();
+    const Seconds before = ControlChannel::now();
     anchor.event.record(stream);
     check_cuda(cudaEventSynchronize(anchor.event.get()), "cudaEventSynchronize");
-    const Seconds after = Meeting::now();
+    const Seconds after = ControlChannel::now();
     anchor.host = (before + after) / 2;
     anchor.error = (after - before) / 2;
     if (anchor.error < tries[best].error) best = i;

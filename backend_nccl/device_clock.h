@@ -1,6 +1,7 @@
-// Times of CUDA events on this host's clock (Meeting::now). Between two events CUDA gives the time
-// that passed; an anchor is an event that the host has waited for, with the clock read just before
-// it was recorded and just after it had passed. Times between two anchors are reckoned from both.
+// Times of CUDA events on this host's clock (ControlChannel::now). Between two events CUDA gives
+// the time that passed; an anchor is an event that the host has waited for, with the clock read
+// just before it was recorded and just after it had passed. Times between two anchors are reckoned
+// from both.
 #pragma once
 
 #include <cuda_runtime.h>

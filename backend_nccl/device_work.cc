@@ -4,13 +4,12 @@
 #include <cassert>
 #include <cstring>
 
+#include "core/index.h"
 #include "kernels/divide.h"
 #include "kernels/pack.h"
 
 namespace syncline {
 namespace {
-
-std::size_t place(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
@@ -32,7 +31,7 @@ ElementType element_of(DType format) {
 void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
           cudaStream_t stream) {
   if (bytes == 0) return;
-  check_cuda(cudaMemcpyAsync(to, from, place(bytes), kind, stream), "cudaMemcpyAsync");
+  check_cuda(cudaMemcpyAsync(to, from, index(bytes), kind, stream), "cudaMemcpyAsync");
 }
 
 bool is_staged(Action::Kind kind) {
@@ -44,7 +43,7 @@ bool is_staged(Action::Kind kind) {
 DeviceWork::DeviceWork(const Plan& plan, const Workload& workload, int rank,
                        const RankGradients& input, Communicators& communicators)
     : input_(input), communicators_(communicators), memory_(plan, workload, rank) {
-  block_ = CudaMemory(CudaMemory::Where::kDevice, place(memory_.bytes()));
+  block_ = CudaMemory(CudaMemory::Where::kDevice, index(memory_.bytes()));
   make_staged(plan);
   load();
 }
@@ -54,25 +53,25 @@ void DeviceWork::make_staged(const Plan& plan) {
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     for (const Action& action : memory_.actions(static_cast<OpId>(i))) {
       if (!is_staged(action.kind)) continue;
-      auto& bucket = staged_[place(action.bucket)];
+      auto& bucket = staged_[index(action.bucket)];
       if (bucket) continue;
       bucket = std::make_unique<Staged>();
-      bucket->layout = &memory_.layouts()[place(action.bucket)];
+      bucket->layout = &memory_.layouts()[index(action.bucket)];
       bucket->host.resize(input_.size());
       std::int64_t bytes = 0;
       for (const bool fill : {true, false}) {
         auto& slices = bucket->slices[fill ? 0 : 1];
         slices = memory_.staged_slices(action.bucket, fill);
         for (const auto& slice : slices) {
-          bucket->host[place(slice.tensor)].resize(input_[place(slice.tensor)].size());
+          bucket->host[index(slice.tensor)].resize(input_[index(slice.tensor)].size());
           bytes = std::max(bytes, slice.at + slice.count * kFloatBytes);
         }
       }
-      bucket->gradients = CudaMemory(CudaMemory::Where::kHost, place(bytes));
-      bucket->payload = CudaMemory(CudaMemory::Where::kHost, place(bucket->layout->bytes()));
+      bucket->gradients = CudaMemory(CudaMemory::Where::kHost, index(bytes));
+      bucket->payload = CudaMemory(CudaMemory::Where::kHost, index(bucket->layout->bytes()));
       // Other ranks' parts of it go up unwritten and are overwritten by the gathering.
       if (bucket->layout->bytes() > 0) {
-        std::memset(bucket->payload.data(), 0, place(bucket->layout->bytes()));
+        std::memset(bucket->payload.data(), 0, index(bucket->layout->bytes()));
       }
     }
   }
@@ -80,10 +79,10 @@ void DeviceWork::make_staged(const Plan& plan) {
 
 void DeviceWork::load() {
   if (memory_.bytes() > 0) {
-    check_cuda(cudaMemset(block_.data(), 0, place(memory_.bytes())), "cudaMemset");
+    check_cuda(cudaMemset(block_.data(), 0, index(memory_.bytes())), "cudaMemset");
   }
   memory_.load(input_, [&](std::int64_t at, const void* from, std::int64_t bytes) {
-    check_cuda(cudaMemcpy(block_.data() + at, from, place(bytes), cudaMemcpyHostToDevice),
+    check_cuda(cudaMemcpy(block_.data() + at, from, index(bytes), cudaMemcpyHostToDevice),
                "cudaMemcpy to the device");
   });
   // The legacy stream is not ordered before streams that do not block on it.
@@ -132,7 +131,7 @@ void DeviceWork::cross(const Staged& bucket, int which, cudaMemcpyKind direction
                        cudaStream_t stream) const {
   for (const auto& slice : bucket.slices[which]) {
     std::byte* device =
-        block_.data() + memory_.gradients()[place(slice.tensor)].at + slice.first * kFloatBytes;
+        block_.data() + memory_.gradients()[index(slice.tensor)].at + slice.first * kFloatBytes;
     std::byte* host = bucket.gradients.data() + slice.at;
     const bool up = direction == cudaMemcpyDeviceToHost;
     copy(up ? host : device, up ? device : host, slice.count * kFloatBytes, direction, stream);
@@ -140,8 +139,8 @@ void DeviceWork::cross(const Staged& bucket, int which, cudaMemcpyKind direction
 }
 
 void DeviceWork::staged(const Action& action, cudaStream_t stream) {
-  Staged& bucket = *staged_[place(action.bucket)];
-  std::byte* payload = block_.data() + memory_.payloads()[place(action.bucket)].at;
+  Staged& bucket = *staged_[index(action.bucket)];
+  std::byte* payload = block_.data() + memory_.payloads()[index(action.bucket)].at;
   const std::int64_t bytes = bucket.layout->bytes();
   const auto call = [&](cudaHostFn_t work) {
     check_cuda(cudaLaunchHostFunc(stream, work, &bucket), "cudaLaunchHostFunc");
@@ -175,8 +174,8 @@ void CUDART_CB DeviceWork::on_host(void* bucket) {
 
 void DeviceWork::fill_on_host(Staged& bucket) {
   for (const auto& slice : bucket.slices[0]) {
-    std::memcpy(bucket.host[place(slice.tensor)].data() + slice.first,
-                bucket.gradients.data() + slice.at, place(slice.count * kFloatBytes));
+    std::memcpy(bucket.host[index(slice.tensor)].data() + slice.first,
+                bucket.gradients.data() + slice.at, index(slice.count * kFloatBytes));
   }
   bucket.layout->fill(bucket.host, bucket.payload.data());
 }
@@ -185,8 +184,8 @@ void DeviceWork::read_on_host(Staged& bucket) {
   bucket.layout->read(bucket.payload.data(), bucket.host);
   for (const auto& slice : bucket.slices[1]) {
     std::memcpy(bucket.gradients.data() + slice.at,
-                bucket.host[place(slice.tensor)].data() + slice.first,
-                place(slice.count * kFloatBytes));
+                bucket.host[index(slice.tensor)].data() + slice.first,
+                index(slice.count * kFloatBytes));
   }
 }
 
@@ -199,8 +198,8 @@ int DeviceWork::commands(OpId op) const {
         break;
       case Action::Kind::kStagedFill:
       case Action::Kind::kStagedRead:
-        commands += 2 + staged_[place(action.bucket)]->slices[0].size() +
-                    staged_[place(action.bucket)]->slices[1].size();
+        commands += 2 + staged_[index(action.bucket)]->slices[0].size() +
+                    staged_[index(action.bucket)]->slices[1].size();
         break;
       default:
         // A kernel takes many moves; NCCL puts a few commands of its own around its kernel.
@@ -217,7 +216,7 @@ RankGradients DeviceWork::result(const RankGradients& input) const {
     }
   }
   return memory_.result(input, [&](std::int64_t at, void* to, std::int64_t bytes) {
-    check_cuda(cudaMemcpy(to, block_.data() + at, place(bytes), cudaMemcpyDeviceToHost),
+    check_cuda(cudaMemcpy(to, block_.data() + at, index(bytes), cudaMemcpyDeviceToHost),
                "cudaMemcpy from the device");
   });
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "core/index.h"
+
 namespace syncline {
 namespace {
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 // How far a stream has waited for another one: up to an operation of a period, -1: not at all.
 struct Waited {
@@ -18,7 +18,7 @@ struct Waited {
 // is not counted on: the first period has none.
 class Waits {
  public:
-  explicit Waits(const Plan& plan) : plan_(plan), streams_(place(plan.streams)) {
+  explicit Waits(const Plan& plan) : plan_(plan), streams_(index(plan.streams)) {
     waited_.resize(streams_ * streams_);
   }
 
@@ -34,8 +34,8 @@ class Waits {
     }
     std::vector<EventWait> waits;
     for (std::size_t from = 0; from < streams_; ++from) {
-      if (from == place(op.stream)) continue;
-      Waited& waited = waited_[place(op.stream) * streams_ + from];
+      if (from == index(op.stream)) continue;
+      Waited& waited = waited_[index(op.stream) * streams_ + from];
       if (wanted[from].current > waited.current) {
         waits.push_back({wanted[from].current, false});
         waited.current = wanted[from].current;
@@ -50,7 +50,7 @@ class Waits {
   }
 
  private:
-  std::size_t stream_of(OpId op) const { return place(plan_.ops[place(op)].stream); }
+  std::size_t stream_of(OpId op) const { return index(plan_.ops[index(op)].stream); }
 
   const Plan& plan_;
   std::size_t streams_;
@@ -91,7 +91,7 @@ LaunchOrder launch_order(const Plan& plan) {
   }
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     for (const EventWait& wait : order.launches[i].waits) {
-      order.launches[place(wait.op)].awaited = true;
+      order.launches[index(wait.op)].awaited = true;
     }
   }
   return order;

@@ -4,14 +4,10 @@
 #include <cassert>
 
 #include "backend_nccl/launch_order.h"
+#include "core/index.h"
 
 namespace syncline {
 namespace {
-
-template <typename Index>
-std::size_t place(Index index) {
-  return static_cast<std::size_t>(index);
-}
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
@@ -49,39 +45,26 @@ void add_move(Action& action, const Action::Move& move) {
   action.moves.push_back(move);
 }
 
+bool averages(const Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    return compute != nullptr && compute->phase == Phase::kAverage;
+  });
+}
+
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Plan& plan, const Workload& workload, int rank)
-    : plan_(plan), rank_(rank) {
-  note_uses(plan);
+    : plan_(plan), rank_(rank), uses_(bucket_uses(plan)), averages_(averages(plan)) {
   lay_out(workload);
   actions_.resize(plan.ops.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<OpId>(i));
 }
 
-bool MemoryPlan::is_view(std::size_t bucket) const {
+bool MemoryPlan::view(std::size_t bucket) const {
   const Payload& layout = layouts_[bucket];
   const bool keeps_means = !averages_ || layout.format() == DType::kFp32;
-  return layout.by_tensor() && copied_[bucket] == 0 && keeps_means;
-}
-
-void MemoryPlan::note_uses(const Plan& plan) {
-  copied_.assign(plan.buckets.size(), 0);
-  first_.assign(plan.buckets.size(), -1);
-  last_.assign(plan.buckets.size(), -1);
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto& work = plan.ops[i].work;
-    const auto id = static_cast<OpId>(i);
-    if (const auto* copy = std::get_if<Copy>(&work)) copied_[place(copy->bucket)] = 1;
-    if (const auto* encode = std::get_if<Encode>(&work)) copied_[place(encode->bucket)] = 1;
-    if (const auto* collective = std::get_if<Collective>(&work)) {
-      if (first_[place(collective->bucket)] < 0) first_[place(collective->bucket)] = id;
-      last_[place(collective->bucket)] = id;
-    }
-    if (const auto* compute = std::get_if<Compute>(&work)) {
-      averages_ = averages_ || compute->phase == Phase::kAverage;
-    }
-  }
+  return is_view(uses_[bucket], layout) && keeps_means;
 }
 
 Region MemoryPlan::reserve(std::int64_t bytes) {
@@ -103,12 +86,12 @@ void MemoryPlan::lay_out(const Workload& workload) {
     layouts_.emplace_back(plan_, static_cast<int>(b), rank_, workload);
     payloads_.push_back(reserve(layouts_[b].bytes()));
     for (const int tensor : plan_.buckets[b].tensors) {
-      buckets_of_[place(tensor)].push_back(static_cast<int>(b));
-      if (!is_view(b)) apart[place(tensor)] = 1;
+      buckets_of_[index(tensor)].push_back(static_cast<int>(b));
+      if (!view(b)) apart[index(tensor)] = 1;
     }
   }
   for (std::size_t b = 0; b < buckets; ++b) {
-    produced_.push_back(is_view(b) ? reserve(layouts_[b].bytes()) : Region{});
+    produced_.push_back(view(b) ? reserve(layouts_[b].bytes()) : Region{});
   }
   for (auto* regions : {&gradients_, &inputs_}) {
     for (std::size_t t = 0; t < elements_.size(); ++t) {
@@ -120,21 +103,21 @@ void MemoryPlan::lay_out(const Workload& workload) {
 
 std::vector<std::byte> MemoryPlan::view_image(std::size_t bucket,
                                               const RankGradients& input) const {
-  std::vector<std::byte> image(place(payloads_[bucket].bytes));
+  std::vector<std::byte> image(index(payloads_[bucket].bytes));
   for (const int tensor : plan_.buckets[bucket].tensors) {
-    layouts_[bucket].fill_tensor(tensor, input[place(tensor)], image.data());
+    layouts_[bucket].fill_tensor(tensor, input[index(tensor)], image.data());
   }
   return image;
 }
 
 std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const {
-  const Payload& layout = layouts_[place(bucket)];
+  const Payload& layout = layouts_[index(bucket)];
   std::vector<PayloadSlice> slices;
   if (layout.summed()) {
     slices = fill ? layout.filled() : layout.read_back();
   } else {
-    for (const int tensor : plan_.buckets[place(bucket)].tensors) {
-      slices.push_back({tensor, 0, elements_[place(tensor)], 0});
+    for (const int tensor : plan_.buckets[index(bucket)].tensors) {
+      slices.push_back({tensor, 0, elements_[index(tensor)], 0});
     }
   }
   std::int64_t at = 0;
@@ -146,19 +129,19 @@ std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const
 }
 
 void MemoryPlan::act(OpId id) {
-  const Work& work = plan_.ops[place(id)].work;
-  auto& actions = actions_[place(id)];
+  const Work& work = plan_.ops[index(id)].work;
+  auto& actions = actions_[index(id)];
   // A single rank exchanges nothing; whatever its gradients are, they stay.
   if (plan_.ranks == 1) return;
   if (const auto* compute = std::get_if<Compute>(&work)) {
     if (compute->phase == Phase::kBackward) produce(compute->first, compute->last, actions);
     if (compute->phase == Phase::kAverage) average(actions);
   } else if (const auto* collective = std::get_if<Collective>(&work)) {
-    const auto b = place(collective->bucket);
-    const bool prepared = is_view(b) || copied_[b] != 0;
-    if (!prepared && first_[b] == id) fill(collective->bucket, actions);
+    const auto b = index(collective->bucket);
+    const bool prepared = view(b) || uses_[b].staged;
+    if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
     if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
-    if (!prepared && last_[b] == id) read(collective->bucket, actions);
+    if (!prepared && uses_[b].last == id) read(collective->bucket, actions);
   } else if (const auto* encode = std::get_if<Encode>(&work)) {
     fill(encode->bucket, actions);
   } else if (const auto* decode = std::get_if<Decode>(&work)) {
@@ -172,13 +155,13 @@ void MemoryPlan::act(OpId id) {
 void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) const {
   Action copies;
   for (int tensor = first; tensor <= last; ++tensor) {
-    const Region& gradient = gradients_[place(tensor)];
+    const Region& gradient = gradients_[index(tensor)];
     if (gradient.bytes > 0) {
-      add_move(copies, {inputs_[place(tensor)].at, gradient.at, gradient.bytes});
+      add_move(copies, {inputs_[index(tensor)].at, gradient.at, gradient.bytes});
     }
-    for (const int bucket : buckets_of_[place(tensor)]) {
-      const auto b = place(bucket);
-      if (!is_view(b)) continue;
+    for (const int bucket : buckets_of_[index(tensor)]) {
+      const auto b = index(bucket);
+      if (!view(b)) continue;
       const std::int64_t unit = size_of(layouts_[b].format());
       for (const PayloadSlice& slice : layouts_[b].filled()) {
         if (slice.tensor != tensor) continue;
@@ -191,7 +174,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
 }
 
 void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
-  const Payload& layout = layouts_[place(bucket)];
+  const Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
   if (!layout.summed() || !castable(layout.format())) {
@@ -202,14 +185,14 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
   action.kind = Action::Kind::kCast;
   action.to = layout.format();
   for (const PayloadSlice& slice : layout.filled()) {
-    action.moves.push_back({gradients_[place(slice.tensor)].at + slice.first * kFloatBytes,
-                            payloads_[place(bucket)].at + slice.at, slice.count});
+    action.moves.push_back({gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
+                            payloads_[index(bucket)].at + slice.at, slice.count});
   }
   actions.push_back(std::move(action));
 }
 
 void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
-  const Payload& layout = layouts_[place(bucket)];
+  const Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
   if (!layout.summed() || !castable(layout.format())) {
@@ -220,8 +203,8 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   action.kind = Action::Kind::kCast;
   action.from = layout.format();
   for (const PayloadSlice& slice : layout.read_back()) {
-    action.moves.push_back({payloads_[place(bucket)].at + slice.at,
-                            gradients_[place(slice.tensor)].at + slice.first * kFloatBytes,
+    action.moves.push_back({payloads_[index(bucket)].at + slice.at,
+                            gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
                             slice.count});
   }
   actions.push_back(std::move(action));
@@ -244,7 +227,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
     moves.push_back({region.at, region.at, region.bytes / kFloatBytes});
   };
   for (std::size_t b = 0; b < layouts_.size(); ++b) {
-    if (is_view(b)) add(payloads_[b]);
+    if (view(b)) add(payloads_[b]);
   }
   for (const Region& region : gradients_) add(region);
   actions.push_back(std::move(action));
@@ -253,7 +236,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
 // What this rank asks NCCL for. Shares that are not all alike have no function of their own: every
 // share is then reduced to, or broadcast from, its member, all in one group.
 Action MemoryPlan::exchange(const Collective& collective) const {
-  const auto b = place(collective.bucket);
+  const auto b = index(collective.bucket);
   const Payload& layout = layouts_[b];
   const GroupPlace here = place_among(collective.groups, rank_);
   const std::int64_t at = payloads_[b].at + layout.offset(collective, here.group);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/run/bucket_use.h"
 #include "core/run/payload.h"
 
 namespace syncline {
@@ -100,8 +101,7 @@ class MemoryPlan {
   RankGradients result(const RankGradients& input, Get get) const;
 
  private:
-  bool is_view(std::size_t bucket) const;
-  void note_uses(const Plan& plan);
+  bool view(std::size_t bucket) const;
   void lay_out(const Workload& workload);
   Region reserve(std::int64_t bytes);
   std::vector<std::byte> view_image(std::size_t bucket, const RankGradients& input) const;
@@ -115,6 +115,8 @@ class MemoryPlan {
 
   const Plan& plan_;
   int rank_;
+  std::vector<BucketUse> uses_;  // by bucket
+  bool averages_;                // the plan averages parameters
   std::int64_t bytes_ = 0;
   std::vector<std::vector<Action>> actions_;
   std::vector<Payload> layouts_;
@@ -124,10 +126,6 @@ class MemoryPlan {
   std::vector<Region> inputs_;
   std::vector<std::int64_t> elements_;        // by tensor
   std::vector<std::vector<int>> buckets_of_;  // by tensor
-  std::vector<char> copied_;                  // by bucket: the plan copies or encodes it
-  std::vector<OpId> first_;                   // by bucket: its first collective
-  std::vector<OpId> last_;
-  bool averages_ = false;
 };
 
 template <typename Put>

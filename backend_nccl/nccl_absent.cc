@@ -5,7 +5,7 @@ namespace syncline {
 
 std::string why_no_nccl() { return "this program was built without CUDA or without NCCL"; }
 
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload&, Meeting&, NcclSettings) {
+std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload&, ControlChannel&, NcclSettings) {
   throw MachineError("--backend nccl: " + why_no_nccl());
 }
 

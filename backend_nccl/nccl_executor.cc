@@ -9,13 +9,12 @@
 #include "backend_nccl/device_work.h"
 #include "backend_nccl/matrix_load.h"
 #include "backend_nccl/stream_walk.h"
+#include "core/index.h"
 #include "kernels/timer.h"
 #include "live/timeline_exchange.h"
 
 namespace syncline {
 namespace {
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 // "13.0" for 13000, "2.28.9" for 22809.
 std::string cuda_version(int number) {
@@ -34,14 +33,14 @@ bool passes_time(const Work& work) {
 // By operation: whether it goes on where another one's time on its stream has ended, with nothing
 // waited for in between.
 std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
-  std::vector<OpId> last(place(plan.streams), -1);
-  for (const Launch& launch : order.launches) last[place(launch.stream)] = launch.op;
+  std::vector<OpId> last(index(plan.streams), -1);
+  for (const Launch& launch : order.launches) last[index(launch.stream)] = launch.op;
   std::vector<char> follows(plan.ops.size(), 0);
   for (const Launch& launch : order.launches) {
-    OpId& before = last[place(launch.stream)];  // the first one's is the period before's last
-    const Work& work = plan.ops[place(before)].work;
+    OpId& before = last[index(launch.stream)];  // the first one's is the period before's last
+    const Work& work = plan.ops[index(before)].work;
     const bool timed = passes_time(work) && seconds_of(work) > 0;
-    follows[place(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
+    follows[index(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
     before = launch.op;
   }
   return follows;
@@ -51,8 +50,8 @@ std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
 class Computation {
  public:
   Computation(int streams, MatrixLoad* matrices)
-      : timers_(CudaMemory::Where::kDevice, place(streams) * sizeof(TimerState)),
-        bytes_(place(streams) * sizeof(TimerState)),
+      : timers_(CudaMemory::Where::kDevice, index(streams) * sizeof(TimerState)),
+        bytes_(index(streams) * sizeof(TimerState)),
         matrices_(matrices) {
     reset();
   }
@@ -84,14 +83,14 @@ class Computation {
 
 class NcclExecutor final : public LiveExecutor {
  public:
-  NcclExecutor(const Workload& workload, Meeting& meeting, const NcclSettings& settings)
+  NcclExecutor(const Workload& workload, ControlChannel& channel, const NcclSettings& settings)
       : workload_(workload),
-        meeting_(meeting),
+        channel_(channel),
         settings_(settings),
-        device_(choose_device(meeting, settings.device)) {
+        device_(choose_device(channel, settings.device)) {
     const bool shared = device_.ranks_on_device > 1;
-    set_environment(meeting, shared);
-    communicators_.emplace(meeting, settings, shared);
+    set_environment(channel, shared);
+    communicators_.emplace(channel, settings, shared);
     if (settings.matrices) matrices_.emplace();
     hardware_ = describe();
   }
@@ -101,12 +100,12 @@ class NcclExecutor final : public LiveExecutor {
   std::string hardware() const override { return hardware_; }
 
   Outcome run(const Plan& plan, const Gradients& input, int periods) override {
-    assert(plan.ranks == meeting_.ranks() && "a plan for as many ranks as have met");
+    assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
     if (!failure_.empty()) throw MachineError(failure_);
     try {
       return carry_out(plan, input, periods);
     } catch (const DeviceError& error) {
-      failure_ = "nccl, rank " + std::to_string(meeting_.rank()) + ": " + error.what();
+      failure_ = "nccl, rank " + std::to_string(channel_.rank()) + ": " + error.what();
       communicators_->abort();
       throw PeerError(failure_);
     } catch (const std::exception& error) {
@@ -138,20 +137,20 @@ class NcclExecutor final : public LiveExecutor {
   }
 
   Outcome carry_out(const Plan& plan, const Gradients& input, int periods) {
-    const RankGradients& own = input[place(meeting_.rank())];
+    const RankGradients& own = input[index(channel_.rank())];
     const LaunchOrder order = launch_order(plan);
     if (plan.ranks > 1) communicators_->prepare(order.communicators);
     Computation computation(plan.streams, matrices_ ? &*matrices_ : nullptr);
-    DeviceWork work(plan, workload_, meeting_.rank(), own, *communicators_);
+    DeviceWork work(plan, workload_, channel_.rank(), own, *communicators_);
     follows_ = follows_of(plan, order);
     const std::vector<int> products = products_of(plan, computation);
     StreamWalk walk(
-        plan, order, meeting_, *communicators_,
+        plan, order, channel_, *communicators_,
         [&](const Launch& launch, cudaStream_t stream) {
           carry_out(plan, launch, stream, products, computation, work);
         },
-        [&](const Launch& launch) { return products[place(launch.op)] + work.commands(launch.op); },
-        [&](OpId op) { return syncline::describe(plan.ops[place(op)], plan, workload_); }, periods);
+        [&](const Launch& launch) { return products[index(launch.op)] + work.commands(launch.op); },
+        [&](OpId op) { return syncline::describe(plan.ops[index(op)], plan, workload_); }, periods);
     try {
       return measured(plan, own, periods, walk, work, computation);
     } catch (...) {
@@ -176,51 +175,51 @@ class NcclExecutor final : public LiveExecutor {
   // Encoding, decoding and copying take what they take; the plan's times are those of a model.
   void carry_out(const Plan& plan, const Launch& launch, cudaStream_t stream,
                  const std::vector<int>& products, Computation& computation, DeviceWork& work) {
-    const Work& what = plan.ops[place(launch.op)].work;
+    const Work& what = plan.ops[index(launch.op)].work;
     const auto act = [&] { work.carry_out(launch.op, launch.communicator, stream); };
     const bool computes = std::holds_alternative<Compute>(what);
     if (computes && computation.computes()) {
-      computation.matrices().run(products[place(launch.op)], stream);
+      computation.matrices().run(products[index(launch.op)], stream);
       return act();
     }
     const Seconds seconds = passes_time(what) ? seconds_of(what) : 0;
-    computation.pass(launch.stream, seconds, follows_[place(launch.op)] != 0, stream, act);
+    computation.pass(launch.stream, seconds, follows_[index(launch.op)] != 0, stream, act);
   }
 
   Outcome measured(const Plan& plan, const RankGradients& own, int periods, StreamWalk& walk,
                    DeviceWork& work, Computation& computation) {
     if (settings_.graph) {
       // NCCL connects at a communicator's first use, which a capture should not see.
-      meeting_.barrier(Meeting::kPatient);
+      channel_.barrier(ControlChannel::kPatient);
       walk.run(1);
       walk.capture(periods);
       work.load();
       computation.reset();
     }
-    meeting_.barrier(Meeting::kPatient);
-    ClockOffset before = meeting_.clock();
+    channel_.barrier(ControlChannel::kPatient);
+    ClockOffset before = channel_.clock();
     const cudaStream_t stream = walk.stream(kComputeStream);
     const ClockAnchor begin = anchor_on(stream);
-    meeting_.barrier();
+    channel_.barrier();
     settings_.graph ? walk.run_captured() : walk.run(periods);
     const ClockAnchor end = anchor_on(stream);
-    ClockOffset after = meeting_.clock();
+    ClockOffset after = channel_.clock();
 
     // What the GPU's clock adds to the errors of the ranks' clocks.
     before.error += begin.error;
     after.error += end.error;
     Outcome outcome;
-    outcome.timeline = exchange_timelines(meeting_, walk.spans(meeting_.rank(), begin, end),
+    outcome.timeline = exchange_timelines(channel_, walk.spans(channel_.rank(), begin, end),
                                           periods, before, after);
-    clock_error_ = worst_clock_error(meeting_, before, after);
+    clock_error_ = worst_clock_error(channel_, before, after);
     // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
-    outcome.gradients.resize(place(plan.ranks));
-    outcome.gradients[place(meeting_.rank())] = work.result(own);
+    outcome.gradients.resize(index(plan.ranks));
+    outcome.gradients[index(channel_.rank())] = work.result(own);
     return outcome;
   }
 
   const Workload& workload_;
-  Meeting& meeting_;
+  ControlChannel& channel_;
   const NcclSettings settings_;
   DevicePlace device_;
   std::optional<Communicators> communicators_;
@@ -243,14 +242,14 @@ std::string why_no_nccl() {
   return devices == 0 ? "no GPU: cudaGetDeviceCount finds none" : "";
 }
 
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, Meeting& meeting,
+std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, ControlChannel& channel,
                                                  NcclSettings settings) {
   const std::string reason = why_no_nccl();
   if (!reason.empty()) throw MachineError("--backend nccl: " + reason);
   try {
-    return std::make_unique<NcclExecutor>(workload, meeting, settings);
+    return std::make_unique<NcclExecutor>(workload, channel, settings);
   } catch (const DeviceError& error) {
-    throw PeerError("nccl, rank " + std::to_string(meeting.rank()) + ": " + error.what());
+    throw PeerError("nccl, rank " + std::to_string(channel.rank()) + ": " + error.what());
   }
 }
 

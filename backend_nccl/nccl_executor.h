@@ -21,7 +21,7 @@
 // Nothing hangs: communicators are made and used without blocking, and whoever waits looks for
 // errors of NCCL, for ranks that have failed and at the clock; then the communicators are aborted
 // and MachineError names the call, the operation and the rank. With `graph` communicators block in
-// NCCL's own calls, which only the meeting's failure callback can end.
+// NCCL's own calls, which only the control channel's failure callback can end.
 //
 // Several ranks on one GPU (found out by the ranks' exchange of devices) talk through sockets as if
 // they were on machines of their own. What their times are worth, hardware() says.
@@ -50,9 +50,9 @@ struct NcclSettings {
 };
 
 // `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
-// input is exchanged in every period. `workload` and `meeting` must outlive it. All ranks call the
+// input is exchanged in every period. `workload` and `channel` must outlive it. All ranks call the
 // factory, and then run() for the same plans in the same order.
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, Meeting& meeting,
+std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, ControlChannel& channel,
                                                  NcclSettings settings = {});
 
 // Why there can be no such executor in this process: not built in, no driver, no device. Empty:

@@ -4,12 +4,12 @@
 #include <cassert>
 #include <thread>
 
+#include "core/index.h"
+
 namespace syncline {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 // A launch blocks for good where the queue is full and the GPU waits for a rank that hangs. CUDA's
 // queues hold about a thousand commands.
@@ -17,12 +17,12 @@ constexpr int kMostCommands = 512;
 
 }  // namespace
 
-StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const Meeting& meeting,
+StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const ControlChannel& channel,
                        const Communicators& communicators, LaunchWork work, LaunchCost cost,
                        LaunchName name, int periods)
     : plan_(plan),
       order_(order),
-      meeting_(meeting),
+      channel_(channel),
       communicators_(communicators),
       work_(std::move(work)),
       cost_(std::move(cost)),
@@ -31,7 +31,7 @@ StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const Meeting
     streams_.emplace_back(s != kComputeStream);
     crossings_.emplace_back(false);
   }
-  times_ = std::vector<Times>(place(periods) * order.launches.size());
+  times_ = std::vector<Times>(index(periods) * order.launches.size());
   for (std::size_t i = 0; i < 2 * order.launches.size(); ++i) signals_.emplace_back(false);
   Seconds longest = 0;
   for (const auto& op : plan.ops) longest = std::max(longest, seconds_of(op.work));
@@ -54,7 +54,7 @@ void StreamWalk::record(const CudaEvent& event, cudaStream_t stream, bool captur
   captured ? event.record_outside(stream) : event.record(stream);
 }
 
-// All streams begin behind stream 0, and it ends behind all of them.
+// All streams begin after stream 0, and it ends after all of them.
 void StreamWalk::fork() {
   crossings_.front().record(streams_.front().get());
   for (std::size_t s = 1; s < streams_.size(); ++s) {
@@ -71,32 +71,32 @@ void StreamWalk::join() {
   }
 }
 
-void StreamWalk::launch(int period, std::size_t index, bool captured) {
-  const Launch& launch = order_.launches[index];
+void StreamWalk::launch(int period, std::size_t place, bool captured) {
+  const Launch& launch = order_.launches[place];
   const std::size_t count = order_.launches.size();
-  const std::size_t number = place(period) * count + index;
-  const cudaStream_t stream = streams_[place(launch.stream)].get();
+  const std::size_t number = index(period) * count + place;
+  const cudaStream_t stream = streams_[index(launch.stream)].get();
   for (const EventWait& wait : launch.waits) {
     if (wait.previous && period == 0) continue;
-    const auto parity = place((wait.previous ? period - 1 : period) % 2);
-    check_cuda(cudaStreamWaitEvent(stream, signals_[parity * count + place(wait.op)].get(), 0),
+    const auto parity = index((wait.previous ? period - 1 : period) % 2);
+    check_cuda(cudaStreamWaitEvent(stream, signals_[parity * count + index(wait.op)].get(), 0),
                "cudaStreamWaitEvent");
   }
   record(times_[number].begin, stream, captured);
   work_(launch, stream);
   record(times_[number].end, stream, captured);
-  if (launch.awaited) signals_[place(period % 2) * count + index].record(stream);
+  if (launch.awaited) signals_[index(period % 2) * count + place].record(stream);
 }
 
 void StreamWalk::walk(int periods, bool captured) {
-  assert(place(periods) * order_.launches.size() <= times_.size() && "as many as there are events");
+  assert(index(periods) * order_.launches.size() <= times_.size() && "as many as there are events");
   periods_ = periods;
   outstanding_.clear();
   commands_ = 0;
   fork();
   for (int period = 0; period < periods; ++period) {
     for (std::size_t i = 0; i < order_.launches.size(); ++i) {
-      const std::size_t number = place(period) * order_.launches.size() + i;
+      const std::size_t number = index(period) * order_.launches.size() + i;
       const int commands = cost_(order_.launches[i]) + 4;
       try {
         if (!captured) hold(std::max(0, kMostCommands - commands));
@@ -111,10 +111,10 @@ void StreamWalk::walk(int periods, bool captured) {
   join();
 }
 
-// Waits until no more than so many commands are under way. What stands first in the list needs
-// nothing behind it, so that this ends.
+// Waits until at most this many commands are under way. The first of the list depends on nothing
+// after it, so the wait ends.
 void StreamWalk::hold(int commands) {
-  Patience patience(meeting_, longest_);
+  Patience patience(channel_, longest_);
   while (commands_ > commands && !outstanding_.empty()) {
     const Outstanding& first = outstanding_.front();
     if (times_[first.launch].end.passed()) {
@@ -134,7 +134,7 @@ void StreamWalk::hold(int commands) {
 void StreamWalk::await() {
   done_.record(streams_.front().get());
   hold(0);
-  Patience patience(meeting_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
+  Patience patience(channel_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
                                   std::max(1, periods_));
   while (!done_.passed()) {
     communicators_.check();
@@ -186,7 +186,7 @@ std::vector<Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
   const CudaEvent* last = &begin.event;
   Seconds since = 0;
   for (int p = 0; p < periods_; ++p) {
-    const CudaEvent& first = times_[place(p) * count].begin;
+    const CudaEvent& first = times_[index(p) * count].begin;
     since += seconds_between(*last, first);
     firsts.push_back(since);
     last = &first;
@@ -194,13 +194,13 @@ std::vector<Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
   const DeviceClock clock(begin, end, since + seconds_between(*last, end.event));
   for (int stream = 0; stream < plan_.streams; ++stream) {
     for (int p = 0; p < periods_; ++p) {
-      const CudaEvent& first = times_[place(p) * count].begin;
+      const CudaEvent& first = times_[index(p) * count].begin;
       for (std::size_t i = 0; i < count; ++i) {
         const Launch& launch = order_.launches[i];
         if (launch.stream != stream) continue;
-        const Times& times = times_[place(p) * count + i];
-        const Seconds from = firsts[place(p)] + seconds_between(first, times.begin);
-        const Seconds to = firsts[place(p)] + seconds_between(first, times.end);
+        const Times& times = times_[index(p) * count + i];
+        const Seconds from = firsts[index(p)] + seconds_between(first, times.begin);
+        const Seconds to = firsts[index(p)] + seconds_between(first, times.end);
         list.push_back({p, launch.op, rank, clock.on_host(from), clock.on_host(to)});
       }
     }

@@ -23,7 +23,7 @@ using LaunchName = std::function<std::string(OpId op)>;
 class StreamWalk {
  public:
   // `plan` and all others must outlive it. `longest`: of the plan's operations, as it says.
-  StreamWalk(const Plan& plan, const LaunchOrder& order, const Meeting& meeting,
+  StreamWalk(const Plan& plan, const LaunchOrder& order, const ControlChannel& channel,
              const Communicators& communicators, LaunchWork work, LaunchCost cost, LaunchName name,
              int periods);
 
@@ -53,7 +53,7 @@ class StreamWalk {
   };
 
   void walk(int periods, bool captured);
-  void launch(int period, std::size_t index, bool captured);
+  void launch(int period, std::size_t place, bool captured);
   void record(const CudaEvent& event, cudaStream_t stream, bool captured) const;
   void fork();
   void join();
@@ -63,7 +63,7 @@ class StreamWalk {
 
   const Plan& plan_;
   const LaunchOrder& order_;
-  const Meeting& meeting_;
+  const ControlChannel& channel_;
   const Communicators& communicators_;
   const LaunchWork work_;
   const LaunchCost cost_;

@@ -8,6 +8,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "reports/format.h"
 
 namespace syncline {

@@ -7,8 +7,10 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/advice.h"
+#include "core/measure/bottleneck.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "reports/format.h"
 
 namespace syncline {
@@ -41,14 +43,8 @@ std::string traffic_sentence(const Plan& plan) {
   return text;
 }
 
-// What of a step's exposed time is not the overhead of data-parallel running itself.
-Seconds waiting(const Metrics& metrics, const Cluster& cluster) {
-  return std::max(0.0, metrics.exposed - cluster.step_overhead());
-}
-
-std::string overlap_sentence(const Plan& plan, const Metrics& metrics, const Cluster& cluster) {
+std::string overlap_sentence(const Plan& plan, const Metrics& metrics, Seconds exposed) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
-  const Seconds exposed = waiting(metrics, cluster);
   const Seconds hidden = std::max(0.0, metrics.communication - exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
   return plural(static_cast<std::size_t>(communication_streams(plan)), "communication stream") +
@@ -57,23 +53,20 @@ std::string overlap_sentence(const Plan& plan, const Metrics& metrics, const Clu
          " of each step is not";
 }
 
-// Latency or bandwidth: which part of the collectives' own time is start-up.
-std::string binding_sentence(const Plan& plan, const Metrics& metrics, PriceBook& book) {
-  if (waiting(metrics, book.cluster()) < 0.01 * metrics.step_time)
-    return "computation: communication costs less than 1 %";
-  Seconds start_up = 0, all = 0;
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
-    if (collective == nullptr) continue;
-    const Seconds time = book.time(*collective);
-    const double transfer =
-        book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
-    all += time;
-    start_up += time - transfer;
+std::string bottleneck_sentence(const Bottleneck& bottleneck) {
+  const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
+  const std::string_view what = bottleneck.what();
+  std::string text = std::string(what) + ": ";
+  if (what == "stragglers") {
+    return text + share(bottleneck.stragglers) + " of each step is waiting for slower ranks";
   }
-  const double share = all > 0 ? 100 * start_up / all : 0;
-  const std::string part = share_text(share) + " of the collectives' time is start-up";
-  return (share > 50 ? "latency: " : "bandwidth: ") + part;
+  if (what == "computation") {
+    const bool little = bottleneck.communication() < 0.01 * bottleneck.step;
+    return text + "communication costs " +
+           (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step");
+  }
+  return text + share_text(100 * bottleneck.start_up_share) +
+         " of the collectives' time is start-up";
 }
 
 // The strategy as it stands in the scenario, where its dialect and configuration are found.
@@ -85,9 +78,11 @@ const Json& written_in(const Document& document, const Strategy& strategy) {
 
 void explain_exchange(const Priced& priced, const Cluster& cluster, PriceBook& book) {
   const Metrics& metrics = priced.metrics;
+  const Bottleneck bottleneck = bottleneck_of(priced, cluster, book);
   std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
-            << "  overlap   " << overlap_sentence(priced.plan, metrics, cluster) << "\n"
-            << "  bound by  " << binding_sentence(priced.plan, metrics, book) << "\n"
+            << "  overlap   " << overlap_sentence(priced.plan, metrics, bottleneck.communication())
+            << "\n"
+            << "  bound by  " << bottleneck_sentence(bottleneck) << "\n"
             << "  at best   " << seconds_text(metrics.lower_bound)
             << " a step with this algorithm, whatever is fused\n";
   if (cluster.step_overhead() > 0) {

@@ -13,6 +13,7 @@
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
 #include "core/measure/validation_file.h"
+#include "core/run/model_executor.h"
 #include "reports/fidelity.h"
 #include "reports/format.h"
 #include "reports/live_rows.h"

@@ -5,8 +5,8 @@
 
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "live/failure_notice.h"
 #include "live/lab.h"
-#include "live/voice.h"
 
 namespace syncline {
 namespace {
@@ -52,12 +52,12 @@ int run(const LabVerbOptions& verb) {
   lab.options.queue = verb.queue_ms / 1e3;
   check_lab(lab.options);
   for (const auto& text : verb.cuts) lab.cuts.push_back(cut_of(text, lab.options.ranks));
-  const Voice voice;
+  const FailureNotice notice;
   const JobEnd end = run_lab(lab);
   const std::string failure = in_words(end);
   // Ranks that are ours and ended with these have said why.
   const bool explained =
-      voice.used() && std::any_of(end.ranks.begin(), end.ranks.end(), [](const RankEnd& rank) {
+      notice.given() && std::any_of(end.ranks.begin(), end.ranks.end(), [](const RankEnd& rank) {
         return rank.code == 2 || rank.code == 3;
       });
   if (!failure.empty() && !explained) std::cerr << "syncline: lab: " << failure << "\n";

@@ -8,7 +8,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/json/reader.h"
-#include "live/voice.h"
+#include "live/failure_notice.h"
 
 namespace syncline {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kFailingMachine = 3;
 
 int say(const std::string& message, int code) {
   std::cout.flush();
-  note_line();
+  note_failure_printed();
   std::cerr << "syncline: " << message << "\n";
   return code;
 }
@@ -34,9 +34,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
     verbs.push_back(verb->get_name());
     known += (known.empty() ? "" : ", ") + verb->get_name();
   }
-  const auto near = nearest_word(word, verbs);
-  return "'" + word + "' is no verb" + (near ? " (did you mean '" + *near + "'?)" : "") +
-         "; there are " + known;
+  return "'" + word + "' is no verb" + did_you_mean(word, verbs) + "; there are " + known;
 }
 
 }  // namespace

@@ -3,17 +3,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
-#include "backend_gloo/gloo_executor.h"
-#include "backend_nccl/nccl_executor.h"
 #include "cli/interrupt.h"
 #include "core/error.h"
-#include "live/processes.h"
-#include "live/voice.h"
+#include "live/failure_notice.h"
+#include "live/local_ranks.h"
+#include "reports/format.h"
 
 namespace syncline {
 namespace {
@@ -21,53 +17,14 @@ namespace {
 constexpr int kWrongInput = 2;
 constexpr int kFailingMachine = 3;
 
-// This process's own command line.
-std::vector<std::string> own_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  std::string word;
-  while (std::getline(file, word, '\0')) words.push_back(word);
-  if (words.empty()) throw MachineError("/proc/self/cmdline: cannot be read");
-  words.front() = std::filesystem::read_symlink("/proc/self/exe").string();
-  return words;
-}
-
-// A folder of our own for the file in which the ranks meet, gone with it.
-class MeetingPlace {
- public:
-  MeetingPlace() {
-    std::string name = (std::filesystem::temp_directory_path() / "syncline-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw MachineError("mkdtemp " + name);
-    folder_ = name;
-  }
-  ~MeetingPlace() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  MeetingPlace(const MeetingPlace&) = delete;
-  MeetingPlace& operator=(const MeetingPlace&) = delete;
-  std::string file() const { return folder_ + "/meet"; }
-
- private:
-  std::string folder_;
-};
-
 int start_ranks(const RanksOptions& options) {
-  const MeetingPlace place;
-  const Voice voice;
-  std::vector<RankCommand> commands;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    RankCommand command;
-    command.words = own_command();
-    command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
-                           {"SYNCLINE_RANKS", std::to_string(options.ranks)},
-                           {"SYNCLINE_MEET", options.meet.empty() ? place.file() : options.meet}};
-    if (rank > 0) command.out = -1;
-    commands.push_back(std::move(command));
-  }
+  const RendezvousFolder folder;
+  const FailureNotice notice;
+  const auto commands = local_ranks(own_command(), options.ranks,
+                                    options.meet.empty() ? folder.file() : options.meet);
   ProcessRules rules;
-  // A rank that ends has told the others why, and whoever is to say so has. Where one was killed
-  // before they had met, nobody else knows.
+  // A rank that ends has told the others why, and the one that is to print it has. Where one was
+  // killed before all had joined, no other rank knows.
   rules.patience = 3;
   // Told to end, they finish what they measure; a second signal ends them at once.
   rules.grace = 86400;
@@ -75,17 +32,17 @@ int start_ranks(const RanksOptions& options) {
   const std::string failure = in_words(end);
   const int code = exit_code(end);
   if (failure.empty() || end.interrupted != 0 || code == kInterruptedExit) return code;
-  if (!voice.used()) std::cerr << "syncline: " << failure << "\n";
+  if (!notice.given()) std::cerr << "syncline: " << failure << "\n";
   return code == kWrongInput ? code : kFailingMachine;
 }
 
-// Says it once and ends at once: other threads may be inside calls that do not return.
+// Prints it once and ends at once: other threads may be inside calls that do not return.
 [[noreturn]] void end_with(const std::string& text, bool say) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();  // another thread does
   if (say) {
-    note_line();
-    const std::string line = "syncline: " + text + "\n";
+    note_failure_printed();
+    const std::string line = "syncline: " + one_line(text) + "\n";
     [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
   }
   _exit(kFailingMachine);
@@ -109,9 +66,9 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options) {
 }
 
 int with_ranks(const RanksOptions& options, const std::string& key,
-               const std::function<int(Meeting&)>& body) {
-  const auto place = place_in(process_environment(), options.meet);
-  if (!place) {
+               const std::function<int(ControlChannel&)>& body) {
+  const auto environment = read_rank_environment(process_environment(), options.meet);
+  if (!environment) {
     if (options.ranks == 0) {
       throw InputError(
           "--ranks: not given, and no launcher's variables are set; write --ranks N to start N "
@@ -120,54 +77,53 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     }
     return start_ranks(options);
   }
-  if (options.ranks != 0 && options.ranks != place->ranks) {
+  if (options.ranks != 0 && options.ranks != environment->ranks) {
     throw InputError("--ranks: found " + std::to_string(options.ranks) + ", but " +
-                     place->launcher + " started " + std::to_string(place->ranks));
+                     environment->launcher + " started " + std::to_string(environment->ranks));
   }
-  MeetingSettings settings;
+  ControlChannelSettings settings;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
-  settings.on_failure = [rank = place->rank](const std::string& text, bool first_hand) {
-    // Both ends of a link that was cut find the other silent: rank 0's word counts, where it is
-    // heard at all.
+  settings.on_failure = [rank = environment->rank](const std::string& text, bool first_hand) {
+    // Both ends of a link that was cut find the other silent. Rank 0 prints that; the other end
+    // does where nothing was printed just now, as rank 0's machine may be the one that is cut off.
     constexpr auto kJustNow = std::chrono::seconds(5);
-    end_with(text, first_hand && (rank == 0 || !line_within(kJustNow)));
+    end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
   };
-  std::unique_ptr<Meeting> meeting;
+  std::unique_ptr<ControlChannel> channel;
   try {
-    meeting = std::make_unique<Meeting>(*place, settings);
-  } catch (const NotMet& error) {
+    channel = std::make_unique<ControlChannel>(*environment, settings);
+  } catch (const RendezvousError& error) {
     if (error.first_hand) throw;
     return kFailingMachine;
   }
   std::string failure;
   auto suspicion = std::chrono::milliseconds(0);
   try {
-    return body(*meeting);
+    return body(*channel);
   } catch (const InputError&) {
     // The same on every rank.
-    if (place->rank == 0) throw;
+    if (environment->rank == 0) throw;
     return kWrongInput;
   } catch (const PeerError& error) {
     failure = error.what();
-    suspicion = Meeting::kSuspicion;
+    suspicion = ControlChannel::kSuspicion;
   } catch (const std::bad_alloc&) {
     failure = "out of memory";
   } catch (const std::exception& error) {
     failure = error.what();
   }
-  meeting->fail(failure, suspicion);
-  end_with("rank " + std::to_string(place->rank) + ": " + failure, place->rank == 0);
+  channel->fail(failure, suspicion);
+  end_with("rank " + std::to_string(environment->rank) + ": " + failure, environment->rank == 0);
 }
 
-LiveExecutorFactory backend_named(const std::string& name) {
-  if (name == "gloo") return make_gloo_executor;
-  if (name == "nccl") {
-    return [](const Workload& workload, Meeting& meeting) {
-      return make_nccl_executor(workload, meeting);
-    };
-  }
-  throw InputError("--backend: found '" + name + "', expected gloo or nccl");
+void require_ranks(const ControlChannel& channel, const Document& document,
+                   const Cluster& cluster) {
+  if (cluster.ranks() == channel.ranks()) return;
+  throw InputError(document.file + ": cluster: " + std::to_string(cluster.nodes) + " nodes of " +
+                   std::to_string(cluster.gpus_per_node) + " are " +
+                   std::to_string(cluster.ranks()) + " ranks, but " +
+                   std::to_string(channel.ranks()) + " were started");
 }
 
 }  // namespace syncline

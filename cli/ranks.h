@@ -6,27 +6,28 @@
 #include <functional>
 #include <string>
 
-#include "live/live_executor.h"
-#include "live/meeting.h"
+#include "core/input/document.h"
+#include "core/scenario/cluster.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
 struct RanksOptions {
   int ranks = 0;        // to be started here; 0: a launcher has started us
   double timeout = 60;  // seconds
-  std::string meet;     // file in which ranks meet; empty: as the launcher has it
+  std::string meet;     // file in which rank 0 publishes its address; empty: as the launcher has it
 };
 
 void add_ranks_options(CLI::App& verb, RanksOptions& options);
 
 // Runs `body` on every rank and gives the exit code. `key`: what all ranks must agree on. Without a
 // launcher's variables, --ranks starts this same command once a rank and waits for them. Whatever
-// fails is said once, by rank 0 wherever it still can; the other ranks end silently.
-// Throws InputError and MachineError where nothing has been said yet.
+// fails is printed once, by rank 0 wherever it still can; the other ranks end silently.
+// Throws InputError and MachineError where nothing has been printed yet.
 int with_ranks(const RanksOptions& options, const std::string& key,
-               const std::function<int(Meeting&)>& body);
+               const std::function<int(ControlChannel&)>& body);
 
-// "gloo" or "nccl".
-LiveExecutorFactory backend_named(const std::string& name);
+// Throws InputError where the scenario's cluster has another number of ranks.
+void require_ranks(const ControlChannel& channel, const Document& document, const Cluster& cluster);
 
 }  // namespace syncline

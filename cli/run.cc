@@ -10,6 +10,7 @@
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "core/run/shards.h"
 #include "reports/csv.h"
 #include "reports/json.h"
@@ -55,9 +56,7 @@ ParallelMap parallel_map_of(const RunOptions& options, const std::optional<Shard
       return run_sharded(count, jobs, *shard, settings, work, hooks);
     };
   }
-  if (jobs == 1) return {};
-  return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
-             const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
+  return over_processes(jobs);
 }
 
 std::string printed(const Report& report, const std::string& format) {

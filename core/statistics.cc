@@ -1,10 +1,15 @@
 #include "core/statistics.h"
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <boost/math/statistics/univariate_statistics.hpp>
 #include <cassert>
+#include <cmath>
 
 namespace syncline {
 
+// Boost.Accumulators estimates a quantile while values stream past; here all of them are at hand.
 double percentile(std::vector<double> values, double share) {
   assert(!values.empty() && "no values have no percentile");
   std::sort(values.begin(), values.end());
@@ -15,11 +20,28 @@ double percentile(std::vector<double> values, double share) {
   return values[below] + part * (values[above] - values[below]);
 }
 
-double middle_of(std::vector<double> values) {
+double median(std::vector<double> values) {
   assert(!values.empty() && "no values have no median");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return boost::math::statistics::median(values);
+}
+
+double mean(const std::vector<double>& values) {
+  assert(!values.empty() && "no values have no mean");
+  return boost::math::statistics::mean(values);
+}
+
+double sample_deviation(const std::vector<double>& values) {
+  assert(values.size() > 1 && "one value tells nothing of a spread");
+  return std::sqrt(boost::math::statistics::sample_variance(values));
+}
+
+double normal_distribution(double z) { return cdf(boost::math::normal(), z); }
+
+double normal_density(double z) { return pdf(boost::math::normal(), z); }
+
+double student_t(double share, double degrees_of_freedom) {
+  const boost::math::students_t distribution(degrees_of_freedom);
+  return quantile(complement(distribution, (1 - share) / 2));
 }
 
 }  // namespace syncline

@@ -1,4 +1,5 @@
-// Order statistics, for whoever sums up errors or measurements.
+// Order statistics and the distributions behind intervals and expectations. Boost.Math computes
+// what it has; its headers stay in the source.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,22 @@ namespace syncline {
 // Requires values.
 double percentile(std::vector<double> values, double share);
 
-// The median; of an even number of values the larger of the middle two, so that it is one of them.
+// The middle value; of an even number of values the mean of the middle two. Requires values.
+double median(std::vector<double> values);
+
 // Requires values.
-double middle_of(std::vector<double> values);
+double mean(const std::vector<double>& values);
+
+// The standard deviation of what the values are a sample of (n - 1 in the denominator). Requires
+// two values or more.
+double sample_deviation(const std::vector<double>& values);
+
+// The standard normal distribution at z, all digits of its lower tail included, and its density.
+double normal_distribution(double z);
+double normal_density(double z);
+
+// Half the width of the central interval that holds this share of Student's t distribution, in
+// standard errors: 12.706 for 95 % and one degree of freedom. Requires one degree or more.
+double student_t(double share, double degrees_of_freedom);
 
 }  // namespace syncline

@@ -12,7 +12,7 @@ Status check_array(const char* name, const void* address, ElementType type) {
   const std::string which = std::string("batch_norm: ") + name;
   if (address == nullptr) return failure(which + " is a null pointer");
   if (!aligned_to_element(address, type)) {
-    return failure(which + " is not at a multiple of its elements' size");
+    return failure(which + " is not aligned to its element size");
   }
   return {};
 }
@@ -31,7 +31,7 @@ Status check_arrays(std::initializer_list<NamedArray> arrays) {
 }
 
 Status check_common(const BatchNorm& norm) {
-  if (!known(norm.type)) return failure("batch_norm: an element type that does not exist");
+  if (!known(norm.type)) return failure("batch_norm: unknown element type");
   if (norm.rows < 1 || norm.channels < 1) {
     return failure("batch_norm: " + std::to_string(norm.rows) + " rows of " +
                    std::to_string(norm.channels) + " channels; at least one of each");
@@ -63,7 +63,7 @@ Status check_common(const BatchNorm& norm) {
 Status check_batch_norm(const BatchNorm& norm, const RunningStatistics& running, const void* y) {
   if (auto status = check_common(norm); !status.ok()) return status;
   if ((running.mean == nullptr) != (running.variance == nullptr)) {
-    return failure("batch_norm: a running mean and a running variance come together");
+    return failure("batch_norm: running mean and running variance must be given together");
   }
   if (!(running.momentum >= 0 && running.momentum <= 1)) {
     return failure("batch_norm: the momentum of running statistics is not in [0, 1]");
@@ -74,10 +74,10 @@ Status check_batch_norm(const BatchNorm& norm, const RunningStatistics& running,
 Status check_batch_norm_gradient(const BatchNorm& norm, const BatchNormGradients& gradients) {
   if (auto status = check_common(norm); !status.ok()) return status;
   if ((norm.residual == nullptr) != (gradients.dresidual == nullptr)) {
-    return failure("batch_norm: a residual and its gradient come together");
+    return failure("batch_norm: residual and dresidual must be given together");
   }
   if (gradients.dresidual != nullptr && !aligned_to_element(gradients.dresidual, norm.type)) {
-    return failure("batch_norm: dresidual is not at a multiple of its elements' size");
+    return failure("batch_norm: dresidual is not aligned to its element size");
   }
   return check_arrays({{"dy", gradients.dy, norm.type},
                        {"dx", gradients.dx, norm.type},

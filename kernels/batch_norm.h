@@ -51,7 +51,7 @@ struct RunningStatistics {
 struct BatchNormGradients {
   const void* dy = nullptr;
   void* dx = nullptr;
-  void* dresidual = nullptr;  // null exactly where there is no residual
+  void* dresidual = nullptr;  // null if and only if there is no residual
   float* dgamma = nullptr;
   float* dbeta = nullptr;
 };

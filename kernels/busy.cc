@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// A kernel cannot be called back: a stand-in for one layer has no need of more.
+// A running kernel cannot be stopped, and imitating one layer takes no longer.
 constexpr double kMostSeconds = 60;
 
 bool bad_time(double seconds) { return !(seconds >= 0 && seconds <= kMostSeconds); }
@@ -37,7 +37,7 @@ Status check_traffic(const Traffic& traffic) {
   if (bad_time(traffic.seconds)) return failure("move_bytes: the time is not in [0, 60] seconds");
   if (traffic.buffer == nullptr) return failure("move_bytes: the buffer is a null pointer");
   if (reinterpret_cast<std::uintptr_t>(traffic.buffer) % 16 != 0) {
-    return failure("move_bytes: the buffer is not at a multiple of 16 bytes");
+    return failure("move_bytes: the buffer is not aligned to 16 bytes");
   }
   if (traffic.buffer_bytes / kPieceBytes < traffic.blocks) {
     return failure("move_bytes: a buffer of " + std::to_string(traffic.buffer_bytes) +

@@ -16,7 +16,7 @@ namespace {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-// A number that is no type stays one: the checks of the arguments name it.
+// An unknown number passes through unchanged: the argument checks report it.
 ElementType type_of(int type) { return static_cast<ElementType>(type); }
 
 std::vector<PackedTensor> tensors_of(const void* const* from, void* const* to,

@@ -1,4 +1,4 @@
-// A Status for C: the number that a function of the C interface gives back, its text kept for
+// A Status for C: the number that a function of the C interface returns, its text kept for
 // syncline_last_error().
 #pragma once
 

@@ -14,8 +14,8 @@ inline Status cuda_status(cudaError_t error, const char* call) {
                  cudaGetErrorString(error));
 }
 
-// After <<<>>>: a launch that CUDA refused. It takes the error away, so that the next launch is
-// judged by itself; an error of an earlier kernel that is still running comes with a later call.
+// After <<<>>>: a launch that CUDA refused. It clears the error, so that the next launch is not
+// blamed for it; an error of an earlier kernel that is still running comes with a later call.
 inline Status launch_status(const char* kernel) { return cuda_status(cudaGetLastError(), kernel); }
 
 }  // namespace syncline

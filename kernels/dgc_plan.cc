@@ -41,7 +41,7 @@ Status check(const DgcTensor& tensor, std::size_t at, std::size_t gradient_size)
                      whole_elements(tensor.velocity, sizeof(float)) &&
                      whole_elements(tensor.residual, sizeof(float)) &&
                      whole_elements(tensor.weight, sizeof(float));
-  if (!whole) return wrong(at, "an address is no multiple of its element's size");
+  if (!whole) return wrong(at, "address not aligned to its element size");
   return {};
 }
 
@@ -127,7 +127,7 @@ Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, Dgc
     row.spans = std::max(1u, (row.tiles + made.span_tiles - 1) / made.span_tiles);
     row.first_span = static_cast<std::uint32_t>(made.spans);
     made.spans += row.spans;
-    if (made.spans > 0x7fffffffll) return failure("dgc_plan: more elements than a grid has blocks");
+    if (made.spans > 0x7fffffffll) return failure("dgc_plan: too many elements for one launch");
   }
   DgcTables unused;
   made.workspace_bytes = lay_out(made, nullptr, &unused);

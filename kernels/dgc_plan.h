@@ -95,7 +95,7 @@ struct DgcTensorState {
   std::uint32_t prefix;     // upper bits of the threshold: those found so far
   std::uint32_t rank;       // from 1: which of those with this prefix, from the largest down
   std::uint32_t threshold;  // sent: every key above it, and
-  std::uint32_t ties;       // the first so many that are equal to it
+  std::uint32_t ties;       // how many of those equal to it, the first ones
   std::uint32_t selected;
   DgcPath path;
 };
@@ -141,7 +141,7 @@ struct DgcPlan {
 };
 
 // Fills `plan`. Refused: an unknown type, null arrays, negative counts, more than 2^32 - 1 elements
-// in a tensor, addresses that are no multiple of their element's size. That tensors do not overlap
+// in a tensor, addresses not aligned to their element size. That tensors do not overlap
 // is for the caller to see to.
 Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan);
 

@@ -28,9 +28,9 @@ SYNCLINE_BLOCK_ALGORITHM void flush_histogram(Block& block, const DgcShared& sha
   });
 }
 
-// Finds the bin of the element of that rank (from 1, from the top) and clears the histogram. Gives
-// the sum of all bins; where it is at least `rank`, shared has the bin, what lies above it and what
-// lies in it.
+// Finds the bin of the element of that rank (from 1, from the top) and clears the histogram.
+// Returns the sum of all bins; where it is at least `rank`, shared has the bin, what lies above it
+// and what lies in it.
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t find_bin(Block& block, DgcShared& shared,
                                                 std::uint32_t* histogram, std::uint32_t rank) {

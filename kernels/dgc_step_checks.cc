@@ -10,7 +10,7 @@ namespace {
 
 Status check_prepared(const DgcPlan& plan, const char* launcher) {
   if (plan.workspace) return {};
-  return failure(std::string(launcher) + ": the plan has no workspace: dgc_prepare comes first");
+  return failure(std::string(launcher) + ": the plan has no workspace: call dgc_prepare first");
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ Status check_dgc_step(const DgcPlan& plan, const DgcStep& step) {
   if (!std::isfinite(step.scale)) return failure("dgc_step: scale is not finite");
   if (!std::isfinite(step.weight_decay)) return failure("dgc_step: weight_decay is not finite");
   if (!std::isfinite(step.candidate_scale) || step.candidate_scale < 0) {
-    return failure("dgc_step: candidate_scale is not a number from 0 on");
+    return failure("dgc_step: candidate_scale is negative or not a number");
   }
   if (step.weight_decay != 0 && !plan.weights) {
     return failure("dgc_step: weight_decay is not 0, but a tensor has no weight");

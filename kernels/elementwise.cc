@@ -11,7 +11,7 @@ Status check_array(const char* name, const void* address, const AddActivation& i
   const std::string which = std::string("add_activation: ") + name;
   if (inputs.elements > 0 && address == nullptr) return failure(which + " is a null pointer");
   if (!aligned_to_element(address, inputs.type)) {
-    return failure(which + " is not at a multiple of its elements' size");
+    return failure(which + " is not aligned to its element size");
   }
   return {};
 }
@@ -19,10 +19,10 @@ Status check_array(const char* name, const void* address, const AddActivation& i
 }  // namespace
 
 Status check_add_activation(const AddActivation& inputs, const void* y) {
-  if (!known(inputs.type)) return failure("add_activation: an element type that does not exist");
+  if (!known(inputs.type)) return failure("add_activation: unknown element type");
   if (inputs.activation != Activation::kIdentity && inputs.activation != Activation::kRelu &&
       inputs.activation != Activation::kGelu) {
-    return failure("add_activation: an activation that does not exist");
+    return failure("add_activation: unknown activation");
   }
   if (inputs.elements < 0) {
     return failure("add_activation: " + std::to_string(inputs.elements) + " elements");

@@ -9,7 +9,7 @@ namespace {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-// A number that is no type or activation stays one: the checks of the arguments name it.
+// An unknown number passes through unchanged: the argument checks report it.
 LinearShape shape_of(int type, int activation, int64_t rows, int64_t inputs, int64_t outputs) {
   return {static_cast<ElementType>(type), static_cast<Activation>(activation), rows, inputs,
           outputs};

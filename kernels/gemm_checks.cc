@@ -17,10 +17,10 @@ struct Named {
 };
 
 Status check_shape(const std::string& launcher, const LinearShape& shape) {
-  if (!known(shape.type)) return failure(launcher + ": an element type that does not exist");
+  if (!known(shape.type)) return failure(launcher + ": unknown element type");
   if (shape.activation != Activation::kIdentity && shape.activation != Activation::kRelu &&
       shape.activation != Activation::kGelu) {
-    return failure(launcher + ": an activation that does not exist");
+    return failure(launcher + ": unknown activation");
   }
   const struct {
     const char* name;
@@ -37,7 +37,7 @@ Status check_shape(const std::string& launcher, const LinearShape& shape) {
 
 Status check_aligned(const std::string& launcher, const LinearShape& shape, const Named& array) {
   if (aligned_to_element(array.address, shape.type)) return {};
-  return failure(launcher + ": " + array.name + " is not at a multiple of its elements' size");
+  return failure(launcher + ": " + array.name + " is not aligned to its element size");
 }
 
 Status check_array(const std::string& launcher, const LinearShape& shape, const Named& array) {
@@ -52,7 +52,7 @@ Status check_aux(const std::string& launcher, const LinearShape& shape, const vo
     return failure(launcher + ": aux is given, but there is no activation");
   }
   if (reinterpret_cast<std::uintptr_t>(aux) % kAuxAlignment != 0) {
-    return failure(launcher + ": aux is not at a multiple of 16 bytes");
+    return failure(launcher + ": aux is not aligned to 16 bytes");
   }
   return {};
 }
@@ -94,7 +94,7 @@ Status check_linear_input_gradient(const LinearShape& shape, const LinearInputGr
   if (!activated && arrays.db != nullptr) {
     return failure(launcher +
                    ": db is given, but there is no activation (linear_weight_gradient "
-                   "of the layer before gives it)");
+                   "of the layer before computes it)");
   }
   if (auto status = check_aux(launcher, shape, arrays.aux); !status.ok()) return status;
   return check_aligned(launcher, shape, {"db", arrays.db});

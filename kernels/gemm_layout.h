@@ -7,7 +7,7 @@
 //   input gradient    dz = (dy w) * f'(z)     dz^T = w^T dy^T   A = w, B = dy
 //   weight gradient   dw = dy^T x             dw^T = x^T dy     A = x, B = dy (transposed)
 //
-// where z is the sum behind the activation that made x. The bias has as many elements as D rows in
+// where z is the sum that the activation turned into x. The bias has as many elements as D rows in
 // the first two; the weight gradient's, the sum of dy over the rows, comes from B (BGRADB).
 //
 // Plain functions of numbers: tests/kernels/gemm_epilogue_test.cc multiplies by these layouts on
@@ -53,7 +53,8 @@ struct ColumnMajor {
   std::int64_t leading = 0;
 
   bool operator==(const ColumnMajor&) const = default;
-  auto operator<=>(const ColumnMajor&) const = default;
+  // clang-tidy takes what the compiler makes of it for a pointer.
+  auto operator<=>(const ColumnMajor&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct GemmLayout {
@@ -67,10 +68,10 @@ struct GemmLayout {
   std::int64_t bias_elements = 0;  // 0: none
   std::int64_t aux_leading = 0;    // of the auxiliary matrix, bits (relu) or elements (gelu)
 
-  auto operator<=>(const GemmLayout&) const = default;
+  auto operator<=>(const GemmLayout&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// `keep_aux`: the backward pass will want what linear_aux_bytes tells of.
+// `keep_aux`: the backward pass will want the auxiliary matrix (linear_aux_bytes).
 GemmLayout forward_layout(const LinearShape& shape, bool keep_aux);
 // shape.activation is the one that made x: its auxiliary matrix has `inputs` columns.
 GemmLayout input_gradient_layout(const LinearShape& shape, bool bias_gradient);

@@ -52,7 +52,7 @@ std::int64_t tiles_of_tensor(const PackedTensor& tensor, ElementType from, Eleme
 
 Status check_pack(std::span<const PackedTensor> tensors, const PackOptions& options) {
   if (!known(options.from) || !known(options.to)) {
-    return failure("pack: an element type that does not exist");
+    return failure("pack: unknown element type");
   }
   if (!is_finite(options.scale)) return failure("pack: the scale is not finite");
   if (!is_finite(options.max_norm) || options.max_norm < 0) {
@@ -73,7 +73,7 @@ Status check_pack(std::span<const PackedTensor> tensors, const PackOptions& opti
     if (from == nullptr) return failure(which + " is read from a null pointer");
     if (written && to == nullptr) return failure(which + " is written to a null pointer");
     if (!aligned_to_element(from, options.from) || !aligned_to_element(to, options.to)) {
-      return failure(which + " is not at a multiple of its elements' size");
+      return failure(which + " is not aligned to its element size");
     }
     if (from == to && options.from != options.to) {
       return failure(which + " is cast in place, which would overwrite what is still to be read");

@@ -22,7 +22,7 @@ struct PackEntry {
 using PackTable = TensorTable<PackEntry, 1000>;
 static_assert(sizeof(PackTable) + 128 <= kArgumentBytes);
 
-// One launch. Its tiles go to the blocks in chunks of `tiles_per_chunk`; a chunk gives one partial
+// One launch. Its tiles go to the blocks in chunks of `tiles_per_chunk`; a chunk makes one partial
 // sum, at first_partial + its number.
 struct PackLaunch {
   PackTable table;
@@ -139,7 +139,8 @@ SYNCLINE_HOST_DEVICE inline double partials_of(const double* partials, std::int6
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// A finite float's square is a finite double, and so are 2^63 of them: the sum alone tells.
+// A finite float's square is a finite double, and so are 2^63 of them: the sum alone shows whether
+// all were finite.
 SYNCLINE_HOST_DEVICE inline void write_measure(GradientMeasure& measure, double sum,
                                                double root_of_sum, float max_norm) {
   measure.sum_of_squares = sum;

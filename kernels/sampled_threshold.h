@@ -1,6 +1,6 @@
 // A DGC step with the selection of Paddle's DGC instead of the exact one: a threshold sampled from
 // a few windows of the residual, and what lies above it in the order in which Paddle's threads take
-// it. kernels/reference/sampled_threshold.h tells the rules and is the same on the host, to the
+// it. kernels/reference/sampled_threshold.h states the rules and is the same on the host, to the
 // bit. For comparison: it sends what the framework sends, surplus, shortage and all.
 //
 // 28 bytes an element (R g u v, W u v; then v to count and v to send), four launches for all

@@ -67,7 +67,7 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_prepare_row(Block& block, const SparseTable
   });
 }
 
-// A pair may stand at this place, judged by itself and the place before it.
+// Whether a pair may stand at this place, as far as it and the place before it show.
 SYNCLINE_HOST_DEVICE inline bool pair_is_good(const SparseRow& row, const SparseList& list,
                                               std::uint32_t place, bool rising) {
   const std::uint32_t index = list.indices[place];

@@ -61,7 +61,7 @@ Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan) {
     made.packed += row.places;
     made.parts += row.parts;
     made.checks += row.checks;
-    if (made.parts > 0x7fffffffll) return failure("sparse_plan: more parts than a grid has blocks");
+    if (made.parts > 0x7fffffffll) return failure("sparse_plan: too many parts for one launch");
     made.rows.push_back(row);
   }
   SparseTables unused{};
@@ -83,7 +83,7 @@ Status check_sparse_prepare(const SparsePlan& plan, const void* workspace,
 
 Status check_sparse_apply(const SparsePlan& plan, const SparseApply& apply) {
   if (!plan.workspace) {
-    return failure("sparse_apply: the plan has no workspace: sparse_prepare comes first");
+    return failure("sparse_apply: the plan has no workspace: call sparse_prepare first");
   }
   if (apply.ranks < 0 || apply.ranks > kSparseMaxRanks) {
     return failure("sparse_apply: ranks is " + std::to_string(apply.ranks) + ", not 0 to 65535");

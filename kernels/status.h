@@ -1,4 +1,4 @@
-// What a launcher gives back. Empty text: the work is in the stream. Otherwise the text names the
+// What a launcher returns. Empty text: the work is in the stream. Otherwise the text names the
 // argument that is wrong (then nothing was launched) or the CUDA call that failed, and why.
 #pragma once
 

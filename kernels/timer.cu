@@ -30,13 +30,13 @@ __global__ void timer_end_kernel(TimerState* timer, std::uint64_t nanoseconds) {
 }  // namespace
 
 Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream) {
-  if (timer == nullptr) return failure("timer_begin: no timer");
+  if (timer == nullptr) return failure("timer_begin: the timer is a null pointer");
   timer_begin_kernel<<<1, 1, 0, stream>>>(timer, follows);
   return launch_status("timer_begin");
 }
 
 Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream) {
-  if (timer == nullptr) return failure("timer_end: no timer");
+  if (timer == nullptr) return failure("timer_end: the timer is a null pointer");
   if (nanoseconds < 0) return failure("timer_end: a negative time");
   timer_end_kernel<<<1, 1, 0, stream>>>(timer, static_cast<std::uint64_t>(nanoseconds));
   return launch_status("timer_end");

@@ -1,6 +1,6 @@
 // Time passing on a stream: one thread that looks at the GPU's clock until it is late enough. It
 // stands in for computation whose duration is known and takes nothing from what runs beside it, no
-// multiprocessor to speak of and no memory traffic.
+// multiprocessor worth mentioning and no memory traffic.
 //
 // Ends are reckoned, not added up: a span that follows on another without waiting for anything else
 // begins where that one was meant to end, so that the microseconds between two launches do not make

@@ -16,7 +16,7 @@ Status check_array(const char* name, const void* address, ElementType type, std:
   const std::string which = std::string("update: the ") + name;
   if (elements > 0 && address == nullptr) return failure(which + " are a null pointer");
   if (!aligned_to_element(address, type)) {
-    return failure(which + " are not at a multiple of their elements' size");
+    return failure(which + " are not aligned to their element size");
   }
   return {};
 }
@@ -26,9 +26,9 @@ Status check_common(const FlatBucket& bucket, const GradientScaling& scaling,
   if (bucket.elements < 0) {
     return failure("update: the bucket has " + std::to_string(bucket.elements) + " elements");
   }
-  if (!known(bucket.gradient_type)) return failure("update: an element type that does not exist");
+  if (!known(bucket.gradient_type)) return failure("update: unknown element type");
   if (state == nullptr) return failure("update: the state is a null pointer");
-  if (!is_finite(scaling.unscale)) return failure("update: the factor of unscaling is not finite");
+  if (!is_finite(scaling.unscale)) return failure("update: unscale is not finite");
   auto status = check_array("weights", bucket.weights, ElementType::kFp32, bucket.elements);
   if (status.ok()) {
     status = check_array("gradients", bucket.gradients, bucket.gradient_type, bucket.elements);

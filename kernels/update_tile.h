@@ -15,7 +15,7 @@ Status check_update(const FlatBucket& bucket, const AdamOptions& options,
                     const GradientScaling& scaling, const UpdateState* state);
 
 // A rule is what one step does to every element, its scalars ready: `apply` takes the gradient and
-// the states, changes the states and gives the new weight. kAtOnce groups are loaded before the
+// the states, changes the states and returns the new weight. kAtOnce groups are loaded before the
 // first is computed: as many as the registers hold.
 struct SgdRule {
   static constexpr int kStates = 0;
@@ -132,85 +132,127 @@ SYNCLINE_HOST_DEVICE inline int update_shift(const FlatBucket& bucket) {
   return misalignment<4>(bucket.weights);
 }
 
+// The arrays of a bucket as a tile sees them: where it begins (before the first element, perhaps),
+// and which of them can be read and written four elements at once.
+template <typename Gradient, typename Rule>
+struct UpdateTile {
+  static constexpr int kGroup = 4;
+  static constexpr int kAtOnce = Rule::kAtOnce;
+  static constexpr int kStates = Rule::kStates;
+  static constexpr int kRoom = kStates > 0 ? kStates : 1;  // no arrays of no elements
+  static constexpr int kStride = kBlockThreads * kGroup;
+
+  // Groups of four in registers, a stride apart.
+  struct Groups {
+    float gradient[kAtOnce][kGroup];
+    float weight[kAtOnce][kGroup];
+    float state[kAtOnce][kRoom][kGroup];
+  };
+
+  const FlatBucket& bucket;
+  const Gradient* gradients;
+  float* states[2];
+  std::int64_t start;
+  bool gradients_aligned;
+  bool states_aligned[kRoom];
+  bool copy_aligned;
+  bool whole;  // all lie inside the arrays, and all are aligned
+
+  SYNCLINE_HOST_DEVICE UpdateTile(const FlatBucket& flat, std::int64_t tile)
+      : bucket(flat),
+        gradients(static_cast<const Gradient*>(flat.gradients)),
+        states{flat.first_moment, flat.second_moment},
+        start(tile * kTileElements - update_shift(flat)) {
+    gradients_aligned = aligned_at<kGroup>(gradients, start);
+    whole = gradients_aligned && start >= 0 && start + kTileElements <= bucket.elements;
+    SYNCLINE_UNROLL
+    for (int s = 0; s < kStates; ++s) {
+      states_aligned[s] = aligned_at<kGroup>(states[s], start);
+      whole = whole && states_aligned[s];
+    }
+    copy_aligned = bucket.copy != nullptr && aligned_at<kGroup>(bucket.copy, start);
+    whole = whole && (bucket.copy == nullptr || copy_aligned);
+  }
+
+  SYNCLINE_HOST_DEVICE void load(std::int64_t first, Groups& groups) const {
+    const std::int64_t size = bucket.elements;
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      const std::int64_t at = first + i * kStride;
+      if (whole) {
+        load_vector<Reuse::kStream>(gradients + at, groups.gradient[i]);
+        load_vector<Reuse::kStream>(bucket.weights + at, groups.weight[i]);
+        SYNCLINE_UNROLL
+        for (int s = 0; s < kStates; ++s) {
+          load_vector<Reuse::kStream>(states[s] + at, groups.state[i][s]);
+        }
+      } else {
+        load_group<Reuse::kStream>(gradients, at, size, gradients_aligned, groups.gradient[i]);
+        load_group<Reuse::kStream>(bucket.weights, at, size, true, groups.weight[i]);
+        SYNCLINE_UNROLL
+        for (int s = 0; s < kStates; ++s) {
+          load_group<Reuse::kStream>(states[s], at, size, states_aligned[s], groups.state[i][s]);
+        }
+      }
+    }
+  }
+
+  SYNCLINE_HOST_DEVICE void store(std::int64_t first, const Groups& groups) const {
+    const std::int64_t size = bucket.elements;
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      const std::int64_t at = first + i * kStride;
+      if (whole) {
+        store_vector<Reuse::kKeep>(bucket.weights + at, groups.weight[i]);
+        SYNCLINE_UNROLL
+        for (int s = 0; s < kStates; ++s) {
+          store_vector<Reuse::kStream>(states[s] + at, groups.state[i][s]);
+        }
+        if (bucket.copy != nullptr) store_vector<Reuse::kKeep>(bucket.copy + at, groups.weight[i]);
+      } else {
+        store_group<Reuse::kKeep>(bucket.weights, at, size, true, groups.weight[i]);
+        SYNCLINE_UNROLL
+        for (int s = 0; s < kStates; ++s) {
+          store_group<Reuse::kStream>(states[s], at, size, states_aligned[s], groups.state[i][s]);
+        }
+        if (bucket.copy != nullptr) {
+          store_group<Reuse::kKeep>(bucket.copy, at, size, copy_aligned, groups.weight[i]);
+        }
+      }
+    }
+  }
+};
+
+// The rule for every element of the groups, in registers.
+template <typename Rule, typename Groups>
+SYNCLINE_HOST_DEVICE inline void apply_rule(const Rule& rule, float factor, Groups& groups) {
+  constexpr int kGroup = 4;
+  SYNCLINE_UNROLL
+  for (int i = 0; i < Rule::kAtOnce; ++i) {
+    SYNCLINE_UNROLL
+    for (int j = 0; j < kGroup; ++j) {
+      float each[Rule::kStates > 0 ? Rule::kStates : 1];
+      SYNCLINE_UNROLL
+      for (int s = 0; s < Rule::kStates; ++s) each[s] = groups.state[i][s][j];
+      groups.weight[i][j] = rule.apply(groups.weight[i][j], factor * groups.gradient[i][j], each);
+      SYNCLINE_UNROLL
+      for (int s = 0; s < Rule::kStates; ++s) groups.state[i][s][j] = each[s];
+    }
+  }
+}
+
 template <typename Gradient, typename Rule>
 SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rule& rule,
                                              float factor, std::int64_t tile, int thread) {
-  constexpr int kGroup = 4;
-  constexpr int kGroups = kTileElements / kBlockThreads / kGroup;
-  constexpr int kStride = kBlockThreads * kGroup;
-  constexpr int kStates = Rule::kStates;
-  constexpr int kRoom = kStates > 0 ? kStates : 1;  // no arrays of no elements
-  const Gradient* gradients = static_cast<const Gradient*>(bucket.gradients);
-  float* const states[2] = {bucket.first_moment, bucket.second_moment};
-  const std::int64_t size = bucket.elements;
-  const std::int64_t start = tile * kTileElements - update_shift(bucket);
-
-  bool aligned[kRoom];
-  const bool gradients_aligned = aligned_at<kGroup>(gradients, start);
-  bool whole = gradients_aligned && start >= 0 && start + kTileElements <= size;
-  SYNCLINE_UNROLL
-  for (int s = 0; s < kStates; ++s) {
-    aligned[s] = aligned_at<kGroup>(states[s], start);
-    whole = whole && aligned[s];
-  }
-  const bool copy_aligned = bucket.copy != nullptr && aligned_at<kGroup>(bucket.copy, start);
-  whole = whole && (bucket.copy == nullptr || copy_aligned);
-
+  using Tile = UpdateTile<Gradient, Rule>;
+  const Tile arrays(bucket, tile);
+  constexpr int kGroups = kTileElements / kBlockThreads / Tile::kGroup;
   for (int begin = 0; begin < kGroups; begin += Rule::kAtOnce) {
-    const std::int64_t first = start + thread * kGroup + begin * kStride;
-    float gradient[Rule::kAtOnce][kGroup];
-    float weight[Rule::kAtOnce][kGroup];
-    float state[Rule::kAtOnce][kRoom][kGroup];
-    SYNCLINE_UNROLL
-    for (int i = 0; i < Rule::kAtOnce; ++i) {
-      const std::int64_t at = first + i * kStride;
-      if (whole) {
-        load_vector<Reuse::kStream>(gradients + at, gradient[i]);
-        load_vector<Reuse::kStream>(bucket.weights + at, weight[i]);
-        SYNCLINE_UNROLL
-        for (int s = 0; s < kStates; ++s) load_vector<Reuse::kStream>(states[s] + at, state[i][s]);
-      } else {
-        load_group<Reuse::kStream>(gradients, at, size, gradients_aligned, gradient[i]);
-        load_group<Reuse::kStream>(bucket.weights, at, size, true, weight[i]);
-        SYNCLINE_UNROLL
-        for (int s = 0; s < kStates; ++s) {
-          load_group<Reuse::kStream>(states[s], at, size, aligned[s], state[i][s]);
-        }
-      }
-    }
-    SYNCLINE_UNROLL
-    for (int i = 0; i < Rule::kAtOnce; ++i) {
-      SYNCLINE_UNROLL
-      for (int j = 0; j < kGroup; ++j) {
-        float each[kRoom];
-        SYNCLINE_UNROLL
-        for (int s = 0; s < kStates; ++s) each[s] = state[i][s][j];
-        weight[i][j] = rule.apply(weight[i][j], factor * gradient[i][j], each);
-        SYNCLINE_UNROLL
-        for (int s = 0; s < kStates; ++s) state[i][s][j] = each[s];
-      }
-    }
-    SYNCLINE_UNROLL
-    for (int i = 0; i < Rule::kAtOnce; ++i) {
-      const std::int64_t at = first + i * kStride;
-      if (whole) {
-        store_vector<Reuse::kKeep>(bucket.weights + at, weight[i]);
-        SYNCLINE_UNROLL
-        for (int s = 0; s < kStates; ++s) {
-          store_vector<Reuse::kStream>(states[s] + at, state[i][s]);
-        }
-        if (bucket.copy != nullptr) store_vector<Reuse::kKeep>(bucket.copy + at, weight[i]);
-      } else {
-        store_group<Reuse::kKeep>(bucket.weights, at, size, true, weight[i]);
-        SYNCLINE_UNROLL
-        for (int s = 0; s < kStates; ++s) {
-          store_group<Reuse::kStream>(states[s], at, size, aligned[s], state[i][s]);
-        }
-        if (bucket.copy != nullptr) {
-          store_group<Reuse::kKeep>(bucket.copy, at, size, copy_aligned, weight[i]);
-        }
-      }
-    }
+    const std::int64_t first = arrays.start + thread * Tile::kGroup + begin * Tile::kStride;
+    typename Tile::Groups groups;
+    arrays.load(first, groups);
+    apply_rule(rule, factor, groups);
+    arrays.store(first, groups);
   }
 }
 

@@ -11,7 +11,7 @@ namespace syncline {
 
 constexpr std::size_t kWorkspaceAlignment = 256;
 
-// Every part begins at a multiple of 256 bytes. Without memory (base is null) it only counts.
+// Every part is aligned to 256 bytes. Without memory (base is null) it only counts.
 class WorkspaceParts {
  public:
   explicit WorkspaceParts(void* base) : base_(static_cast<std::byte*>(base)) {}
@@ -34,7 +34,7 @@ inline Status check_workspace(const std::string& launcher, const void* workspace
                               std::size_t needed) {
   if (!workspace) return failure(launcher + ": workspace is null");
   if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
-    return failure(launcher + ": workspace is not at a multiple of 256 bytes");
+    return failure(launcher + ": workspace is not aligned to 256 bytes");
   }
   if (given < needed) {
     return failure(launcher + ": workspace has " + std::to_string(given) +

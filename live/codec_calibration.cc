@@ -20,7 +20,7 @@ Seconds median_span(const Timeline& timeline, OpId op) {
   for (const auto& span : timeline.spans) {
     if (span.op == op && span.period > 0) lengths.push_back(span.end - span.begin);
   }
-  return middle_of(lengths);
+  return median(lengths);
 }
 
 // The tensors of a network lie far apart in memory: sizes are mixed, and together they are more
@@ -37,9 +37,9 @@ std::vector<std::int64_t> codec_sizes() {
 
 }  // namespace
 
-std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFactory& backend,
+std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
                                        const Codec& codec, int repeats) {
-  const int ranks = meeting.ranks();
+  const int ranks = channel.ranks();
   const auto sizes = codec_sizes();
   Workload workload;
   Plan plan;
@@ -79,9 +79,9 @@ std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFacto
                       0,
                       {}});
   Gradients input(static_cast<std::size_t>(ranks));
-  input[static_cast<std::size_t>(meeting.rank())] =
-      sample_gradients(workload, meeting.rank(), ranks, 1, SampleValues::kReal);
-  const auto executor = backend(workload, meeting);
+  input[static_cast<std::size_t>(channel.rank())] =
+      sample_gradients(workload, channel.rank(), ranks, 1, SampleValues::kReal);
+  const auto executor = backend(workload, channel);
   const Timeline timeline = executor->run(plan, input, repeats + 1).timeline;
 
   std::vector<CodecSample> samples;
@@ -95,10 +95,10 @@ std::vector<CodecSample> codec_samples(Meeting& meeting, const LiveExecutorFacto
       decodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 3)));
     }
     const std::int64_t kept = plan.buckets[kind].kept;
-    samples.push_back({{name + " encode", elements * 4, middle_of(encodes), 0},
+    samples.push_back({{name + " encode", elements * 4, median(encodes), 0},
                        codec.encode_traffic(elements, kept, 4),
                        true});
-    samples.push_back({{name + " decode", elements * 4, middle_of(decodes), 0},
+    samples.push_back({{name + " decode", elements * 4, median(decodes), 0},
                        codec.decode_traffic(elements, kept, ranks, 4),
                        false});
   }

@@ -1,6 +1,6 @@
-// What ranks send each other in their meeting: frames of a kind, a number and bytes. On the wire: a
-// byte for the kind, 8 bytes for the number, 8 for the length, then so many bytes; machines of one
-// byte order.
+// What ranks send each other on their control channel: frames of a kind, a number and bytes. On the
+// wire: a byte for the kind, 8 bytes for the number, 8 for the length, then as many bytes, all in
+// the machines' byte order, which must be the same.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace syncline {
 
 enum class FrameKind : char {
-  kHello = 'H',    // rank, ranks, key
-  kWelcome = 'W',  // rank 0: everyone is here
-  kRefuse = 'R',   // rank 0: you cannot take part, because; number 1: and nobody else will say so
-  kShare = 'S',    // a rank's value of a gathering
-  kAll = 'A',      // rank 0: everyone's
-  kPing = 'P',
+  kHello = 'H',    // to rank 0: rank, number of ranks, key
+  kWelcome = 'W',  // from rank 0: all ranks have joined
+  kRefuse = 'R',   // from rank 0: why the receiver cannot take part; number 1: only it is told
+  kShare = 'S',    // to rank 0: a rank's value for gathering `number`
+  kAll = 'A',      // from rank 0: all values of gathering `number`
+  kPing = 'P',     // to rank 0, which answers with its time
   kPong = 'Q',
-  kBeat = 'B',
-  kFailed = 'F',  // a rank has failed: text
-  kBye = 'E',
+  kBeat = 'B',    // a sign of life
+  kFailed = 'F',  // which rank has failed, and how, as text
+  kBye = 'E',     // the sender leaves in order
 };
 
 struct Frame {
@@ -31,24 +31,25 @@ struct Frame {
 
 std::string packed(FrameKind kind, std::uint64_t number = 0, const std::string& bytes = "");
 
-// Several values as the bytes of one frame, and back; of bytes that are none, what can be read.
+// Several values as the bytes of one frame, and back. Of bytes that were not made by joined(), what
+// can be read as values.
 std::string joined(const std::vector<std::string>& values);
 std::vector<std::string> split(const std::string& bytes);
 
-// Reads what has come on a socket and cuts it into frames.
+// Reads what has arrived on a socket and cuts it into frames.
 class Inbox {
  public:
   // Far above what ranks exchange.
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32U;
-  // A stranger's bytes must not make us reserve memory.
+  // For callers that have not introduced themselves: their bytes must not make us reserve memory.
   static constexpr std::uint64_t kStranger = std::uint64_t{1} << 16U;
 
   Inbox() = default;
   explicit Inbox(std::uint64_t most) : most_(most) {}
   void allow(std::uint64_t most) { most_ = most; }
 
-  // Takes what is there without waiting. False once the other side is gone, or sends what no rank
-  // of ours sends.
+  // Reads what is there without waiting. False once the other side is gone, or sends a frame that
+  // is larger than allowed.
   bool read(int fd);
   std::optional<Frame> next();
 

@@ -28,7 +28,7 @@ namespace syncline {
 
 struct LabOptions {
   int ranks = 2;
-  int groups = 1;          // ranks are dealt to groups in equal blocks
+  int groups = 1;          // ranks are assigned to groups in equal blocks
   double rate = 0;         // bytes per second, each way, of every rank's link
   double uplink = 0;       // bytes per second, each way, of every group; with groups > 1
   double latency = 0;      // seconds, one way, added to what a rank sends; needs netem
@@ -70,7 +70,7 @@ LabPlan plan_lab(const LabOptions& options, int processors);
 
 int lab_group(const LabOptions& options, int rank);
 std::string lab_address(int rank);  // IPv4, inside the lab
-// What a rank is told, in torchrun's words, and which interface to use.
+// A rank's environment: torchrun's variables, and which network interface to use.
 std::map<std::string, std::string> lab_environment(const LabOptions& options, int rank);
 
 // As if the cable of this rank were pulled out of its switch.
@@ -83,7 +83,7 @@ struct LabRun {
   LabOptions options;
   std::vector<std::string> command;  // run once per rank
   std::vector<LabCut> cuts;
-  ProcessRules rules;  // its acts are left aside
+  ProcessRules rules;  // its acts are ignored
 };
 
 // Builds the lab, runs the command in every rank, and takes the lab down. Rank 0's standard output

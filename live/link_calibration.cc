@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "core/collective/price.h"
+#include "core/digits.h"
+#include "core/input/cluster_json.h"
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
 #include "live/codec_calibration.h"
@@ -129,14 +131,14 @@ Seconds step_time(LiveExecutor& executor, const Plan& plan, const Gradients& inp
   const auto ends = executor.run(plan, input, repeats + 1).timeline.period_ends;
   std::vector<Seconds> steps;
   for (std::size_t i = 1; i < ends.size(); ++i) steps.push_back(ends[i] - ends[i - 1]);
-  return middle_of(steps);
+  return median(steps);
 }
 
 // Everyone fits rank 0's figures, to the last bit.
-void share_first(Meeting& meeting, std::vector<double>& figures) {
+void share_first(ControlChannel& channel, std::vector<double>& figures) {
   std::string mine(figures.size() * sizeof(double), '\0');
   std::memcpy(mine.data(), figures.data(), mine.size());
-  const std::string first = meeting.from_first(mine);
+  const std::string first = channel.from_first(mine);
   std::memcpy(figures.data(), first.data(), first.size());
 }
 
@@ -157,7 +159,7 @@ Seconds fixed_cost(const std::vector<Probe>& probes, const std::vector<LinkSampl
       costs.push_back(2 * samples[j].measured - samples[i].measured);
     }
   }
-  return costs.empty() ? 0 : std::max(0.0, middle_of(costs));
+  return costs.empty() ? 0 : std::max(0.0, median(costs));
 }
 
 void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
@@ -190,7 +192,24 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
 
 }  // namespace
 
-LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
+Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node) {
+  Cluster cluster;
+  cluster.name = name;
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = ranks_per_node;
+  const auto add_tier = [&](const char* key, int span) {
+    Tier& tier = cluster.tiers.emplace_back();
+    tier.name = key;
+    tier.span = span;
+    tier.latency = kMicrosecond;
+    tier.bandwidth = kGigabitPerSecond;
+  };
+  if (ranks_per_node > 1) add_tier("intra", ranks_per_node);
+  if (nodes > 1) add_tier("inter", cluster.ranks());
+  return cluster;
+}
+
+LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings) {
   LinkCalibration calibration;
   calibration.cluster = shape;
@@ -203,10 +222,10 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
   const auto probes = link_probes(shape, settings.largest);
   const Workload workload = one_tensor(settings.largest / 4 + shape.ranks());
   {
-    const auto executor = backend(workload, meeting);
+    const auto executor = backend(workload, channel);
     Gradients input(static_cast<std::size_t>(shape.ranks()));
-    input[static_cast<std::size_t>(meeting.rank())] =
-        sample_gradients(workload, meeting.rank(), shape.ranks(), 1);
+    input[static_cast<std::size_t>(channel.rank())] =
+        sample_gradients(workload, channel.rank(), shape.ranks(), 1);
     for (const auto& probe : probes) {
       const Seconds step = step_time(*executor, probe.plan, input, settings.repeats);
       calibration.samples.push_back({probe.what, probe.collective.bytes(), step / probe.count, 0});
@@ -214,12 +233,12 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
   }
   std::vector<CodecSample> codec;
   if (settings.codec != nullptr) {
-    codec = codec_samples(meeting, backend, *settings.codec, settings.repeats);
+    codec = codec_samples(channel, backend, *settings.codec, settings.repeats);
   }
   std::vector<double> measured;
   for (const auto& sample : calibration.samples) measured.push_back(sample.measured);
   for (const auto& sample : codec) measured.push_back(sample.sample.measured);
-  share_first(meeting, measured);
+  share_first(channel, measured);
   for (std::size_t i = 0; i < calibration.samples.size(); ++i) {
     calibration.samples[i].measured = measured[i];
   }
@@ -237,22 +256,14 @@ LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& bac
 
 void set_measured_links(const LinkCalibration& calibration, Json& json) {
   const Cluster& measured = calibration.cluster;
-  const auto rounded = [](double value) {
-    if (value == 0) return 0.0;
-    const double unit = std::pow(10.0, std::floor(std::log10(value)) - 5);
-    return std::round(value / unit) * unit;
-  };
+  constexpr int kDigits = 6;
   const auto set_tier = [&](std::size_t t, Json& place) {
-    const Tier& tier = measured.tiers[t];
-    Json keys = {{"latency_us", rounded(tier.latency / kMicrosecond)},
-                 {"bandwidth_gbps", rounded(tier.bandwidth / kGigabitPerSecond)},
-                 {"measured_steps_us", Json::array()}};
+    Tier tier;  // the figures that were measured, nothing else
+    tier.latency = measured.tiers[t].latency;
+    tier.bandwidth = measured.tiers[t].bandwidth;
+    Json keys = tier_json(tier, calibration.curves[t], kDigits);
     for (const char* kept : {"name", "nodes_per_group"}) {
       if (place.contains(kept)) keys[kept] = place[kept];
-    }
-    for (const auto& point : calibration.curves[t]) {
-      keys["measured_steps_us"].push_back(
-          {std::round(point.bytes), rounded(point.seconds / kMicrosecond)});
     }
     place = keys;
   };
@@ -264,11 +275,13 @@ void set_measured_links(const LinkCalibration& calibration, Json& json) {
   for (std::size_t level = 0; next < measured.tiers.size(); ++next, ++level) {
     set_tier(next, json["upper"][level]);
   }
-  json["collective_overhead_us"] = rounded(measured.collective_overhead / kMicrosecond);
+  json["collective_overhead_us"] =
+      significant(measured.collective_overhead / kMicrosecond, kDigits);
   json["source"] = measured.source;
   if (measured.device.memory > 0) {
-    json["device"]["memory_gbytes_per_s"] = rounded(measured.device.memory / 1e9);
-    json["device"]["launch_us"] = rounded(measured.device.launch / kMicrosecond);
+    Json& device = json["device"];
+    set_device_figure(device, &Device::memory, measured.device.memory, kDigits);
+    set_device_figure(device, &Device::launch, measured.device.launch, kDigits);
   }
 }
 

@@ -1,9 +1,9 @@
 // Links measured by the ranks themselves: ring all-reduces of many sizes are run by a live
 // executor, as a plan would run them, inside the groups of each tier. What a round of them takes,
-// by the bytes that a rank sends in it, is the tier's curve (core/collective/step_curves.h), which
-// prices every other collective; all-gathers and all-reduces across groups are run besides and show
-// how well it does. The device's rate of encoding is fitted to encodings. No step of any training
-// is looked at: step times predicted from the result are predictions.
+// by the bytes that a rank sends in it, is the tier's curve (core/cost/step_curves.h), which
+// prices every other collective; all-gathers and all-reduces across groups are measured too, to
+// show how well it does. The device's rate of encoding is fitted to encodings. No training step is
+// measured: step times predicted from the result are predictions.
 #pragma once
 
 #include <string>
@@ -28,10 +28,13 @@ struct LinkCalibrationSettings {
   const Codec* codec = nullptr;
 };
 
+// A cluster of so many nodes of so many ranks whose links all wait to be measured.
+Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node);
+
 // `shape`: nodes, ranks a node and tiers are taken from it, their figures replaced. Called on all
 // ranks together; the result is the same everywhere. Requires as many ranks in the shape as have
-// met.
-LinkCalibration calibrate_links(Meeting& meeting, const LiveExecutorFactory& backend,
+// joined.
+LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings);
 
 // The measured keys of a cluster's JSON, put into `json` (a cluster as scenarios have it).

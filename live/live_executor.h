@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/run/executor.h"
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
@@ -21,8 +21,9 @@ class LiveExecutor : public Executor {
   virtual std::string hardware() const = 0;
 };
 
-// A backend's factory; workload and meeting must outlive the executor. Throws MachineError where
+// A backend's factory; workload and channel must outlive the executor. Throws MachineError where
 // the program was built without it or the machine has none.
-using LiveExecutorFactory = std::function<std::unique_ptr<LiveExecutor>(const Workload&, Meeting&)>;
+using LiveExecutorFactory =
+    std::function<std::unique_ptr<LiveExecutor>(const Workload&, ControlChannel&)>;
 
 }  // namespace syncline

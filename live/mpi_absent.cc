@@ -1,12 +1,12 @@
 #include "core/error.h"
-#include "live/meeting.h"
+#include "live/mpi_broadcast.h"
 
 namespace syncline {
 
 std::string mpi_from_first(const std::string&) {
   throw MachineError(
-      "the ranks were launched by mpirun, but this program was built without MPI: let them meet "
-      "in a file that all see, with --meet FILE");
+      "the ranks were launched by mpirun, but this program was built without MPI: name a file that "
+      "all ranks can read, in which rank 0 writes its address, with --meet FILE");
 }
 
 }  // namespace syncline

@@ -1,9 +1,9 @@
-// MPI only brings the ranks together: it ends once they know where rank 0 is, so that a rank that
-// dies later is found and named by the meeting.
+// MPI ends once the ranks know where rank 0 listens, so that a rank that dies later is found and
+// named by the control channel and not by MPI.
 #include <mpi.h>
 
 #include "core/error.h"
-#include "live/meeting.h"
+#include "live/mpi_broadcast.h"
 
 namespace syncline {
 namespace {

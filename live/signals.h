@@ -15,7 +15,7 @@ class WaitedSignals {
 
   // The next signal within so many seconds, or 0.
   int next(double seconds) const;
-  // In a new process, before it becomes another program: that one is to feel them.
+  // In a new process, before it becomes another program: delivers the signals to that one again.
   void deliver() const;
 
  private:

@@ -176,13 +176,6 @@ std::string own_address(const Socket& socket) {
   return numeric(reinterpret_cast<const sockaddr*>(&address), length);
 }
 
-std::string peer_address(const Socket& socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length);
-  return numeric(reinterpret_cast<const sockaddr*>(&address), length);
-}
-
 std::string reachable_address() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return "127.0.0.1";

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 namespace {
@@ -22,7 +22,7 @@ class Streams {
     done_.assign(plan.ops.size(), 0);
     ended_.assign(plan.ops.size(), 0);
     spans_.resize(by_stream_.size());
-    begun_ = Meeting::now();
+    begun_ = ControlChannel::now();
   }
 
   std::vector<Span> run() {

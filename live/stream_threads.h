@@ -16,8 +16,8 @@ namespace syncline {
 // reckoned from there, so that lateness does not add up.
 using OpWork = std::function<Seconds(OpId op, int period, Seconds ready)>;
 
-// Spans of `rank`, in order of `begin` on each stream; times as Meeting::now(). The first exception
-// of any operation ends all streams at their next operation and is thrown here.
+// Spans of `rank`, in order of `begin` on each stream; times as ControlChannel::now(). The first
+// exception of any operation ends all streams at their next operation and is thrown here.
 std::vector<Span> run_stream_threads(const Plan& plan, int periods, int rank, const OpWork& work);
 
 }  // namespace syncline

@@ -7,7 +7,7 @@
 
 namespace syncline {
 
-Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods,
+Timeline exchange_timelines(ControlChannel& channel, std::vector<Span> own, int periods,
                             const ClockOffset& before, const ClockOffset& after) {
   Seconds first = std::numeric_limits<double>::infinity();
   Seconds last = -first;
@@ -32,7 +32,7 @@ Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods
   std::string mine(own.size() * sizeof(Span), '\0');
   if (!own.empty()) std::memcpy(mine.data(), own.data(), mine.size());
   Timeline timeline;
-  for (const auto& text : meeting.gather(mine)) {
+  for (const auto& text : channel.gather(mine)) {
     std::vector<Span> spans(text.size() / sizeof(Span));
     if (!spans.empty()) std::memcpy(spans.data(), text.data(), text.size());
     timeline.spans.insert(timeline.spans.end(), spans.begin(), spans.end());
@@ -49,12 +49,13 @@ Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods
   return timeline;
 }
 
-Seconds worst_clock_error(Meeting& meeting, const ClockOffset& before, const ClockOffset& after) {
+Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
+                          const ClockOffset& after) {
   const Seconds own = std::max(before.error, after.error) + std::abs(after.add - before.add);
   std::string mine(sizeof own, '\0');
   std::memcpy(mine.data(), &own, sizeof own);
   Seconds worst = 0;
-  for (const auto& text : meeting.gather(mine)) {
+  for (const auto& text : channel.gather(mine)) {
     Seconds error = 0;
     std::memcpy(&error, text.data(), sizeof error);
     worst = std::max(worst, error);

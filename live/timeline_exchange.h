@@ -4,18 +4,19 @@
 #include <vector>
 
 #include "core/run/timeline.h"
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
 // Everyone's spans with times since the first operation began, the same on every rank. What
 // the clock drifted between its two measurements, where that is more than they err by, is taken to
 // have come evenly.
-Timeline exchange_timelines(Meeting& meeting, std::vector<Span> own, int periods,
+Timeline exchange_timelines(ControlChannel& channel, std::vector<Span> own, int periods,
                             const ClockOffset& before, const ClockOffset& after);
 
-// By how much times of two ranks may be wrong against each other, at most over the ranks: the
-// errors of the two measurements, and what the clock drifted between them.
-Seconds worst_clock_error(Meeting& meeting, const ClockOffset& before, const ClockOffset& after);
+// The most by which times of two ranks may be off against each other: the errors of the two
+// measurements, and what the clock drifted between them.
+Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
+                          const ClockOffset& after);
 
 }  // namespace syncline

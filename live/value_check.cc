@@ -56,8 +56,8 @@ double rounding_of(const Plan& plan) {
   return worst;
 }
 
-bool all_say(Meeting& meeting, bool yes) {
-  const auto answers = meeting.gather(yes ? "1" : "0", Meeting::kPatient);
+bool all_say(ControlChannel& channel, bool yes) {
+  const auto answers = channel.gather(yes ? "1" : "0", ControlChannel::kPatient);
   return std::all_of(answers.begin(), answers.end(), [](const auto& a) { return a == "1"; });
 }
 
@@ -75,9 +75,9 @@ bool close(const RankGradients& found, const RankGradients& wanted, double toler
 
 }  // namespace
 
-bool values_match(Meeting& meeting, const Workload& workload, const Plan& plan,
+bool values_match(ControlChannel& channel, const Workload& workload, const Plan& plan,
                   const RankGradients& result, std::uint64_t seed, SampleValues values) {
-  const auto rank = static_cast<std::size_t>(meeting.rank());
+  const auto rank = static_cast<std::size_t>(channel.rank());
   if (values == SampleValues::kReal) {
     const auto wanted = expected(workload, plan, seed, values);
     // Values lie within six; a sum of N rounds at most N times, each by less than its largest
@@ -85,7 +85,7 @@ bool values_match(Meeting& meeting, const Workload& workload, const Plan& plan,
     constexpr double kLargest = 6;
     const double ranks = plan.ranks;
     const double tolerance = rounding_of(plan) * kLargest * ranks * (ranks + 1);
-    return all_say(meeting, close(result, wanted[rank], tolerance));
+    return all_say(channel, close(result, wanted[rank], tolerance));
   }
   std::string digests;
   if (rank == 0) {
@@ -94,10 +94,10 @@ bool values_match(Meeting& meeting, const Workload& workload, const Plan& plan,
       digests.append(reinterpret_cast<const char*>(&d), sizeof d);
     }
   }
-  digests = meeting.from_first(digests, Meeting::kPatient);
+  digests = channel.from_first(digests, ControlChannel::kPatient);
   std::uint64_t wanted = 0;
   std::memcpy(&wanted, digests.data() + rank * sizeof wanted, sizeof wanted);
-  return all_say(meeting, digest(result) == wanted);
+  return all_say(channel, digest(result) == wanted);
 }
 
 }  // namespace syncline

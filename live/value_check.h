@@ -5,7 +5,7 @@
 
 #include "core/run/executor.h"
 #include "core/run/sample_gradients.h"
-#include "live/meeting.h"
+#include "live/control_channel.h"
 
 namespace syncline {
 
@@ -14,7 +14,7 @@ namespace syncline {
 // ranks' results and the ranks compare digests. Real values may differ by rounding: every rank
 // computes them. The answer is the same everywhere. Costs rank 0 (with real values: every rank) the
 // memory of all ranks' gradients several times over.
-bool values_match(Meeting& meeting, const Workload& workload, const Plan& plan,
+bool values_match(ControlChannel& channel, const Workload& workload, const Plan& plan,
                   const RankGradients& result, std::uint64_t seed, SampleValues values);
 
 }  // namespace syncline

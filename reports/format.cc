@@ -5,6 +5,8 @@
 #include <cmath>
 #include <span>
 
+#include "core/digits.h"
+
 namespace syncline {
 namespace {
 
@@ -18,20 +20,8 @@ std::string fixed(double value, int decimals) {
   return {text.data(), end.ptr};
 }
 
-// The value that `digits` significant digits stand for, so that units are chosen after rounding:
-// 0.99996 s is "1.000 s", not "1000 ms".
-double rounded(double value, int digits) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  std::array<char, 64> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                 std::chars_format::scientific, digits - 1);
-  double result = 0;
-  std::from_chars(text.data(), end.ptr, result);
-  return result;
-}
-
-std::string significant(double value, int digits) {
-  const double near = rounded(value, digits);
+std::string digits_text(double value, int digits) {
+  const double near = significant(value, digits);
   if (near == 0) return "0";
   const int whole = static_cast<int>(std::floor(std::log10(std::fabs(near)) + 1e-12)) + 1;
   return fixed(near, std::max(0, digits - whole));
@@ -56,13 +46,13 @@ struct Unit {
   std::string_view name;
 };
 
-// The largest unit of which there is at least one, after rounding to four digits. The ratio of two
-// decimal units is not exact, hence the tolerance.
+// The largest unit of which there is at least one, after rounding to four digits: 0.99996 s is
+// "1.000 s", not "1000 ms". The ratio of two decimal units is not exact, hence the tolerance.
 const Unit& fitting_unit(double value, std::span<const Unit> units) {
   std::size_t i = 0;
   for (; i + 1 < units.size(); ++i) {
     const double next = units[i + 1].size / units[i].size * (1 - 1e-9);
-    if (rounded(std::fabs(value) / units[i].size, 4) < next) break;
+    if (significant(std::fabs(value) / units[i].size, 4) < next) break;
   }
   return units[i];
 }
@@ -79,25 +69,25 @@ std::string seconds_text(Seconds seconds) {
   if (!std::isfinite(seconds)) return std::string(kNoFigure);
   if (seconds == 0) return "0 s";
   const Unit& unit = fitting_unit(seconds, kTimes);
-  return significant(seconds / unit.size, 4) + std::string(unit.name);
+  return digits_text(seconds / unit.size, 4) + std::string(unit.name);
 }
 
 std::string bytes_text(double bytes) {
   if (!std::isfinite(bytes)) return std::string(kNoFigure);
   const Unit& unit = fitting_unit(bytes, kSizes);
   if (unit.size == 1) return fixed(bytes, 0) + " B";
-  return significant(bytes / unit.size, 4) + std::string(unit.name);
+  return digits_text(bytes / unit.size, 4) + std::string(unit.name);
 }
 
 std::string count_text(double count) {
   if (!std::isfinite(count)) return std::string(kNoFigure);
   const bool whole = count == std::floor(count);
-  return with_thousands(whole ? fixed(count, 0) : significant(count, 4));
+  return with_thousands(whole ? fixed(count, 0) : digits_text(count, 4));
 }
 
 std::string throughput_text(double samples_per_second) {
   if (!std::isfinite(samples_per_second)) return std::string(kNoFigure);
-  if (samples_per_second < 10) return significant(samples_per_second, 4);
+  if (samples_per_second < 10) return digits_text(samples_per_second, 4);
   return with_thousands(fixed(samples_per_second, 1));
 }
 
@@ -106,7 +96,7 @@ std::string speedup_text(double speedup) {
 }
 
 std::string short_speedup_text(double speedup) {
-  return std::isfinite(speedup) ? significant(speedup, 3) + "x" : std::string(kNoFigure);
+  return std::isfinite(speedup) ? digits_text(speedup, 3) + "x" : std::string(kNoFigure);
 }
 
 std::string percent_text(double percent) {
@@ -121,7 +111,7 @@ std::string share_text(double percent) {
 }
 
 std::string plain_number(double value) {
-  return std::isfinite(value) ? without_trailing_zeros(significant(value, 3))
+  return std::isfinite(value) ? without_trailing_zeros(digits_text(value, 3))
                               : std::string(kNoFigure);
 }
 

@@ -20,8 +20,8 @@ struct Grid {
   std::vector<Line> lines;
 };
 
-// Columns a terminal gives to UTF-8 text: combining marks take none, East Asian letters and emoji
-// two.
+// Columns that a terminal needs for UTF-8 text: combining marks take none, East Asian letters and
+// emoji two.
 std::size_t display_width(std::string_view text);
 
 // Lines of text, each ended by '\n' and without trailing blanks.

@@ -54,9 +54,9 @@ std::string emitted_sentence(const LiveReport& report) {
   const std::string predicted =
       "the model predicts " + seconds_text(emitted.step_time) + " a step when it is read back";
   if (emitted.exact) {
-    return "In " + report.emitted_dialect + " the best is said exactly; " + predicted + ".";
+    return report.emitted_dialect + " can express the best exactly; " + predicted + ".";
   }
-  return report.emitted_dialect + " cannot say the best; for the best of what it can say " +
+  return report.emitted_dialect + " cannot express the best; for the best of what it can " +
          predicted + ". The difference: " + emitted.difference + ".";
 }
 

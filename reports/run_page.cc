@@ -183,7 +183,7 @@ std::string parameters_text(const std::vector<Fitted>& parameters) {
   return join_and(texts);
 }
 
-// Notes of published rows; the same note of several rows is told once.
+// Notes of published rows; the same note of several rows is printed once.
 std::vector<std::string> notes_of(const std::vector<Row>& rows) {
   std::vector<std::pair<std::string, std::vector<const Row*>>> notes;
   for (const auto& row : rows) {

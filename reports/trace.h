@@ -11,8 +11,8 @@
 namespace syncline {
 
 // However large the plan, viewers stay quick: at most this many ranks a strategy, and events up to
-// this many bytes in all, shared fairly among the strategies. What is left out is told in the file:
-// by an instant event where the strategy breaks off, and in all under "otherData".
+// this many bytes in all, shared fairly among the strategies. What is left out is noted in the
+// file: by an instant event where the strategy breaks off, and in all under "otherData".
 inline constexpr std::size_t kTracedRanks = 4;
 inline constexpr std::size_t kTraceBytes = 9'000'000;
 

@@ -69,19 +69,20 @@ void add_threshold(const Tuning& tuning, Sentences& sentences) {
       (percent <= 1e-6 ? "as good as the best." : above_text(percent) + " the best."));
 }
 
-std::string binding_sentence(const Tuning& tuning) {
-  const Binding& binding = tuning.binding;
-  const auto share = [&](Seconds part) { return share_text(100 * part / binding.step); };
-  std::string text = "What binds it: " + std::string(binding.what()) + ". Of each step " +
-                     share(binding.compute) + " is computation";
-  if (binding.stragglers > 0) {
-    text += ", " + share(binding.stragglers) + " waiting for slower ranks";
+std::string bottleneck_sentence(const Bottleneck& bottleneck) {
+  const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
+  std::string text = "What binds it: " + std::string(bottleneck.what()) + ". Of each step " +
+                     share(bottleneck.compute) + " is computation";
+  if (bottleneck.stragglers > 0) {
+    text += ", " + share(bottleneck.stragglers) + " waiting for slower ranks";
   }
-  const Seconds exposed = binding.start_up + binding.transfer;
-  text += ", " + share(exposed) + " communication that nothing hides";
-  if (exposed > 0) {
-    text +=
-        " (" + share_text(100 * binding.start_up_share) + " of the collectives' time is latency)";
+  if (bottleneck.overhead > 0) {
+    text += ", " + share(bottleneck.overhead) + " the host's overhead of data-parallel execution";
+  }
+  text += ", " + share(bottleneck.communication()) + " communication that nothing hides";
+  if (bottleneck.communication() > 0) {
+    text += " (" + share_text(100 * bottleneck.start_up_share) +
+            " of the collectives' time is latency)";
   }
   return text + ".";
 }
@@ -174,13 +175,13 @@ void add_emitted(const Tuning& tuning, Sentences& sentences) {
   if (!tuning.emitted) return;
   const Emitted& emitted = *tuning.emitted;
   if (emitted.exact) {
-    sentences.push_back("In " + tuning.emitted_dialect + " the best is said exactly: " +
+    sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
                         seconds_text(emitted.step_time) + " a step when read back.");
     return;
   }
   const double percent = percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
   sentences.push_back(
-      tuning.emitted_dialect + " cannot say the best; of what it can say (" +
+      tuning.emitted_dialect + " cannot express the best; of what it can (" +
       plural(emitted.searched, "configuration") + " priced) the best takes " +
       seconds_text(emitted.step_time) + " a step when read back, " +
       (percent >= 0 ? above_text(percent) + " it" : share_text(-percent) + " below it") +
@@ -401,7 +402,7 @@ Json json_of(const Tuning& tuning) {
 std::vector<std::string> tune_verdicts(const Tuning& tuning) {
   Sentences sentences{winner_sentence(tuning), optimum_sentence(tuning)};
   add_threshold(tuning, sentences);
-  sentences.push_back(binding_sentence(tuning));
+  sentences.push_back(bottleneck_sentence(tuning.bottleneck));
   for (const auto& even : tuning.break_evens) {
     sentences.push_back(break_even_sentence(tuning, even));
   }

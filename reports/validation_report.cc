@@ -12,6 +12,11 @@
 namespace syncline {
 namespace {
 
+std::string tier_words(const Tier& tier) {
+  return one_line(tier.name) + " " + plain_number(tier.latency / kMicrosecond) + " us and " +
+         plain_number(tier.bandwidth / kGigabitPerSecond) + " Gbit/s";
+}
+
 std::string verdict_of(const ValidatedRow& row) {
   if (!row.values_match) return "not checked";
   return *row.values_match ? "equal" : "WRONG";
@@ -78,7 +83,7 @@ std::string errors_sentence(const Validation& validation) {
   if (errors.empty()) return "Nothing was measured.";
   return "Predicted by the " + validation.executor +
          " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
-         share_text(middle_of(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
+         share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
 }
 
 std::string values_sentence(const Validation& validation) {
@@ -89,8 +94,8 @@ std::string values_sentence(const Validation& validation) {
     if (row.values_match && !*row.values_match) wrong.push_back("'" + one_line(row.strategy) + "'");
   }
   if (checked == 0) return "The exchanged values were not checked.";
-  if (wrong.empty()) return "Every exchanged value is what the host executor says, on every rank.";
-  return "WRONG VALUES: " + join_and(wrong) + " did not end with what the host executor says.";
+  if (wrong.empty()) return "Every exchanged value equals the host executor's, on every rank.";
+  return "WRONG VALUES: " + join_and(wrong) + " did not end with the host executor's values.";
 }
 
 Page page_of(const Validation& validation) {
@@ -218,6 +223,16 @@ Json json_of(const Validation& validation) {
 }
 
 }  // namespace
+
+std::string links_in_words(const Cluster& cluster) {
+  std::vector<std::string> words;
+  for (const auto& tier : cluster.tiers) words.push_back(tier_words(tier));
+  words.push_back(plain_number(cluster.collective_overhead / kMicrosecond) + " us a collective");
+  if (cluster.device.memory > 0) {
+    words.push_back("encoding at " + plain_number(cluster.device.memory / 1e9) + " GB/s");
+  }
+  return join_and(words);
+}
 
 Answer answer_of(const Validation& validation) {
   return {"validate", validation.scenario, [&] { return page_of(validation); },

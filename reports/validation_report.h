@@ -1,8 +1,11 @@
 // The answer of `syncline validate`.
 #pragma once
 
+#include <string>
+
 #include "core/json/json.h"
 #include "core/measure/validation.h"
+#include "core/scenario/cluster.h"
 #include "reports/answer.h"
 
 namespace syncline {
@@ -11,6 +14,9 @@ namespace syncline {
 // "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], "hardware", "links", ...}.
 // The validation must outlive the answer.
 Answer answer_of(const Validation& validation);
+
+// Latency and bandwidth of each tier, and what a collective and encoding cost besides.
+std::string links_in_words(const Cluster& cluster);
 
 // Only the samples by which links were calibrated; JSON holds the cluster too. Both must outlive
 // the answer.

@@ -73,7 +73,7 @@ std::string value_at(const Study& study, std::size_t place) {
   return value_text(*study.points[place].front(), study.axes.front());
 }
 
-// With one numeric axis, points next to each other are told by their ends: "1 to 10". Empty where
+// With one numeric axis, points next to each other are named by their ends: "1 to 10". Empty where
 // a point in between is not among them.
 std::string span_text(const Study& study, const Places& places) {
   const auto number = [&](std::size_t place) {
@@ -305,7 +305,7 @@ std::string losers_sentence(const Study& study, const Names& names) {
   Names clauses;
   for (const auto& group : groups) {
     const Where at = where(study, group.outcome.places, clauses.empty(), "any");
-    // One figure a name, or one a point, can be told in order; otherwise their range.
+    // One figure a name, or one a point, can be listed in order; otherwise their range.
     const bool one_point = group.outcome.places.size() == 1 && group.names.size() <= 4;
     const bool each = at.each && (group.names.size() == 1 || one_point);
     clauses.push_back(join_and(group.names) +

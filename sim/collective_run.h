@@ -26,9 +26,9 @@ class CollectiveRun {
  public:
   virtual ~CollectiveRun() = default;
   virtual FluidPlan fluid_plan() const = 0;
-  // Begins the collective of operation `op` as `instance`. Gives true if it was over at once.
+  // Begins the collective of operation `op` as `instance`. Returns true if it was over at once.
   virtual bool start(Fluid& fluid, int instance, OpId op) = 0;
-  // Handles a token of kind kWoke or kFlowDone. Gives the instance that ended with it, or -1.
+  // Handles a token of kind kWoke or kFlowDone. Returns the instance that ended with it, or -1.
   virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
 };
 

@@ -1,5 +1,5 @@
-// SimGrid behind a small face: timers, and flows that share links max-min fairly. The only file
-// that knows SimGrid. One instance a process, used once.
+// SimGrid behind a small interface: timers, and flows that share links max-min fairly. The only
+// file that knows SimGrid. One instance a process, used once.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace syncline {
 
 class Fluid {
  public:
-  // What the owner wants to be told when a timer or a flow is done.
+  // What the handler receives when a timer or a flow is done.
   struct Token {
     std::int32_t kind = 0;
     std::int32_t a = 0;

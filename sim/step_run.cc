@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/plan/lower.h"
@@ -122,44 +121,60 @@ class StepRun final : public CollectiveRun {
     if (same != known_.end()) return same->second.get();
 
     auto program = std::make_unique<Program>();
-    auto& messages = program->messages;
+    number_rounds(*program, messages_by_rank(collective, *program));
+    known_.emplace_back(collective, std::move(program));
+    return known_.back().second.get();
+  }
+
+  // A message as one of its ends sees it.
+  struct End {
+    int round = 0;  // of the collective
+    int message = 0;
+    bool leaves = false;  // the rank; otherwise it reaches it
+  };
+
+  // Lists the collective's messages; returns for each rank those that leave or reach it, by round.
+  std::vector<std::vector<End>> messages_by_rank(const Collective& collective, Program& program) {
+    std::vector<std::vector<End>> by_rank(static_cast<std::size_t>(ranks_));
     const Schedule rounds = lower(collective);
-    // By rank: (round of the collective, message, whether it leaves the rank).
-    std::vector<std::vector<std::tuple<int, int, bool>>> by_rank(static_cast<std::size_t>(ranks_));
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       for (const auto& t : rounds[r]) {
         if (t.elements.size() == 0) continue;
-        const int id = static_cast<int>(messages.size());
+        const int id = static_cast<int>(program.messages.size());
         const Seconds latency = network_.latency(network_.crossing(t.from, t.to));
-        messages.push_back({t.from, t.to, 0, 0, route_of(t.from, t.to),
-                            static_cast<double>(t.elements.size() * collective.unit),
-                            latency - latency_});
-        by_rank[static_cast<std::size_t>(t.from)].emplace_back(static_cast<int>(r), id, true);
-        by_rank[static_cast<std::size_t>(t.to)].emplace_back(static_cast<int>(r), id, false);
+        program.messages.push_back({t.from, t.to, 0, 0, route_of(t.from, t.to),
+                                    static_cast<double>(t.elements.size() * collective.unit),
+                                    latency - latency_});
+        by_rank[static_cast<std::size_t>(t.from)].push_back({static_cast<int>(r), id, true});
+        by_rank[static_cast<std::size_t>(t.to)].push_back({static_cast<int>(r), id, false});
       }
     }
+    return by_rank;
+  }
+
+  // Numbers each rank's rounds through, those alone in which it sends or receives, and counts what
+  // happens to it in each.
+  static void number_rounds(Program& program, const std::vector<std::vector<End>>& by_rank) {
     for (const auto& list : by_rank) {
-      program->first_round.push_back(static_cast<int>(program->events.size()));
+      program.first_round.push_back(static_cast<int>(program.events.size()));
       int open = -1;
       for (const auto& [round, id, leaves] : list) {
         if (round != open) {
-          program->events.push_back(0);
-          program->receives.push_back(0);
-          program->send_begin.push_back(static_cast<int>(program->sends.size()));
+          program.events.push_back(0);
+          program.receives.push_back(0);
+          program.send_begin.push_back(static_cast<int>(program.sends.size()));
         }
         open = round;
-        ++program->events.back();
-        auto& message = messages[static_cast<std::size_t>(id)];
-        const int number = static_cast<int>(program->events.size()) - 1;
+        ++program.events.back();
+        auto& message = program.messages[static_cast<std::size_t>(id)];
+        const int number = static_cast<int>(program.events.size()) - 1;
         (leaves ? message.from_round : message.to_round) = number;
-        if (leaves) program->sends.push_back(id);
-        if (!leaves) ++program->receives.back();
+        if (leaves) program.sends.push_back(id);
+        if (!leaves) ++program.receives.back();
       }
     }
-    program->first_round.push_back(static_cast<int>(program->events.size()));
-    program->send_begin.push_back(static_cast<int>(program->sends.size()));
-    known_.emplace_back(collective, std::move(program));
-    return known_.back().second.get();
+    program.first_round.push_back(static_cast<int>(program.events.size()));
+    program.send_begin.push_back(static_cast<int>(program.sends.size()));
   }
 
   int route_of(int from, int to) {

@@ -3,9 +3,9 @@
 //
 //   nccl_check FILE --ranks 2,4 [--rate 1gbit] [--calibrate] ...
 //
-// For every number of ranks it starts so many processes (each in a network namespace with a shaped
-// link, where --rate is given and the machine permits it), runs every strategy of the scenario,
-// compares what the exchange left with the host executor, and times the steps beside the
+// For every number of ranks it starts that many processes (each in a network namespace with a
+// shaped link, where --rate is given and the machine permits it), runs every strategy of the
+// scenario, compares what the exchange left with the host executor, and times the steps beside the
 // closed-form model's prediction. The scenario's cluster becomes one of as many nodes as there are
 // ranks. One table on standard output; with --out one JSON of everything, and one a run as
 // `syncline validate` writes it.
@@ -30,15 +30,11 @@
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/metrics.h"
-#include "core/measure/validation.h"
-#include "core/plan/compute_fusion.h"
-#include "core/plan/planner.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/model_executor.h"
 #include "live/lab.h"
 #include "live/link_calibration.h"
-#include "live/processes.h"
-#include "live/value_check.h"
+#include "live/local_ranks.h"
+#include "live/validation_run.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/validation_report.h"
@@ -49,7 +45,6 @@ namespace {
 constexpr int kWrongValues = 1;
 constexpr int kWrongInput = 2;
 constexpr int kFailingMachine = 3;
-constexpr std::uint64_t kSeed = 1;
 
 struct CheckOptions {
   std::string file;
@@ -99,7 +94,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) throw InputError(word + ": expected a value behind it");
+      if (i + 1 == words.size()) throw InputError(word + ": expected a value after it");
       return words[++i];
     };
     if (word == "--ranks") {
@@ -138,7 +133,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// The scenario on a cluster of so many nodes with a GPU each.
+// The scenario on a cluster with a node, of one GPU, for every rank.
 Scenario scenario_for(Document document, int ranks) {
   set_key(document, "cluster.nodes", ranks);
   set_key(document, "cluster.gpus_per_node", 1);
@@ -151,7 +146,7 @@ std::vector<Strategy> chosen(const Scenario& scenario, const std::vector<std::st
     const bool named = std::find(only.begin(), only.end(), strategy.name) != only.end();
     if (only.empty() || named) list.push_back(strategy);
   }
-  if (list.empty()) throw InputError("--only: no strategy of " + scenario.name + " is called so");
+  if (list.empty()) throw InputError("--only: " + scenario.name + " has no such strategy");
   return list;
 }
 
@@ -164,46 +159,40 @@ std::string links_of(const Cluster& cluster) {
   return text;
 }
 
-// One strategy on the rank's GPU; the figures are rank 0's to fill in.
-ValidatedRow checked_row(const CheckOptions& options, const Scenario& scenario,
-                         const Strategy& strategy, Meeting& meeting, LiveExecutor& executor,
-                         Validation& validation) {
-  // Compute fusion changes times alone; shapes are the executor's.
-  const auto fused =
-      fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
-  const Workload& workload = fused ? *fused : scenario.workload;
-  const Plan plan = make_plan(workload, scenario.cluster, strategy);
-  const int foretold_warmup = crosses_steps(plan) ? 4 : 1;
-  const auto model = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  const Timeline foretold = model->run(plan, {}, 2 * foretold_warmup + 1).timeline;
-  PriceBook book(scenario.cluster);
-  const Seconds step = measure(plan, workload, foretold, foretold_warmup, book).step_time;
+// Gives one executor to all rows: connecting takes longer than most of them. Shapes are the
+// executor's; compute fusion changes times alone.
+class SharedExecutor final : public LiveExecutor {
+ public:
+  explicit SharedExecutor(LiveExecutor& executor) : executor_(executor) {}
+  std::string_view name() const override { return executor_.name(); }
+  Seconds clock_error() const override { return executor_.clock_error(); }
+  std::string hardware() const override { return executor_.hardware(); }
+  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+    return executor_.run(plan, input, periods);
+  }
 
-  const auto rank = static_cast<std::size_t>(meeting.rank());
-  Gradients input(static_cast<std::size_t>(meeting.ranks()));
-  input[rank] = sample_gradients(workload, meeting.rank(), meeting.ranks(), kSeed);
-  Outcome outcome = executor.run(plan, input, options.warmup + options.repeats);
-  validation.hardware = executor.hardware();
-  validation.clock_error = std::max(validation.clock_error, executor.clock_error());
-  ValidatedRow row = compare(strategy.name, plan, step, foretold, outcome.timeline, options.warmup);
-  if (!options.no_check) {
-    row.values_match = values_match(meeting, workload, plan, outcome.gradients[rank], kSeed,
-                                    SampleValues::kIntegers);
-  }
-  if (meeting.rank() == 0) {
-    std::cerr << "  " << one_line(strategy.name) << ": predicted " << seconds_text(row.predicted)
-              << ", measured " << seconds_text(row.median)
-              << (row.values_match && !*row.values_match ? ", WRONG VALUES" : "") << std::endl;
-  }
-  return row;
+ private:
+  LiveExecutor& executor_;
+};
+
+void print_row(const ValidatedRow& row) {
+  std::cerr << "  " << one_line(row.strategy) << ": predicted " << seconds_text(row.predicted)
+            << ", measured " << seconds_text(row.median)
+            << (row.values_match && !*row.values_match ? ", WRONG VALUES" : "") << std::endl;
 }
 
 // What one rank of one run does. Rank 0 leaves the report in `file`.
-int run_rank(const CheckOptions& options, const RankPlace& place, const std::string& file) {
+int run_rank(const CheckOptions& options, const RankEnvironment& environment,
+             const std::string& file) {
   const Document document = read_document(options.file);
-  Scenario scenario = scenario_for(document, place.ranks);
-  const auto strategies = chosen(scenario, options.only);
-  MeetingSettings settings;
+  ValidationRun run;
+  run.scenario = scenario_for(document, environment.ranks);
+  run.scenario.strategies = chosen(run.scenario, options.only);
+  run.predictor = make_model_executor;
+  run.warmup = options.warmup;
+  run.repeats = options.repeats;
+  run.check_values = !options.no_check;
+  ControlChannelSettings settings;
   constexpr double kMilli = 1000;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * kMilli));
   settings.key = fingerprint(document.root.dump());
@@ -211,46 +200,37 @@ int run_rank(const CheckOptions& options, const RankPlace& place, const std::str
     if (first_hand) std::cerr << "nccl_check: " << text << std::endl;
     _exit(kFailingMachine);
   };
-  Meeting meeting(place, settings);
+  ControlChannel channel(environment, settings);
   try {
-    Validation validation;
-    validation.scenario = scenario.name;
-    validation.workload = scenario.workload.name;
-    validation.cluster = scenario.cluster.name;
-    validation.backend = "nccl";
-    validation.baseline = scenario.baseline;
-    validation.executor = "model";
-    validation.ranks = place.ranks;
-    validation.warmup = options.warmup;
-    validation.repeats = options.repeats;
+    Validation report;
+    report.backend = "nccl";
+    report.executor = "model";
     if (options.calibrate) {
       LinkCalibrationSettings calibration;
       calibration.largest = 16 << 20;
-      const LiveExecutorFactory factory = [&](const Workload& workload, Meeting& here) {
+      const LiveExecutorFactory factory = [&](const Workload& workload, ControlChannel& here) {
         return make_nccl_executor(workload, here, options.nccl);
       };
-      auto links = calibrate_links(meeting, factory, scenario.cluster, calibration);
-      scenario.cluster = links.cluster;
-      validation.samples = std::move(links.samples);
+      auto links = calibrate_links(channel, factory, run.scenario.cluster, calibration);
+      run.scenario.cluster = links.cluster;
+      report.samples = std::move(links.samples);
     }
-    validation.links = links_of(scenario.cluster);
-    const auto keep = [&] {
-      if (place.rank == 0) std::ofstream(file) << validation_json(validation) << std::flush;
+    report.links = links_of(run.scenario.cluster);
+    const auto executor = make_nccl_executor(run.scenario.workload, channel, options.nccl);
+    run.backend = [&](const Workload&, ControlChannel&) {
+      return std::make_unique<SharedExecutor>(*executor);
     };
-    bool right = true;
-    // One for all rows: connecting takes longer than most of them.
-    const auto executor = make_nccl_executor(scenario.workload, meeting, options.nccl);
-    for (const auto& strategy : strategies) {
-      validation.rows.push_back(
-          checked_row(options, scenario, strategy, meeting, *executor, validation));
-      right = right && validation.rows.back().values_match.value_or(true);
-      keep();
-    }
-    meeting.barrier(Meeting::kPatient);
-    return right ? 0 : kWrongValues;
+    ValidationHooks hooks;
+    hooks.row = [&](const ValidatedRow& row) {
+      print_row(row);
+      std::ofstream(file) << validation_json(report) << std::flush;
+    };
+    run_validation(run, channel, hooks, report);
+    channel.barrier(ControlChannel::kPatient);
+    return all_values_match(report) ? 0 : kWrongValues;
   } catch (const MachineError& error) {
-    meeting.fail(error.what());
-    std::cerr << "nccl_check: rank " << place.rank << ": " << error.what() << std::endl;
+    channel.fail(error.what());
+    std::cerr << "nccl_check: rank " << environment.rank << ": " << error.what() << std::endl;
     _exit(kFailingMachine);
   }
 }
@@ -320,6 +300,7 @@ class Check {
   int run_with(int ranks, const std::string& file) {
     std::cerr << plural(static_cast<std::size_t>(ranks), "rank")
               << (options_.rate.empty() ? "" : " at " + options_.rate) << ":" << std::endl;
+    setenv("SYNCLINE_NCCL_CHECK", file.c_str(), 1);  // to the ranks: where rank 0 reports
     links_ = "as they are";
     if (!options_.rate.empty()) {
       LabRun lab;
@@ -327,30 +308,19 @@ class Check {
       lab.options.rate = lab_rate(options_.rate, "--rate");
       lab.command = words_;
       lab.rules = rules();
-      setenv("SYNCLINE_NCCL_CHECK", file.c_str(), 1);
       links_ = options_.rate;
       try {
         return code_of(run_lab(lab));
       } catch (const MachineError& error) {
         links_ = "as they are";
-        const std::string note = "Links could not be shaped to " + options_.rate + ": " +
-                                 error.what() +
-                                 ". What was measured without is no prediction's business.";
+        const std::string note =
+            "Links could not be shaped to " + options_.rate + ": " + error.what() +
+            ". Rows measured without shaped links are not compared with a prediction.";
         if (notes_.empty() || notes_.back() != note) notes_.push_back(note);
         std::cerr << note << std::endl;
       }
     }
-    std::vector<RankCommand> commands;
-    for (int rank = 0; rank < ranks; ++rank) {
-      RankCommand command;
-      command.words = words_;
-      command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
-                             {"SYNCLINE_RANKS", std::to_string(ranks)},
-                             {"SYNCLINE_MEET", folder_ + "/meet" + std::to_string(ranks)},
-                             {"SYNCLINE_NCCL_CHECK", file}};
-      if (rank > 0) command.out = -1;
-      commands.push_back(std::move(command));
-    }
+    const auto commands = local_ranks(words_, ranks, folder_ + "/meet" + std::to_string(ranks));
     return code_of(run_ranks(commands, rules()));
   }
 
@@ -374,7 +344,7 @@ class Check {
     report["shaped_to"] = links_;
     report["date"] = all_["date"];
     bool first = true;
-    // A prediction is for shaped links; others have none that could be right or wrong.
+    // A prediction holds for shaped links; for others there is nothing to compare it with.
     const bool shaped = links_ != "as they are";
     if (!report.contains("rows")) {
       grid_.lines.push_back({{std::to_string(ranks), links_,
@@ -435,9 +405,9 @@ int run(const std::vector<std::string>& words) {
   // Only a process that we started is a rank: a launcher's variables may be there for other
   // reasons.
   if (const char* file = std::getenv("SYNCLINE_NCCL_CHECK")) {
-    const auto place = place_in(process_environment());
-    if (!place) throw InputError("SYNCLINE_NCCL_CHECK: set, but no rank's variables are");
-    return run_rank(options, *place, file);
+    const auto environment = read_rank_environment(process_environment());
+    if (!environment) throw InputError("SYNCLINE_NCCL_CHECK: set, but the variables of a rank are not");
+    return run_rank(options, *environment, file);
   }
   const Document document = read_document(options.file);
   for (const int ranks : options.ranks) {
@@ -445,7 +415,7 @@ int run(const std::vector<std::string>& words) {
   }
   const std::string reason = why_no_nccl();
   if (!reason.empty()) {
-    throw MachineError(reason + "; nothing was checked (" + options.file + " is in order)");
+    throw MachineError(reason + "; nothing was checked (" + options.file + " is valid)");
   }
   std::vector<std::string> command = words;
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());

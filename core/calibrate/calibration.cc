@@ -39,7 +39,7 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
         if (same != first.end()) ratios.push_back(std::log(point.time / same->second));
       }
       if (ratios.empty()) continue;
-      const double apart = std::exp(std::abs(middle_of(ratios)));
+      const double apart = std::exp(std::abs(median(ratios)));
       if (apart < kApart) continue;
       char factor[16];
       std::snprintf(factor, sizeof factor, "%.2g", apart);
@@ -112,7 +112,7 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration) {
                                  [](const ComparedRow& row) { return !row.in_range; });
     if (out) {
       list.push_back(table.file + ": " + counts(table.nodes, table.gpus_per_node) +
-                     ": the prediction leaves what the measurements speak for");
+                     ": the prediction extrapolates beyond the measured range");
     }
   }
   return list;
@@ -133,11 +133,11 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
   LogCalibration result;
   Calibrated found = calibrate(tables);
   found.law.tree = tree;
-  result.cluster = cluster_json(found.law, name);
+  result.cluster = cluster_from_fit(found.law, name);
   // What is printed are the answers of the file, not those of more digits in memory.
   result.law = read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
   double rows = 0;
-  double judged = 0;
+  double with_left_out = 0;
   double left_out = 0;
   for (std::size_t i = 0; i < found.tables.size(); ++i) {
     const CalibratedTable& table = found.tables[i];
@@ -152,14 +152,14 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
     const auto count = static_cast<double>(fitted.rows.size());
     rows += count;
     if (table.fit.left_out >= 0) {
-      judged += count;
+      with_left_out += count;
       left_out += count * table.fit.left_out;
     }
   }
   result.in_sample /= rows;
-  if (judged > 0) result.left_out = left_out / judged;
+  if (with_left_out > 0) result.left_out = left_out / with_left_out;
   for (const MeasuredTable& table : against) {
-    // Nothing is left out of what is foretold: disturbed rows count as well.
+    // Nothing is left out of what is predicted: disturbed rows count as well.
     const SizeFit points = points_of(table);
     std::vector<MeasuredPoint> all = points.points;
     all.insert(all.end(), points.outliers.begin(), points.outliers.end());

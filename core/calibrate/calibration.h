@@ -1,5 +1,5 @@
-// What `syncline calibrate` answers: the law of some measured tables, how well it tells those, and
-// how well it foretells tables that it has not seen.
+// What `syncline calibrate` prints: the cost model fitted to measured tables, its error on them and
+// on tables held out of the fit.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -52,7 +52,7 @@ ErrorSummary errors_of(const ComparedTable& table);
 // Requires known kinds and counts. `tree`: what a forced tree cost on another network, for this
 // cluster's forced trees where none was measured here. Throws InputError where two tables cannot be
 // of one cluster: same collective, counts and sizes, times apart by half or more; or where a table
-// that is to be foretold is of a kind or count that the law knows nothing of.
+// in `against`, which is to be predicted, is of a kind or count outside the cost model.
 LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
                               const std::vector<MeasuredTable>& against, const std::string& name,
                               const std::optional<TreeFactor>& tree = {});

@@ -1,28 +1,15 @@
 #include "core/calibrate/cluster_from_fit.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/input/law_json.h"
+#include "core/input/cluster_json.h"
 
 namespace syncline {
 namespace {
 
-// Five digits: tiers are read by people and changed by hand.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5g", value);
-  return std::strtod(text.data(), nullptr);
-}
-
-Json tier(Seconds latency, BytesPerSecond bandwidth) {
-  return {{"latency_us", rounded(latency / kMicrosecond)},
-          {"bandwidth_gbps", rounded(bandwidth / kGigabitPerSecond)}};
-}
+// Tiers are read by people and changed by hand.
+constexpr int kDigits = 5;
 
 // The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
 BytesPerSecond bus_rate(const TableLaw& table) {
@@ -43,56 +30,59 @@ Seconds step_latency(const ScaleLaw& scale) {
 
 }  // namespace
 
-Json cluster_json(const MeasuredLaw& law, const std::string& name) {
-  int nodes = 1;
-  int gpus = 1;
+Json cluster_from_fit(const MeasuredLaw& law, const std::string& name) {
+  Cluster cluster;
+  cluster.name = name;
   BytesPerSecond inside = 0;
   BytesPerSecond between = 0;
   std::set<std::string> sources;
   for (const TableLaw& table : law.tables) {
-    nodes = std::max(nodes, table.nodes);
-    gpus = std::max(gpus, table.gpus_per_node);
+    cluster.nodes = std::max(cluster.nodes, table.nodes);
+    cluster.gpus_per_node = std::max(cluster.gpus_per_node, table.gpus_per_node);
     sources.insert(table.source);
     if (!ring_like(table.kind)) continue;
     BytesPerSecond& rate = table.nodes == 1 ? inside : between;
     rate = std::max(rate, bus_rate(table));
   }
-  Json json = {{"name", name}};
-  std::string source = "calibrated by syncline from nccl-tests:";
-  for (const std::string& file : sources) source += " " + file + ",";
-  source.back() = '.';
-  json["source"] = source;
-  std::string about =
+  const int nodes = cluster.nodes;
+  const int gpus = cluster.gpus_per_node;
+  cluster.source = "calibrated by syncline from nccl-tests:";
+  for (const std::string& file : sources) cluster.source += " " + file + ",";
+  cluster.source.back() = '.';
+  ClusterNotes notes;
+  notes.about =
       "Latencies are those of a small step, bandwidths the best that was measured; "
       "the algorithm 'nccl' takes its times from the calibration below.";
   if (gpus > 1 && inside == 0) {
-    about +=
+    notes.about +=
         " No table of one node was given: the inside of a node is assumed as fast as its "
         "network, with NCCL's own latency.";
   }
-  json["about"] = about;
-  json["nodes"] = nodes;
-  json["gpus_per_node"] = gpus;
   constexpr StepPath kSmall{false, NcclProtocol::kLl};
+  const auto add_tier = [&](const char* key, int span, Seconds latency, BytesPerSecond bandwidth) {
+    Tier& tier = cluster.tiers.emplace_back();
+    tier.name = key;
+    tier.span = span;
+    tier.latency = latency;
+    tier.bandwidth = bandwidth;
+  };
   if (gpus > 1) {
     const Seconds latency = inside > 0 ? law.node.step : nccl_step_latency(kSmall, false);
     // A broadcast alone says nothing of a ring: a rate must stand here, its own.
     BytesPerSecond rate = inside > 0 ? inside : between;
     if (rate == 0) rate = bus_rate(law.tables.front());
-    json["intra"] = tier(latency, rate);
+    add_tier("intra", gpus, latency, rate);
   }
-  if (nodes > 1) {
-    if (law.scale) {
-      json["inter"] = tier(step_latency(*law.scale), law.scale->prior.bandwidth);
-    } else {
-      json["inter"] = tier(nccl_step_latency(kSmall, true), bus_rate(law.tables.front()));
-    }
+  if (nodes > 1 && law.scale) {
+    add_tier("inter", cluster.ranks(), step_latency(*law.scale), law.scale->prior.bandwidth);
+  } else if (nodes > 1) {
+    const Seconds latency = nccl_step_latency(kSmall, true);
+    add_tier("inter", cluster.ranks(), latency, bus_rate(law.tables.front()));
   }
-  const Seconds base =
+  cluster.collective_overhead =
       nodes > 1 && law.scale ? step_law_of(*law.scale, kSmall).base : law.node.base;
-  json["collective_overhead_us"] = rounded(base / kMicrosecond);
-  json["calibration"] = law_json(law);
-  return json;
+  notes.calibration = law;
+  return cluster_json(cluster, kDigits, notes);
 }
 
 }  // namespace syncline

@@ -12,6 +12,6 @@ namespace syncline {
 
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
-Json cluster_json(const MeasuredLaw& law, const std::string& name);
+Json cluster_from_fit(const MeasuredLaw& law, const std::string& name);
 
 }  // namespace syncline

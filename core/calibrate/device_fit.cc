@@ -4,12 +4,12 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <numeric>
 #include <sstream>
 
 #include "core/calibrate/nccl_log_words.h"
 #include "core/error.h"
+#include "core/input/cluster_json.h"
 #include "core/input/document.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
@@ -19,7 +19,6 @@ namespace syncline {
 namespace {
 
 constexpr const char* kHead = "wait_us,bytes";
-constexpr double kTera = 1e12;
 
 // The model on a device of one FLOP a second: its times are FLOPs.
 Workload flops_of(Json json, const std::string& file) {
@@ -43,12 +42,8 @@ Workload flops_of(Json json, const std::string& file) {
   return workload;
 }
 
-// Five digits: a device is read by people.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5g", value);
-  return std::strtod(text.data(), nullptr);
-}
+// A device is read by people.
+constexpr int kDigits = 5;
 
 }  // namespace
 
@@ -142,9 +137,9 @@ DeviceFit device_from_throughput(const Json& json, const std::string& file,
 }
 
 Json device_json(const DeviceFit& fit) {
-  Json json = {{"name", "calibrated on " + fit.workload + ": " + fit.source},
-               {"tflops", rounded(fit.flops / kTera)}};
-  if (fit.launch) json["launch_us"] = rounded(*fit.launch / kMicrosecond);
+  Json json = {{"name", "calibrated on " + fit.workload + ": " + fit.source}};
+  set_device_figure(json, &Device::flops, fit.flops, kDigits);
+  if (fit.launch) set_device_figure(json, &Device::launch, *fit.launch, kDigits);
   return json;
 }
 

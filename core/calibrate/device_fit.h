@@ -2,8 +2,8 @@
 // pass, gradient by gradient, or just the throughput.
 //
 // The rate is FLOPs over time, all of the model's work in it: memory-bound layers, launches and
-// gaps. It is that model's rate and no other's; on one V100 the traces of three convolutional nets
-// give 8 to 18 TFLOP/s.
+// gaps. It holds for that model alone: on one V100 the traces of three convolutional nets come to 8
+// to 18 TFLOP/s.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,7 @@ struct DeviceFit {
 };
 
 // The workload as its JSON stands in a file; times in it are not looked at, only its FLOPs. Throws
-// InputError where it gives none, or its gradients are not the trace's.
+// InputError where it has none, or its gradients are not the trace's.
 DeviceFit device_from_trace(const Json& workload, const std::string& file,
                             const std::vector<TraceRow>& trace, const std::string& source);
 // Forward and backward pass; requires a throughput above 0.

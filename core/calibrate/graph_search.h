@@ -1,4 +1,4 @@
-// Which graph NCCL saw on a cluster, as far as measured rows between nodes tell. A graph decides
+// Which graph NCCL saw on a cluster, as far as measured rows between nodes show. A graph decides
 // what NCCL chose at each size (path_choice.h); every path chosen is then fitted (step_law.h), and
 // the graph under which the rows are likeliest wins.
 #pragma once

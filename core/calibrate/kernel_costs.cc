@@ -1,14 +1,12 @@
 #include "core/calibrate/kernel_costs.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/compress/codec.h"
 #include "core/error.h"
+#include "core/input/cluster_json.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 
@@ -21,12 +19,8 @@ constexpr double kStreamedBytes = 256e6;
 
 constexpr Bytes kFp32 = 4;
 
-// Five digits: a device is read by people.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5g", value);
-  return std::strtod(text.data(), nullptr);
-}
+// A device is read by people.
+constexpr int kDigits = 5;
 
 bool streams(const std::string& kind) {
   return kind == "dgc_step" || kind == "pack" || kind == "update";
@@ -113,9 +107,9 @@ Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts&
   Json& device = cluster["device"];
   if (!device.is_object()) device = Json::object();
   if (!device.contains("name")) device["name"] = costs.gpu;
-  device["memory_gbytes_per_s"] = rounded(costs.memory / kGigabytePerSecond);
-  device["launch_us"] = rounded(costs.launch / kMicrosecond);
-  device["kernel_gap_us"] = rounded(costs.kernel_gap / kMicrosecond);
+  set_device_figure(device, &Device::memory, costs.memory, kDigits);
+  set_device_figure(device, &Device::launch, costs.launch, kDigits);
+  set_device_figure(device, &Device::kernel_gap, costs.kernel_gap, kDigits);
   std::string source = cluster.value("source", "");
   if (!source.empty()) source += "; ";
   source += "memory, launch and gap of the device measured by make gpu-check on " + costs.gpu;

@@ -1,11 +1,11 @@
 // What the kernels cost on a GPU, as `make gpu-check` measured it, turned into the device of a
 // cluster that the model and the simulation price encode, decode, pack and update with.
 //
-// The device knows one rate of memory. Each kind of kernel that streams (dgc_step, pack, update)
-// gives the rate at which the model's own price of it comes out as measured; the device's is their
-// harmonic mean, so that no kind counts for more, and each kind's error is told. Cases that fit
-// into a cache are left out. sparse_apply touches weights here and there, which no rate of
-// streaming says: it is shown, not fitted.
+// The device has one memory rate. For each kind of kernel that streams (dgc_step, pack, update) the
+// rate is found at which the model's price equals the measured time; the device's is their harmonic
+// mean, so that no kind weighs more than another, and the error of each kind is reported. Cases
+// that fit into a cache are left out. sparse_apply scatters its accesses, which a streaming rate
+// does not describe: it is listed, not fitted.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace syncline {
 struct KernelTiming {
   std::string name;
   std::string kind;
-  double priced_bytes = 0;  // the traffic that the model reckons with for this work
+  double priced_bytes = 0;  // the traffic that the model assumes for this work
   Seconds measured = 0;
   bool fitted = false;
 };
@@ -41,7 +41,7 @@ struct KernelCosts {
 KernelCosts kernel_costs(const Json& check, const std::string& file);
 
 // The cluster (checked as such) with memory, launch and gap of its device as measured; what else
-// the device says stays, and "source" tells where it is from. Throws InputError naming `file`.
+// the device says stays, and "source" names the measurement. Throws InputError naming `file`.
 Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts& costs);
 
 }  // namespace syncline

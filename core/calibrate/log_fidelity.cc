@@ -73,7 +73,7 @@ std::string doubts(const ComparedTable& table, Bytes from_bytes) {
   }
   if (out == 0) return {};
   return std::to_string(out) + " of " + std::to_string(all) +
-         " sizes leave what the calibrated logs speak for";
+         " sizes lie outside the range of the calibrated logs";
 }
 
 std::string shape_of(const ComparedTable& table) {
@@ -93,7 +93,7 @@ std::vector<FidelityTable> compared(const Comparison& comparison, Bytes from_byt
     tables.push_back(std::move(table));
   }
   if (tables.empty()) tables.push_back({"", comparison.name, "", {}, {}, ""});
-  // The calibrated rows are told once, beside the first prediction made from them.
+  // The calibrated rows are listed once, with the first prediction made from them.
   for (const auto& fitted : calibration.fitted) {
     const auto errors = errors_in_percent(fitted, from_bytes);
     auto& rows = tables.front().calibrated;

@@ -65,7 +65,7 @@ std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
     std::string seen;
     for (MeasuredTable& table : read_nccl_log(file.path)) {
       seen += (seen.empty() ? "" : ", ") + (table.test.empty() ? "unknown" : table.test);
-      // What a plan never asks for is no part of a cluster's law: alltoall, sendrecv, gather.
+      // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
       if (!table.kind) continue;
       if (file.nodes > 0) set_shape(table, file.nodes, file.gpus_per_node);
       const std::string place = file.path + ": line " + std::to_string(table.line) + ": ";

@@ -1,4 +1,4 @@
-// Logs by the names that a person gives them: FILE; FILE@10x2 where the log does not say that it
+// Logs as they are named on the command line: FILE; FILE@10x2 where the log does not say that it
 // ran on 10 nodes of 2 GPUs; FILE:ring or FILE:tree (FILE@10x2:ring) where NCCL was forced to that.
 #pragma once
 

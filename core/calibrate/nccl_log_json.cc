@@ -138,7 +138,7 @@ std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& probl
     cut = true;
   }
   if (report.is_discarded() || !report.is_object()) {
-    problem = "is no JSON that can be read";
+    problem = "cannot be read as JSON";
     return {};
   }
   const auto results = report.find("results");

@@ -47,7 +47,7 @@ struct RawTable {
 };
 
 std::vector<RawTable> nccl_text_tables(std::string_view text);
-// `problem` gets a sentence when the text is no such JSON.
+// `problem` gets a sentence when the text is not such JSON.
 std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& problem);
 
 // Ranks, nodes, collective and version, from the evidence.
@@ -60,7 +60,7 @@ std::string test_name(std::string_view word);
 std::string test_program_in(std::string_view line);
 // NCCL's version code as text: 22902 -> "2.29.2"; 2708 -> "2.7.8".
 std::string version_of_code(int code);
-// Bytes of an element of that type, or 0 for a word that is no type.
+// Bytes of an element of that type, or 0 for a word that is not a type.
 int nccl_type_size(std::string_view word);
 
 }  // namespace syncline

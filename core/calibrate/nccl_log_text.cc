@@ -126,7 +126,7 @@ class TextReader {
     return std::string(word);
   }
 
-  // Adds the values from token `at` on to the torn row, up to the first word that is none. Gives
+  // Adds the values from token `at` on to the torn row, up to the first word that is none. Returns
   // whether the line belonged to the row.
   bool append(const Tokens& tokens, std::size_t at, bool noise) {
     bool some = false;

@@ -108,7 +108,7 @@ double error_of(const ScaleLaw& scale, const std::vector<GraphSample>& samples) 
                                   row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
   }
-  return errors.empty() ? 0 : middle_of(std::move(errors));
+  return errors.empty() ? 0 : median(std::move(errors));
 }
 
 // The part between nodes: rates first, which every row is then measured against, then the graph

@@ -255,7 +255,7 @@ double median_error(const SizeLaw& law, const Points& points) {
     if (large && point.size < kLarge) continue;
     errors.push_back(std::abs(relative_error(law, point)));
   }
-  return middle_of(std::move(errors));
+  return median(std::move(errors));
 }
 
 // A candidate's errors on points that its fit has not seen.

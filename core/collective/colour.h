@@ -1,5 +1,5 @@
-// Colours for colour refinement (Weisfeiler and Leman 1968; the coarsest equitable partition):
-// things that no message can tell apart end up with the same one, and are then handled once.
+// Colours for colour refinement (Weisfeiler and Leman 1968; the coarsest equitable partition): what
+// is alike in everything that it touches ends up with the same colour, and is then handled once.
 #pragma once
 
 #include <cstdint>

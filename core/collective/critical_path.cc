@@ -106,8 +106,8 @@ CriticalPath::CriticalPath(const Network& network, const Groups& groups, const S
 }
 
 void CriticalPath::merge_alike(int ranks) {
-  // Colour refinement: a rank is told apart by the messages that it sends and awaits in each stage,
-  // and by the colours of the ranks at their other ends.
+  // Colour refinement: a rank is distinguished by the messages that it sends and awaits in each
+  // stage, and by the colours of the ranks at their other ends.
   std::vector<Colour> colours(static_cast<std::size_t>(ranks), 1);
   std::vector<Colour> next;
   std::unordered_map<Colour, std::size_t> number;

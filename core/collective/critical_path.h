@@ -30,7 +30,7 @@ class CriticalPath {
   std::vector<Seconds> latencies(double bytes) const;
 
  private:
-  // Ranks that no message can tell apart are one class; a message stands for all alike.
+  // Ranks whose messages are all alike are one class; a message stands for all alike.
   struct Message {
     std::size_t from = 0;
     std::size_t to = 0;

@@ -156,7 +156,9 @@ bool offered(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind ki
   return true;
 }
 
-// GB/s of payload.
+// GB/s of payload. First what one channel carries, then the bus of all channels, which each
+// algorithm and protocol uses to its own degree (ncclTopoTuneModel's corrections), last the bytes
+// that the bus moves for one byte of payload.
 double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind kind) {
   const NcclGraph& graph = graph_of(t, algorithm);
   const auto row = generation(t);
@@ -200,6 +202,7 @@ double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kin
     if (t.least_capability >= 90) bus *= 0.85;
   }
 
+  // From bus to payload: 2 (n - 1) / n bytes for each of an all-reduce by a ring, and so on.
   const bool ringlike = algorithm == Choice::kRing || is_nvls(algorithm);
   const bool shards = kind == Kind::kAllGather || kind == Kind::kReduceScatter;
   if (shards && algorithm != Choice::kRing) return bus;
@@ -208,7 +211,7 @@ double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kin
   return bus * ranks / steps;
 }
 
-// Microseconds.
+// Microseconds: a base for each call, and for each step on the way what its wire costs.
 double latency(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind kind) {
   const NcclGraph& graph = graph_of(t, algorithm);
   const auto a = static_cast<std::size_t>(algorithm);

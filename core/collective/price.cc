@@ -92,6 +92,7 @@ CollectivePrice work_out(const Network& network, const Groups& groups, const Sta
   Load load(network);
   for (const auto& stage : stages) {
     const auto repeat = static_cast<double>(stage.repeat);
+    // Groups work side by side: the messages of all of them share the links of a round.
     for (int g = 0; g < groups.count; ++g) {
       for (const auto& edge : stage.edges) {
         const int from = groups.rank(g, edge.from);

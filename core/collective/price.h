@@ -6,9 +6,9 @@
 // Groups that work side by side share the links.
 //
 // Where the cluster has a law for the collective (cluster.h), that one says how long it takes
-// alone, beside the overhead. The links' shares stay, for what happens when collectives meet: the
-// latency becomes what the law leaves above the transfer; where the law is faster than the links
-// as given, the transfer is scaled down to it.
+// alone, beside the overhead. The links' shares stay, for collectives that run at the same time:
+// the latency becomes what the law leaves above the transfer; where the law is faster than the
+// links as given, the transfer is scaled down to it.
 #pragma once
 
 #include <memory>

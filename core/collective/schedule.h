@@ -44,7 +44,7 @@ struct Transfer {
 using Round = std::vector<Transfer>;  // all transfers read what stood before the round
 using Schedule = std::vector<Round>;
 
-// The same collective for costing: rounds that load the links alike are told once with a count,
+// The same collective for costing: rounds that load the links alike are listed once with a count,
 // so thousands of ranks stay affordable. `fraction` is the share of the payload that an edge
 // carries in each of the `repeat` rounds.
 struct Edge {

@@ -1,20 +1,10 @@
 #include "core/cost/tiers.h"
 
+#include <utility>
+
 #include "core/statistics.h"
 
-#include <algorithm>
-#include <cassert>
-
 namespace syncline {
-
-double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond bandwidth) {
-  assert(!points.empty() && "a factor needs a measured point");
-  std::vector<double> factors;
-  for (const auto& point : points) {
-    factors.push_back(point.time * bandwidth / static_cast<double>(point.size));
-  }
-  return middle_of(std::move(factors));
-}
 
 std::optional<double> tree_factor(const MeasuredLaw& law) {
   bool network = false;
@@ -34,7 +24,7 @@ std::optional<double> tree_factor(const MeasuredLaw& law) {
     }
   }
   if (factors.empty()) return std::nullopt;
-  return middle_of(std::move(factors));
+  return median(std::move(factors));
 }
 
 }  // namespace syncline

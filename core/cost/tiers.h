@@ -10,10 +10,8 @@
 
 namespace syncline {
 
-// time * bandwidth / bytes, the median over the points: 2 for an ideal pipelined tree, 4.1 for the
-// double tree of NCCL 2.4 on PCIe nodes.
-double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond bandwidth);
-
+// `factor` is time * bandwidth / bytes: 2 for an ideal pipelined tree, 4.1 for the double tree of
+// NCCL 2.4 on PCIe nodes.
 inline Seconds time_by_factor(double factor, double bytes, BytesPerSecond bandwidth) {
   return factor * bytes / bandwidth;
 }

@@ -1,13 +1,13 @@
 // Changes of a framework's configuration that are worth trying, said in the framework's own keys.
-// core/measure/advice prices them.
+// Each dialect lists its own; core/measure/advice prices them.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/scenario/scenario.h"
+#include "core/dialect/dialect.h"
 
 namespace syncline {
 
@@ -26,14 +26,13 @@ struct ConfigChange {
   ChangeKind kind = ChangeKind::kFusion;
   Json patch;  // keys and their new values; merged into the configuration (RFC 7396)
 };
+using Changes = std::vector<ConfigChange>;
 
-// The changes for that dialect's configuration on this cluster; some may be no change, or refused
-// by the framework beside other keys. Empty for a dialect without any.
-std::vector<ConfigChange> config_changes(std::string_view dialect, const Json& config,
-                                         const Cluster& cluster);
+// Sizes of a bucket that are worth trying, in MiB.
+inline constexpr std::array kTriedMebibytes{1, 2, 4, 8, 16, 25, 32, 64, 128};
 
 // "fuse_grad_size_in_MB: 16 -> 8, ...": what the patch changes, a key that was not given with its
 // default.
-std::string change_text(std::string_view dialect, const Json& config, const Json& patch);
+std::string change_text(const Dialect& dialect, const Json& config, const Json& patch);
 
 }  // namespace syncline

@@ -6,6 +6,7 @@
 // where `config` holds the framework's keys and nothing else.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,20 +26,53 @@ struct Reading {
   std::vector<std::string> notes;
 };
 
+struct ConfigChange;  // changes.h
+
+// What the search for a configuration can say about a workload's gradients.
+struct Partitions {
+  // The sizes in bytes from which on a fusion rule makes other buckets (its own size is ignored),
+  // rising from 0.
+  std::function<std::vector<Bytes>(const Fusion& rule)> sizes;
+  // The buckets that suit a strategy best, whatever rule they come from.
+  std::function<std::vector<Bucket>(const Strategy&)> best_buckets;
+};
+
 struct Dialect {
   std::string_view name;
   std::string_view summary;  // one line for `syncline list`
   // Reads every key of `config` or fails with the framework's own rule in the message.
   // `as_documents`: where documentation and code differ, follow the documentation.
   Reading (*read)(Reader config, const Workload&, const Cluster&, bool as_documents);
+
+  // The way back. All of this may be left out: such a dialect is only read.
+
   // Configurations that may come to this strategy, whose buckets on this workload are given, the
   // likeliest first; write.h tries them. nullptr: the dialect is not written.
   std::vector<Json> (*suggest)(const Strategy&, const std::vector<Bucket>&, const Workload&,
                                const Cluster&) = nullptr;
+  // Changes worth trying for that configuration on this cluster; some may be no change, or refused
+  // by the framework beside other keys.
+  std::vector<ConfigChange> (*changes)(const Json& config, const Cluster&) = nullptr;
+  // What the keys of `changes` are where a configuration does not give them.
+  Json (*defaults)() = nullptr;
+  // The configuration that trains data-parallel and leaves everything else as it is; {} if left
+  // out.
+  Json (*least)() = nullptr;
+  // Configurations worth pricing where the framework cannot say a winner exactly.
+  std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
+                                  const Partitions&) = nullptr;
 };
 
 std::span<const Dialect> dialects();
 const Dialect* find_dialect(std::string_view name);  // or nullptr
 std::vector<std::string> dialect_names();
+std::vector<std::string> written_dialect_names();  // of those that are written too
+
+// The dialect's least configuration.
+Json least_config(const Dialect& dialect);
+
+// A configuration read as the framework's code would; the strategy has no name yet.
+Reading reading_of(const Dialect& dialect, const Json& config, const Workload& workload,
+                   const Cluster& cluster);
 
 }  // namespace syncline

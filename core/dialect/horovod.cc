@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/dialect/changes.h"
 #include "core/json/reader.h"
 
 namespace syncline {
@@ -167,10 +168,63 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
   return {config};
 }
 
+Changes changes(const Json&, const Cluster&) {
+  Changes changes;
+  for (const int mebibytes : kTriedMebibytes) {
+    changes.push_back({ChangeKind::kFusion, {{"HOROVOD_FUSION_THRESHOLD", mebibytes * kMiB}}});
+  }
+  for (const double milliseconds : {0.1, 0.5, 2.0, 5.0, 10.0}) {
+    changes.push_back({ChangeKind::kFusion, {{"HOROVOD_CYCLE_TIME", milliseconds}}});
+  }
+  for (const int hierarchical : {0, 1}) {
+    changes.push_back({ChangeKind::kHierarchy, {{"HOROVOD_HIERARCHICAL_ALLREDUCE", hierarchical}}});
+  }
+  changes.push_back({ChangeKind::kCompression, {{"compression", "fp16"}}});
+  return changes;
+}
+
+Json defaults() {
+  return {{"HOROVOD_FUSION_THRESHOLD", 128 * kMiB},
+          {"HOROVOD_CYCLE_TIME", 1},
+          {"HOROVOD_HIERARCHICAL_ALLREDUCE", 0},
+          {"compression", "none"}};
+}
+
+// A threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let more
+// gradients meet at a tick.
+std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
+                             const Partitions& partitions) {
+  const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
+  Fusion form;
+  form.rule = Fusion::Rule::kSize;
+  form.close = Fusion::Close::kBefore;
+  const std::vector<Bytes> sizes = partitions.sizes(form);
+  std::vector<Json> configs;
+  for (const double cycle : {1.0, 2.5, 5.0, 10.0, 25.0}) {
+    for (const Bytes size : sizes) {
+      for (const bool hierarchical : {false, true}) {
+        if (hierarchical && !levels) continue;
+        Json config{{"HOROVOD_FUSION_THRESHOLD", size}, {"HOROVOD_CYCLE_TIME", cycle}};
+        if (hierarchical) config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
+        if (winner.streams > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = winner.streams;
+        if (winner.compression.codec == "fp16") config["compression"] = "fp16";
+        configs.push_back(std::move(config));
+      }
+    }
+  }
+  return configs;
+}
+
 }  // namespace
 
 Dialect horovod_dialect() {
-  return {"horovod", "Horovod: HOROVOD_FUSION_THRESHOLD, _CYCLE_TIME, compression", read, suggest};
+  return {.name = "horovod",
+          .summary = "Horovod: HOROVOD_FUSION_THRESHOLD, _CYCLE_TIME, compression",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = defaults,
+          .candidates = candidates};
 }
 
 }  // namespace syncline

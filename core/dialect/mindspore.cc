@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/dialect/changes.h"
 #include "core/dialect/mindspore_rules.h"
 #include "core/json/reader.h"
 
@@ -100,10 +101,42 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
   return configs;
 }
 
+// comm_fusion by size; the units are MindSpore's, whatever the mode makes of them.
+Changes changes(const Json&, const Cluster&) {
+  Changes changes;
+  for (const int megabytes : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {
+    const Json all_reduce{{"mode", "size"}, {"config", megabytes}};
+    changes.push_back({ChangeKind::kFusion, {{"comm_fusion", {{"allreduce", all_reduce}}}}});
+  }
+  return changes;
+}
+
+// MindSpore exchanges nothing unless it is told that there is a second rank.
+Json least() { return {{"parallel_mode", "data_parallel"}}; }
+
+// Any buckets can be said by their end indices, on one flat ring: the best ones there.
+std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster& cluster,
+                             const Partitions& partitions) {
+  const Json plain = least();
+  const Strategy strategy = read(Reader(plain, "mindspore", ""), workload, cluster, false).strategy;
+  std::vector<Json> configs{plain};
+  const auto buckets = partitions.best_buckets(strategy);
+  for (auto& config : suggest(strategy, buckets, workload, cluster)) {
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
 }  // namespace
 
 Dialect mindspore_dialect() {
-  return {"mindspore", "MindSpore 2.2: parallel_mode, comm_fusion, set_comm_fusion", read, suggest};
+  return {.name = "mindspore",
+          .summary = "MindSpore 2.2: parallel_mode, comm_fusion, set_comm_fusion",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .least = least,
+          .candidates = candidates};
 }
 
 }  // namespace syncline

@@ -11,15 +11,6 @@ namespace {
 
 constexpr std::int64_t kMostMb = std::int64_t{1} << 32;
 
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
-  const auto near = nearest_word(word, words);
-  return near ? " (did you mean '" + *near + "'?)" : "";
-}
-
-std::string did_you_mean(const Json& value, const std::vector<std::string>& words) {
-  return value.is_string() ? did_you_mean(value.get<std::string>(), words) : "";
-}
-
 Mode read_mode(Reader& config, std::vector<std::string>& notes) {
   static const std::map<std::string, Mode> modes{{"auto_parallel", Mode::kAuto},
                                                  {"data_parallel", Mode::kData},
@@ -132,7 +123,7 @@ void read_kind(Reader& fusion, const std::string& name, const Json& value, Conte
   if (std::find(modes.begin(), modes.end(), word) == modes.end()) {
     kind.fail("mode", std::string("KeyError: fusion method mode must be ") +
                           (all_reduce ? "auto, index or size" : "auto or size") + ", but got " +
-                          describe(mode) + did_you_mean(mode, modes));
+                          describe(mode) + did_you_mean(word, modes));
   }
   if (word == "auto" && !config.is_null()) {
     notes.push_back(name + ": mode auto does not look at its config (" + describe(config) +

@@ -5,6 +5,7 @@
 #include "core/dialect/paddle_hierarchy.h"
 #include "core/dialect/paddle_setters.h"
 #include "core/dialect/paddle_training.h"
+#include "core/dialect/paddle_trials.h"
 #include "core/dialect/paddle_write.h"
 #include "core/json/reader.h"
 
@@ -270,7 +271,13 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 }  // namespace
 
 Dialect paddle_dialect() {
-  return {"paddle", "Paddle Fleet's DistributedStrategy, static graph", read, suggest_paddle};
+  return {.name = "paddle",
+          .summary = "Paddle Fleet's DistributedStrategy, static graph",
+          .read = read,
+          .suggest = suggest_paddle,
+          .changes = paddle_changes,
+          .defaults = paddle_defaults,
+          .candidates = paddle_candidates};
 }
 
 }  // namespace syncline

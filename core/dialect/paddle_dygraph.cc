@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/dialect/changes.h"
 #include "core/dialect/paddle.h"
 #include "core/dialect/paddle_setters.h"
 #include "core/json/reader.h"
@@ -105,10 +106,26 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
+Changes changes(const Json& config, const Cluster&) {
+  const char* key = config.contains("fuse_grad_size_in_MB") ? "fuse_grad_size_in_MB"  //
+                                                            : "comm_buffer_size";
+  Changes changes;
+  for (const int mebibytes : kTriedMebibytes) {
+    changes.push_back({ChangeKind::kFusion, {{key, mebibytes}}});
+  }
+  return changes;
+}
+
+Json defaults() { return {{"comm_buffer_size", 25}}; }
+
 }  // namespace
 
 Dialect paddle_dygraph_dialect() {
-  return {"paddle_dygraph", "Paddle DataParallel: comm_buffer_size, last_comm_buffer_size", read};
+  return {.name = "paddle_dygraph",
+          .summary = "Paddle DataParallel: comm_buffer_size, last_comm_buffer_size",
+          .read = read,
+          .changes = changes,
+          .defaults = defaults};
 }
 
 }  // namespace syncline

@@ -1,9 +1,12 @@
 #include "core/dialect/pytorch_ddp.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
+#include "core/dialect/changes.h"
 #include "core/dialect/write.h"
 #include "core/json/reader.h"
 
@@ -185,10 +188,59 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
   return configs;
 }
 
+Changes changes(const Json&, const Cluster&) {
+  Changes changes;
+  for (const int mebibytes : kTriedMebibytes) {
+    changes.push_back({ChangeKind::kFusion, {{"bucket_cap_mb", mebibytes}}});
+  }
+  changes.push_back({ChangeKind::kCompression, {{"comm_hook", "fp16_compress_hook"}}});
+  return changes;
+}
+
+Json defaults() { return {{"bucket_cap_mb", 25}, {"comm_hook", "allreduce_hook"}}; }
+
+// The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer
+// than `end`.
+double round_mebibytes(Bytes least, Bytes end) {
+  constexpr auto kBytes = static_cast<double>(kMiB);
+  const double low = static_cast<double>(std::max<Bytes>(1, least)) / kBytes;
+  constexpr int kMostDecimals = 5;
+  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+    const double unit = std::pow(10.0, decimals);
+    const double size = std::ceil(low * unit) / unit;
+    const auto bytes = static_cast<Bytes>(size * kBytes);
+    if (bytes >= least && bytes < end) return size;
+  }
+  return low;
+}
+
+// One cap, behind a first bucket of 1 MiB, and a hook.
+std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster&,
+                             const Partitions& partitions) {
+  Fusion form;
+  form.rule = Fusion::Rule::kSize;
+  form.first_size = kFirstBucket;
+  const std::vector<Bytes> sizes = partitions.sizes(form);
+  std::vector<Json> configs;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Bytes end = i + 1 < sizes.size() ? sizes[i + 1] : std::numeric_limits<Bytes>::max();
+    Json config{{"bucket_cap_mb", round_mebibytes(sizes[i], end)}};
+    if (winner.compression.codec == "fp16") config["comm_hook"] = "fp16_compress_hook";
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
 }  // namespace
 
 Dialect pytorch_ddp_dialect() {
-  return {"pytorch", "DistributedDataParallel: bucket_cap_mb, copies, comm_hook", read, suggest};
+  return {.name = "pytorch",
+          .summary = "DistributedDataParallel: bucket_cap_mb, copies, comm_hook",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = defaults,
+          .candidates = candidates};
 }
 
 }  // namespace syncline

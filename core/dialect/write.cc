@@ -135,8 +135,7 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
   const Plan wanted = make_plan(workload, cluster, strategy);
   std::optional<Written> nearest;
   for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, cluster)) {
-    Reading reading =
-        dialect.read(Reader(config, std::string(dialect.name), ""), workload, cluster, false);
+    Reading reading = reading_of(dialect, config, workload, cluster);
     const std::string difference =
         plan_difference(wanted, make_plan(workload, cluster, reading.strategy));
     if (difference.empty()) return Written{config, true, {}, reading.strategy};

@@ -122,14 +122,12 @@ void set_key(Document& document, const std::string& path, const Json& value) {
     Json* next = step_into(*node, keys[i]);
     if (next == nullptr) {
       const auto names = names_inside(*node);
-      const auto near = nearest_word(keys[i], names);
       if (node->is_object() && may_be_left_out(keys[i])) {
         (*node)[keys[i]] = Json::object();
         next = &(*node)[keys[i]];
       } else {
         throw InputError(document.file + ": path '" + path + "': no '" + keys[i] + "'" +
-                         (walked.empty() ? "" : " in " + walked) +
-                         (near ? " (did you mean '" + *near + "'?)" : ""));
+                         (walked.empty() ? "" : " in " + walked) + did_you_mean(keys[i], names));
       }
     }
     walked += (walked.empty() ? "" : ".") + keys[i];

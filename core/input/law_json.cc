@@ -2,8 +2,8 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
+
+#include "core/digits.h"
 
 #include "core/json/reader.h"
 
@@ -15,11 +15,7 @@ constexpr std::array<const char*, 3> kAlgorithms = {"nccl", "ring", "tree"};
 constexpr std::array<const char*, 3> kForms = {"segments", "envelope", "sum"};
 
 // Seven significant digits: more than any measurement has, and short to read.
-double rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.7g", value);
-  return std::strtod(text.data(), nullptr);
-}
+double rounded(double value) { return significant(value, 7); }
 
 double micro(Seconds value) { return rounded(value / kMicrosecond); }
 double giga(BytesPerSecond value) { return rounded(value / kGigabytePerSecond); }

@@ -101,9 +101,7 @@ std::vector<Operand> read_operands(Reader& reader, const char* key,
     if (known == values.end()) {
       std::vector<std::string> names;
       for (const auto& [value, unused] : values) names.push_back(value);
-      const auto near = nearest_word(name, names);
-      reader.fail(place, "'" + name + "' is not among the values" +
-                             (near ? " (did you mean '" + *near + "'?)" : ""));
+      reader.fail(place, "'" + name + "' is not among the values" + did_you_mean(name, names));
     }
     bool again = false;
     for (auto& operand : operands) {

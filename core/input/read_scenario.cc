@@ -70,11 +70,10 @@ Published read_published(Reader& reader, const Scenario& scenario) {
   std::vector<std::string> names;
   for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
   if (std::find(names.begin(), names.end(), row.strategy) == names.end()) {
-    const auto near = nearest_word(row.strategy, names);
     std::string known;
     for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
     reader.fail("strategy", "found '" + row.strategy + "', expected one of " + known +
-                                (near ? " (did you mean '" + *near + "'?)" : ""));
+                                did_you_mean(row.strategy, names));
   }
   if (reader.has("sweep")) {
     Reader sweep = reader.object("sweep");

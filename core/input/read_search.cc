@@ -52,10 +52,9 @@ std::vector<std::string> read_words(Reader& reader, const char* key,
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string word = list[i].is_string() ? list[i].get<std::string>() : "";
     if (std::find(allowed.begin(), allowed.end(), word) == allowed.end()) {
-      const auto near = nearest_word(word, allowed);
       fail_at(reader, reader.place_of(key) + "[" + std::to_string(i) + "]",
               "found " + describe(list[i]) + ", expected one of " + listed(allowed) +
-                  (near ? " (did you mean '" + *near + "'?)" : ""));
+                  did_you_mean(word, allowed));
     }
     words.push_back(word);
   }

@@ -243,6 +243,8 @@ ComputeFusion read_compute_fusion(Reader reader) {
   return fusion;
 }
 
+namespace {
+
 // What compute fusion finds on this workload, in the strategy's notes.
 void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool default_on,
                          Strategy& strategy) {
@@ -330,8 +332,6 @@ void read_schedule(Reader& reader, std::size_t tensors, Strategy& strategy) {
                 "parameters are updated before its forward pass");
   }
 }
-
-namespace {
 
 // What of the schedule (what is exchanged when) cannot be had together, with the key to change.
 std::optional<Misfit> schedule_misfit(const Strategy& strategy, const Cluster& cluster) {

@@ -66,6 +66,11 @@ std::optional<std::string> nearest_word(std::string_view word,
   return best;
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& words) {
+  const auto near = nearest_word(word, words);
+  return near ? " (did you mean '" + *near + "'?)" : "";
+}
+
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
@@ -177,12 +182,10 @@ std::string Reader::word_or(std::string_view key, std::string fallback,
   if (value->is_string()) {
     const auto word = value->get<std::string>();
     if (std::find(words.begin(), words.end(), word) != words.end()) return word;
-    if (const auto near = nearest_word(word, words)) {
-      fail(key, "found '" + shortened(word) + "', expected one of " + join(words) +
-                    " (did you mean '" + *near + "'?)");
-    }
   }
-  fail(key, "found " + describe(*value) + ", expected one of " + join(words));
+  const std::string hint =
+      value->is_string() ? did_you_mean(value->get<std::string>(), words) : std::string();
+  fail(key, "found " + describe(*value) + ", expected one of " + join(words) + hint);
 }
 
 Reader Reader::object(std::string_view key) { return Reader(require(key), file_, place_of(key)); }
@@ -207,13 +210,8 @@ std::vector<Reader> Reader::objects(std::string_view key) {
 void Reader::finish() {
   for (const auto& [key, value] : object_.items()) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
-    std::string message = "unknown key";
-    if (const auto near = nearest_word(key, asked_)) {
-      message += " (did you mean '" + *near + "'?)";
-    } else {
-      message += ", known here: " + join(asked_);
-    }
-    fail(key, message);
+    const std::string hint = did_you_mean(key, asked_);
+    fail(key, "unknown key" + (hint.empty() ? ", known here: " + join(asked_) : hint));
   }
 }
 

@@ -68,6 +68,8 @@ class Reader {
 // The word of `words` with the smallest edit distance to `word`, if it is close enough to help.
 std::optional<std::string> nearest_word(std::string_view word,
                                         const std::vector<std::string>& words);
+// " (did you mean 'x'?)" with that word; empty where none is close.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
 
 // A number with the kind of a JSON value: "'abc'", "3", "an object", for messages.
 std::string describe(const Json& value);

@@ -19,7 +19,7 @@ struct Candidate {
   Strategy strategy;
 };
 
-// Candidates of one kind: only the best of them is told.
+// Candidates of one kind: only the best of them is reported.
 struct Kind {
   ChangeKind kind = ChangeKind::kFusion;
   std::vector<Candidate> candidates;
@@ -151,12 +151,12 @@ std::vector<Candidate> said_changes(ChangeKind kind, const Scenario& scenario,
                                     const Json& written) {
   std::vector<Candidate> candidates;
   const Dialect* dialect = find_dialect(written.value("dialect", ""));
-  if (dialect == nullptr) return candidates;
+  if (dialect == nullptr || dialect->changes == nullptr) return candidates;
   const Json config = written.value("config", Json::object());
   const bool as_documents = written.value("read_as", "code") == "documents";
-  for (const auto& change : config_changes(dialect->name, config, scenario.cluster)) {
+  for (const auto& change : dialect->changes(config, scenario.cluster)) {
     if (change.kind != kind) continue;
-    const std::string text = change_text(dialect->name, config, change.patch);
+    const std::string text = change_text(*dialect, config, change.patch);
     if (text.empty()) continue;
     Json changed = config;
     changed.merge_patch(change.patch);

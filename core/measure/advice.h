@@ -26,7 +26,7 @@ struct Advice {
 //
 // `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
 // known. Where it is in a dialect, changes of its configuration go first, each read back as the
-// framework reads it; one of ours is told beside them where it gains at least `least_percent` more.
+// framework reads it; one of ours is added where it gains at least `least_percent` more.
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
                            PriceBook& book, double least_percent, const Json* written = nullptr);
 

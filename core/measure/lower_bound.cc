@@ -98,7 +98,8 @@ Demands demands_of(const Plan& plan, PriceBook& book) {
   return demands;
 }
 
-// How long each link works for a byte of each price's payload; links that work alike are told once.
+// How long each link works for a byte of each price's payload; links that work alike are listed
+// once.
 std::vector<std::vector<double>> link_profiles(const std::vector<const CollectivePrice*>& prices) {
   std::map<int, std::vector<double>> by_link;
   for (std::size_t p = 0; p < prices.size(); ++p) {

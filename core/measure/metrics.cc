@@ -53,6 +53,7 @@ Metrics measure(const Plan& plan, const Workload& workload, const Timeline& time
   const double steps = kept * plan.steps;
   const Seconds begin = warmup == 0 ? 0 : ends[static_cast<std::size_t>(warmup) - 1];
 
+  // Rank 0 stands for all: its compute stream and whatever collective is under way on it.
   Metrics metrics;
   metrics.step_time = (ends.back() - begin) / steps;
   std::vector<std::pair<Seconds, Seconds>> busy;

@@ -1,7 +1,6 @@
 #include "core/measure/price_strategy.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,17 +16,17 @@ struct Periods {
   int warmup = 1;
 };
 
-// Without jitter every period after the first is alike. With jitter the simulation averages about
-// kJitteredSteps steps; the model knows the expectation in closed form.
-Periods periods_for(const Scenario& scenario, const Plan& plan, std::string_view executor) {
+// Without jitter every period after the first is alike. With jitter the mean of about
+// kJitteredSteps steps is taken, unless the expectation is known in closed form.
+Periods periods_for(const Scenario& scenario, const Plan& plan, ExecutorTraits executor) {
   constexpr int kJitteredSteps = 256;
   Periods periods;
   // Where steps overlap the first ones are not yet alike: the slope over some later ones.
   if (crosses_steps(plan)) {
-    periods.warmup = executor == "sim" ? 3 : 8;
+    periods.warmup = executor.cheap ? 8 : 3;
     periods.all = 2 * periods.warmup;
   }
-  if (executor == "sim" && scenario.cluster.jitter.kind != Jitter::Kind::kNone) {
+  if (!executor.closed_form && scenario.cluster.jitter.kind != Jitter::Kind::kNone) {
     periods.all = periods.warmup + std::max(8, kJitteredSteps / plan.steps);
   }
   periods.warmup = scenario.simulation.warmup.value_or(periods.warmup);
@@ -49,7 +48,7 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
   const Workload& workload = fused ? *fused : scenario.workload;
   for (const auto& phase : training_phases(strategy, scenario.training)) {
     Plan plan = make_plan(workload, scenario.cluster, strategy, phase.point);
-    const Periods periods = periods_for(scenario, plan, executor.name());
+    const Periods periods = periods_for(scenario, plan, executor.traits());
     Outcome outcome = executor.run(plan, {}, periods.all);
     phases.push_back({measure(plan, workload, outcome.timeline, periods.warmup, book),
                       static_cast<double>(phase.steps)});

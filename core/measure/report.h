@@ -1,5 +1,5 @@
-// The answer to a scenario: one row a strategy and sweep point, ready to be printed. Rooms above
-// fill it (core/measure/study) and print it (reports).
+// The answer to a scenario: one row a strategy and sweep point, ready to be printed.
+// core/measure/study fills it, reports/ prints it.
 #pragma once
 
 #include <optional>

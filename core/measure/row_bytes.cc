@@ -14,7 +14,7 @@ void append(std::string& bytes, const void* data, std::size_t size) {
 }
 
 void take(const std::string& bytes, std::size_t& at, void* data, std::size_t size) {
-  if (bytes.size() - at < size) throw MachineError("a row from another process is cut short");
+  if (bytes.size() - at < size) throw MachineError("figures from another process are cut short");
   std::memcpy(data, bytes.data() + at, size);
   at += size;
 }
@@ -22,9 +22,7 @@ void take(const std::string& bytes, std::size_t& at, void* data, std::size_t siz
 }  // namespace
 
 std::string row_bytes(const Row& row) {
-  static_assert(std::is_trivially_copyable_v<Metrics>, "metrics travel as they lie in memory");
-  std::string bytes;
-  append(bytes, &row.metrics, sizeof row.metrics);
+  std::string bytes = metrics_bytes(row.metrics);
   append(bytes, &row.speedup, sizeof row.speedup);
   const std::size_t buckets = row.buckets.size();
   append(bytes, &buckets, sizeof buckets);
@@ -50,6 +48,19 @@ Row row_from_bytes(const std::string& bytes) {
   }
   row.executor = bytes.substr(at);
   return row;
+}
+
+std::string metrics_bytes(const Metrics& metrics) {
+  static_assert(std::is_trivially_copyable_v<Metrics>, "metrics travel as they lie in memory");
+  return {reinterpret_cast<const char*>(&metrics), sizeof metrics};
+}
+
+std::vector<Metrics> metrics_from_bytes(const std::string& bytes) {
+  std::vector<Metrics> list;
+  for (std::size_t at = 0; at < bytes.size();) {
+    take(bytes, at, &list.emplace_back(), sizeof(Metrics));
+  }
+  return list;
 }
 
 }  // namespace syncline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/measure/report.h"
 
@@ -12,5 +13,10 @@ namespace syncline {
 std::string row_bytes(const Row& row);
 // Throws MachineError where the bytes are cut short.
 Row row_from_bytes(const std::string& bytes);
+
+// Metrics alone; those of several rows may stand one behind the other.
+std::string metrics_bytes(const Metrics& metrics);
+// Throws MachineError where the bytes are cut short.
+std::vector<Metrics> metrics_from_bytes(const std::string& bytes);
 
 }  // namespace syncline

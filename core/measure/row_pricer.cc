@@ -20,12 +20,6 @@ std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<Bucket>&
   return sizes;
 }
 
-const Strategy& strategy_named(const Scenario& scenario, const std::string& name) {
-  const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                               [&](const Strategy& s) { return s.name == name; });
-  return *it;
-}
-
 }  // namespace
 
 std::string name_of(const RowKey& key) {
@@ -90,7 +84,7 @@ class RowPricer::PointStudy {
   const SweepPoint& point() const { return point_; }
 
   Row row(const std::string& name, Traced* traced) {
-    Priced priced = price_strategy(scenario_, strategy_named(scenario_, name), *executor_, book_);
+    Priced priced = price_strategy(scenario_, *find_strategy(scenario_, name), *executor_, book_);
     Row row;
     row.strategy = name;
     row.executor = std::string(executor_->name());
@@ -99,7 +93,7 @@ class RowPricer::PointStudy {
     row.buckets = sizes_of(priced.plan.buckets);
     if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
     if (!baseline_) {
-      const auto& strategy = strategy_named(scenario_, scenario_.baseline);
+      const auto& strategy = *find_strategy(scenario_, scenario_.baseline);
       baseline_ = price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
     }
     row.speedup = *baseline_ / row.metrics.step_time;

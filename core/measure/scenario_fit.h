@@ -13,7 +13,7 @@ namespace syncline {
 using Residuals = std::function<std::vector<double>(const std::vector<double>&)>;
 
 // Levenberg-Marquardt (Eigen's) with numerical derivatives, inside the parameters' bounds: each is
-// walked on a scale where its bounds lie at infinity. Deterministic. Gives the best values found.
+// varied on a scale where its bounds lie at infinity. Deterministic. Returns the best values found.
 std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& parameters,
                                    const Residuals& residuals);
 

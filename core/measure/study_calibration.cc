@@ -10,6 +10,7 @@
 #include "core/json/text.h"
 #include "core/measure/row_pricer.h"
 #include "core/measure/scenario_fit.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 namespace {

@@ -71,7 +71,7 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
   for (std::size_t p = static_cast<std::size_t>(warmup); p < ends.size(); ++p) {
     row.steps.push_back((ends[p] - ends[p - 1]) / plan.steps);
   }
-  row.median = middle_of(row.steps);
+  row.median = median(row.steps);
   constexpr double kMost = 0.95;
   row.p95 = percentile(row.steps, kMost);
 
@@ -117,7 +117,7 @@ std::vector<std::string> link_advice(const Validation& validation) {
   constexpr std::size_t kFew = 8;
   constexpr double kFar = 0.15;
   if (all.size() < kFew) {
-    if (!validation.samples.empty() || errors.empty() || middle_of(errors) < kFar) return {};
+    if (!validation.samples.empty() || errors.empty() || median(errors) < kFar) return {};
     return {
         "The links are the scenario's, not these ranks': --calibrate measures them first and "
         "predicts with what it finds."};
@@ -129,7 +129,7 @@ std::vector<std::string> link_advice(const Validation& validation) {
   const auto ratio_of = [&](std::size_t begin, std::size_t end) {
     std::vector<double> ratios;
     for (std::size_t i = begin; i < end; ++i) ratios.push_back(all[i].measured / all[i].predicted);
-    return middle_of(ratios);
+    return median(ratios);
   };
   const double small = ratio_of(0, third);
   const double large = ratio_of(all.size() - third, all.size());

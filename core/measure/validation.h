@@ -1,5 +1,5 @@
-// One plan in two worlds: what was predicted for it and what ranks measured, operation kind by
-// operation kind, and whether the model's links should be measured anew.
+// One plan predicted and measured: its times side by side, operation kind by operation kind, and
+// whether the model's links should be measured again.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct KindTime {
   Seconds measured = 0;  // mean over ranks and steps
 };
 
-// One collective as predicted and as measured, for judging the links.
+// One collective as predicted and as measured, to check the links.
 struct CollectiveTime {
   std::int64_t bytes = 0;
   Seconds predicted = 0;
@@ -81,7 +81,7 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
 
 // What the rows say about the links: sentences, one where small collectives (latency) or large ones
 // (bandwidth) are systematically off, none where they are not.
-// Where collectives are too few to tell and the links were not measured, one that says so if the
+// Where there are too few collectives and the links were not measured, one that says so if the
 // steps are far off.
 std::vector<std::string> link_advice(const Validation& validation);
 

@@ -31,7 +31,7 @@ struct LiveFile {
   std::vector<LiveRow> rows;
 };
 
-// Throws InputError for a file that is no such report.
+// Throws InputError for a file that is not such a report.
 LiveFile read_validation(const std::string& file);
 
 // Every row was predicted before it was measured.

@@ -10,7 +10,7 @@ namespace syncline {
 
 // The backward pass, each bucket's exchange (or the first half of a split one) as soon as its last
 // gradient is there, or its tick has come, or it is the most urgent. Buckets [begin, ...) of the
-// plan. Gives the last operation of each.
+// plan. Returns the last operation of each.
 class Backward {
  public:
   Backward(Builder& build, const Workload& workload, const Cluster& cluster,
@@ -32,7 +32,7 @@ class Backward {
   // The tick at `time` from the step's begin, on a stream of the framework's own.
   OpId tick(Seconds time);
 
-  // Which bucket goes when, as the prices foresee it.
+  // The order of the buckets under priority scheduling, by their predicted times.
   std::vector<int> order(std::size_t begin, const Exchanges& exchanges,
                          const std::vector<char>& split);
 

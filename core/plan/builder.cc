@@ -75,6 +75,9 @@ Collective Builder::half_of(CollectiveKind kind, std::size_t index) const {
   return half;
 }
 
+// How a bucket travels follows from what it is. Under post-local SGD gradients stay in their group.
+// What ranks select for themselves (rows, pairs of index and value) has to be gathered: no sum can
+// be taken on the way. Everything else is summed by the strategy's hierarchy.
 std::vector<Collective> Builder::collectives_of(const Bucket& bucket, int id) const {
   const int ranks = plan.ranks;
   if (subgroup > 1) {

@@ -43,23 +43,24 @@ class Builder {
     return 1 + static_cast<StreamId>(bucket % static_cast<std::size_t>(strategy_.streams));
   }
 
-  // What comes ahead of a bucket's way over the network, on the compute stream. Gives its last
-  // operation, or `ready` where there is nothing to do.
+  // What a bucket needs before it is sent, on the compute stream. Returns its last operation, or
+  // `ready` where there is nothing to do.
   OpId prepare(std::size_t index, OpId ready);
 
-  // The collectives one after the other on a stream, beginning once all of `after` is done. Gives
+  // The collectives one after the other on a stream, beginning once all of `after` is done. Returns
   // the last one, or the last of `after` where there are none.
   OpId send(const std::vector<Collective>& collectives, StreamId stream, std::vector<OpId> after);
 
-  // What follows a bucket's last collective on its stream. Gives the operation with which it is in.
+  // What follows a bucket's last collective on its stream. Returns the operation after which the
+  // bucket is complete.
   OpId receive(std::size_t index, OpId last);
 
-  // Back out of the bucket, on the compute stream. Gives its operation, or `arrived` where nothing
-  // is copied.
+  // Back out of the bucket, on the compute stream. Returns its operation, or `arrived` where
+  // nothing is copied.
   OpId copy_out(std::size_t index, OpId arrived);
 
-  // One bucket's way over the network in one go, beginning once `ready` is done. Gives its last
-  // operation.
+  // A bucket's whole exchange, from preparing to receiving, beginning once `ready` is done. Returns
+  // its last operation.
   OpId exchange(std::size_t index, OpId ready);
 
   // The collective of one half of a split exchange.

@@ -91,6 +91,8 @@ bool any(const ComputeFusion& fusion) {
          fusion.fuse_all_optimizer_ops;
 }
 
+// Pass after pass, in Paddle's order: what one has fused is no longer there for the next, so the
+// order is part of the result. The texts say why a pass found nothing.
 FusedOperators fuse_operators(const Workload& workload, const ComputeFusion& fusion) {
   FusedOperators result;
   OperatorGraph graph(workload.operators);

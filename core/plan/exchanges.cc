@@ -27,7 +27,7 @@ bool takes(const Codec* codec, const Tensor& tensor) {
 
 OnWire on_wire(const Codec* codec, const Tensor& tensor) {
   if (!takes(codec, tensor)) return {tensor.dtype, tensor.bytes()};
-  return {DType::kFp16, codec->encoded_bytes(tensor.elements, tensor.elements)};
+  return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
 
 // When each gradient is there, from the step's begin. Encoding is on the way: at ticks it has been
@@ -70,6 +70,7 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
     ready.push_back(all[t]);
     bytes.push_back(on_wire(codec, workload.tensors[t]).bytes);
   }
+  // The rule counts candidates; the plan counts tensors.
   const Bytes least = strategy.fusion.min_elements * 4;
   const auto in_places = [&](std::vector<std::vector<int>> groups) {
     for (auto& group : groups) {
@@ -77,6 +78,7 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
     }
     return groups;
   };
+  // Where the scenario says what costs the framework assumed, its decision follows those.
   for (const auto& assumed : strategy.fusion.costs) {
     if (assumed.ranks != cluster.ranks()) continue;
     const auto line = [&](Bytes size) {
@@ -122,6 +124,7 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
                             const Strategy& strategy, const Codec* codec,
                             const std::vector<int>& candidates, std::vector<Bucket> alone,
                             int tick_phase) {
+  // When candidates are ready, and as what they travel.
   const auto tensors = pointers(workload.tensors);
   const auto all = ready_times(workload, cluster, strategy, codec);
   const Seconds cycle = strategy.fusion.cycle;
@@ -133,6 +136,7 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
     ready.push_back(all[t]);
     wire.push_back(on_wire(codec, workload.tensors[t]));
   }
+  // What goes at which tick: packed groups, and each lone gradient at the first tick after it.
   std::vector<std::pair<Seconds, Bucket>> released;
   for (const auto& release : tick_releases(ready, wire, strategy.fusion.size, cycle, phase)) {
     for (const auto& places : release.groups) {
@@ -164,6 +168,7 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
 
 Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
                              const Strategy& strategy, const TrainingPoint& point) {
+  // Sparse gradients, and those that a sparse codec takes, cannot be joined with others.
   const Codec* codec = codec_at(strategy.compression, point.step);
   const auto tensors = pointers(workload.tensors);
   std::vector<Bucket> alone;
@@ -181,6 +186,7 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
     alone.push_back(std::move(bucket));
   }
 
+  // The others go by the fusion rule: at ticks, or each bucket once it is complete.
   Exchanges exchanges;
   auto& buckets = exchanges.buckets;
   if (strategy.fusion.cycle > 0 && cluster.ranks() > 1) {
@@ -199,6 +205,7 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
     std::stable_sort(buckets.begin(), buckets.end(),
                      [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   }
+  // Only then is it known what is too large to travel in one piece, and what a codec makes of it.
   if (strategy.partition > 0) partition(buckets, strategy.partition, strategy.fusion);
   if (codec != nullptr) {
     for (auto& bucket : buckets) {

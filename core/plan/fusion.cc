@@ -37,8 +37,9 @@ Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& 
   return groups;
 }
 
-// Merges units (tensors or layers) until a limit is reached or would be exceeded. The size test
-// uses the tensors' bytes without padding, as frameworks do.
+// Merges units (tensors or layers) until a limit is reached (close: after) or would be exceeded
+// (before, where a unit above the limit goes alone). The size test uses the tensors' bytes without
+// padding, as frameworks do; the first bucket may have a limit of its own, as DDP's has.
 Parts merge(const std::vector<const Tensor*>& tensors, const Parts& units, const Fusion& fusion) {
   constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
   const std::int64_t most = fusion.count > 0 ? fusion.count : kNoLimit;
@@ -85,7 +86,7 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
   return groups;
 }
 
-// Groups as they are listed; who is in none goes alone, who is no candidate is left out.
+// Groups as they are listed; a candidate in none goes alone, what is not a candidate is left out.
 Parts as_listed(const std::vector<int>& candidates, const Parts& listed) {
   Parts groups;
   std::unordered_set<int> left(candidates.begin(), candidates.end());

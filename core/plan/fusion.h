@@ -1,4 +1,5 @@
-// Fusion: which gradients travel together. Rules and their effect are told at Fusion (strategy.h).
+// Fusion: which gradients travel together. Rules and their effect are described at Fusion
+// (strategy.h).
 #pragma once
 
 #include <vector>

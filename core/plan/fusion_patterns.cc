@@ -51,6 +51,7 @@ PatternCount fuse_relu_depthwise_conv(OperatorGraph& graph) {
                        [&](int reader) { return is_in(inside, reader); })) {
         continue;
       }
+      // In both directions or not at all: half a fusion would leave a gradient without its input.
       const OperatorLink back =
           conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : OperatorLink{};
       const bool both = back.found() && back.reader == relu_grad;

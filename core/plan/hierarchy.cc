@@ -31,6 +31,7 @@ std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& c
     add(Kind::kAllReduce, strategy.algorithm, world_group(ranks), elements);
     return collectives;
   }
+  // Two levels: inside blocks of neighbours, which share fast links, and across them.
   const std::string& inside = named(hierarchy.inside, strategy.algorithm);
   const std::string& across = named(hierarchy.across, strategy.algorithm);
   const Groups blocks = block_groups(ranks, size);
@@ -41,6 +42,7 @@ std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& c
     add(Kind::kBroadcast, inside, blocks, elements);
     return collectives;
   }
+  // Sharded, every rank of a block carries its part across, so all NICs work at once.
   const std::int64_t part = shard(elements, size);
   collectives.reserve(3);
   add(Kind::kReduceScatter, inside, blocks, part * size);

@@ -12,9 +12,9 @@
 
 namespace syncline {
 
-// Groups of places in `ready` and `bytes`, which are in the order of readiness. `cost` gives the
-// time of one exchange of so many bytes, `start_up` its part that does not depend on the bytes. An
-// open group of fewer than `least` bytes takes the next gradient in any case.
+// Groups of indices into `ready` and `bytes`, which are in the order of readiness. `cost` returns
+// the time of one exchange of that many bytes, `start_up` its part that does not depend on the
+// bytes. An open group of fewer than `least` bytes takes the next gradient in any case.
 std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
                                              const std::vector<Bytes>& bytes, Seconds start_up,
                                              const std::function<Seconds(Bytes)>& cost,

@@ -53,6 +53,8 @@ void OperatorGraph::fold(int first, int second, int value, const std::string& ki
   Operator& into = edit(second);
   const auto link = std::find_if(into.inputs.begin(), into.inputs.end(),
                                  [&](const Operand& o) { return o.value == value; });
+  // The edge goes. Where `second` passed over the value several times, it now passes over what
+  // `first` made it from, once for each further pass.
   const int again = std::max(0, link->passes - 1);
   into.inputs.erase(link);
   forget_reader(value, second);
@@ -68,6 +70,7 @@ void OperatorGraph::fold(int first, int second, int value, const std::string& ki
   for (auto& output : into.outputs) {
     if (output.passes == 0 && !kept) output.passes = 1;
   }
+  // Outputs move to the fused operator; the value between the two only where others read it.
   for (const auto& output : from.outputs) {
     if (output.value == value && !kept) {
       writers_[index(value)] = -1;

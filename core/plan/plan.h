@@ -79,7 +79,7 @@ struct Wait {
 
 using Work = std::variant<Compute, Collective, Encode, Decode, HostSync, Copy, Wait>;
 
-// How long the work takes by itself; 0 for a collective, whose time is its network's affair.
+// How long the work takes by itself; 0 for a collective, whose time depends on the network.
 Seconds seconds_of(const Work& work);
 
 struct Op {

@@ -6,7 +6,6 @@
 #include "core/compress/sparsity.h"
 #include "core/plan/backward.h"
 #include "core/plan/compute_fusion.h"
-#include "core/plan/exchange.h"
 #include "core/plan/local_sgd.h"
 #include "core/plan/step_plan.h"
 
@@ -86,18 +85,6 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
 }
 
 }  // namespace
-
-Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
-                     const Strategy& strategy) {
-  const Builder build(workload, cluster, strategy);
-  Exchange exchange;
-  if (build.plan.ranks == 1) return exchange;
-  exchange.collectives = build.collectives_of(bucket, 0);
-  if (bucket.codec == nullptr) return exchange;
-  exchange.encode = build.encode_time(bucket);
-  exchange.decode = build.decode_time(bucket);
-  return exchange;
-}
 
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point) {

@@ -17,8 +17,8 @@ struct TrainingPoint {
   std::int64_t step = std::numeric_limits<std::int64_t>::max() / 4;
   std::int64_t period = 0;  // LocalSGD steps to the next averaging; 0: the strategy's own
   // Where gradients are released at ticks (Fusion::cycle): which of kTickPhases moments of a cycle,
-  // spread evenly over it, the step begins at. A step is not a multiple of a cycle, so that a run
-  // meets all of them alike.
+  // spread evenly over it, the step begins at. A step is not a multiple of a cycle, so all of
+  // them are equally likely in a run.
   int tick_phase = 0;
 };
 

@@ -8,6 +8,9 @@
 
 namespace syncline {
 
+// A small simulation of the network as one server: the clock goes from moment to moment at which
+// something becomes ready or leaves it. What is ready waits by urgency; the most urgent is handed
+// over when the network is free, or early where the credit still has room for it.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
   const auto item = [&](int place) -> const Urgent& {
     return items[static_cast<std::size_t>(place)];

@@ -42,6 +42,7 @@ class StepPlan {
       for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = build_.copy_out(b, arrived_[b]);
       if (!strategy_.cross_step) update();
     }
+    // Only now is it known which operation brings in each bucket of the step before.
     for (const auto& [op, carriers] : leads_) {
       auto& after = build_.plan.ops[static_cast<std::size_t>(op)].after_previous;
       for (const auto b : carriers) after.push_back(arrived_[b]);
@@ -68,6 +69,7 @@ class StepPlan {
         carriers_[static_cast<std::size_t>(index)].push_back(b);
       }
     }
+    // A gradient's bucket brings its own parameters, unless a gather bucket does that.
     const bool apart = buckets().size() > gradients();
     for (std::size_t b = 0; b < gradients(); ++b) {
       const Bucket& bucket = buckets()[b];
@@ -95,6 +97,9 @@ class StepPlan {
     return sharded_ && split_[b] != 0 ? share / build_.plan.ranks : share;
   }
 
+  // Within a step the forward pass is one piece. Across steps it is cut where a layer needs buckets
+  // that no layer before it has waited for: layers between two cuts are one segment, and the update
+  // of what the segment waited for goes ahead of it.
   void forward() {
     build_.begin_step();
     if (!strategy_.cross_step) {
@@ -140,7 +145,7 @@ class StepPlan {
     close();
   }
 
-  // Each rank updates its shards. Gives by bucket the operation with which it is updated.
+  // Each rank updates its shards. Returns by bucket the operation that updates it.
   std::vector<OpId> update_shards(const std::vector<OpId>& sent) {
     std::vector<OpId> updated(buckets().size(), -1);
     if (strategy_.update == Strategy::Update::kAfterAll) {

@@ -21,10 +21,19 @@ struct Outcome {
   std::vector<Bytes> bytes_sent;  // by rank; empty where they are not counted
 };
 
+// What those who price many plans need to know of the executor.
+struct ExecutorTraits {
+  // Durations come by formula: stragglers as their expectation, where others draw them anew at each
+  // step and need many steps for a mean; and bounds that follow from the formulas hold.
+  bool closed_form = false;
+  bool cheap = false;  // a plan takes about 0.1 ms
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
   virtual std::string_view name() const = 0;
+  virtual ExecutorTraits traits() const { return {}; }
   // Runs `periods` repetitions of the plan, one after the other on the same streams.
   virtual Outcome run(const Plan& plan, const Gradients& input, int periods) = 0;
 };
@@ -35,9 +44,5 @@ struct ExecutorSettings {
   Simulation simulation;
   std::uint64_t seed = 1;
 };
-
-// Closed form: durations by formula, streams as queues, links shared fairly. Computes the expected
-// time under jitter; ranks are alike. Never fails.
-std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
 
 }  // namespace syncline

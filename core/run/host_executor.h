@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// `workload` gives the shapes behind the plan's buckets and must outlive the executor.
+// `workload` has the shapes behind the plan's buckets and must outlive the executor.
 std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 
 }  // namespace syncline

@@ -239,8 +239,8 @@ class WorkerPool {
       for (Worker* worker : ready()) {
         const std::size_t piece = *worker->piece();
         Answer answer = worker->take(hooks_.name(piece));
-        // After a failure no new piece is begun; earlier ones are at hand already, and if one of
-        // them fails too, it is the one to tell.
+        // After a failure no new piece is begun; earlier ones are under way already, and if one of
+        // them fails too, it is the one to report.
         failed_ = failed_ || answer.kind != kResult;
         done_.emplace(piece, std::move(answer));
         if (!failed_) hooks_.progress(done_.size(), count_);
@@ -308,6 +308,12 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
   std::fflush(nullptr);
   std::cout.flush();
   return WorkerPool(count, size, work, hooks).run();
+}
+
+ParallelMap over_processes(int jobs) {
+  if (jobs == 1) return {};
+  return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
+             const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
 }
 
 }  // namespace syncline

@@ -22,7 +22,7 @@ struct JobHooks {
 };
 
 // work(0) to work(count - 1), each in one of `jobs` processes (in this one if jobs is 1 or there is
-// one piece); pieces are handed out in order, one by one, to whoever is free. `work` must not
+// one piece); pieces are handed out in order, one by one, to the next free process. `work` must not
 // depend on what other pieces did. Where several processes work, SIGINT is this process's to
 // handle; when it ends, however it ends, so do the others.
 //
@@ -37,5 +37,8 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
 // A parallel map: run_jobs or run_sharded with everything but the pieces settled.
 using ParallelMap = std::function<std::vector<std::string>(
     std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;
+
+// run_jobs in so many processes; of one an empty ParallelMap: the work is done here.
+ParallelMap over_processes(int jobs);
 
 }  // namespace syncline

@@ -9,15 +9,15 @@
 #include <queue>
 
 #include "core/collective/price.h"
-#include "core/run/executor.h"
 #include "core/run/link_sharing.h"
+#include "core/run/model_executor.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
 namespace syncline {
 namespace {
 
-// How long work takes that is no collective, on a rank whose computation is stretched.
+// How long work other than a collective takes, on a rank whose computation is stretched.
 Seconds stretched_seconds(const Work& work, double stretch) {
   const auto* compute = std::get_if<Compute>(&work);
   return compute != nullptr ? compute->seconds * stretch : seconds_of(work);
@@ -182,7 +182,7 @@ class FluidModel {
   std::vector<int> ready_;
   std::vector<Seconds> begins_;  // by instance
   std::vector<Transfer> transfers_;
-  using Timed = std::pair<Seconds, int>;  // (end, instance) of what is no collective
+  using Timed = std::pair<Seconds, int>;  // (end, instance) of other work
   std::priority_queue<Timed, std::vector<Timed>, std::greater<>> timed_;
   Seconds now_ = 0;
   Timeline timeline_;
@@ -194,6 +194,7 @@ class ModelExecutor final : public Executor {
       : cluster_(settings.cluster), book_(settings.cluster) {}
 
   std::string_view name() const override { return "model"; }
+  ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
 
   Outcome run(const Plan& plan, const Gradients&, int periods) override {
     stretch_ = expected_slowest_of(plan);

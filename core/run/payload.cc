@@ -81,6 +81,7 @@ Payload::Payload(const Plan& plan, int bucket, int rank, const Workload& workloa
     if (collective != nullptr && collective->bucket == bucket) collectives_.push_back(*collective);
   }
   assert(!collectives_.empty() && "a payload is what collectives move");
+  // The layout follows from what the bucket holds and how it travels.
   for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
   const Collective& first = collectives_.front();
   unit_ = first.unit;
@@ -102,6 +103,7 @@ Payload::Payload(const Plan& plan, int bucket, int rank, const Workload& workloa
     layout_ = Layout::kShards;
     scatters_ = first.kind == CollectiveKind::kReduceScatter;
   }
+  // Numbers one behind the other. A bucket of one tensor may hold a part of it.
   std::int64_t at = 0;
   for (const int index : bucket_.tensors) {
     const std::int64_t whole = tensor_of(workload, index).elements;

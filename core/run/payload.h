@@ -33,7 +33,7 @@ struct PayloadSlice {
 
 class Payload {
  public:
-  // The bucket's payload on `rank`. `workload` gives the shapes.
+  // The bucket's payload on `rank`. `workload` has the shapes.
   Payload(const Plan& plan, int bucket, int rank, const Workload& workload);
 
   // The bucket's collectives, in the order in which they run.

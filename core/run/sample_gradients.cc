@@ -3,31 +3,38 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/random.h"
+
 namespace syncline {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014): a few operations a value, the same everywhere.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31U);
-  }
-  double uniform() { return static_cast<double>(next() >> 11U) * 0x1p-53; }
-
- private:
-  std::uint64_t state_;
-};
 
 // The sum of twelve uniform numbers is close enough to normal for values that are only summed.
 float nearly_normal(Random& random) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += random.uniform();
   return static_cast<float>(sum);
+}
+
+// One rank's gradient of a tensor, `value` called for each element that is not 0. Of a sparse one
+// the announced rows are spread over the tensor; each rank's begin elsewhere, so that some coincide
+// with another's and some do not.
+template <typename Value>
+std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
+  std::vector<float> gradient(static_cast<std::size_t>(tensor.elements), 0.0F);
+  if (!tensor.sparse) {
+    for (auto& element : gradient) element = value();
+    return gradient;
+  }
+  if (tensor.sparse_rows == 0) return gradient;
+  const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
+  const std::int64_t width = tensor.elements / rows;
+  for (std::int64_t i = 0; i < tensor.sparse_rows; ++i) {
+    const std::int64_t row = (i * rows / tensor.sparse_rows + rank) % rows;
+    for (std::int64_t e = 0; e < width; ++e) {
+      gradient[static_cast<std::size_t>(row * width + e)] = value();
+    }
+  }
+  return gradient;
 }
 
 }  // namespace
@@ -52,27 +59,11 @@ RankGradients sample_gradients(const Workload& workload, int rank, int ranks, st
     // Within six deviations, so below half of what 24 bits hold when all ranks are summed.
     if (values == SampleValues::kWideIntegers) return std::round(nearly_normal(random) * wide);
     return static_cast<float>(
-        static_cast<int>(random.next() % static_cast<std::uint64_t>(2 * most + 1)) - most);
+        static_cast<int>(random.bits() % static_cast<std::uint64_t>(2 * most + 1)) - most);
   };
   RankGradients gradients;
   for (const auto* list : {&workload.tensors, &workload.buffers}) {
-    for (const Tensor& tensor : *list) {
-      std::vector<float> filled(static_cast<std::size_t>(tensor.elements), 0.0F);
-      if (!tensor.sparse) {
-        for (auto& element : filled) element = value();
-      } else if (tensor.sparse_rows > 0) {
-        const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
-        const std::int64_t width = tensor.elements / rows;
-        for (std::int64_t i = 0; i < tensor.sparse_rows; ++i) {
-          // Each rank's rows begin elsewhere, so that some meet and some do not.
-          const std::int64_t row = (i * rows / tensor.sparse_rows + rank) % rows;
-          for (std::int64_t e = 0; e < width; ++e) {
-            filled[static_cast<std::size_t>(row * width + e)] = value();
-          }
-        }
-      }
-      gradients.push_back(std::move(filled));
-    }
+    for (const Tensor& tensor : *list) gradients.push_back(filled(tensor, rank, value));
   }
   return gradients;
 }

@@ -205,7 +205,7 @@ std::vector<std::string> run_sharded(std::size_t count, int jobs, const Shard& s
     return {};
   }
 
-  // Rank 0 waits for every rank before it tells a failure, so that no shard is left lying about.
+  // Rank 0 waits for every rank before it reports a failure, so that no shard stays in the folder.
   const auto until = std::chrono::steady_clock::now() + settings.patience;
   std::vector<Left> all;
   all.push_back(std::move(own));

@@ -1,7 +1,7 @@
 // Independent pieces of work spread over machines, under mpirun or as a Slurm array: each rank does
 // every size-th piece and leaves its results in a shared folder; rank 0 waits for all of them and
-// gives the results in order, the same bytes as from one process. The folder is all that the ranks
-// share; nothing links with MPI.
+// returns the results in order, the same bytes as from one process. The folder is all that the
+// ranks share; nothing links with MPI.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct Shard {
 
 // From OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), else from SLURM_ARRAY_TASK_ID, _MIN and _COUNT
 // (an array whose ids count up by one). Empty where neither is set. Throws InputError if they are
-// set and are no place among ranks.
+// set and are not a valid rank and size.
 std::optional<Shard> shard_from_environment();
 
 struct ShardSettings {

@@ -9,9 +9,9 @@
 namespace syncline {
 
 // E[max over `ranks` of the mean factor over `steps` independent steps]: the factor by which the
-// slowest rank's computation is longer when everyone meets every `steps` steps. 1 without jitter.
-// Normal: 1 + relative * z_n / sqrt(steps), z_n the expected maximum of n standard normals;
-// exponential: from the Erlang distribution of the sum. Both by numerical integration.
+// slowest rank's computation is longer when all ranks synchronise every `steps` steps. 1 without
+// jitter. Normal: 1 + relative * z_n / sqrt(steps), z_n the expected maximum of n standard normals;
+// exponential: from the Erlang distribution of the sum. Both by quadrature.
 double expected_slowest(const Jitter& jitter, int ranks, int steps);
 
 // The factor of one rank in one step: a pure function of its arguments, the same on any machine.

@@ -1,4 +1,4 @@
-// When each operation began and ended: what every executor gives back, predicted or measured.
+// When each operation began and ended: what every executor returns, predicted or measured.
 #pragma once
 
 #include <vector>

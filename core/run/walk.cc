@@ -34,6 +34,7 @@ Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.op
   wraps_.assign(n, 0);
   waiting_.assign(n * static_cast<std::size_t>(periods), 0);
 
+  // Streams are rings: the last operation of a period is followed by the first of the next.
   std::vector<OpId> first(static_cast<std::size_t>(plan.streams), -1);
   std::vector<OpId> last(static_cast<std::size_t>(plan.streams), -1);
   for (std::size_t i = 0; i < n; ++i) {
@@ -56,6 +57,7 @@ Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.op
   }
   gather_edges(plan, &Op::after, successor_begin_, successors_);
   gather_edges(plan, &Op::after_previous, next_begin_, next_successors_);
+  // What each instance waits for: its dependencies, and its stream but for the very first on it.
   for (int p = 0; p < periods; ++p) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto stream = static_cast<std::size_t>(plan.ops[i].stream);

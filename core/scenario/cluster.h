@@ -64,7 +64,7 @@ struct Jitter {
 };
 
 // What NCCL's search of the topology finds on such a node, where the user knows it; the rest is
-// guessed from the device and the tiers (core/collective/nccl_topology.h).
+// guessed from the device and the tiers (core/collective/nccl.h).
 struct NcclHints {
   enum class Cpu { kIntel, kAmd, kOther };
   Cpu cpu = Cpu::kIntel;

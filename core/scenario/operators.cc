@@ -28,12 +28,4 @@ double flops_of(const OperatorList& list, StepPart part) {
   return flops;
 }
 
-double matrix_flops_of(const OperatorList& list, StepPart part) {
-  double flops = 0;
-  for (const auto& op : list.operators) {
-    if (op.part == part) flops += op.matrix_flops;
-  }
-  return flops;
-}
-
 }  // namespace syncline

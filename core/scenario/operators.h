@@ -61,6 +61,5 @@ int count_of(const OperatorList& list, const std::string& kind);
 
 // FLOPs of one stage, matrix products and all others.
 double flops_of(const OperatorList& list, StepPart part);
-double matrix_flops_of(const OperatorList& list, StepPart part);
 
 }  // namespace syncline

@@ -1,8 +1,15 @@
 #include "core/scenario/scenario.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace syncline {
+
+const Strategy* find_strategy(const Scenario& scenario, std::string_view name) {
+  const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
+                               [&](const Strategy& strategy) { return strategy.name == name; });
+  return it == scenario.strategies.end() ? nullptr : &*it;
+}
 
 std::vector<SweepPoint> sweep_points(const Scenario& scenario) {
   std::vector<SweepPoint> points{{}};

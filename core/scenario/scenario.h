@@ -85,6 +85,9 @@ struct Scenario {
   Simulation simulation;
 };
 
+// The strategy of that name, or nullptr.
+const Strategy* find_strategy(const Scenario& scenario, std::string_view name);
+
 // All combinations of the sweep's values, the first key outermost; one empty point without a sweep.
 std::vector<SweepPoint> sweep_points(const Scenario& scenario);
 

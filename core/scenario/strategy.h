@@ -51,10 +51,14 @@ struct Fusion {
     int ranks = 0;
     Seconds latency = 0;
     double seconds_per_byte = 0;
+
+    bool operator==(const AssumedCost&) const = default;
   };
   std::vector<AssumedCost> costs;
   bool to_fp32 = false;  // narrower gradients are cast to fp32 in their bucket (MindSpore)
   Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
+
+  bool operator==(const Fusion&) const = default;
 };
 
 struct Hierarchy {
@@ -68,6 +72,8 @@ struct Hierarchy {
   bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
   std::string inside;             // algorithm inside a group; empty: the strategy's
   std::string across;             // algorithm among leaders or shards; empty: the strategy's
+
+  bool operator==(const Hierarchy&) const = default;
 };
 
 struct Compression {
@@ -80,6 +86,8 @@ struct Compression {
   // to encode, and one a rank and one more to decode.
   std::int64_t encode_launches = 1;
   std::int64_t decode_launches = 1;
+
+  bool operator==(const Compression&) const = default;
 };
 
 struct LocalSgd {
@@ -94,6 +102,8 @@ struct LocalSgd {
   int subgroup = 1;
   // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged.
   bool warmup_gradients = false;
+
+  bool operator==(const LocalSgd&) const = default;
 };
 
 // Which operators of the workload become one, by the names of Paddle's build strategy. Nothing
@@ -105,6 +115,8 @@ struct ComputeFusion {
   bool fuse_gemm_epilogue = false;        // product + bias + activation, cublasLt
   bool fuse_elewise_add_act_ops = false;  // elementwise_add + activation
   bool fuse_all_optimizer_ops = false;    // one update operator, which waits for every gradient
+
+  bool operator==(const ComputeFusion&) const = default;
 };
 
 struct Strategy {

@@ -5,6 +5,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 
@@ -28,9 +29,7 @@ double PeriodPrices::throughput(const std::vector<PeriodShare>& periods) {
 Seconds PeriodPrices::step_time(std::int64_t period) {
   const auto known = priced_.find(period);
   if (known != priced_.end()) return known->second;
-  Strategy strategy = *std::find_if(
-      scenario_.strategies.begin(), scenario_.strategies.end(),
-      [&](const Strategy& candidate) { return candidate.name == scenario_.baseline; });
+  Strategy strategy = *find_strategy(scenario_, scenario_.baseline);
   strategy.compression.codec.clear();
   strategy.local_sgd = {};
   strategy.local_sgd.enabled = true;

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/train/random.h"
+#include "core/random.h"
 
 namespace syncline {
 

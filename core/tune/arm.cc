@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "core/measure/lower_bound.h"
+#include "core/plan/bucket_exchange.h"
 #include "core/plan/compute_fusion.h"
-#include "core/plan/exchange.h"
 #include "core/plan/planner.h"
 #include "core/run/stragglers.h"
 
@@ -128,7 +128,7 @@ void Arm::prepare_costs() {
   const auto largest = std::max_element(
       single_.begin(), single_.end(),
       [](const Bucket& a, const Bucket& b) { return a.padded_bytes < b.padded_bytes; });
-  const Exchange exchange = exchange_of(*largest, scenario_.workload, cluster(), strategy_);
+  const BucketExchange exchange = exchange_of(*largest, scenario_.workload, cluster(), strategy_);
   link_seconds_per_byte_ =
       busiest_link(exchange.collectives, static_cast<double>(largest->padded_bytes), book_);
 }
@@ -145,7 +145,8 @@ Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
     bucket.padded_bytes += single_[i].padded_bytes;
     bucket.kept += single_[i].kept;
   }
-  const Exchange exchange = exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
+  const BucketExchange exchange =
+      exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
   for (const auto& collective : exchange.collectives) time += book_.time(collective);
   return time;

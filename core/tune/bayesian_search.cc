@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/statistics.h"
+
 namespace syncline {
 namespace {
 
@@ -101,9 +103,7 @@ double expected_improvement(double mean, double deviation, double incumbent) {
   const double gain = incumbent - mean;
   if (deviation <= 0) return std::max(gain, 0.0);
   const double z = gain / deviation;
-  const double density = std::exp(-0.5 * z * z) / std::sqrt(2 * M_PI);
-  const double below = 0.5 * std::erfc(-z / std::sqrt(2.0));
-  return gain * below + deviation * density;
+  return gain * normal_distribution(z) + deviation * normal_density(z);
 }
 
 SearchState search_state(const SearchProblem& problem, const SearchSettings& settings,

@@ -18,6 +18,7 @@ class CandidatePricer {
       : scenario_(scenario), book_(book), factory_(std::move(factory)) {}
 
   Metrics price(const Strategy& strategy);
+  ExecutorTraits traits() { return executor().traits(); }
 
   // All of them by `map`, `piece` at a time; the first ones without a gap where interrupted.
   // `progress` is given candidates, not pieces.
@@ -27,7 +28,7 @@ class CandidatePricer {
                                  const std::function<bool()>& interrupted);
 
  private:
-  // Made when it is first needed: processes that are forked off make their own.
+  // Made when it is first needed.
   Executor& executor();
 
   const Scenario& scenario_;

@@ -1,6 +1,6 @@
-// The winner in a framework's words. Where the framework cannot say it, what it can say is
-// searched: each configuration is read by the dialect, planned and priced, and the best is given
-// out with what it does otherwise.
+// The winner as a framework's configuration. Where the framework cannot express it, what it can
+// express is searched: each configuration is read by the dialect, planned and priced, and the best
+// is returned with what it does differently.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct Emitted {
   std::size_t searched = 0;  // configurations that were priced for it
 };
 
-// Compression and averaging are the winner's where the dialect has them; what it has not is left
+// Compression and averaging are the winner's where the dialect has them; what it lacks is left
 // out and named in the difference.
 Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenario& scenario,
                     Executor& executor, PriceBook& book);

@@ -1,11 +1,11 @@
 // The guides of a search: one cost model under many latencies and bandwidths, weighted by how far
-// the model may be off. And the search for the best buckets on one stream, which they guide.
+// the model may be off.
 #pragma once
 
 #include <functional>
 
 #include "core/tune/candidate.h"
-#include "core/tune/one_stream.h"
+#include "core/units.h"
 
 namespace syncline {
 
@@ -28,12 +28,5 @@ std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt);
 // price(candidate, guide), both by index: the model's step time.
 Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candidates,
                     const std::function<Seconds(std::size_t, std::size_t)>& price);
-
-// Buckets on one stream: the candidates are the optimal buckets under every guide and those that
-// `thresholds` size limits make; the axes the number of buckets and the bytes of the last one,
-// which nothing hides. Each candidate's strategy is the base strategy with explicit ends.
-SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                             const ModelDoubt& doubt, int thresholds = 24,
-                             const Strategy& base = {});
 
 }  // namespace syncline

@@ -14,7 +14,7 @@
 namespace syncline {
 namespace {
 
-// Null where the text is no JSON object.
+// Null where the text is not a JSON object.
 Json object_in(const std::string& text) {
   Json parsed = Json::parse(text, nullptr, false);
   return parsed.is_object() ? parsed : Json();
@@ -79,7 +79,7 @@ void Journal::read(const Json& header) {
     if (line.is_null()) {
       if (last && !lines.empty()) break;
       throw InputError(path_ + ": line " + std::to_string(lines.size() + 1) +
-                       " is no JSON object: this is not a journal, or it is damaged");
+                       " is not a JSON object: this is not a journal, or it is damaged");
     }
     lines.push_back(std::move(line));
     at = kept = end + 1;
@@ -123,7 +123,7 @@ void Journal::check_header(const Json& found, const Json& header) const {
   }
   if (differences.empty()) return;
   throw InputError(path_ + ": the journal of another run: " + differences +
-                   ". Name another file to begin anew, or remove this one");
+                   ". Name another file to start over, or remove this one");
 }
 
 void Journal::append(const Json& entry) {

@@ -1,6 +1,6 @@
-// A journal of work that is too dear to lose: a JSON-lines file, a header line that says whose it
-// is, then one line for each piece that is done, each on the disk (fsync) before the next begins. A
-// run that is killed and started again reads back what was done and goes on from there.
+// A journal of work that is too expensive to lose: a JSON-lines file, a header line that identifies
+// the work, then one line for each piece that is done, each on the disk (fsync) before the next
+// begins. A run that is killed and started again reads back what was done and goes on from there.
 //
 // A last line that was cut off by the kill is dropped; any other damage is an error.
 #pragma once
@@ -17,7 +17,7 @@ namespace syncline {
 class Journal {
  public:
   // Opens the journal at `path`, or begins it with `header`, an object. Throws InputError if the
-  // file is no journal, if its header differs (naming the keys that do) or a line is damaged;
+  // file is not a journal, if its header differs (naming the keys that do) or a line is damaged;
   // MachineError if it cannot be written or another process has it open.
   Journal(const std::string& path, const Json& header);
   ~Journal();
@@ -30,7 +30,7 @@ class Journal {
   // On the disk when this returns. Throws MachineError.
   void append(const Json& entry);
 
-  // Throws InputError about entry `index`: a key that is missing or cannot be.
+  // Throws InputError about entry `index`: a key that is missing or has a wrong value.
   [[noreturn]] void refuse(std::size_t index, const std::string& why) const;
 
  private:

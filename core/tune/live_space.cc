@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "core/tune/arm.h"
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
@@ -34,12 +35,11 @@ struct GuidedScenario {
 using GuidedScenarios = std::vector<std::unique_ptr<GuidedScenario>>;
 
 const Strategy& base_of(const Scenario& scenario, const Search& search) {
-  const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                               [&](const Strategy& s) { return s.name == search.base; });
-  if (it == scenario.strategies.end()) {
+  const Strategy* base = find_strategy(scenario, search.base);
+  if (base == nullptr) {
     throw InputError("search.base: no strategy is named '" + search.base + "'");
   }
-  return *it;
+  return *base;
 }
 
 std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t most) {

@@ -18,12 +18,12 @@ struct LiveSpace {
 
 // In each arm the explicit buckets that are optimal under any guide (where the search has
 // "optimum") and its rules. Axes: number of buckets, bytes of the last one, streams, algorithm, and
-// what else tells arms apart. Throws InputError if nothing fits the cluster.
+// what else distinguishes arms. Throws InputError if nothing fits the cluster.
 SearchProblem live_problem(const Scenario& scenario, const Search& search,
                            const LiveSpace& space = {});
 
-// The scenario on a cluster whose messages start `latency` times as slowly and whose bytes take
-// `transfer` times as long, on every tier.
+// The scenario on a cluster with every tier's latency multiplied by `latency`, and the time of its
+// bytes by `transfer`.
 Scenario scaled_scenario(Scenario scenario, const GuideFactors& factors);
 
 }  // namespace syncline

@@ -35,9 +35,9 @@ struct LiveTuning {
 LiveTuning tune_live(const SearchProblem& problem, const LiveSettings& settings,
                      LiveObjective& objective, Journal* journal);
 
-// The header of a search's journal: what decides which evaluations come and what they say. The
+// The header of a search's journal: what decides which evaluations come and what they measure. The
 // budget and the stopping rule are not part of it: a longer search goes on from a shorter one.
-// `scenario` is anything that tells scenarios apart, the document's text for one.
+// `scenario` is anything that identifies the scenario, for example the document's text.
 Json journal_header(const std::string& scenario, const SearchProblem& problem,
                     const LiveSettings& settings, const LiveObjective& objective);
 

@@ -16,7 +16,7 @@ struct Minimum {
 };
 
 // The least value met on the way from `start`, a local minimum. Where rounding hides the slope and
-// the line search gives up, the way ends there; the answer is then as good as rounding allows.
+// the line search gives up, the descent ends there; the answer is then as good as rounding allows.
 Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::VectorXd& start,
                         const Eigen::VectorXd& low, const Eigen::VectorXd& high,
                         int most_iterations);

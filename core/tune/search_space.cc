@@ -4,45 +4,23 @@
 #include <charconv>
 
 #include "core/collective/algorithm.h"
+#include "core/compress/codec.h"
 #include "core/input/parts.h"
 
 namespace syncline {
 namespace {
 
 // Four significant digits without trailing zeros.
-std::string short_number(double value) {
+std::string short_number(double value, int digits = 4) {
   char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
+  const auto end =
+      std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits);
   return {text, end.ptr};
 }
 
 std::string mebibytes(Bytes bytes) {
   if (bytes < kMiB / 10) return short_number(static_cast<double>(bytes) / kKiB) + " KiB";
   return short_number(static_cast<double>(bytes) / static_cast<double>(kMiB)) + " MiB";
-}
-
-bool same_hierarchy(const Hierarchy& a, const Hierarchy& b) {
-  return a.form == b.form && a.group_size == b.group_size &&
-         a.first_all_reduce == b.first_all_reduce && a.inside == b.inside && a.across == b.across;
-}
-
-bool same_compression(const Compression& a, const Compression& b) {
-  return a.codec == b.codec && (a.codec.empty() || (a.sparsity == b.sparsity &&
-                                                    a.rampup_begin_step == b.rampup_begin_step &&
-                                                    a.rampup_step == b.rampup_step));
-}
-
-bool same_averaging(const LocalSgd& a, const LocalSgd& b) {
-  return a.enabled == b.enabled &&
-         (!a.enabled || (a.period == b.period && a.adaptive == b.adaptive));
-}
-
-bool same_compute_fusion(const ComputeFusion& a, const ComputeFusion& b) {
-  return a.fuse_relu_depthwise_conv == b.fuse_relu_depthwise_conv &&
-         a.fuse_bn_act_ops == b.fuse_bn_act_ops && a.fuse_bn_add_act_ops == b.fuse_bn_add_act_ops &&
-         a.fuse_gemm_epilogue == b.fuse_gemm_epilogue &&
-         a.fuse_elewise_add_act_ops == b.fuse_elewise_add_act_ops &&
-         a.fuse_all_optimizer_ops == b.fuse_all_optimizer_ops;
 }
 
 // Puts each value of an axis into each strategy; an axis without values keeps the strategies.
@@ -56,24 +34,78 @@ void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, S
   strategies = std::move(varied);
 }
 
+// " (one thing; another)": what of a value is not said by its first words. A value that differs
+// from another in any field has other words, or two candidates would bear one name.
+class Details {
+ public:
+  void say(bool differs, const std::string& what) {
+    if (differs) words_ += (words_.empty() ? " (" : "; ") + what;
+  }
+  std::string words() const { return words_.empty() ? "" : words_ + ")"; }
+
+ private:
+  std::string words_;
+};
+
 std::string hierarchy_words(const Hierarchy& hierarchy) {
   if (hierarchy.form == Hierarchy::Form::kFlat) return "flat";
   std::string words = hierarchy.form == Hierarchy::Form::kSharded ? "sharded" : "leaders";
   if (hierarchy.first_all_reduce) words += " (all-reduce first)";
-  return words + " in groups of " + std::to_string(hierarchy.group_size);
+  words += " in groups of " + std::to_string(hierarchy.group_size);
+  Details more;
+  more.say(!hierarchy.inside.empty(), hierarchy.inside + " inside");
+  more.say(!hierarchy.across.empty(), hierarchy.across + " across");
+  return words + more.words();
+}
+
+// Digits enough to tell 99.999 % from all.
+std::string percent(double share) { return short_number(100 * share, 8); }
+
+// "75, 93.75, 99.9": a ramp's sparsities in percent.
+std::string ramp_words(const std::vector<double>& sparsity) {
+  std::string words;
+  for (const double share : sparsity) words += (words.empty() ? "" : ", ") + percent(share);
+  return words;
 }
 
 std::string compression_words(const Compression& compression) {
   if (compression.codec.empty()) return "uncompressed";
-  if (compression.codec != "dgc") return compression.codec;
-  return compression.codec + " at " + short_number(100 * compression.sparsity.back()) + " %";
+  const Compression usual;
+  std::string words = compression.codec;
+  if (find_codec(compression.codec)->sparse) {
+    words += " at " + percent(compression.sparsity.back()) + " %";
+  }
+  Details more;
+  more.say(compression.sparsity.size() > 1, "by " + ramp_words(compression.sparsity));
+  more.say(compression.rampup_begin_step != usual.rampup_begin_step,
+           "from step " + std::to_string(compression.rampup_begin_step));
+  more.say(compression.rampup_step != usual.rampup_step,
+           "a ramp of " + std::to_string(compression.rampup_step) + " steps");
+  more.say(compression.min_elements != usual.min_elements,
+           "tensors of " + std::to_string(compression.min_elements) + " elements or more");
+  more.say(compression.encode_launches != usual.encode_launches,
+           std::to_string(compression.encode_launches) + " launches to encode");
+  more.say(compression.decode_launches != usual.decode_launches,
+           std::to_string(compression.decode_launches) + " launches to decode");
+  return words + more.words();
 }
 
 std::string averaging_words(const LocalSgd& local) {
   if (!local.enabled) return "gradients at every step";
-  if (local.adaptive) return "adaptive LocalSGD";
-  return "LocalSGD every " + std::to_string(local.period) +
-         (local.period == 1 ? " step" : " steps");
+  const LocalSgd usual;
+  const std::string words = local.adaptive ? "adaptive LocalSGD"
+                                           : "LocalSGD every " + std::to_string(local.period) +
+                                                 (local.period == 1 ? " step" : " steps");
+  Details more;
+  more.say(local.begin_step != usual.begin_step, "from step " + std::to_string(local.begin_step));
+  more.say(local.init_period != usual.init_period,
+           "at first every " + std::to_string(local.init_period));
+  more.say(local.max_period != usual.max_period,
+           "at most every " + std::to_string(local.max_period));
+  more.say(local.subgroup != usual.subgroup,
+           "gradients all-reduced among " + std::to_string(local.subgroup));
+  more.say(local.warmup_gradients, "gradients all-reduced before");
+  return words + more.words();
 }
 
 std::string compute_fusion_words(const ComputeFusion& fusion) {
@@ -128,9 +160,7 @@ Search default_search(const Scenario& scenario) {
   search.optimum = search.breakpoints = true;
   search.closes = {Fusion::Close::kAfter, Fusion::Close::kBefore};
   search.rules = {Fusion::Rule::kOne};
-  const auto base =
-      std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                   [&](const Strategy& strategy) { return strategy.name == search.base; });
+  const Strategy* base = find_strategy(scenario, search.base);
   if (base->overlap) search.streams = {1, 2, 3, 4};
   // Averaging hides behind nothing, so only the number of buckets matters: a few sizes show it.
   if (base->local_sgd.enabled) {
@@ -223,14 +253,10 @@ std::string arm_words(const Strategy& strategy, const Strategy& base) {
     say(std::to_string(strategy.streams) + (strategy.streams == 1 ? " stream" : " streams"));
   }
   if (strategy.algorithm != base.algorithm) say(strategy.algorithm);
-  if (!same_hierarchy(strategy.hierarchy, base.hierarchy)) {
-    say(hierarchy_words(strategy.hierarchy));
-  }
-  if (!same_compression(strategy.compression, base.compression)) {
-    say(compression_words(strategy.compression));
-  }
-  if (!same_averaging(strategy.local_sgd, base.local_sgd)) say(averaging_words(strategy.local_sgd));
-  if (!same_compute_fusion(strategy.compute_fusion, base.compute_fusion)) {
+  if (strategy.hierarchy != base.hierarchy) say(hierarchy_words(strategy.hierarchy));
+  if (strategy.compression != base.compression) say(compression_words(strategy.compression));
+  if (strategy.local_sgd != base.local_sgd) say(averaging_words(strategy.local_sgd));
+  if (strategy.compute_fusion != base.compute_fusion) {
     say(compute_fusion_words(strategy.compute_fusion));
   }
   if (strategy.exchange != base.exchange) say(exchange_words(strategy.exchange));

@@ -84,31 +84,4 @@ std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensor
   return thresholds;
 }
 
-const Threshold& best_threshold(const std::vector<Threshold>& thresholds,
-                                const std::function<Seconds(const Threshold&)>& finish) {
-  constexpr double kRounding = 1e-12;
-  assert(!thresholds.empty() && "there is always one partition");
-  const Threshold* best = &thresholds.front();
-  Seconds least = finish(*best);
-  for (const auto& threshold : thresholds) {
-    const Seconds value = finish(threshold);
-    if (value >= least * (1 - kRounding)) continue;
-    best = &threshold;
-    least = value;
-  }
-  return *best;
-}
-
-std::vector<std::size_t> run_ends(const Parts& groups) {
-  std::vector<std::size_t> ends;
-  int next = 0;
-  for (const auto& group : groups) {
-    for (const int index : group) {
-      if (index != next++) return {};
-    }
-    ends.push_back(static_cast<std::size_t>(group.back()));
-  }
-  return ends;
-}
-
 }  // namespace syncline

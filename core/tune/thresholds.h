@@ -1,13 +1,11 @@
-// Fusion thresholds that matter: a rule by size or by count gives the same buckets for whole ranges
+// Fusion thresholds that matter: a rule by size or by count makes the same buckets for whole ranges
 // of its limit, so a search over the few values where the partition changes is exact.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
-#include "core/tune/optimum.h"
 
 namespace syncline {
 
@@ -27,14 +25,5 @@ std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors
 // The same for the number of tensors (rule count): 1, 2, ... as far as the partition changes.
 std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensors,
                                         const std::vector<int>& candidates, Fusion fusion);
-
-// The threshold whose value of `finish` is smallest, the smallest of equals (values that differ by
-// rounding are equal). Requires at least one.
-const Threshold& best_threshold(const std::vector<Threshold>& thresholds,
-                                const std::function<Seconds(const Threshold&)>& finish);
-
-// The last tensor of each group, where groups are runs 0..k, k+1.. of consecutive indices; empty
-// where they are not.
-std::vector<std::size_t> run_ends(const std::vector<std::vector<int>>& groups);
 
 }  // namespace syncline

@@ -1,10 +1,11 @@
 #include "core/tune/tuner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 
+#include "core/digits.h"
+#include "core/run/model_executor.h"
 #include "core/tune/candidate_pricer.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/rules.h"
@@ -15,16 +16,11 @@ namespace {
 
 // Up to so many candidates are priced one and all: it takes a tenth of a second.
 constexpr std::size_t kCheap = 1000;
-// Candidates that another process is handed at once: the model prices one in 0.1 ms.
-constexpr std::size_t kModelPiece = 32;
+// Candidates that another process is handed at once where an executor prices one in 0.1 ms.
+constexpr std::size_t kCheapPiece = 32;
 constexpr std::size_t kMostCurvePoints = 128;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
-
-const Strategy& named(const Scenario& scenario, const std::string& name) {
-  return *std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                       [&](const Strategy& strategy) { return strategy.name == name; });
-}
 
 bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
 
@@ -36,11 +32,11 @@ class Tuner {
         options_(options),
         book_(scenario.cluster),
         pricer_(scenario, book_, options.make_executor),
-        space_(scenario, search, named(scenario, search.base), book_) {}
+        space_(scenario, search, *find_strategy(scenario, search.base), book_) {}
 
   Tuned run() {
-    tuned_.base = named(scenario_, search_.base);
-    tuned_.baseline.strategy = named(scenario_, scenario_.baseline);
+    tuned_.base = *find_strategy(scenario_, search_.base);
+    tuned_.baseline.strategy = *find_strategy(scenario_, scenario_.baseline);
     tuned_.points = points().size();
     walk();
     rank();
@@ -68,15 +64,15 @@ class Tuner {
 
   // Bounds hold for the closed form. The simulation may be a little faster than it, so there the
   // bounds only set the order.
-  bool pruned() const {
+  bool pruned() {
     using Method = TuneOptions::Method;
-    if (options_.executor != "model" || options_.method == Method::kExhaustive) return false;
+    if (!pricer_.traits().closed_form || options_.method == Method::kExhaustive) return false;
     return options_.method == Method::kPruned || points().size() > kCheap;
   }
 
   // The order in which candidates are priced: as they were written where all of them are, by their
   // bounds where some are left out.
-  std::vector<std::size_t> walking_order() const {
+  std::vector<std::size_t> walking_order() {
     std::vector<std::size_t> order(points().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const bool limited = options_.budget > 0 && options_.budget < points().size();
@@ -130,7 +126,7 @@ class Tuner {
     for (std::size_t i = 0; i < wanted; ++i) {
       strategies.push_back(space_.strategy_of(points()[order[i]]));
     }
-    const std::size_t piece = options_.executor == "model" ? kModelPiece : 1;
+    const std::size_t piece = pricer_.traits().cheap ? kCheapPiece : 1;
     const auto metrics = price_all(strategies, pricer_, piece);
     if (metrics.empty()) {
       tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
@@ -228,12 +224,7 @@ class Tuner {
     });
   }
 
-  // Ten significant digits.
-  static double rounded(Seconds seconds) {
-    if (seconds <= 0) return 0;
-    const double unit = std::pow(10.0, std::floor(std::log10(seconds)) - 9);
-    return std::round(seconds / unit) * unit;
-  }
+  static double rounded(Seconds seconds) { return significant(seconds, 10); }
 
   // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
   // the dynamic programme finds, and against the bound that no fusion and no stream goes below.

@@ -2,7 +2,7 @@
 //
 // Candidates are priced by the ordinary planner and executor. Small spaces are walked in full;
 // large ones in the order of each candidate's bound (core/tune/arm.h), where one that cannot beat
-// the best of its own kind, or cannot come under the best few, is left out. Both ways name the same
+// the best of its own kind, or cannot come under the best few, is left out. Both ways find the same
 // best ones. Where a search is stopped early (budget, interruption) the result says so.
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "core/measure/study.h"
 #include "core/run/jobs.h"
+#include "core/run/model_executor.h"
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
@@ -23,8 +24,8 @@ struct TuneOptions {
   ExecutorFactory make_executor = make_model_executor;
   std::string executor = "model";
   ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
-  std::size_t top = 5;      // how many of the best are told, at least 1
-  std::size_t budget = 0;   // candidates priced at most; 0: as many as it takes
+  std::size_t top = 5;      // how many of the best to report, at least 1
+  std::size_t budget = 0;   // candidates priced at most; 0: no limit
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
   // Prices candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
   // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
@@ -76,7 +77,7 @@ struct Tuned {
   const Ranked& winner() const { return ranking.front(); }
 };
 
-// Requires a scenario that was judged; `search` as read for it.
+// Requires a validated scenario; `search` as read for it.
 Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& options);
 
 // Percent above: 100 * (found / best - 1).

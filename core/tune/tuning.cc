@@ -6,6 +6,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 namespace {
@@ -65,7 +66,8 @@ Tuning tune_document(const Document& document, const TuneOptions& options,
   const auto model = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
   PriceBook book(scenario.cluster);
   const Strategy& winner = tuning.tuned.winner().strategy;
-  tuning.binding = binding_of(scenario, winner, *model, book);
+  tuning.bottleneck =
+      bottleneck_of(price_strategy(scenario, winner, *model, book), scenario.cluster, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
   add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, book);

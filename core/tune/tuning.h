@@ -1,5 +1,5 @@
-// A scenario tuned: calibration put in place, the search carried out, and everything that is told
-// beside the winner. `syncline tune` is this and a printer.
+// A scenario tuned: calibration put in place, the search carried out, and everything that is
+// reported with the winner. `syncline tune` is this and a printer.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/measure/bottleneck.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
@@ -14,14 +15,14 @@
 namespace syncline {
 
 struct Tuning {
-  Scenario scenario;  // after calibration; its sweep is left aside
+  Scenario scenario;  // after calibration; its sweep is ignored
   Search search;
   bool own_search = false;  // declared by the scenario; otherwise the default one
   bool calibrated = false;
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
-  Binding binding;  // of the winner
+  Bottleneck bottleneck;  // of the winner
   std::vector<FrameworkDefault> defaults;
   // Where compression would begin to pay: each strategy of the scenario that compresses against the
   // baseline, or, where only the search does, its best against the best that does not.

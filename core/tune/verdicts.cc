@@ -9,7 +9,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/json/reader.h"
-#include "core/run/stragglers.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 namespace {
@@ -32,9 +32,8 @@ class Comparison {
       const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
       PriceBook book(scenario.cluster);
       const auto step = [&](const std::string& name) {
-        const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                                     [&](const Strategy& s) { return s.name == name; });
-        return price_strategy(scenario, *it, *executor, book).metrics.step_time;
+        return price_strategy(scenario, *find_strategy(scenario, name), *executor, book)
+            .metrics.step_time;
       };
       return 100 * (1 - step(strategy_) / step(against_));
     } catch (const InputError&) {
@@ -66,38 +65,6 @@ double number_at(const Document& document, const std::string& path) {
 }
 
 }  // namespace
-
-std::string_view Binding::what() const {
-  if (stragglers + start_up + transfer < 0.01 * step) return "computation";
-  if (compute >= std::max({stragglers, start_up + transfer}) &&
-      stragglers + start_up + transfer < 0.1 * step) {
-    return "computation";
-  }
-  if (stragglers > start_up + transfer) return "stragglers";
-  return start_up > transfer ? "latency" : "bandwidth";
-}
-
-Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                   PriceBook& book) {
-  const Priced priced = price_strategy(scenario, strategy, executor, book);
-  const Plan& plan = priced.plan;
-  const double stretch = expected_slowest(scenario.cluster.jitter, plan.ranks, plan.steps);
-  Binding binding;
-  binding.step = priced.metrics.step_time;
-  binding.compute = priced.metrics.compute / stretch;
-  binding.stragglers = priced.metrics.compute - binding.compute;
-  Seconds all = 0, transfer = 0;
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
-    if (collective == nullptr) continue;
-    all += book.time(*collective);
-    transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
-  }
-  binding.start_up_share = all > 0 ? (all - transfer) / all : 0;
-  binding.start_up = priced.metrics.exposed * binding.start_up_share;
-  binding.transfer = priced.metrics.exposed - binding.start_up;
-  return binding;
-}
 
 std::optional<BreakEven> bandwidth_break_even(const Document& document, const std::string& strategy,
                                               const std::string& against) {
@@ -149,6 +116,8 @@ std::optional<BreakEven> nodes_break_even(const Document& document, const std::s
   if (tried.empty()) return std::nullopt;
   even.least = tried.front().first;
   even.most = tried.back().first;
+  // The smallest count from which on it pays at every doubling, then the first within that
+  // doubling.
   auto first = tried.end();
   while (first != tried.begin() && std::prev(first)->second) --first;
   if (first == tried.end() || first == tried.begin()) return even;
@@ -183,15 +152,12 @@ std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor
 std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
                                                  Executor& executor, PriceBook& book) {
   std::vector<FrameworkDefault> defaults;
-  for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.suggest == nullptr) continue;
     FrameworkDefault own;
-    own.dialect = name;
-    own.config = Json::object();
-    // MindSpore exchanges nothing unless it is told that there is a second rank.
-    if (own.dialect == "mindspore") own.config["parallel_mode"] = "data_parallel";
-    const Reading reading = find_dialect(name)->read(Reader(own.config, name, ""),
-                                                     scenario.workload, scenario.cluster, false);
-    own.strategy = reading.strategy;
+    own.dialect = dialect.name;
+    own.config = least_config(dialect);
+    own.strategy = reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;

@@ -1,5 +1,5 @@
-// What a person wants to know beside the winner: what binds its step, where another strategy would
-// begin to pay, and what rarer averaging brings. Figures only; reports/ puts them into words.
+// What a person wants to know beside the winner: where another strategy would begin to pay, and
+// what rarer averaging brings. Figures only; reports/ puts them into words.
 #pragma once
 
 #include <optional>
@@ -10,23 +10,6 @@
 #include "core/measure/study.h"
 
 namespace syncline {
-
-// A step's time by cause. The exposed part of communication is shared out as start-up and transfer
-// are in the collectives' own time.
-struct Binding {
-  Seconds compute = 0;        // the model's work on a rank of mean speed
-  Seconds stragglers = 0;     // waiting for slower ranks
-  Seconds start_up = 0;       // exposed latency and overhead of collectives
-  Seconds transfer = 0;       // exposed time of their bytes
-  double start_up_share = 0;  // of the collectives' own time, hidden or not
-  Seconds step = 0;
-
-  // "computation", "stragglers", "latency" or "bandwidth": the greatest, computation where less
-  // than 1 % of the step is anything else.
-  std::string_view what() const;
-};
-Binding binding_of(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                   PriceBook& book);
 
 // Where `strategy` begins to be faster than `against` as one key of the scenario varies.
 struct BreakEven {

@@ -203,6 +203,76 @@ def pipeline_case(kernels, name, sizes, l2):
             "counted_bytes": counted, "mix": "R4W3", "launches": 2}, make
 
 
+def _dgc_set(kernels, sizes, kept, flat):
+    """One set of data: (gradients, (velocity, residual), plan, (indices, values, reports), what
+    keeps the workspace alive, the scale of each gradient)."""
+    layers = torch.exp(2 * torch.randn(64, device="cuda"))
+    scale = [layers[i % 64] for i in range(len(sizes))]
+    if flat:
+        scale = [layers.repeat_interleave(math.ceil(sum(sizes) / 64))[:sum(sizes)]]
+    grads = [_random(m) * s for m, s in zip(sizes, scale)]
+    own = [[torch.zeros(m, device="cuda") for m in sizes] for _ in range(2)]
+    plan = kernels.call("dgc_create", addresses([g.data_ptr() for g in grads]),
+                        addresses([u.data_ptr() for u in own[0]]),
+                        addresses([v.data_ptr() for v in own[1]]), None, counts(sizes),
+                        counts(kept), len(sizes), FP32)
+    at, size, memory = workspace(kernels, "dgc_workspace_bytes", plan)
+    kernels.call("dgc_prepare", plan, at, size, stream())
+    packed = kernels.call("dgc_packed", plan)
+    out = (torch.empty(packed, dtype=torch.int32, device="cuda"),
+           torch.empty(packed, device="cuda"),
+           torch.empty(len(sizes) * kernels.call("dgc_report_bytes"), dtype=torch.uint8,
+                       device="cuda"))
+    return grads, own, plan, out, memory, scale
+
+
+def _dgc_peers(data, state, kept, flat):
+    def select(u, v, magnitude, m):
+        _, index = torch.topk(magnitude, m, sorted=False)
+        values = v[index]
+        u.index_fill_(0, index, 0)
+        v.index_fill_(0, index, 0)
+        return index, values
+
+    def eager(i):
+        us, vs = state[i]
+        for g, u, v, m in zip(data[i][0], us, vs, kept):
+            torch.add(g, u, alpha=0.9, out=u)
+            v.add_(u)
+            select(u, v, v.abs(), m)
+
+    def update(g, u, v):
+        u.mul_(0.9).add_(g)
+        v.add_(u)
+        return v.abs()
+    compiled_update = torch.compile(update, dynamic=False)
+
+    def compiled(i):
+        us, vs = state[i]
+        for g, u, v, m in zip(data[i][0], us, vs, kept):
+            select(u, v, compiled_update(g, u, v), m)
+
+    def sampled(i):
+        """A threshold from a strided 1 % sample; sends about as many."""
+        us, vs = state[i]
+        for g, u, v, m in zip(data[i][0], us, vs, kept):
+            torch.add(g, u, alpha=0.9, out=u)
+            v.add_(u)
+            sample = v[::100].abs()
+            threshold = torch.topk(sample, max(1, m // 100))[0].min()
+            index = (v.abs() >= threshold).nonzero().view(-1)
+            u.index_fill_(0, index, 0)
+            v.index_fill_(0, index, 0)
+    peers = [Candidate("eager update + topk", eager)]
+    if flat:
+        peers = [Candidate("torch.compile'd update + topk", compiled)] + peers + [
+            Candidate("sampled threshold (not exact)", sampled),
+            absent("compiled update + cub::DeviceTopK",
+                   "DeviceTopK came with CCCL 3.2; CUDA 13.0 brings CCCL 3.0"),
+            absent("Paddle's k_select", "the Fleet collective library is not installed")]
+    return peers
+
+
 def dgc_case(kernels, name, sizes, l2, flat):
     n = sum(sizes)
     kept = [max(1, m // 1000) for m in sizes]
@@ -212,24 +282,7 @@ def dgc_case(kernels, name, sizes, l2, flat):
         sets = sets_for(12 * n, l2)
         data = []
         for _ in range(sets):
-            layers = torch.exp(2 * torch.randn(64, device="cuda"))
-            scale = [layers[i % 64] for i in range(len(sizes))]
-            if flat:
-                scale = [layers.repeat_interleave(math.ceil(n / 64))[:n]]
-            grads = [_random(m) * s for m, s in zip(sizes, scale)]
-            own = [[torch.zeros(m, device="cuda") for m in sizes] for _ in range(2)]
-            plan = kernels.call("dgc_create", addresses([g.data_ptr() for g in grads]),
-                                addresses([u.data_ptr() for u in own[0]]),
-                                addresses([v.data_ptr() for v in own[1]]), None, counts(sizes),
-                                counts(kept), len(sizes), FP32)
-            at, size, memory = workspace(kernels, "dgc_workspace_bytes", plan)
-            kernels.call("dgc_prepare", plan, at, size, stream())
-            packed = kernels.call("dgc_packed", plan)
-            out = (torch.empty(packed, dtype=torch.int32, device="cuda"),
-                   torch.empty(packed, device="cuda"),
-                   torch.empty(len(sizes) * kernels.call("dgc_report_bytes"), dtype=torch.uint8,
-                               device="cuda"))
-            data.append((grads, own, plan, out, memory, scale))
+            data.append(_dgc_set(kernels, sizes, kept, flat))
 
         def ours(i):
             _, _, plan, (indices, values, reports), _, _ = data[i]
@@ -246,50 +299,7 @@ def dgc_case(kernels, name, sizes, l2, flat):
         state = [([u.clone() for u in own[0]], [v.clone() for v in own[1]])
                  for _, own, _, _, _, _ in data]
 
-        def select(u, v, magnitude, m):
-            _, index = torch.topk(magnitude, m, sorted=False)
-            values = v[index]
-            u.index_fill_(0, index, 0)
-            v.index_fill_(0, index, 0)
-            return index, values
-
-        def eager(i):
-            us, vs = state[i]
-            for g, u, v, m in zip(data[i][0], us, vs, kept):
-                torch.add(g, u, alpha=0.9, out=u)
-                v.add_(u)
-                select(u, v, v.abs(), m)
-
-        def update(g, u, v):
-            u.mul_(0.9).add_(g)
-            v.add_(u)
-            return v.abs()
-        compiled_update = torch.compile(update, dynamic=False)
-
-        def compiled(i):
-            us, vs = state[i]
-            for g, u, v, m in zip(data[i][0], us, vs, kept):
-                select(u, v, compiled_update(g, u, v), m)
-
-        def sampled(i):
-            """A threshold from a strided 1 % sample; sends about as many."""
-            us, vs = state[i]
-            for g, u, v, m in zip(data[i][0], us, vs, kept):
-                torch.add(g, u, alpha=0.9, out=u)
-                v.add_(u)
-                sample = v[::100].abs()
-                threshold = torch.topk(sample, max(1, m // 100))[0].min()
-                index = (v.abs() >= threshold).nonzero().view(-1)
-                u.index_fill_(0, index, 0)
-                v.index_fill_(0, index, 0)
-        peers = [Candidate("eager update + topk", eager)]
-        if flat:
-            peers = [Candidate("torch.compile'd update + topk", compiled)] + peers + [
-                Candidate("sampled threshold (not exact)", sampled),
-                absent("compiled update + cub::DeviceTopK",
-                       "DeviceTopK came with CCCL 3.2; CUDA 13.0 brings CCCL 3.0"),
-                absent("Paddle's k_select", "the Fleet collective library is not installed")]
-        return Candidate("dgc_step", ours), peers, sets
+        return Candidate("dgc_step", ours), _dgc_peers(data, state, kept, flat), sets
 
     return {"case": "dgc_step, " + name, "kind": "dgc_step", "elements": n,
             "counted_bytes": counted, "mix": "R3W2", "launches": 7, "kept": sum(kept)}, make

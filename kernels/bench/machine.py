@@ -119,7 +119,7 @@ def nccl_check(build, arch, jobs, limit, run):
     command = ["make", "-C", os.path.join(ROOT, "backend_nccl"), "-j%d" % jobs, "ARCH=" + arch,
                "BUILD=" + results, "OUT=" + results, "TIMED_RANKS=2", "check" if run else "all"]
     # Headers that were carried along, where the machine has none of its own.
-    for name in ("EIGEN_INCLUDE", "JSON_INCLUDE"):
+    for name in ("EIGEN_INCLUDE", "JSON_INCLUDE", "BOOST_INCLUDE"):
         if os.environ.get(name):
             command.append("%s=%s" % (name, os.environ[name]))
     try:

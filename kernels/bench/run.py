@@ -218,131 +218,168 @@ def import_torch():
         return None, "torch cannot be imported (%s)" % type(error).__name__
 
 
-def main():
-    chosen = options()
-    clock = Clock(chosen.budget)
-    torch, no_torch = import_torch() if not chosen.rehearse else (None, "")
-    gpu = torch is not None and torch.cuda.is_available()
-    facts = machine.describe(torch)
-    if chosen.rehearse:
-        facts["name"] = "no GPU: a rehearsal"
-    capability = "sm_%d%d" % torch.cuda.get_device_capability() if gpu else "sm_90"
-    name = facts.get("name") or "no-gpu"
-    out = chosen.out or os.path.join(
-        machine.ROOT, "build-gpu-check" if chosen.rehearse or not gpu else "scenarios/measured/gpu",
-        "".join(c if c.isalnum() else "_" for c in name.lower()) + ".json")
-    results = {"format": FORMAT, "rehearsal": chosen.rehearse, "machine": facts,
-               "clocks": [machine.clocks()], "build": None, "arguments": [], "programs": [],
-               "launch": None, "ceilings": [], "checks": [], "timings": [],
-               "sanitizer": {"status": "SKIPPED", "detail": ": not reached"}}
+class Run:
+    """One run of the program, stage after stage; what is known is written after each."""
 
-    def save():
-        summary.write_json(out, results)
-    save()
+    def __init__(self, chosen):
+        self.chosen = chosen
+        self.clock = Clock(chosen.budget)
+        torch, self.no_torch = import_torch() if not chosen.rehearse else (None, "")
+        self.gpu = torch is not None and torch.cuda.is_available()
+        self.facts = machine.describe(torch)
+        if chosen.rehearse:
+            self.facts["name"] = "no GPU: a rehearsal"
+        capability = "sm_%d%d" % torch.cuda.get_device_capability() if self.gpu else "sm_90"
+        self.arch = chosen.arch or capability
+        name = self.facts.get("name") or "no-gpu"
+        unmeasured = chosen.rehearse or not self.gpu
+        self.out = chosen.out or os.path.join(
+            machine.ROOT, "build-gpu-check" if unmeasured else "scenarios/measured/gpu",
+            "".join(c if c.isalnum() else "_" for c in name.lower()) + ".json")
+        self.results = {"format": FORMAT, "rehearsal": chosen.rehearse, "machine": self.facts,
+                        "clocks": [machine.clocks()], "build": None, "arguments": [],
+                        "programs": [], "launch": None, "ceilings": [], "checks": [],
+                        "timings": [],
+                        "sanitizer": {"status": "SKIPPED", "detail": ": not reached"}}
+        self.library_path = self.ceilings = self.kernels = None
+        self.problem = "left out (--no-build)"
+        self.programs = []
 
-    say("gpu-check: build")
-    path = ceilings = None
-    problem = "left out (--no-build)"
-    if not chosen.no_build:
-        path, ceilings, problem = machine.build(chosen.build, chosen.arch or capability, chosen.jobs,
-                                                max(30, min(240, clock.left())))
-    results["build"] = problem or "built for " + (chosen.arch or capability)
-    kernels = None
-    if path is not None:
+    def save(self):
+        summary.write_json(self.out, self.results)
+
+    def build(self):
+        say("gpu-check: build")
+        if not self.chosen.no_build:
+            self.library_path, self.ceilings, self.problem = machine.build(
+                self.chosen.build, self.arch, self.chosen.jobs,
+                max(30, min(240, self.clock.left())))
+        self.results["build"] = self.problem or "built for " + self.arch
+        if self.library_path is None:
+            return
         try:
-            kernels = library.Library(path)
-            for missing in kernels.missing:
-                results["checks"].append({"name": missing, "passed": False,
-                                          "detail": "not in this build of the kernels"})
-            for what, text in library.argument_checks(kernels):
-                results["arguments"].append({"name": what, "passed": text is not None,
-                                             "detail": text or "accepted"})
-                results["checks"].append({"name": "refused: " + what, "passed": text is not None,
-                                          "detail": "" if text else "was accepted"})
+            self.kernels = library.Library(self.library_path)
+            self.check_arguments()
         except OSError as error:
-            problem = results["build"] = "the kernels' library does not load: %s" % error
-    save()
+            self.problem = "the kernels' library does not load: %s" % error
+            self.results["build"] = self.problem
 
-    if chosen.nccl and not chosen.rehearse:
-        say("gpu-check: build of the NCCL backend's check")
-        results["nccl"] = machine.nccl_check(chosen.build, chosen.arch or capability, chosen.jobs,
-                                             max(60, clock.left()), False)
-        save()
+    def check_arguments(self):
+        checks = self.results["checks"]
+        for missing in self.kernels.missing:
+            checks.append({"name": missing, "passed": False,
+                           "detail": "not in this build of the kernels"})
+        for what, text in library.argument_checks(self.kernels):
+            self.results["arguments"].append({"name": what, "passed": text is not None,
+                                              "detail": text or "accepted"})
+            checks.append({"name": "refused: " + what, "passed": text is not None,
+                           "detail": "" if text else "was accepted"})
 
-    programs = []
-    if path is not None:
+    def nccl(self, run):
+        """Builds the NCCL backend's check, or runs it."""
+        say("gpu-check: " + ("NCCL backend" if run else "build of the NCCL backend's check"))
+        self.results["nccl"] = machine.nccl_check(self.chosen.build, self.arch, self.chosen.jobs,
+                                                  max(120 if run else 60, self.clock.left()), run)
+
+    def run_programs(self):
         say("gpu-check: check programs")
-        programs, sentence = machine.check_programs(chosen.build, chosen.arch or capability,
-                                                    chosen.jobs, max(30, min(240, clock.left())))
+        self.programs, sentence = machine.check_programs(
+            self.chosen.build, self.arch, self.chosen.jobs, max(30, min(240, self.clock.left())))
+        answers = self.results["programs"]
         if sentence:
-            results["programs"].append({"name": "kernels/check", "status": "not run",
-                                        "detail": ": " + sentence})
-        if gpu:
-            for program in programs:
-                results["programs"].append(machine.run_program(program, max(10, min(120, clock.left()))))
-        else:
-            for program in programs:
-                results["programs"].append({"name": os.path.basename(program), "status": "built",
-                                            "detail": ", not run: no GPU"})
-        save()
+            answers.append({"name": "kernels/check", "status": "not run",
+                            "detail": ": " + sentence})
+        for program in self.programs:
+            if self.gpu:
+                answers.append(machine.run_program(program, max(10, min(120, self.clock.left()))))
+            else:
+                answers.append({"name": os.path.basename(program), "status": "built",
+                                "detail": ", not run: no GPU"})
 
-    if chosen.rehearse:
-        results["ceilings"], results["launch"] = ceilings_of(None, 0, True)
-        results["checks"] += run_checks(truth.NumpyKernels(), False, clock, 0) + spoiled_checks()
-        rehearsed_timings(results)
-        results["sanitizer"]["detail"] = ": a rehearsal"
-        save()
-    elif gpu and kernels is not None:
+    def rehearse(self):
+        self.results["ceilings"], self.results["launch"] = ceilings_of(None, 0, True)
+        self.results["checks"] += (run_checks(truth.NumpyKernels(), False, self.clock, 0) +
+                                   spoiled_checks())
+        rehearsed_timings(self.results)
+        self.results["sanitizer"]["detail"] = ": a rehearsal"
+        self.save()
+
+    def measure(self):
         from device import DeviceKernels
-        l2 = facts.get("l2_bytes") or 60 << 20
+        results, clock = self.results, self.clock
+        nccl_seconds = NCCL_SECONDS if self.chosen.nccl else 0
+        l2 = self.facts.get("l2_bytes") or 60 << 20
         say("gpu-check: ceilings")
         try:
-            results["ceilings"], results["launch"] = ceilings_of(ceilings, l2, False)
+            results["ceilings"], results["launch"] = ceilings_of(self.ceilings, l2, False)
         except Exception as error:
             results["checks"].append({"name": "ceilings", "passed": False, "detail": str(error)})
-        save()
+        self.save()
         say("gpu-check: checks against fp64")
-        results["checks"] += run_checks(DeviceKernels(kernels), True, clock, 0.5 * chosen.budget)
-        save()
-        timed(kernels, results, l2, clock, 60 + (NCCL_SECONDS if chosen.nccl else 0), save)
+        results["checks"] += run_checks(DeviceKernels(self.kernels), True, clock,
+                                        0.5 * self.chosen.budget)
+        self.save()
+        timed(self.kernels, results, l2, clock, 60 + nccl_seconds, self.save)
         results["clocks"].append(machine.clocks())
         say("gpu-check: compute-sanitizer")
-        left = clock.left() - (NCCL_SECONDS if chosen.nccl else 0)
+        left = clock.left() - nccl_seconds
         if left > 20:
-            share = max(10, left / max(1, len(programs)) - 2)
-            results["sanitizer"] = machine.sanitize(programs, share)
+            share = max(10, left / max(1, len(self.programs)) - 2)
+            results["sanitizer"] = machine.sanitize(self.programs, share)
         else:
             results["sanitizer"]["detail"] = ": no time left of the budget"
-        save()
+        self.save()
 
-    if chosen.nccl and not chosen.rehearse and results["nccl"]["status"] == "built" and gpu:
-        say("gpu-check: NCCL backend")
-        results["nccl"] = machine.nccl_check(chosen.build, chosen.arch or capability, chosen.jobs,
-                                             max(120, clock.left()), True)
-        save()
+    def failed(self):
+        results = self.results
+        return (any(not check["passed"] for check in results["checks"]) or
+                any(p["status"] in ("failed", "cut off") for p in results["programs"]) or
+                results["sanitizer"]["status"] == "FAILED" or
+                results.get("nccl", {}).get("status") in ("failed", "cut off") or
+                any("failed" in row and "no time" not in row["failed"]
+                    for row in results["timings"]))
 
-    print(summary.table(results))
-    if "nccl" in results:
-        print(results["nccl"].get("tables", ""))
-        print("NCCL backend: %s%s." % (results["nccl"]["status"], results["nccl"]["detail"]))
-    print("Build: %s." % results["build"])
-    print("Written to %s." % out)
-    failed = any(not check["passed"] for check in results["checks"])
-    failed = failed or any(p["status"] in ("failed", "cut off") for p in results["programs"])
-    failed = failed or results["sanitizer"]["status"] == "FAILED"
-    failed = failed or results.get("nccl", {}).get("status") in ("failed", "cut off")
-    failed = failed or any("failed" in row and "no time" not in row["failed"]
-                           for row in results["timings"])
-    if chosen.rehearse:
-        return 1 if failed else 0
-    if not gpu:
-        print("No GPU was used, nothing was measured: %s." %
-              (no_torch or "torch sees no CUDA device"))
-        return 1 if failed else 3
-    if kernels is None:
-        print("Nothing was measured: %s." % problem)
-        return 1
-    return 1 if failed else 0
+    def report(self):
+        """Prints the tables; returns the exit code."""
+        print(summary.table(self.results))
+        nccl = self.results.get("nccl")
+        if nccl is not None:
+            print(nccl.get("tables", ""))
+            print("NCCL backend: %s%s." % (nccl["status"], nccl["detail"]))
+        print("Build: %s." % self.results["build"])
+        print("Written to %s." % self.out)
+        if self.chosen.rehearse:
+            return 1 if self.failed() else 0
+        if not self.gpu:
+            print("No GPU was used, nothing was measured: %s." %
+                  (self.no_torch or "torch sees no CUDA device"))
+            return 1 if self.failed() else 3
+        if self.kernels is None:
+            print("Nothing was measured: %s." % self.problem)
+            return 1
+        return 1 if self.failed() else 0
+
+
+def main():
+    run = Run(options())
+    with_nccl = run.chosen.nccl and not run.chosen.rehearse
+    run.save()
+    run.build()
+    run.save()
+    if with_nccl:
+        run.nccl(False)
+        run.save()
+    if run.library_path is not None:
+        run.run_programs()
+        run.save()
+    if run.chosen.rehearse:
+        run.rehearse()
+    elif run.gpu and run.kernels is not None:
+        run.measure()
+    if with_nccl and run.results["nccl"]["status"] == "built" and run.gpu:
+        run.nccl(True)
+        run.save()
+    return run.report()
 
 
 if __name__ == "__main__":

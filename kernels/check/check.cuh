@@ -1,6 +1,6 @@
 // What the checks on a GPU share: arrays in device memory between canaries, random values, and one
-// line a case. A program gives 0 where all cases passed, 1 where one did not, and 77 (SKIPPED, and
-// why) where there is no GPU.
+// line a case. A program returns 0 where all cases passed, 1 where one did not, and 77 (SKIPPED,
+// and why) where there is no GPU.
 #pragma once
 
 #include <cmath>
@@ -92,6 +92,12 @@ std::vector<float> floats_of(const std::vector<T>& values) {
   return wide;
 }
 
+template <typename T>
+std::vector<double> doubles_of(const std::vector<T>& values) {
+  const auto wide = floats_of(values);
+  return {wide.begin(), wide.end()};
+}
+
 // How many elements differ in a bit; two NaNs do not.
 template <typename T>
 std::size_t different(const std::vector<T>& got, const std::vector<T>& expected) {
@@ -115,6 +121,22 @@ template <>
 inline double half_step<float>(double value) {
   return std::fabs(value) * 0x1p-24;
 }
+
+// The largest error in units of what is allowed; 1 and less passes, and a NaN does not.
+struct Worst {
+  double ratio = 0;
+  bool nan = false;
+
+  void take(double got, double expected, double allowed) {
+    const double now = std::fabs(got - expected) / allowed;
+    if (!(now >= 0)) nan = true;
+    if (now > ratio) ratio = now;
+  }
+  bool passed() const { return !nan && ratio <= 1; }
+  std::string text() const {
+    return (nan ? std::string("NaN") : std::to_string(ratio)) + " of the error allowed";
+  }
+};
 
 template <typename T>
 constexpr ElementType kElementType = ElementType::kFp32;

@@ -165,11 +165,11 @@ class DgcCase {
  private:
   std::string compare(std::size_t i, const DgcStep& step, bool sampled,
                       const std::vector<std::uint32_t>& indices, const Values& values,
-                      const DgcReport& told) {
+                      const DgcReport& report) {
     CheckedTensor& host = hosts_[i];
     const DgcRow& row = plan_.rows[i];
     const bool broken = std::isnan(dgc_clip_coefficient(host.gradient, 0));
-    const bool skipped = told.path == DgcPath::kSkipped;
+    const bool skipped = report.path == DgcPath::kSkipped;
     SparseMessage message;
     if (!skipped) {
       const DgcUpdate update{step.momentum, step.scale, step.weight_decay, step.nesterov};
@@ -185,7 +185,7 @@ class DgcCase {
     const std::vector<std::uint32_t> got_indices(indices.begin() + at,
                                                  indices.begin() + at + row.kept);
     const Values got_values(values.begin() + at, values.begin() + at + row.kept);
-    const std::string where = "tensor " + std::to_string(i) + " (" + path_name(told.path) + "): ";
+    const std::string where = "tensor " + std::to_string(i) + " (" + path_name(report.path) + "): ";
     if (step.skip && broken && !skipped) return where + "was not skipped";
     if (!same_bits(velocities_[i].get(), host.velocity)) return where + "velocity";
     if (!same_bits(residuals_[i].get(), host.residual)) return where + "residual";

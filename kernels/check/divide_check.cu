@@ -1,4 +1,4 @@
-// Division on the GPU gives the bits that it gives on the host.
+// Division on the GPU has the same bits as on the host.
 
 #include "kernels/check/check.cuh"
 #include "kernels/divide.h"

@@ -14,22 +14,6 @@ Nonlinearity twin_of(Activation activation) {
                                            : Nonlinearity::kNone;
 }
 
-// The largest error in units of what is allowed; 1 and less passes, and a NaN does not.
-struct Worst {
-  double ratio = 0;
-  bool nan = false;
-
-  void take(double got, double expected, double allowed) {
-    const double now = std::fabs(got - expected) / allowed;
-    if (!(now >= 0)) nan = true;
-    if (now > ratio) ratio = now;
-  }
-  bool passed() const { return !nan && ratio <= 1; }
-  std::string text() const {
-    return (nan ? std::string("NaN") : std::to_string(ratio)) + " of the error allowed";
-  }
-};
-
 template <typename T>
 void check_add(Checks& checks, Activation activation, std::size_t size, int a_offset, int b_offset,
                int out_offset) {
@@ -69,101 +53,158 @@ void check_add(Checks& checks, Activation activation, std::size_t size, int a_of
               worst.passed() && intact, worst.text() + (intact ? "" : ", a canary died"));
 }
 
-std::vector<double> doubles_of(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
+struct NormShape {
+  std::size_t rows, channels;
+  bool residual, relu;
+  int offset;           // of x, residual and gradients
+  float centre = 0.5f;  // of x
+};
 
+// One forward and one backward pass: the arrays on the GPU, and what the twin makes of the same
+// values.
 template <typename T>
-void check_norm(Checks& checks, std::size_t rows, std::size_t channels, bool residual, bool relu,
-                int offset, float centre = 0.5f) {
-  const std::size_t size = rows * channels;
-  const auto x = random_elements<T>(size, 1, centre);
-  const auto added = random_elements<T>(size, 2);
-  const auto dy = random_elements<T>(size, 3);
-  const auto gamma = random_elements<float>(channels, 4, 1);
-  const auto beta = random_elements<float>(channels, 5);
-  DeviceArray<T> device_x(x, offset), device_added(added, offset), device_dy(dy, offset);
-  DeviceArray<T> y(size, offset), dx(size, offset), dresidual(size, offset);
-  DeviceArray<float> device_gamma(gamma), device_beta(beta), mean(channels), inverse(channels);
-  DeviceArray<float> dgamma(channels), dbeta(channels);
-  DeviceArray<float> running_mean(std::vector<float>(channels, 2.0f));
-  DeviceArray<float> running_variance(std::vector<float>(channels, 3.0f));
-  BatchNorm norm;
-  norm.type = kElementType<T>;
-  norm.rows = static_cast<std::int64_t>(rows);
-  norm.channels = static_cast<std::int32_t>(channels);
-  norm.relu = relu;
-  norm.x = device_x.data();
-  norm.residual = residual ? device_added.data() : nullptr;
-  norm.gamma = device_gamma.data();
-  norm.beta = device_beta.data();
-  norm.mean = mean.data();
-  norm.inverse_deviation = inverse.data();
-  DeviceArray<float> workspace(
-      static_cast<std::size_t>(batch_norm_workspace(norm.rows, norm.channels)));
-  norm.workspace = workspace.data();
-  require(batch_norm_forward(norm, {running_mean.data(), running_variance.data(), 0.25f}, y.data(),
-                             nullptr));
-  require(batch_norm_backward(norm,
-                              {device_dy.data(), dx.data(), residual ? dresidual.data() : nullptr,
-                               dgamma.data(), dbeta.data()},
-                              nullptr));
-  wait_for_gpu();
-
-  NormedPlane plane;
-  plane.channels = channels;
-  plane.x = doubles_of(floats_of(x));
-  if (residual) plane.residual = doubles_of(floats_of(added));
-  plane.gamma = doubles_of(gamma);
-  plane.beta = doubles_of(beta);
-  plane.epsilon = static_cast<double>(norm.epsilon);
-  plane.activation = relu ? Nonlinearity::kRelu : Nonlinearity::kNone;
-  const auto expected = batch_norm(plane);
-  const auto back = batch_norm_gradients(plane, doubles_of(floats_of(dy)));
-  plane.activation = Nonlinearity::kNone;
-  const auto z = batch_norm(plane).y;
-
-  Worst worst;
-  const auto got_mean = mean.get();
-  const auto got_inverse = inverse.get();
-  const auto got_running = running_mean.get();
-  const auto got_dgamma = dgamma.get();
-  const auto got_dbeta = dbeta.get();
-  const double root = std::sqrt(static_cast<double>(rows));
-  std::vector<double> slack(channels);
-  for (std::size_t c = 0; c < channels; ++c) {
-    const double deviation = std::sqrt(expected.variance[c] + plane.epsilon);
-    const double far = std::fabs(expected.mean[c]) + deviation;
-    worst.take(got_mean[c], expected.mean[c], 1e-6 * far);
-    worst.take(got_inverse[c] * deviation, 1, 2e-5);
-    worst.take(got_running[c], 1.5 + 0.25 * expected.mean[c], 1e-6 * (2 + far));
-    worst.take(got_dbeta[c], back.dbeta[c], 2e-5 * root + 1e-5);
-    worst.take(got_dgamma[c], back.dgamma[c], 1e-4 * root + 1e-4);
-    slack[c] = (1 + std::fabs(plane.gamma[c])) * (1e-5 + 1e-6 * std::fabs(expected.mean[c]));
+class NormCase {
+ public:
+  explicit NormCase(const NormShape& shape) : shape_(shape) {
+    norm_.type = kElementType<T>;
+    norm_.rows = static_cast<std::int64_t>(shape.rows);
+    norm_.channels = static_cast<std::int32_t>(shape.channels);
+    norm_.relu = shape.relu;
+    norm_.x = device_x_.data();
+    norm_.residual = shape.residual ? device_added_.data() : nullptr;
+    norm_.gamma = device_gamma_.data();
+    norm_.beta = device_beta_.data();
+    norm_.mean = mean_.data();
+    norm_.inverse_deviation = inverse_.data();
+    norm_.workspace = workspace_.data();
   }
-  const auto got_y = y.get();
-  const auto got_dx = dx.get();
-  const auto got_dresidual = dresidual.get();
-  for (std::size_t i = 0; i < size; ++i) {
-    const std::size_t c = i % channels;
-    worst.take(to_float(got_y[i]), expected.y[i], 2 * half_step<T>(expected.y[i]) + slack[c]);
-    // Where z is a hair from 0 the relu may have cut differently.
-    if (relu && std::fabs(z[i]) < slack[c]) continue;
-    const double scale = std::fabs(plane.gamma[c] * got_inverse[c]) + 1;
-    worst.take(to_float(got_dx[i]), back.dx[i], 2 * half_step<T>(back.dx[i]) + 2e-4 * scale);
-    if (residual) {
-      worst.take(to_float(got_dresidual[i]), back.dresidual[i],
-                 half_step<T>(back.dresidual[i]) + 1e-30);
+
+  void run() {
+    require(batch_norm_forward(norm_, {running_mean_.data(), running_variance_.data(), 0.25f},
+                               y_.data(), nullptr));
+    require(batch_norm_backward(
+        norm_,
+        {device_dy_.data(), dx_.data(), shape_.residual ? dresidual_.data() : nullptr,
+         dgamma_.data(), dbeta_.data()},
+        nullptr));
+    wait_for_gpu();
+  }
+
+  void compare(Checks& checks) {
+    const NormedPlane plane = twin();
+    const auto expected = batch_norm(plane);
+    const auto back = batch_norm_gradients(plane, doubles_of(dy_));
+    Worst worst;
+    const auto slack = compare_channels(plane, expected, back, worst);
+    compare_elements(plane, expected, back, slack, worst);
+    checks.line(name(), worst.passed() && intact(),
+                worst.text() + (intact() ? "" : ", a canary died"));
+  }
+
+ private:
+  NormedPlane twin() const {
+    NormedPlane plane;
+    plane.channels = shape_.channels;
+    plane.x = doubles_of(x_);
+    if (shape_.residual) plane.residual = doubles_of(added_);
+    plane.gamma = doubles_of(gamma_);
+    plane.beta = doubles_of(beta_);
+    plane.epsilon = static_cast<double>(norm_.epsilon);
+    plane.activation = shape_.relu ? Nonlinearity::kRelu : Nonlinearity::kNone;
+    return plane;
+  }
+
+  // What there is one of per channel; returns how far an element before the activation may be off.
+  std::vector<double> compare_channels(const NormedPlane& plane, const NormedOutput& expected,
+                                       const NormedGradients& back, Worst& worst) {
+    const auto got_mean = mean_.get();
+    const auto got_inverse = inverse_.get();
+    const auto got_running = running_mean_.get();
+    const auto got_dgamma = dgamma_.get();
+    const auto got_dbeta = dbeta_.get();
+    const double root = std::sqrt(static_cast<double>(shape_.rows));
+    std::vector<double> slack(shape_.channels);
+    for (std::size_t c = 0; c < shape_.channels; ++c) {
+      const double deviation = std::sqrt(expected.variance[c] + plane.epsilon);
+      const double far = std::fabs(expected.mean[c]) + deviation;
+      worst.take(got_mean[c], expected.mean[c], 1e-6 * far);
+      worst.take(got_inverse[c] * deviation, 1, 2e-5);
+      worst.take(got_running[c], 1.5 + 0.25 * expected.mean[c], 1e-6 * (2 + far));
+      worst.take(got_dbeta[c], back.dbeta[c], 2e-5 * root + 1e-5);
+      worst.take(got_dgamma[c], back.dgamma[c], 1e-4 * root + 1e-4);
+      slack[c] = (1 + std::fabs(plane.gamma[c])) * (1e-5 + 1e-6 * std::fabs(expected.mean[c]));
+    }
+    return slack;
+  }
+
+  void compare_elements(NormedPlane plane, const NormedOutput& expected,
+                        const NormedGradients& back, const std::vector<double>& slack,
+                        Worst& worst) {
+    plane.activation = Nonlinearity::kNone;
+    const auto z = batch_norm(plane).y;
+    const auto got_inverse = inverse_.get();
+    const auto got_y = y_.get();
+    const auto got_dx = dx_.get();
+    const auto got_dresidual = dresidual_.get();
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      const std::size_t c = i % shape_.channels;
+      worst.take(to_float(got_y[i]), expected.y[i], 2 * half_step<T>(expected.y[i]) + slack[c]);
+      // Where z is a hair from 0 the relu may have cut differently.
+      if (shape_.relu && std::fabs(z[i]) < slack[c]) continue;
+      const double scale = std::fabs(plane.gamma[c] * got_inverse[c]) + 1;
+      worst.take(to_float(got_dx[i]), back.dx[i], 2 * half_step<T>(back.dx[i]) + 2e-4 * scale);
+      if (shape_.residual) {
+        worst.take(to_float(got_dresidual[i]), back.dresidual[i],
+                   half_step<T>(back.dresidual[i]) + 1e-30);
+      }
     }
   }
-  const bool intact = device_x.intact() && device_added.intact() && device_dy.intact() &&
-                      y.intact() && dx.intact() && dresidual.intact() && mean.intact() &&
-                      inverse.intact() && dgamma.intact() && dbeta.intact() && workspace.intact() &&
-                      running_mean.intact() && running_variance.intact();
-  checks.line(std::string("batch norm") + (residual ? " + add" : "") + (relu ? " + relu" : "") +
-                  " " + name_of(norm.type) + " " + std::to_string(rows) + " x " +
-                  std::to_string(channels) + " at offset " + std::to_string(offset),
-              worst.passed() && intact, worst.text() + (intact ? "" : ", a canary died"));
+
+  bool intact() {
+    return device_x_.intact() && device_added_.intact() && device_dy_.intact() && y_.intact() &&
+           dx_.intact() && dresidual_.intact() && mean_.intact() && inverse_.intact() &&
+           dgamma_.intact() && dbeta_.intact() && workspace_.intact() && running_mean_.intact() &&
+           running_variance_.intact();
+  }
+
+  std::string name() const {
+    return std::string("batch norm") + (shape_.residual ? " + add" : "") +
+           (shape_.relu ? " + relu" : "") + " " + name_of(norm_.type) + " " +
+           std::to_string(shape_.rows) + " x " + std::to_string(shape_.channels) + " at offset " +
+           std::to_string(shape_.offset);
+  }
+
+  const NormShape shape_;
+  const std::size_t size_ = shape_.rows * shape_.channels;
+  const std::vector<T> x_ = random_elements<T>(size_, 1, shape_.centre);
+  const std::vector<T> added_ = random_elements<T>(size_, 2);
+  const std::vector<T> dy_ = random_elements<T>(size_, 3);
+  const std::vector<float> gamma_ = random_elements<float>(shape_.channels, 4, 1);
+  const std::vector<float> beta_ = random_elements<float>(shape_.channels, 5);
+  DeviceArray<T> device_x_{x_, shape_.offset};
+  DeviceArray<T> device_added_{added_, shape_.offset};
+  DeviceArray<T> device_dy_{dy_, shape_.offset};
+  DeviceArray<T> y_{size_, shape_.offset};
+  DeviceArray<T> dx_{size_, shape_.offset};
+  DeviceArray<T> dresidual_{size_, shape_.offset};
+  DeviceArray<float> device_gamma_{gamma_};
+  DeviceArray<float> device_beta_{beta_};
+  DeviceArray<float> mean_{shape_.channels};
+  DeviceArray<float> inverse_{shape_.channels};
+  DeviceArray<float> dgamma_{shape_.channels};
+  DeviceArray<float> dbeta_{shape_.channels};
+  DeviceArray<float> running_mean_{std::vector<float>(shape_.channels, 2.0f)};
+  DeviceArray<float> running_variance_{std::vector<float>(shape_.channels, 3.0f)};
+  DeviceArray<float> workspace_{static_cast<std::size_t>(batch_norm_workspace(
+      static_cast<std::int64_t>(shape_.rows), static_cast<std::int32_t>(shape_.channels)))};
+  BatchNorm norm_;
+};
+
+template <typename T>
+void check_norm(Checks& checks, const NormShape& shape) {
+  NormCase<T> one(shape);
+  one.run();
+  one.compare(checks);
 }
 
 template <typename T>
@@ -179,12 +220,12 @@ void check_type(Checks& checks) {
     for (const bool relu : {false, true}) {
       for (const std::size_t rows : {2, 33, 128, 129, 5000}) {
         for (const std::size_t channels : {3, 64, 72, 2048}) {
-          check_norm<T>(checks, rows, channels, residual, relu, 0);
+          check_norm<T>(checks, {rows, channels, residual, relu, 0});
         }
       }
-      check_norm<T>(checks, 500, 64, residual, relu, 1);
+      check_norm<T>(checks, {500, 64, residual, relu, 1});
       // 56 x 56 of 64 images.
-      if (relu) check_norm<T>(checks, 200704, 64, residual, relu, 0);
+      if (relu) check_norm<T>(checks, {200704, 64, residual, relu, 0});
     }
   }
 }
@@ -198,6 +239,6 @@ int main() {
   check_type<float>(checks);
   check_type<Bf16>(checks);
   check_type<Fp16>(checks);
-  check_norm<float>(checks, 5000, 64, false, false, 0, 1000.0f);
+  check_norm<float>(checks, {5000, 64, false, false, 0, 1000.0f});
   return checks.result();
 }

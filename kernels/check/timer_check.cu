@@ -1,4 +1,4 @@
-// Time passes as long as it was told to, and what follows is reckoned from the end that was meant.
+// A span takes the time that it was asked to, and the next one counts from its intended end.
 
 #include "kernels/check/check.cuh"
 #include "kernels/timer.h"

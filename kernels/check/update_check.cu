@@ -49,8 +49,8 @@ struct UpdateCase {
   int weights, gradients, first, second;  // offsets
 };
 
-// Launch gives a Status for the bucket and scaling; twin steps the vectors that it owns and gives
-// the moments (empty where the rule has none).
+// Launch returns a Status for the bucket and scaling; twin steps the vectors that it owns and
+// returns the moments (empty where the rule has none).
 template <typename Gradient, typename Launch, typename Twin>
 void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape, double slack,
                 Launch launch, Twin twin) {

@@ -32,9 +32,9 @@ void expect_as_host(const Workload& workload, const std::vector<test::LiveCase>&
   for (const auto& c : list) {
     expected.push_back(make_host_executor(workload)->run(c.plan, input, 1));
   }
-  const Failures failures = run_ranks(ranks, [&](Meeting& meeting) {
-    const auto executor = make_gloo_executor(workload, meeting);
-    const auto rank = static_cast<std::size_t>(meeting.rank());
+  const Failures failures = run_ranks(ranks, [&](ControlChannel& channel) {
+    const auto executor = make_gloo_executor(workload, channel);
+    const auto rank = static_cast<std::size_t>(channel.rank());
     for (std::size_t i = 0; i < list.size(); ++i) {
       const int periods = i % 3 == 0 ? 3 : 1;
       const Outcome outcome = executor->run(list[i].plan, input, periods);
@@ -65,9 +65,9 @@ INSTANTIATE_TEST_SUITE_P(Worlds, GlooExecutor, testing::Values(2, 3, 4, 5));
 
 TEST(GlooExecutorAlone, OneRankHasNobodyToTalkTo) {
   const Workload workload = awkward();
-  const Failures failures = run_ranks(1, [&](Meeting& meeting) {
+  const Failures failures = run_ranks(1, [&](ControlChannel& channel) {
     const Gradients input = {sample_gradients(workload, 0, 1, 1)};
-    const Outcome outcome = make_gloo_executor(workload, meeting)
+    const Outcome outcome = make_gloo_executor(workload, channel)
                                 ->run(make_plan(workload, cluster_of(1, 1), {}), input, 2);
     EXPECT_EQ(outcome.gradients, input);
   });

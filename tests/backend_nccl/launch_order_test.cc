@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "core/index.h"
 #include "tests/support/live_cases.h"
 
 namespace syncline {
@@ -22,22 +23,20 @@ std::vector<LiveCase> all_cases(int ranks) {
   return list;
 }
 
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
-
 // Which instances (period, operation) have ended when one begins, as the GPU guarantees it.
 class Guaranteed {
  public:
   Guaranteed(const Plan& plan, const LaunchOrder& order, int periods)
-      : operations_(plan.ops.size()), before_(operations_ * place(periods)) {
-    std::vector<int> last(place(plan.streams), -1);
+      : operations_(plan.ops.size()), before_(operations_ * index(periods)) {
+    std::vector<int> last(index(plan.streams), -1);
     for (int p = 0; p < periods; ++p) {
       for (const Launch& launch : order.launches) {
-        const std::size_t here = place(p) * operations_ + place(launch.op);
-        int& previous = last[place(launch.stream)];
-        if (previous >= 0) take(here, place(previous));
+        const std::size_t here = index(p) * operations_ + index(launch.op);
+        int& previous = last[index(launch.stream)];
+        if (previous >= 0) take(here, index(previous));
         for (const EventWait& wait : launch.waits) {
           if (wait.previous && p == 0) continue;
-          take(here, place(wait.previous ? p - 1 : p) * operations_ + place(wait.op));
+          take(here, index(wait.previous ? p - 1 : p) * operations_ + index(wait.op));
         }
         previous = static_cast<int>(here);
       }
@@ -45,8 +44,8 @@ class Guaranteed {
   }
 
   bool ended(int period, OpId op, int by_period, OpId by) const {
-    return before_[place(by_period) * operations_ + place(by)].count(place(period) * operations_ +
-                                                                     place(op)) > 0;
+    return before_[index(by_period) * operations_ + index(by)].count(index(period) * operations_ +
+                                                                     index(op)) > 0;
   }
 
  private:
@@ -91,8 +90,8 @@ TEST_P(LaunchOrderOf, WaitsForWhatHasBeenLaunched) {
     for (const Launch& launch : order.launches) {
       for (const EventWait& wait : launch.waits) {
         EXPECT_TRUE(wait.previous || wait.op < launch.op) << c.what;
-        EXPECT_TRUE(order.launches[place(wait.op)].awaited) << c.what;
-        EXPECT_NE(c.plan.ops[place(wait.op)].stream, launch.stream) << c.what;
+        EXPECT_TRUE(order.launches[index(wait.op)].awaited) << c.what;
+        EXPECT_NE(c.plan.ops[index(wait.op)].stream, launch.stream) << c.what;
       }
     }
   }
@@ -105,34 +104,34 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
   const int ranks = GetParam();
   for (const auto& c : all_cases(ranks)) {
     const LaunchOrder order = launch_order(c.plan);
-    std::vector<std::size_t> next(place(ranks), 0);
+    std::vector<std::size_t> next(index(ranks), 0);
     const auto waits_in = [&](int rank) -> int {  // the communicator that it waits in, or -1
-      if (next[place(rank)] == order.launches.size()) return -1;
-      const Launch& launch = order.launches[next[place(rank)]];
+      if (next[index(rank)] == order.launches.size()) return -1;
+      const Launch& launch = order.launches[next[index(rank)]];
       if (launch.communicator < 0) return -1;
-      const auto& key = order.communicators[place(launch.communicator)];
+      const auto& key = order.communicators[index(launch.communicator)];
       return place_among(key.groups, rank).group < 0 ? -1 : launch.communicator;
     };
     for (bool moved = true; moved;) {
       moved = false;
       for (int rank = ranks - 1; rank >= 0; --rank) {
-        while (next[place(rank)] < order.launches.size() && waits_in(rank) < 0) {
-          ++next[place(rank)];
+        while (next[index(rank)] < order.launches.size() && waits_in(rank) < 0) {
+          ++next[index(rank)];
           moved = true;
         }
       }
       for (int rank = 0; rank < ranks; ++rank) {
         const int communicator = waits_in(rank);
         if (communicator < 0) continue;
-        const Groups& groups = order.communicators[place(communicator)].groups;
+        const Groups& groups = order.communicators[index(communicator)].groups;
         const int group = place_among(groups, rank).group;
         bool all = true;
         for (int m = 0; m < groups.size; ++m) {
           const int member = groups.rank(group, m);
-          all = all && waits_in(member) == communicator && next[place(member)] == next[place(rank)];
+          all = all && waits_in(member) == communicator && next[index(member)] == next[index(rank)];
         }
         if (!all) continue;
-        for (int m = 0; m < groups.size; ++m) ++next[place(groups.rank(group, m))];
+        for (int m = 0; m < groups.size; ++m) ++next[index(groups.rank(group, m))];
         moved = true;
       }
     }
@@ -144,10 +143,10 @@ TEST_P(LaunchOrderOf, ACommunicatorServesOneStreamAndOneGrouping) {
   for (const auto& c : all_cases(GetParam())) {
     const LaunchOrder order = launch_order(c.plan);
     for (const Launch& launch : order.launches) {
-      const auto* collective = std::get_if<Collective>(&c.plan.ops[place(launch.op)].work);
+      const auto* collective = std::get_if<Collective>(&c.plan.ops[index(launch.op)].work);
       ASSERT_EQ(collective != nullptr, launch.communicator >= 0) << c.what;
       if (collective == nullptr) continue;
-      const auto& key = order.communicators[place(launch.communicator)];
+      const auto& key = order.communicators[index(launch.communicator)];
       EXPECT_EQ(key.stream, launch.stream) << c.what;
       EXPECT_EQ(key.groups, collective->groups) << c.what;
       EXPECT_EQ(key.algorithm, nccl_algorithm(*collective)) << c.what;

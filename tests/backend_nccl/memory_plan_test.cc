@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backend_nccl/launch_order.h"
+#include "core/index.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
 #include "tests/support/live_cases.h"
@@ -15,8 +16,6 @@ namespace syncline {
 namespace {
 
 using test::LiveCase;
-
-std::size_t place(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::int64_t bytes_of(WireNumber number) {
   switch (number) {
@@ -38,10 +37,10 @@ class Block {
  public:
   Block(const Plan& plan, const Workload& workload, int rank, const RankGradients& input)
       : layout_(plan, workload, rank), plan_(plan), input_(input) {
-    memory_.resize(place(layout_.bytes()));
+    memory_.resize(index(layout_.bytes()));
     layout_.load(input, [&](std::int64_t at, const void* from, std::int64_t bytes) {
       ASSERT_LE(at + bytes, layout_.bytes());
-      std::memcpy(&memory_[place(at)], from, place(bytes));
+      std::memcpy(&memory_[index(at)], from, index(bytes));
     });
   }
 
@@ -53,17 +52,17 @@ class Block {
       const std::int64_t from = size_of(action.from);
       switch (action.kind) {
         case Action::Kind::kCopy:
-          std::memcpy(at(move.to), at(move.from), place(move.count));
+          std::memcpy(at(move.to), at(move.from), index(move.count));
           break;
         case Action::Kind::kCast:
-          numbers_.resize(place(move.count));
+          numbers_.resize(index(move.count));
           read_as(action.from, at(move.from), move.count, numbers_.data());
           write_as(action.to, numbers_.data(), move.count, at(move.to));
           break;
         case Action::Kind::kDivide:
           EXPECT_EQ(move.from, move.to);
           EXPECT_EQ(move.from % from, 0);
-          numbers_.resize(place(move.count));
+          numbers_.resize(index(move.count));
           read_as(action.from, at(move.from), move.count, numbers_.data());
           for (auto& number : numbers_) number /= action.divisor;
           write_as(action.from, numbers_.data(), move.count, at(move.to));
@@ -78,32 +77,32 @@ class Block {
 
   RankGradients result() {
     return layout_.result(input_, [&](std::int64_t offset, void* to, std::int64_t bytes) {
-      std::memcpy(to, at(offset), place(bytes));
+      std::memcpy(to, at(offset), index(bytes));
     });
   }
 
  private:
   // As the executor does it: nothing but the slices crosses between device and host.
   void staged(int bucket, bool fill) {
-    const Payload& payload = layout_.layouts()[place(bucket)];
+    const Payload& payload = layout_.layouts()[index(bucket)];
     RankGradients gradients(layout_.gradients().size());
-    for (const int tensor : plan_.buckets[place(bucket)].tensors) {
-      gradients[place(tensor)].assign(input_[place(tensor)].size(), -77.0F);
+    for (const int tensor : plan_.buckets[index(bucket)].tensors) {
+      gradients[index(tensor)].assign(input_[index(tensor)].size(), -77.0F);
     }
     const auto cross = [&](bool up) {
       for (const auto& slice : layout_.staged_slices(bucket, fill)) {
-        const Region& region = layout_.gradients()[place(slice.tensor)];
+        const Region& region = layout_.gradients()[index(slice.tensor)];
         EXPECT_LE((slice.first + slice.count) * 4, region.bytes);
         std::byte* device = at(region.at + slice.first * 4);
-        float* host = gradients[place(slice.tensor)].data() + slice.first;
+        float* host = gradients[index(slice.tensor)].data() + slice.first;
         if (up) {
-          std::memcpy(host, device, place(slice.count) * 4);
+          std::memcpy(host, device, index(slice.count) * 4);
         } else {
-          std::memcpy(device, host, place(slice.count) * 4);
+          std::memcpy(device, host, index(slice.count) * 4);
         }
       }
     };
-    std::byte* bytes = at(layout_.payloads()[place(bucket)].at);
+    std::byte* bytes = at(layout_.payloads()[index(bucket)].at);
     if (fill) {
       cross(true);
       payload.fill(gradients, bytes);
@@ -143,15 +142,15 @@ void exchange(const std::vector<Block*>& members, const std::vector<const Collec
     for (std::size_t m = 0; m < members.size(); ++m) {
       for (std::size_t f = 0; f < inputs.size(); ++f) {
         std::memcpy(members[m]->at(calls[m]->receive) + static_cast<std::int64_t>(f) * bytes,
-                    inputs[f].data(), place(bytes));
+                    inputs[f].data(), index(bytes));
       }
     }
     return;
   }
   if (first.kind == CollectiveKind::kBroadcast) {
     for (std::size_t m = 0; m < members.size(); ++m) {
-      std::memcpy(members[m]->at(calls[m]->receive), inputs[place(first.root)].data(),
-                  place(bytes));
+      std::memcpy(members[m]->at(calls[m]->receive), inputs[index(first.root)].data(),
+                  index(bytes));
     }
     return;
   }
@@ -161,7 +160,7 @@ void exchange(const std::vector<Block*>& members, const std::vector<const Collec
     if (first.kind == CollectiveKind::kReduce && static_cast<int>(m) != first.root) continue;
     const std::int64_t share =
         first.kind == CollectiveKind::kReduceScatter ? static_cast<std::int64_t>(m) * bytes : 0;
-    std::memcpy(members[m]->at(calls[m]->receive), sum.data() + share, place(bytes));
+    std::memcpy(members[m]->at(calls[m]->receive), sum.data() + share, index(bytes));
   }
 }
 
@@ -170,9 +169,9 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
                       int periods) {
   const int ranks = c.plan.ranks;
   std::vector<Block> blocks;
-  blocks.reserve(place(ranks));
+  blocks.reserve(index(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    blocks.emplace_back(c.plan, workload, rank, input[place(rank)]);
+    blocks.emplace_back(c.plan, workload, rank, input[index(rank)]);
   }
   for (int p = 0; p < periods; ++p) {
     for (const Launch& launch : launch_order(c.plan).launches) {
@@ -180,7 +179,7 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
       for (auto& block : blocks) {
         most = std::max(most, block.layout().actions(launch.op).size());
       }
-      const auto* collective = std::get_if<Collective>(&c.plan.ops[place(launch.op)].work);
+      const auto* collective = std::get_if<Collective>(&c.plan.ops[index(launch.op)].work);
       // Ranks outside of a collective's groups have fewer actions: what comes before and after it
       // is each rank's own affair.
       std::vector<std::size_t> next(blocks.size(), 0);
@@ -198,7 +197,7 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
         std::vector<Block*> members;
         std::vector<const Action*> actions;
         for (int m = 0; m < collective->groups.size; ++m) {
-          const auto r = place(collective->groups.rank(g, m));
+          const auto r = index(collective->groups.rank(g, m));
           members.push_back(&blocks[r]);
           const auto& list = blocks[r].layout().actions(launch.op);
           if (next[r] >= list.size()) {
@@ -210,7 +209,7 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
         for (std::size_t i = 0; i < actions.front()->calls.size(); ++i) {
           std::vector<const CollectiveCall*> calls;
           for (const auto* action : actions) calls.push_back(&action->calls.at(i));
-          exchange(members, calls, blocks.front().layout().layouts()[place(collective->bucket)]);
+          exchange(members, calls, blocks.front().layout().layouts()[index(collective->bucket)]);
         }
       }
       until_exchange();

@@ -48,21 +48,21 @@ bool is_rank() { return std::getenv("SYNCLINE_NCCL_TEST") != nullptr; }
 #define SKIP_UNLESS_RANK() \
   if (!is_rank()) GTEST_SKIP() << "a part of the NcclExecutor tests, which start it\n"
 
-MeetingSettings quick() {
-  MeetingSettings settings;
+ControlChannelSettings quick() {
+  ControlChannelSettings settings;
   settings.timeout = std::chrono::seconds(20);
   return settings;
 }
 
-void expect_host_values(Meeting& meeting, const std::vector<LiveCase>& list,
+void expect_host_values(ControlChannel& channel, const std::vector<LiveCase>& list,
                         const Workload& workload, const NcclSettings& settings) {
-  const int ranks = meeting.ranks();
+  const int ranks = channel.ranks();
   Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {
     input.push_back(sample_gradients(workload, rank, ranks, 1));
   }
-  const auto executor = make_nccl_executor(workload, meeting, settings);
-  const auto rank = static_cast<std::size_t>(meeting.rank());
+  const auto executor = make_nccl_executor(workload, channel, settings);
+  const auto rank = static_cast<std::size_t>(channel.rank());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Plan& plan = list[i].plan;
     const int periods = i % 3 == 0 ? 3 : 1;
@@ -88,13 +88,13 @@ void expect_host_values(Meeting& meeting, const std::vector<LiveCase>& list,
 }
 
 void carry_out(const NcclSettings& settings) {
-  const auto place = place_in(process_environment());
-  ASSERT_TRUE(place.has_value());
-  Meeting meeting(*place, quick());
+  const auto environment = read_rank_environment(process_environment());
+  ASSERT_TRUE(environment.has_value());
+  ControlChannel channel(*environment, quick());
   const Workload awkward = test::awkward();
-  expect_host_values(meeting, test::live_cases(awkward, place->ranks), awkward, settings);
+  expect_host_values(channel, test::live_cases(awkward, environment->ranks), awkward, settings);
   const Workload even = test::even();
-  expect_host_values(meeting, test::step_cases(even, place->ranks), even, settings);
+  expect_host_values(channel, test::step_cases(even, environment->ranks), even, settings);
 }
 
 TEST(NcclExecutorRank, MovesWhatTheHostMoves) {
@@ -112,18 +112,18 @@ TEST(NcclExecutorRank, MovesTheSameAsAGraph) {
 // Rank 1 is gone in the middle of a run: rank 0 learns it and says who.
 TEST(NcclExecutorRank, OneDies) {
   SKIP_UNLESS_RANK();
-  const auto place = place_in(process_environment());
-  ASSERT_TRUE(place.has_value());
+  const auto environment = read_rank_environment(process_environment());
+  ASSERT_TRUE(environment.has_value());
   Workload workload = test::even();
   workload.forward = 0.5;
-  const Plan plan = make_plan(workload, test::cluster_of(place->ranks, 1), {});
-  Meeting meeting(*place, quick());
-  Gradients input(static_cast<std::size_t>(place->ranks));
-  input[static_cast<std::size_t>(place->rank)] =
-      sample_gradients(workload, place->rank, place->ranks, 1);
-  const auto executor = make_nccl_executor(workload, meeting);
+  const Plan plan = make_plan(workload, test::cluster_of(environment->ranks, 1), {});
+  ControlChannel channel(*environment, quick());
+  Gradients input(static_cast<std::size_t>(environment->ranks));
+  input[static_cast<std::size_t>(environment->rank)] =
+      sample_gradients(workload, environment->rank, environment->ranks, 1);
+  const auto executor = make_nccl_executor(workload, channel);
   executor->run(plan, input, 1);
-  if (place->rank == 1) {
+  if (environment->rank == 1) {
     alarm(1);  // it ends by the signal, in its forward pass
     executor->run(plan, input, 100);
     FAIL() << "it should have ended";
@@ -160,8 +160,8 @@ TEST(NcclExecutor, SaysWhyThereIsNone) {
   const std::string reason = why_no_nccl();
   if (reason.empty()) GTEST_SKIP() << "there is a GPU\n";
   const Workload workload = test::even();
-  const auto failures = test::run_ranks(1, [&](Meeting& meeting) {
-    const auto none = make_nccl_executor(workload, meeting);
+  const auto failures = test::run_ranks(1, [&](ControlChannel& channel) {
+    const auto none = make_nccl_executor(workload, channel);
     EXPECT_EQ(none, nullptr) << "made without a GPU";
   });
   EXPECT_EQ(failures.at(0), "--backend nccl: " + reason);

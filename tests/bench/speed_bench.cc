@@ -8,6 +8,7 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 
 namespace syncline {

@@ -5,9 +5,9 @@
 
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/tune/optimum.h"
 #include "core/tune/tuner.h"
 #include "sim/sim_executor.h"
+#include "tests/support/one_stream.h"
 
 namespace syncline {
 namespace {
@@ -79,8 +79,8 @@ BENCHMARK(tune_1000_points_on_sim_by_two_processes)
     ->Iterations(1);
 
 // The dynamic programme: L gradients, O(L) and O(L^2).
-FusionProblem long_problem(std::size_t count) {
-  FusionProblem problem;
+test::FusionProblem long_problem(std::size_t count) {
+  test::FusionProblem problem;
   for (std::size_t i = 0; i < count; ++i) {
     problem.ready.push_back(1e-4 * static_cast<double>(i));
     problem.bytes.push_back(static_cast<double>(1000 + 7919 * i % 100003));
@@ -90,13 +90,13 @@ FusionProblem long_problem(std::size_t count) {
 
 void optimum_affine(benchmark::State& state) {
   const auto problem = long_problem(static_cast<std::size_t>(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem, AffineCost{3e-4, 1e-9}));
+  for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem, test::AffineCost{3e-4, 1e-9}));
 }
 BENCHMARK(optimum_affine)->Arg(161)->Arg(2000)->Unit(benchmark::kMicrosecond);
 
 void optimum_any_cost(benchmark::State& state) {
   const auto problem = long_problem(static_cast<std::size_t>(state.range(0)));
-  const RunCost cost = run_cost(problem, {3e-4, 1e-9});
+  const RunCost cost = test::run_cost(problem, {3e-4, 1e-9});
   for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem.ready, cost));
 }
 BENCHMARK(optimum_any_cost)->Arg(161)->Arg(2000)->Unit(benchmark::kMicrosecond);

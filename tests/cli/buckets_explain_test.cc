@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/scratch.h"
+
 namespace {
 
 using Json = nlohmann::json;
@@ -76,6 +78,45 @@ TEST(Explain, AdvisesInTheFrameworksKeys) {
       << pytorch;
   const std::string mindspore = printed_by(file + "mindspore");
   EXPECT_NE(mindspore.find("which cannot be said in mindspore"), std::string::npos) << mindspore;
+}
+
+// The words of a plan's bottleneck as `explain` and `tune` say them.
+struct Bottlenecks {
+  std::string explained;
+  std::string tuned;
+};
+
+std::string word_after(const std::string& text, const std::string& mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos) return "nothing in: " + text;
+  const std::size_t begin = at + mark.size();
+  return text.substr(begin, text.find_first_of(".:", begin) - begin);
+}
+
+Bottlenecks bottlenecks_at(double gbps, double overhead_us) {
+  std::ifstream file(SYNCLINE_SOURCE_DIR "/scenarios/first.json");
+  Json root = Json::parse(file);
+  root["strategies"] = Json::array({{{"name", "one by one"}}});
+  root["cluster"]["inter"]["bandwidth_gbps"] = gbps;
+  root["cluster"]["device"] = {{"data_parallel_overhead_us", overhead_us}};
+  root["search"] = {{"fusion", {{"rules", Json::array({"none"})}}}, {"confirm", 0}};
+  root.erase("sweep");
+  const syncline::test::Scratch scratch;
+  const std::string path = scratch.path("first.json");
+  syncline::test::write_text(path, root.dump());
+  return {word_after(printed_by("explain '" + path + "'"), "bound by  "),
+          word_after(printed_by("tune '" + path + "'"), "What binds it: ")};
+}
+
+TEST(Explain, AgreesWithTuneOnWhatBinds) {
+  for (const double gbps : {1.0, 10.0, 25.0, 100.0}) {
+    for (const double overhead_us : {0.0, 10000.0}) {
+      const Bottlenecks words = bottlenecks_at(gbps, overhead_us);
+      EXPECT_EQ(words.explained, words.tuned) << gbps << " Gbit/s, " << overhead_us << " us";
+    }
+  }
+  EXPECT_EQ(bottlenecks_at(1, 0).tuned, "bandwidth");
+  EXPECT_EQ(bottlenecks_at(25, 0).explained, "computation");
 }
 
 // What data-parallel running costs by itself is neither latency nor bandwidth.

@@ -3,25 +3,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/program.h"
 
 namespace syncline {
 namespace {
@@ -29,129 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Running the program -----------------------------------------------------------------------------
+using test::comes_true;
+using test::living;
+using test::Program;
+using test::Ran;
+using test::syncline_words;
+using test::text_of;
 
-struct Ran {
-  int code = -1;   // exit code, or -1 when a signal ended it
-  int signal = 0;  // that signal
-  std::string out;
-  std::string err;
-};
-
-// A program under way, in a process group of its own.
-class Running {
- public:
-  // `stdout_file` takes the answer instead of a pipe.
-  explicit Running(const std::vector<std::string>& args, const std::string& stdout_file = "") {
-    int out[2];
-    int err[2];
-    if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
-      throw std::runtime_error("pipe");
-    std::vector<std::string> words{SYNCLINE_BINARY};
-    words.insert(words.end(), args.begin(), args.end());
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::setpgid(0, 0);
-      const int to = stdout_file.empty() ? out[1] : ::open(stdout_file.c_str(), O_WRONLY);
-      ::dup2(to, STDOUT_FILENO);
-      ::dup2(err[1], STDERR_FILENO);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    ::setpgid(pid_, pid_);  // whoever is first
-    ::close(out[1]);
-    ::close(err[1]);
-    out_ = out[0];
-    err_ = err[0];
-  }
-  ~Running() {
-    ::kill(-pid_, SIGKILL);  // and whoever it left behind
-    if (!waited_) ::waitpid(pid_, nullptr, 0);
-    ::close(out_);
-    ::close(err_);
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
-  pid_t pid() const { return pid_; }
-
-  // Reads both streams to their ends, which come when the last of the group is gone, then takes the
-  // exit code.
-  Ran wait() {
-    Ran ran;
-    std::array<pollfd, 2> ends{{{out_, POLLIN, 0}, {err_, POLLIN, 0}}};
-    std::array<std::string*, 2> texts{&ran.out, &ran.err};
-    while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-      if (::poll(ends.data(), ends.size(), -1) < 0) continue;
-      for (std::size_t i = 0; i < ends.size(); ++i) {
-        if (ends[i].fd < 0 || ends[i].revents == 0) continue;
-        char block[1 << 16];
-        const ssize_t got = ::read(ends[i].fd, block, sizeof block);
-        if (got > 0) texts[i]->append(block, static_cast<std::size_t>(got));
-        if (got == 0) ends[i].fd = -1;
-      }
-    }
-    take_status(ran);
-    return ran;
-  }
-
-  // Waits for the program alone, whoever it has left behind.
-  Ran wait_for_program() {
-    Ran ran;
-    take_status(ran);
-    return ran;
-  }
-
- private:
-  void take_status(Ran& ran) {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    waited_ = true;
-    if (WIFEXITED(status)) ran.code = WEXITSTATUS(status);
-    if (WIFSIGNALED(status)) ran.signal = WTERMSIG(status);
-  }
-
-  pid_t pid_ = -1;
-  int out_ = -1;
-  int err_ = -1;
-  bool waited_ = false;
-};
-
-Ran run(const std::vector<std::string>& args) { return Running(args).wait(); }
-
-// Process ids in a process group that are alive; zombies, which only wait to be collected, are not.
-std::set<pid_t> living(pid_t group) {
-  std::set<pid_t> members;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream in(entry.path() / "stat");
-    std::string line;
-    if (!std::getline(in, line)) continue;  // gone meanwhile
-    // "pid (name) state parent group ...": the name may hold anything.
-    std::istringstream rest(line.substr(line.rfind(')') + 1));
-    char state = ' ';
-    pid_t parent = 0;
-    pid_t of_group = 0;
-    rest >> state >> parent >> of_group;
-    if (of_group == group && state != 'Z' && state != 'X') members.insert(std::stoi(name));
-  }
-  return members;
-}
-
-// Looks again and again until `there` holds; false when it does not for a very long time.
-bool comes_true(const std::function<bool()>& there) {
-  using Clock = std::chrono::steady_clock;
-  const auto patience = Clock::now() + std::chrono::seconds(30);
-  while (Clock::now() < patience) {
-    if (there()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
+Ran run(const std::vector<std::string>& args) { return test::syncline_run(args); }
 
 // Scenarios ---------------------------------------------------------------------------------------
 
@@ -188,32 +69,15 @@ Json long_scenario(int points, int ranks) {
 
 class Cli : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "syncline_cli_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string file(const std::string& name) const { return scratch_.path(name); }
   std::string written(const std::string& name, const std::string& text) const {
-    std::ofstream(file(name)) << text;
+    test::write_text(file(name), text);
     return file(name);
   }
   std::string written(const Json& root) const { return written("scenario.json", root.dump(2)); }
 
-  fs::path folder_;
+  test::Scratch scratch_;
 };
-
-std::string content_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::size_t lines_of(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -307,7 +171,7 @@ TEST_F(Cli, AMissingFileIsNamed) {
 }
 
 TEST_F(Cli, WrongScenariosAreToldInOneLine) {
-  expect_wrong_input(run({"run", folder_.string()}), "is a folder");
+  expect_wrong_input(run({"run", scratch_.folder()}), "is a folder");
   expect_wrong_input(run({"run", written("empty.json", "")}), "empty file");
   expect_wrong_input(run({"check", written("cut.json", R"({"name": )")}),
                      "cut.json: not valid JSON");
@@ -421,12 +285,12 @@ TEST_F(Cli, OutWritesTheWholeFolder) {
   for (const auto& entry : fs::directory_iterator(out)) names.insert(entry.path().filename());
   EXPECT_EQ(names, (std::set<std::string>{"report.txt", "report.md", "rows.csv", "report.json",
                                           "trace.json"}));
-  EXPECT_EQ(content_of(out + "/report.txt"), ran.out);
+  EXPECT_EQ(text_of(out + "/report.txt"), ran.out);
   for (const auto& [format, name] : std::map<std::string, std::string>{
            {"markdown", "report.md"}, {"csv", "rows.csv"}, {"json", "report.json"}}) {
-    EXPECT_EQ(content_of(out + "/" + name), run({"run", scenario, "--format", format}).out);
+    EXPECT_EQ(text_of(out + "/" + name), run({"run", scenario, "--format", format}).out);
   }
-  EXPECT_TRUE(Json::parse(content_of(out + "/trace.json")).contains("traceEvents"));
+  EXPECT_TRUE(Json::parse(text_of(out + "/trace.json")).contains("traceEvents"));
 }
 
 TEST_F(Cli, OutThatCannotBeMadeLeavesNothing) {
@@ -437,9 +301,11 @@ TEST_F(Cli, OutThatCannotBeMadeLeavesNothing) {
   EXPECT_EQ(ran.out, "") << "an answer would promise files that are not there";
   EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
   EXPECT_NE(ran.err.find("in_the_way/out"), std::string::npos) << ran.err;
-  EXPECT_EQ(content_of(file("in_the_way")), "a file");
+  EXPECT_EQ(text_of(file("in_the_way")), "a file");
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(scratch_.folder())) {
+    names.insert(entry.path().filename());
+  }
   EXPECT_EQ(names, (std::set<std::string>{"scenario.json", "in_the_way"}));
 }
 
@@ -466,7 +332,7 @@ TEST_F(Cli, TraceHasOneTrackAStreamAndRank) {
   for (const char* executor : {"model", "sim"}) {
     const std::string path = file(std::string(executor) + ".json");
     ASSERT_EQ(run({"run", scenario, "--executor", executor, "--trace", path}).code, 0);
-    const Json trace = Json::parse(content_of(path));
+    const Json trace = Json::parse(text_of(path));
     using Track = std::pair<std::int64_t, std::int64_t>;
     std::set<Track> named;
     std::map<std::int64_t, std::string> processes;
@@ -516,7 +382,7 @@ TEST_F(Cli, TraceOfAThousandRanksStaysSmall) {
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_LT(fs::file_size(trace), 10'000'000u) << executor;
     EXPECT_GT(fs::file_size(trace), 10'000u) << executor;
-    const Json parsed = Json::parse(content_of(trace), nullptr, false);
+    const Json parsed = Json::parse(text_of(trace), nullptr, false);
     EXPECT_FALSE(parsed.is_discarded()) << executor;
   }
 }
@@ -530,7 +396,9 @@ TEST_F(Cli, AFullDiskIsAFailingMachine) {
                                                {"plan", scenario},
                                                {"check", scenario},
                                                {"list"}}) {
-    const Ran ran = Running(args, "/dev/full").wait();
+    const Ran ran = Program(syncline_words(args), {}, [] {
+                      ::dup2(::open("/dev/full", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+                    }).wait();
     EXPECT_EQ(ran.code, 3) << args.front();
     EXPECT_NE(ran.err.find("standard output"), std::string::npos) << ran.err;
     EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
@@ -611,7 +479,7 @@ TEST_F(Cli, ListNamesAlgorithmsCodecsAndExecutors) {
 constexpr int kHugeRanks = 512;
 
 // Waits until the program has simulated a few rows: each has a process of its own.
-bool rows_under_way(const Running& running, std::size_t rows) {
+bool rows_under_way(const Program& running, std::size_t rows) {
   std::set<pid_t> children;
   return comes_true([&] {
     for (const pid_t pid : living(running.pid())) {
@@ -624,38 +492,40 @@ bool rows_under_way(const Running& running, std::size_t rows) {
 TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
   constexpr int kPoints = 2000;
   const std::string scenario = written(long_scenario(kPoints, 16));
-  Running running({"run", scenario, "--executor", "sim", "--format", "csv"});
+  Program running(syncline_words({"run", scenario, "--executor", "sim", "--format", "csv"}));
   ASSERT_TRUE(rows_under_way(running, 3));
   ::kill(-running.pid(), SIGINT);  // a terminal tells the whole group
-  const Ran ran = running.wait();
+  const Ran ran = running.wait_for_program();
   EXPECT_EQ(ran.code, 130) << "signal " << ran.signal << "\n" << ran.err;
   EXPECT_GT(lines_of(ran.out), 1u) << "at least one row";
   EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
   EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
-  EXPECT_TRUE(living(running.pid()).empty());
+  EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
 }
 
 TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {
   const std::string scenario = written(long_scenario(2000, 16));
-  Running running({"run", scenario, "--executor", "sim", "--format", "json", "--out", file("out")});
+  Program running(syncline_words(
+      {"run", scenario, "--executor", "sim", "--format", "json", "--out", file("out")}));
   ASSERT_TRUE(rows_under_way(running, 3));
   ::kill(-running.pid(), SIGINT);
-  const Ran ran = running.wait();
+  const Ran ran = running.wait_for_program();
   EXPECT_EQ(ran.code, 130) << ran.err;
   const Json report = Json::parse(ran.out, nullptr, false);
   ASSERT_FALSE(report.is_discarded()) << ran.out;
   EXPECT_EQ(report.value("complete", true), false);
   EXPECT_GE(report.at("rows").size(), 1u);
-  EXPECT_EQ(content_of(file("out/report.json")), ran.out);
+  EXPECT_EQ(text_of(file("out/report.json")), ran.out);
 }
 
 TEST_F(Cli, CtrlCWithSeveralJobsPrintsTheFirstRows) {
   constexpr int kPoints = 2000;
   const std::string scenario = written(long_scenario(kPoints, 16));
-  Running running({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", "3"});
+  Program running(
+      syncline_words({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", "3"}));
   ASSERT_TRUE(rows_under_way(running, 3));
   ::kill(-running.pid(), SIGINT);
-  const Ran ran = running.wait();
+  const Ran ran = running.wait_for_program();
   EXPECT_EQ(ran.code, 130) << "signal " << ran.signal << "\n" << ran.err;
   EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
   EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
@@ -665,7 +535,7 @@ TEST_F(Cli, CtrlCWithSeveralJobsPrintsTheFirstRows) {
 TEST_F(Cli, AKilledParentTakesItsJobsWithIt) {
   const std::string scenario = written(long_scenario(3, kHugeRanks));
   for (const int after_milliseconds : {0, 5, 200}) {
-    Running running({"run", scenario, "--executor", "sim", "--jobs", "3"});
+    Program running(syncline_words({"run", scenario, "--executor", "sim", "--jobs", "3"}));
     ASSERT_TRUE(comes_true([&] { return living(running.pid()).size() > 6; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(after_milliseconds));
     ::kill(running.pid(), SIGKILL);  // the parent alone
@@ -676,7 +546,7 @@ TEST_F(Cli, AKilledParentTakesItsJobsWithIt) {
 
 TEST_F(Cli, TheSecondCtrlCEndsAtOnce) {
   const std::string scenario = written(long_scenario(1, kHugeRanks));
-  Running running({"run", scenario, "--executor", "sim"});
+  Program running(syncline_words({"run", scenario, "--executor", "sim"}));
   ASSERT_TRUE(rows_under_way(running, 0));
   ::kill(-running.pid(), SIGINT);
   // Signals of a kind do not queue: the second must come after the first was taken.
@@ -691,7 +561,7 @@ TEST_F(Cli, TheSecondCtrlCEndsAtOnce) {
 TEST_F(Cli, AKilledParentTakesItsSimulationWithIt) {
   const std::string scenario = written(long_scenario(1, kHugeRanks));
   for (int after_milliseconds : {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 5, 10, 200}) {
-    Running running({"run", scenario, "--executor", "sim"});
+    Program running(syncline_words({"run", scenario, "--executor", "sim"}));
     ASSERT_TRUE(rows_under_way(running, 0));
     std::this_thread::sleep_for(std::chrono::milliseconds(after_milliseconds));
     ::kill(running.pid(), SIGKILL);  // the parent alone
@@ -703,7 +573,7 @@ TEST_F(Cli, AKilledParentTakesItsSimulationWithIt) {
 
 TEST_F(Cli, AKilledSimulationIsAFailingMachine) {
   const std::string scenario = written(long_scenario(1, kHugeRanks));
-  Running running({"run", scenario, "--executor", "sim"});
+  Program running(syncline_words({"run", scenario, "--executor", "sim"}));
   pid_t child = 0;
   ASSERT_TRUE(comes_true([&] {
     for (const pid_t pid : living(running.pid())) {
@@ -712,7 +582,7 @@ TEST_F(Cli, AKilledSimulationIsAFailingMachine) {
     return child != 0;
   }));
   ::kill(child, SIGKILL);
-  const Ran ran = running.wait();
+  const Ran ran = running.wait_for_program();
   EXPECT_EQ(ran.code, 3) << ran.err;
   EXPECT_EQ(ran.out, "");
   EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;

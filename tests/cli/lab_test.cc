@@ -24,12 +24,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 
 namespace syncline {
 namespace {
 
 namespace fs = std::filesystem;
+using test::comes_true;
 using test::Scratch;
 using test::text_of;
 using test::write_text;
@@ -168,14 +170,6 @@ class Lab {
   std::string out_;
   std::string err_;
 };
-
-bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 3000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 std::set<std::string> interfaces() {
   std::set<std::string> names;

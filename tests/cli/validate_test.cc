@@ -241,7 +241,7 @@ TEST_F(LiveVerbs, StartedByHandAndOneTwice) {
   const Ran ran = first.wait();
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(complaints(ran.err), Words());
-  EXPECT_NE(ran.out.find("Every exchanged value is what the host executor says"), std::string::npos)
+  EXPECT_NE(ran.out.find("Every exchanged value equals the host executor's"), std::string::npos)
       << ran.out;
   const Ran other = second.wait();
   EXPECT_EQ(other.code, 0);
@@ -275,14 +275,14 @@ TEST_F(LiveVerbs, RanksWithDifferentScenarios) {
   expect_one_line(both(a, b), "rank 1 was started with another scenario");
 }
 
-TEST_F(LiveVerbs, ARankThatNeverComes) {
+TEST_F(LiveVerbs, ARankThatNeverJoins) {
   const Words words = syncline_words(validation(scenario(2), 3, 1));
   const Ran first = Program(words, place(0, 2, free_port())).wait();
   EXPECT_EQ(first.code, 3);
-  expect_one_line(first.err, "rank 1 has not come within 1 s");
+  expect_one_line(first.err, "rank 1 did not join within 1 s");
   const Ran second = Program(words, place(1, 2, free_port())).wait();
   EXPECT_EQ(second.code, 3);
-  expect_one_line(second.err, "rank 0 has not come within 1 s");
+  expect_one_line(second.err, "rank 0 did not join within 1 s");
 }
 
 TEST_F(LiveVerbs, BrokenVariablesAreNamed) {

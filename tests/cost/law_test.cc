@@ -17,6 +17,8 @@
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
+#include "core/statistics.h"
+#include "core/run/model_executor.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"
 
@@ -45,6 +47,15 @@ ErrorSummary percent_errors(ComparedTable table, Bytes least) {
   EXPECT_FALSE(table.rows.empty());
   const ErrorSummary errors = errors_of(table);
   return {errors.rows, errors.median * 100, errors.p90 * 100, errors.worst * 100};
+}
+
+// The median over the points.
+double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond bandwidth) {
+  std::vector<double> factors;
+  for (const auto& point : points) {
+    factors.push_back(point.time * bandwidth / static_cast<double>(point.size));
+  }
+  return middle_of(std::move(factors));
 }
 
 // A table of one collective by a formula of the payload, every size twice.

@@ -11,6 +11,7 @@
 #include "core/measure/study.h"
 #include "core/plan/exchanges.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 

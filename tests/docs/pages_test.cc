@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/docs/scenario_page.h"
+#include "tests/docs/scenario_reference.h"
 
 namespace syncline {
 namespace {
@@ -87,7 +87,10 @@ std::vector<Block> blocks_of(const std::string& page) {
     const std::size_t start = mark_end + 5;
     const bool fenced = page.compare(start, 3, "```") == 0;
     block.begin = fenced ? page.find('\n', start) + 1 : start;
-    block.end = fenced ? page.find("```\n", block.begin) : page.find("\n\n", block.begin) + 1;
+    const bool empty = !fenced && page.compare(start, 1, "|") != 0;
+    block.end = fenced  ? page.find("```\n", block.begin)
+                : empty ? start
+                        : page.find("\n\n", block.begin) + 1;
     EXPECT_NE(block.end, std::string::npos) << block.what;
     at = block.end;
     blocks.push_back(block);
@@ -199,7 +202,7 @@ TEST(Pages, TheScenarioReferenceIsTheSchemas) {
   ASSERT_NE(at, std::string::npos);
   const std::string prose = page.substr(0, at + mark.size());
   std::ifstream schema(kRoot / "scenarios/schema.json");
-  const std::string wanted = scenario_reference(nlohmann::ordered_json::parse(schema));
+  const std::string wanted = reference::of_schema(nlohmann::ordered_json::parse(schema));
   EXPECT_EQ(page.substr(prose.size()), wanted) << "make it anew: SYNCLINE_UPDATE_GOLDEN=1";
   if (update_wanted()) std::ofstream(path) << prose << wanted;
 }

@@ -322,11 +322,11 @@ TEST(BatchNorm, BadArgumentsAreNamed) {
   bad.channels = 1 << 20;
   has(forward(bad), "more rows and channels");
   has(check_batch_norm(good.norm, {good.running_mean.data(), nullptr, 0.1f}, good.y.data()),
-      "come together");
+      "must be given together");
   has(check_batch_norm(good.norm, {nullptr, nullptr, 2}, good.y.data()), "momentum");
   auto gradients = good.gradients;
   gradients.dresidual = good.dresidual.data();
-  has(check_batch_norm_gradient(good.norm, gradients), "residual and its gradient");
+  has(check_batch_norm_gradient(good.norm, gradients), "residual and dresidual");
   gradients = good.gradients;
   gradients.dgamma = nullptr;
   has(check_batch_norm_gradient(good.norm, gradients), "dgamma is a null");

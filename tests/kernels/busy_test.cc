@@ -60,7 +60,7 @@ TEST(Busy, BadArgumentsAreNamed) {
   EXPECT_TRUE(check_traffic(good).ok());
   Traffic bad = good;
   bad.buffer = memory + 8;
-  has(check_traffic(bad), "multiple of 16");
+  has(check_traffic(bad), "not aligned to 16 bytes");
   bad = good;
   bad.buffer_bytes -= 1;
   has(check_traffic(bad), "for each of 2 blocks");

@@ -680,7 +680,7 @@ TEST(DgcArguments, WhatIsWrongIsNamed) {
   EXPECT_EQ(text(bad), "dgc_plan: tensor 0: kept is -2");
   bad = good;
   bad.gradient = reinterpret_cast<const char*>(g) + 2;
-  EXPECT_EQ(text(bad), "dgc_plan: tensor 0: an address is no multiple of its element's size");
+  EXPECT_EQ(text(bad), "dgc_plan: tensor 0: address not aligned to its element size");
   EXPECT_EQ(text(bad, ElementType::kBf16), "");
 }
 
@@ -696,11 +696,11 @@ TEST(DgcArguments, StepsAreChecked) {
   good.values = &value;
   good.reports = &report;
   EXPECT_EQ(check_dgc_step(plan, good).text,
-            "dgc_step: the plan has no workspace: dgc_prepare comes first");
+            "dgc_step: the plan has no workspace: call dgc_prepare first");
   EXPECT_EQ(check_dgc_prepare(plan, nullptr, 0).text, "dgc_prepare: workspace is null");
   alignas(256) static char room[512];
   EXPECT_EQ(check_dgc_prepare(plan, room + 1, sizeof room).text,
-            "dgc_prepare: workspace is not at a multiple of 256 bytes");
+            "dgc_prepare: workspace is not aligned to 256 bytes");
   EXPECT_EQ(check_dgc_prepare(plan, room, sizeof room).text,
             "dgc_prepare: workspace has 512 bytes, the plan needs " +
                 std::to_string(plan.workspace_bytes));
@@ -719,7 +719,7 @@ TEST(DgcArguments, StepsAreChecked) {
   EXPECT_EQ(with([](DgcStep& s) { s.weight_decay = 0.1f; }),
             "dgc_step: weight_decay is not 0, but a tensor has no weight");
   EXPECT_EQ(with([](DgcStep& s) { s.candidate_scale = -1; }),
-            "dgc_step: candidate_scale is not a number from 0 on");
+            "dgc_step: candidate_scale is negative or not a number");
   EXPECT_EQ(with([](DgcStep& s) { s.indices = nullptr; }), "dgc_step: indices is null");
   EXPECT_EQ(with([](DgcStep& s) { s.values = nullptr; }), "dgc_step: values is null");
   EXPECT_EQ(with([](DgcStep& s) { s.reports = nullptr; }), "dgc_step: reports is null");

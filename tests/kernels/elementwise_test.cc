@@ -158,13 +158,13 @@ TEST(AddActivation, BadArgumentsAreNamed) {
   has(check_add_activation(bad, memory), "a is a null");
   bad = good;
   bad.b = reinterpret_cast<const char*>(memory) + 1;
-  has(check_add_activation(bad, memory), "b is not at a multiple");
+  has(check_add_activation(bad, memory), "b is not aligned");
   bad = good;
   bad.elements = -1;
   has(check_add_activation(bad, memory), "-1 elements");
   bad = good;
   bad.activation = static_cast<Activation>(7);
-  has(check_add_activation(bad, memory), "activation that does not exist");
+  has(check_add_activation(bad, memory), "unknown activation");
 }
 
 }  // namespace

@@ -309,10 +309,10 @@ TEST_F(GemmArguments, BadShapesAreNamed) {
   forward(bad, ": 2147483648 outputs");
   bad = shape_;
   bad.type = static_cast<ElementType>(5);
-  forward(bad, "element type that does not exist");
+  forward(bad, "unknown element type");
   bad = shape_;
   bad.activation = static_cast<Activation>(-1);
-  forward(bad, "activation that does not exist");
+  forward(bad, "unknown activation");
 }
 
 TEST_F(GemmArguments, BadArraysAreNamed) {
@@ -324,22 +324,22 @@ TEST_F(GemmArguments, BadArraysAreNamed) {
   expect(check_linear_forward(shape_, forward, workspace_), "b is a null pointer");
   forward = forward_;
   forward.x = odd(memory_);
-  expect(check_linear_forward(shape_, forward, workspace_), "x is not at a multiple");
+  expect(check_linear_forward(shape_, forward, workspace_), "x is not aligned");
   forward = forward_;
   forward.aux = memory_ + 1;
-  expect(check_linear_forward(shape_, forward, workspace_), "aux is not at a multiple of 16");
+  expect(check_linear_forward(shape_, forward, workspace_), "aux is not aligned to 16");
   auto input = input_;
   input.aux = nullptr;
   expect(check_linear_input_gradient(shape_, input, workspace_), "aux is a null pointer");
   input = input_;
   input.db = const_cast<void*>(odd(memory_));
-  expect(check_linear_input_gradient(shape_, input, workspace_), "db is not at a multiple");
+  expect(check_linear_input_gradient(shape_, input, workspace_), "db is not aligned");
   auto weights = weights_;
   weights.dw = nullptr;
   expect(check_linear_weight_gradient(shape_, weights, workspace_),
          "linear_weight_gradient: dw is a null pointer");
   expect(check_linear_forward(shape_, forward_, {nullptr, 256}), "workspace is null");
-  expect(check_linear_forward(shape_, forward_, {memory_ + 1, 128}), "multiple of 256 bytes");
+  expect(check_linear_forward(shape_, forward_, {memory_ + 1, 128}), "not aligned to 256 bytes");
 }
 
 TEST_F(GemmArguments, WithoutAnActivationThereIsNothingToKeep) {

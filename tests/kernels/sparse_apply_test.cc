@@ -264,7 +264,7 @@ TEST(SparseApplyArguments, WhatIsWrongIsNamed) {
   float values[4] = {};
   const SparseApply good{2, indices, values, 2, 0.1f, &rejected, true};
   EXPECT_EQ(check_sparse_apply(plan, good).text,
-            "sparse_apply: the plan has no workspace: sparse_prepare comes first");
+            "sparse_apply: the plan has no workspace: call sparse_prepare first");
   EXPECT_EQ(check_sparse_prepare(plan, nullptr, 0).text, "sparse_prepare: workspace is null");
   alignas(256) static char room[1024];
   EXPECT_EQ(check_sparse_prepare(plan, room, 1).text,

@@ -275,10 +275,10 @@ TEST(Update, BadArgumentsAreNamed) {
   has(adam(bad, {}), "first moments are a null pointer");
   bad = good.bucket;
   bad.gradients = reinterpret_cast<const char*>(good.gradients.data()) + 1;
-  has(adam(bad, {}), "multiple of their elements");
+  has(adam(bad, {}), "not aligned to their element size");
   has(sgd(good.bucket, {.learning_rate = -1}), "learning rate");
   has(sgd(good.bucket, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}), "Nesterov");
-  has(sgd(good.bucket, {}, {.unscale = INFINITY}), "unscaling");
+  has(sgd(good.bucket, {}, {.unscale = INFINITY}), "unscale is not finite");
   has(adam(good.bucket, {.beta1 = 1}), "beta");
   has(adam(good.bucket, {.beta2 = NAN}), "beta");
   has(adam(good.bucket, {.epsilon = -1}), "epsilon");

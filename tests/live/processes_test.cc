@@ -14,11 +14,13 @@
 #include <thread>
 
 #include "core/error.h"
+#include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 
 namespace syncline {
 namespace {
 
+using test::comes_true;
 using test::Scratch;
 using test::text_of;
 
@@ -43,14 +45,6 @@ bool running(const std::string& pid) {
   std::string text;
   if (!std::getline(in, text)) return false;
   return text.substr(text.rfind(')') + 2, 1) != "Z";
-}
-
-bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
 }
 
 std::string line_of(const std::string& path) {

@@ -8,6 +8,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 namespace {
@@ -169,13 +170,16 @@ TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
 
 TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
   const Json config{{"fuse_grad_size_in_MB", 16}, {"dgc", true}};
-  EXPECT_EQ(change_text("paddle", config, {{"fuse_grad_size_in_MB", 8}}),
+  EXPECT_EQ(change_text(*find_dialect("paddle"), config, {{"fuse_grad_size_in_MB", 8}}),
             "fuse_grad_size_in_MB: 16 -> 8");
-  EXPECT_EQ(change_text("paddle", config, {{"dgc", true}}), "");
-  EXPECT_EQ(change_text("paddle", config, {{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}}),
+  EXPECT_EQ(change_text(*find_dialect("paddle"), config, {{"dgc", true}}), "");
+  EXPECT_EQ(change_text(*find_dialect("paddle"), config,
+                        {{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}}),
             "nccl_comm_num: 1 (default) -> 2, sync_nccl_allreduce: true (default) -> false");
-  EXPECT_EQ(change_text("paddle", config, {{"nccl_comm_num", 1}}), "") << "the default already";
-  EXPECT_EQ(change_text("mindspore", {}, {{"comm_fusion", {{"allreduce", {{"mode", "size"}}}}}}),
+  EXPECT_EQ(change_text(*find_dialect("paddle"), config, {{"nccl_comm_num", 1}}), "")
+      << "the default already";
+  EXPECT_EQ(change_text(*find_dialect("mindspore"), {},
+                        {{"comm_fusion", {{"allreduce", {{"mode", "size"}}}}}}),
             "comm_fusion.allreduce.mode: not given -> size");
 }
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "reports/fidelity.h"
 
 namespace syncline {

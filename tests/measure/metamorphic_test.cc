@@ -21,6 +21,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "reports/json.h"
 #include "sim/sim_executor.h"
 

@@ -9,6 +9,7 @@
 #include "core/json/text.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/full_scenario.h"
 

@@ -6,6 +6,7 @@
 #include "core/input/document.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "reports/csv.h"
 #include "reports/json.h"
 #include "reports/table.h"

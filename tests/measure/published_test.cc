@@ -12,6 +12,7 @@
 #include "core/json/text.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 
 namespace syncline {
 namespace {

@@ -8,6 +8,7 @@
 #include "core/measure/validation_file.h"
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
+#include "core/run/model_executor.h"
 #include "reports/live_rows.h"
 #include "reports/table.h"
 #include "reports/validation_report.h"
@@ -84,6 +85,18 @@ TEST(Validation, OfThePredictionItselfHasNoError) {
   }
   EXPECT_EQ(collectives, 12);
   EXPECT_TRUE(advice_on({row}).empty());
+}
+
+// Two steps: half of them is below their mean, not below the slower one.
+TEST(Validation, TheMedianOfTwoStepsIsBelowTheir95thPercentile) {
+  const Plan plan = make_plan(layers(1), test::cluster_of(2, 1), {});
+  const auto executor = make_model_executor({test::cluster_of(2, 1), {}, 1});
+  Timeline timeline = executor->run(plan, {}, 3).timeline;
+  timeline.period_ends = {0.010, 0.010 + 0.02577, 0.010 + 0.02577 + 0.02411};
+  const ValidatedRow row = compare("two", plan, 0.025, timeline, timeline, 1);
+  ASSERT_EQ(row.steps.size(), 2U);
+  EXPECT_NEAR(row.median, 0.02494, 1e-12);
+  EXPECT_LE(row.median, row.p95);
 }
 
 TEST(Validation, AdviceNamesWhatIsOff) {

@@ -36,6 +36,14 @@ std::int64_t parameters(const Generated& made) {
   return sum;
 }
 
+double matrix_flops_of(const OperatorList& list, StepPart part) {
+  double flops = 0;
+  for (const auto& op : list.operators) {
+    if (op.part == part) flops += op.matrix_flops;
+  }
+  return flops;
+}
+
 double forward_products(const Generated& made) {
   return matrix_flops_of(made.operators, StepPart::kForward);
 }

@@ -7,6 +7,7 @@
 
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
+#include "core/run/model_executor.h"
 #include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <random>
 
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
 namespace syncline {
 namespace {
 
@@ -44,6 +47,31 @@ TEST(Ticks, NeverExceedsTheThreshold) {
   EXPECT_EQ(at(8), (Groups{{0, 1}, {2}, {3}}));
   EXPECT_EQ(at(0), (Groups{{0}, {1}, {2}, {3}}));
   EXPECT_EQ(at(100), (Groups{{0, 1, 2, 3}}));
+}
+
+// Compressed to bf16 a gradient shares its bucket with those of its kind, not with half precision.
+TEST(Ticks, ACompressedGradientHasItsCodecsFormat) {
+  Workload workload;
+  for (const DType dtype : {DType::kFp32, DType::kFp16, DType::kFp32}) {
+    const std::int64_t elements = 300;  // 600 bytes each on the wire
+    workload.tensors.push_back(
+        test::tensor_of("t" + std::to_string(workload.tensors.size()), {elements}, dtype));
+  }
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kSize;
+  strategy.fusion.close = Fusion::Close::kBefore;
+  strategy.fusion.size = 1200;
+  strategy.fusion.cycle = kMillisecond;
+  const auto buckets_with = [&](const char* codec) {
+    strategy.compression.codec = codec;
+    std::vector<std::vector<int>> buckets;
+    for (const auto& bucket : make_plan(workload, test::cluster_of(2, 1), strategy).buckets) {
+      buckets.push_back(bucket.tensors);
+    }
+    return buckets;
+  };
+  EXPECT_EQ(buckets_with("bf16"), (Groups{{0, 2}, {1}}));
+  EXPECT_EQ(buckets_with("fp16"), (Groups{{0}, {1}, {2}}));
 }
 
 // Random: every gradient once, none before it is ready, none more than a cycle later, ticks rise.

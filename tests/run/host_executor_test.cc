@@ -11,6 +11,7 @@
 #include "core/compress/sparsity.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline {

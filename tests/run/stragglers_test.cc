@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <set>
 
 namespace syncline {
@@ -42,7 +43,19 @@ TEST(ExpectedSlowest, ExponentialHarmonicNumbers) {
   for (int ranks = 1; ranks <= 4096; ++ranks) {
     harmonic += 1.0 / ranks;
     if ((ranks & (ranks - 1)) != 0) continue;
-    EXPECT_NEAR(expected_slowest(kExponential, ranks, 1) - 1, harmonic, 2e-3) << ranks;
+    EXPECT_NEAR(expected_slowest(kExponential, ranks, 1) - 1, harmonic, 1e-7) << ranks;
+  }
+}
+
+// The greater of two: 1 / sqrt(pi) standard deviations above the mean, and for a sum of k
+// exponentials binomial(2 k, k) / 4^k of the mean.
+TEST(ExpectedSlowest, TheSlowerOfTwoInClosedForm) {
+  EXPECT_NEAR(expected_slowest(kNormal, 2, 1) - 1, 1 / std::sqrt(std::numbers::pi), 1e-9);
+  EXPECT_NEAR(expected_slowest(kNormal, 3, 1) - 1, 1.5 / std::sqrt(std::numbers::pi), 1e-9);
+  for (const int k : {1, 2, 3, 10, 100, 200, 201, 1000, 5000}) {
+    const double above =
+        std::exp(std::lgamma(2.0 * k + 1) - 2 * std::lgamma(k + 1.0) - k * std::log(4.0));
+    EXPECT_NEAR(expected_slowest(kExponential, 2, k) - 2, above, 1e-8) << k;
   }
 }
 

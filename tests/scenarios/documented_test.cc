@@ -15,6 +15,7 @@
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
 #include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "reports/format.h"
 
 namespace syncline {

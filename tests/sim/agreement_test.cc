@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include "core/run/model_executor.h"
 #include "reports/format.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"

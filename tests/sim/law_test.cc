@@ -3,6 +3,7 @@
 
 #include "core/collective/nccl.h"
 #include "core/collective/price.h"
+#include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 

@@ -13,11 +13,13 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::test {
@@ -30,15 +32,6 @@ struct Ran {
 };
 
 using Variables = std::map<std::string, std::string>;
-
-// Whether it comes true within a time that a loaded machine is given, too.
-inline bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 6000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 // A program under way.
 class Program {
@@ -87,6 +80,17 @@ class Program {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     end();
+    return ran();
+  }
+
+  // The same without a limit, and whoever it left behind lives on until the test ends.
+  Ran wait_for_program() {
+    take_status();
+    return ran();
+  }
+
+ private:
+  Ran ran() const {
     Ran ran;
     if (WIFEXITED(status_)) ran.code = WEXITSTATUS(status_);
     if (WIFSIGNALED(status_)) ran.signal = WTERMSIG(status_);
@@ -94,19 +98,22 @@ class Program {
     ran.err = err();
     return ran;
   }
-
- private:
-  void end() {
-    if (waited_) return;
-    ::kill(-pid_, SIGKILL);  // and whoever it left behind
-    ::waitpid(pid_, &status_, 0);
+  void take_status() {
+    if (!waited_) ::waitpid(pid_, &status_, 0);
     waited_ = true;
+  }
+  void end() {
+    if (ended_) return;
+    ::kill(-pid_, SIGKILL);  // and whoever it left behind
+    take_status();
+    ended_ = true;
   }
 
   Scratch said_;
   pid_t pid_ = -1;
   int status_ = 0;
   bool waited_ = false;
+  bool ended_ = false;
 };
 
 // A line of shell, run to its end.
@@ -121,6 +128,26 @@ inline std::vector<std::string> syncline_words(const std::vector<std::string>& a
 inline Ran syncline_run(const std::vector<std::string>& arguments,
                         const Variables& environment = {}) {
   return Program(syncline_words(arguments), environment).wait();
+}
+
+// Process ids in a process group that are alive; zombies, which only wait to be collected, are not.
+inline std::set<pid_t> living(pid_t group) {
+  std::set<pid_t> members;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(in, line)) continue;  // gone meanwhile
+    // "pid (name) state parent group ...": the name may hold anything.
+    std::istringstream rest(line.substr(line.rfind(')') + 1));
+    char state = ' ';
+    pid_t parent = 0;
+    pid_t of_group = 0;
+    rest >> state >> parent >> of_group;
+    if (of_group == group && state != 'Z' && state != 'X') members.insert(std::stoi(name));
+  }
+  return members;
 }
 
 // Processes whose command line has this word, and whose environment has this "NAME=VALUE".

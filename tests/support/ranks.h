@@ -1,4 +1,4 @@
-// Ranks as threads of a test: each has a meeting of its own, as processes would.
+// Ranks as threads of a test: each has a control channel of its own, as processes would.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "live/meeting.h"
+#include "live/control_channel.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::test {
@@ -15,16 +15,16 @@ namespace syncline::test {
 // What each rank's body threw; empty: nothing.
 using Failures = std::vector<std::string>;
 
-inline RankPlace place_at(const std::string& file, int rank, int ranks) {
-  RankPlace place;
+inline RankEnvironment place_at(const std::string& file, int rank, int ranks) {
+  RankEnvironment place;
   place.rank = rank;
   place.ranks = ranks;
   place.file = file;
   return place;
 }
 
-// Runs `body` on each rank of one meeting.
-inline Failures run_ranks(int ranks, const std::function<void(Meeting&)>& body,
+// Runs `body` on each rank of one run.
+inline Failures run_ranks(int ranks, const std::function<void(ControlChannel&)>& body,
                           std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
   const Scratch scratch;
   const std::string file = scratch.path("meet");
@@ -33,10 +33,10 @@ inline Failures run_ranks(int ranks, const std::function<void(Meeting&)>& body,
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        MeetingSettings settings;
+        ControlChannelSettings settings;
         settings.timeout = timeout;
-        Meeting meeting(place_at(file, rank, ranks), settings);
-        body(meeting);
+        ControlChannel channel(place_at(file, rank, ranks), settings);
+        body(channel);
       } catch (const std::exception& error) {
         failures[static_cast<std::size_t>(rank)] = error.what();
       }

@@ -23,7 +23,7 @@ TEST(Seeds, MeanAndDeviation) {
 TEST(Seeds, DifferencesArePaired) {
   const auto over = paired_difference({11, 22, 33, 44, 55}, {10, 20, 30, 40, 50});
   EXPECT_DOUBLE_EQ(over.mean, 3);
-  EXPECT_NEAR(over.half_width, 2.776 * std::sqrt(0.5), 1e-12);
+  EXPECT_NEAR(over.half_width, 2.7764451051977987 * std::sqrt(0.5), 1e-12);
   EXPECT_FALSE(over.within_noise());
   EXPECT_TRUE(paired_difference({1, -1, 0.5}, {0, 0, 0}).within_noise());
   EXPECT_TRUE(std::isinf(paired_difference({1}, {0}).half_width));

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/train/random.h"
+#include "core/random.h"
 
 namespace syncline {
 namespace {

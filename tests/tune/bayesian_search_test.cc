@@ -11,7 +11,8 @@
 #include "core/tune/guides.h"
 #include "core/tune/live_objective.h"
 #include "core/tune/live_tuner.h"
-#include "tests/tune/traces.h"
+#include "tests/support/bucket_search.h"
+#include "tests/support/traces.h"
 
 namespace syncline {
 namespace {
@@ -174,12 +175,13 @@ TEST(BayesianSearch, UnitsDoNotMatter) {
 TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
   for (const auto& row : test::trace_cases()) {
     if (row.number("beta") < 1e-9) continue;  // where bytes hardly cost, times do not tell them
-    const StepTrace trace = step_trace(parse_scenario(test::trace_document(row)).workload);
-    const AffineCost truth{row.number("alpha"), row.number("beta")};
+    const test::StepTrace trace =
+        test::step_trace(parse_scenario(test::trace_document(row)).workload);
+    const test::AffineCost truth{row.number("alpha"), row.number("beta")};
     // The model's bandwidth is twice the truth's.
     const ModelDoubt doubt;
     const SearchProblem problem =
-        bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2}, doubt);
+        test::bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2}, doubt);
     EmulatedObjective machine(
         [&](const Candidate& candidate) {
           const auto& ends = candidate.strategy.fusion.ends;

@@ -14,14 +14,16 @@
 #include <thread>
 
 #include "core/error.h"
-#include "core/tune/guides.h"
+#include "tests/support/bucket_search.h"
 #include "tests/support/scratch.h"
 
 namespace syncline {
 namespace {
 
 using std::chrono::milliseconds;
+using test::AffineCost;
 using test::Scratch;
+using test::StepTrace;
 using test::text_of;
 using test::write_text;
 
@@ -39,7 +41,7 @@ StepTrace small_trace() {
 constexpr AffineCost kTruth{6e-4, 1.1e-9};
 
 const SearchProblem& problem() {
-  static const SearchProblem made = bucket_problem(small_trace(), {3e-4, 2e-9}, {}, 12);
+  static const SearchProblem made = test::bucket_problem(small_trace(), {3e-4, 2e-9}, {}, 12);
   return made;
 }
 

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <random>
 
-#include "core/tune/rules.h"
+#include "tests/support/fusion_rules.h"
 
-namespace syncline {
+namespace syncline::test {
 namespace {
 
 // Small whole numbers: sums of them are exact, so equal means equal.
@@ -189,16 +189,17 @@ TEST(Optimum, WithoutLatencyEachGradientAloneIsBest) {
             fusion_lower_bound(instance.problem, instance.affine));
 }
 
-// The family on which waiting adds up: gradients every 0.9 latencies, 0.8 latencies of transfer.
+// The family on which waiting adds up: gradients every 0.9 latencies, 0.8 latencies of transfer
+// (8 bytes at a tenth of a latency each).
 // The ratio of MG-WFBP to the optimum tends to 17 / 9.
 TEST(Optimum, MgWfbpIsFarFromItWhereWaitsAddUp) {
   const auto ratio = [](std::size_t count) {
     FusionProblem problem;
     for (std::size_t i = 1; i <= count; ++i) {
       problem.ready.push_back(0.9 * static_cast<double>(i));
-      problem.bytes.push_back(0.8);
+      problem.bytes.push_back(8);
     }
-    const AffineCost cost{1, 1};
+    const AffineCost cost{1, 0.1};
     return finish_of(problem.ready, mg_wfbp(problem, cost), run_cost(problem, cost)) /
            best_fusion(problem, cost).finish;
   };
@@ -213,4 +214,4 @@ TEST(Optimum, NothingToExchangeTakesNoTime) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::test

@@ -8,12 +8,11 @@
 #include "core/plan/fusion.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
-#include "tests/tune/traces.h"
+#include "tests/support/fusion_rules.h"
+#include "tests/support/traces.h"
 
-namespace syncline {
+namespace syncline::test {
 namespace {
-
-using test::TraceCase;
 
 // The figure with as many decimals as the CSV prints, without trailing zeros.
 std::string printed(double value, int decimals) {
@@ -28,8 +27,8 @@ class OracleTrace : public testing::TestWithParam<TraceCase> {
  protected:
   OracleTrace()
       : row(GetParam()),
-        workload(parse_scenario(test::trace_document(row)).workload),
-        problem(test::problem_of(workload)),
+        workload(parse_scenario(trace_document(row)).workload),
+        problem(step_trace(workload).gradients),
         affine{row.number("alpha"), row.number("beta")},
         cost(run_cost(problem, affine)),
         optimum(best_fusion(problem, affine)) {
@@ -84,9 +83,9 @@ TEST_P(OracleTrace, IsReproducedToThePrintedDigits) {
   expect_threshold(Fusion::Close::kAfter, "best_thr_after_pct", "n_after");
 }
 
-INSTANTIATE_TEST_SUITE_P(Traces, OracleTrace, testing::ValuesIn(test::trace_cases()));
+INSTANTIATE_TEST_SUITE_P(Traces, OracleTrace, testing::ValuesIn(trace_cases()));
 
-TEST(OracleTraces, AreTwentyOne) { EXPECT_EQ(test::trace_cases().size(), 21u); }
+TEST(OracleTraces, AreTwentyOne) { EXPECT_EQ(trace_cases().size(), 21u); }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::test

@@ -8,6 +8,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
+#include "core/run/model_executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/live_space.h"
 #include "core/tune/tuner.h"
@@ -69,6 +70,44 @@ TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
   }
   EXPECT_EQ(schedules.size(), 2U * 3 * 2 * 2) << "streams, exchange, cross_step, priority";
   EXPECT_GT(ticked, 2 * 2 * 10);
+}
+
+// A reader of the ranking must see which of two it is, whatever they differ in.
+TEST(SearchAxes, NoTwoCandidatesBearOneName) {
+  Read all(document_of(R"({
+      "fusion": {"rules": ["one"]},
+      "hierarchy": ["flat", {"form": "leaders", "group_size": 2},
+                    {"form": "leaders", "group_size": 2, "first": "all_reduce"},
+                    {"form": "leaders", "group_size": 2, "inside": "to_one"},
+                    {"form": "leaders", "group_size": 2, "across": "to_one"},
+                    {"form": "sharded", "group_size": 2}],
+      "compression": ["none", {"codec": "fp16"}, {"codec": "fp16", "encode_launches": 2},
+                      {"codec": "dgc"}, {"codec": "dgc", "encode_launches": 14},
+                      {"codec": "dgc", "decode_launches": 14}, {"codec": "dgc", "min_elements": 1},
+                      {"codec": "dgc", "sparsity": [0.9999]},
+                      {"codec": "dgc", "sparsity": [0.99999]},
+                      {"codec": "dgc", "sparsity": [0.75, 0.999]},
+                      {"codec": "dgc", "sparsity": [0.75, 0.999], "rampup_step": 9},
+                      {"codec": "dgc", "rampup_begin_step": 9}],
+      "local_sgd": ["none", {"period": 4}, {"period": 8}, {"period": 4, "subgroup": 2},
+                    {"period": 4, "begin_step": 9},
+                    {"period": 4, "begin_step": 9, "warmup": "gradients"}],
+      "confirm": 0})"));
+  for (const auto& [init, most] : {std::pair(1, 16), std::pair(2, 16), std::pair(1, 8)}) {
+    LocalSgd adaptive;
+    adaptive.enabled = adaptive.adaptive = true;
+    adaptive.init_period = init;
+    adaptive.max_period = most;
+    all.search.local_sgds.push_back(adaptive);
+  }
+  const Strategy& base = all.scenario.strategies.front();
+  std::set<std::string> names;
+  const auto candidates = arm_strategies(all.search, base, all.scenario.cluster);
+  for (const auto& strategy : candidates) {
+    const std::string name = arm_words(strategy, base);
+    EXPECT_TRUE(names.insert(name).second) << "twice: " << name;
+  }
+  EXPECT_GT(candidates.size(), 20U);
 }
 
 // Whatever is read back from its JSON is what was priced.

@@ -8,6 +8,7 @@
 
 #include "core/plan/fusion.h"
 #include "core/tune/rules.h"
+#include "tests/support/fusion_rules.h"
 
 namespace syncline {
 namespace {
@@ -76,15 +77,15 @@ TEST(Thresholds, CountsEndWithOneBucket) {
 
 TEST(Thresholds, TheSmallestOfEqualsIsTaken) {
   const std::vector<Threshold> thresholds{{1, {}}, {2, {}}, {3, {}}};
-  const auto& best = best_threshold(thresholds, [](const Threshold& t) {
+  const auto& best = test::best_threshold(thresholds, [](const Threshold& t) {
     return t.value == 1 ? 2.0 : t.value == 2 ? 1.0 : 1.0 - 1e-14;
   });
   EXPECT_EQ(best.value, 2);
 }
 
 TEST(Thresholds, RunEndsWantRuns) {
-  EXPECT_EQ(run_ends({{0, 1}, {2}}), (std::vector<std::size_t>{1, 2}));
-  EXPECT_TRUE(run_ends({{0, 2}, {1}}).empty());
+  EXPECT_EQ(test::run_ends({{0, 1}, {2}}), (std::vector<std::size_t>{1, 2}));
+  EXPECT_TRUE(test::run_ends({{0, 2}, {1}}).empty());
 }
 
 }  // namespace

@@ -8,10 +8,12 @@
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/rules.h"
 #include "core/tune/tuning.h"
-#include "tests/tune/traces.h"
+#include "tests/support/one_stream.h"
+#include "tests/support/traces.h"
 
 namespace syncline {
 namespace {
@@ -50,8 +52,8 @@ TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
   EXPECT_NEAR(result.optimum / result.one_stream_optimum, 1, 1e-9);
   EXPECT_LE(result.winner().metrics.step_time, result.optimum * (1 + 1e-9));
 
-  const FusionProblem problem = test::problem_of(scenario.workload);
-  const AffineCost affine{row.number("alpha"), row.number("beta")};
+  const auto problem = test::step_trace(scenario.workload).gradients;
+  const test::AffineCost affine{row.number("alpha"), row.number("beta")};
   const Seconds exact = best_fusion(problem, affine).finish;
   EXPECT_NEAR(explicit_buckets / exact, 1, 1e-9);
 

@@ -28,9 +28,9 @@ void expect_host_values(int ranks, const Workload& workload, const std::vector<L
   for (const auto& c : list) {
     expected.push_back(make_host_executor(workload)->run(c.plan, input, 1).gradients);
   }
-  const Failures failures = test::run_ranks(ranks, [&](Meeting& meeting) {
-    const auto executor = make_nccl_executor(workload, meeting);
-    const auto rank = static_cast<std::size_t>(meeting.rank());
+  const Failures failures = test::run_ranks(ranks, [&](ControlChannel& channel) {
+    const auto executor = make_nccl_executor(workload, channel);
+    const auto rank = static_cast<std::size_t>(channel.rank());
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Plan& plan = list[i].plan;
       const int periods = i % 3 == 0 ? 3 : 1;
@@ -79,11 +79,11 @@ TEST(EmulatedTimeline, StepsTakeWhatThePlanSays) {
   Workload workload = test::even();
   workload.forward = 0.02;
   const Plan plan = make_plan(workload, test::cluster_of(2, 1), {});
-  const Failures failures = test::run_ranks(2, [&](Meeting& meeting) {
+  const Failures failures = test::run_ranks(2, [&](ControlChannel& channel) {
     Gradients input(2);
-    const auto rank = static_cast<std::size_t>(meeting.rank());
-    input[rank] = sample_gradients(workload, meeting.rank(), 2, 1);
-    const auto executor = make_nccl_executor(workload, meeting);
+    const auto rank = static_cast<std::size_t>(channel.rank());
+    input[rank] = sample_gradients(workload, channel.rank(), 2, 1);
+    const auto executor = make_nccl_executor(workload, channel);
     const Outcome outcome = executor->run(plan, input, 3);
     EXPECT_GE(outcome.timeline.period_ends.front(), 0.0199);
     EXPECT_GE(outcome.timeline.period_ends.back(), 0.0597);
@@ -105,11 +105,11 @@ TEST(EmulatedFailure, ARankThatHangsIsTimedOut) {
   }();
   const Failures failures = test::run_ranks(
       2,
-      [&](Meeting& meeting) {
+      [&](ControlChannel& channel) {
         Gradients input(2);
-        const auto rank = static_cast<std::size_t>(meeting.rank());
-        input[rank] = sample_gradients(workload, meeting.rank(), 2, 1);
-        const auto executor = make_nccl_executor(workload, meeting);
+        const auto rank = static_cast<std::size_t>(channel.rank());
+        input[rank] = sample_gradients(workload, channel.rank(), 2, 1);
+        const auto executor = make_nccl_executor(workload, channel);
         executor->run(plan, input, 1);
         executor->run(rank == 0 ? plan : shorter, input, 1);
       },
@@ -123,14 +123,14 @@ TEST(EmulatedFailure, ARankThatHangsIsTimedOut) {
 TEST(EmulatedFailure, ARankThatLeavesEndsTheOthers) {
   const Workload workload = test::even();
   const Plan plan = make_plan(workload, test::cluster_of(3, 1), {});
-  const Failures failures = test::run_ranks(3, [&](Meeting& meeting) {
+  const Failures failures = test::run_ranks(3, [&](ControlChannel& channel) {
     Gradients input(3);
-    const auto rank = static_cast<std::size_t>(meeting.rank());
-    input[rank] = sample_gradients(workload, meeting.rank(), 3, 1);
-    const auto executor = make_nccl_executor(workload, meeting);
+    const auto rank = static_cast<std::size_t>(channel.rank());
+    input[rank] = sample_gradients(workload, channel.rank(), 3, 1);
+    const auto executor = make_nccl_executor(workload, channel);
     executor->run(plan, input, 1);
     if (rank == 2) {
-      meeting.fail("rank 2 has had enough");
+      channel.fail("rank 2 has had enough");
       return;
     }
     executor->run(plan, input, 1);

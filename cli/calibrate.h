@@ -1,0 +1,42 @@
+// `syncline calibrate`: the three ways to a cluster, each with its printing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/ranks.h"
+
+namespace syncline {
+
+struct CalibrateOptions {
+  std::vector<std::string> logs;
+  std::vector<std::string> against;
+  std::string out;
+  std::string svg;
+  std::string name;
+  std::string format = "text";
+  std::string algorithm = "nccl";
+  std::string factor_from;
+  std::string workload;
+  std::string trace;
+  double throughput = 0;
+  std::string live;
+  RanksOptions ranks;
+  int gpus_per_node = 1;
+  std::string codec = "dgc";
+  std::string kernels;
+  std::string cluster;
+};
+
+// Each gives the exit code and throws InputError and MachineError.
+
+// From logs of nccl-tests: the cluster that they are of.
+int calibrate_from_logs(const CalibrateOptions& options);
+
+// From what make gpu-check wrote: a cluster that is there gets the device that was measured.
+int calibrate_from_kernels(const CalibrateOptions& options);
+
+// Ranks measure their own links.
+int calibrate_live(const CalibrateOptions& options);
+
+}  // namespace syncline

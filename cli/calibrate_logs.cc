@@ -1,0 +1,97 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/calibrate.h"
+#include "cli/files.h"
+#include "core/calibrate/calibration.h"
+#include "core/calibrate/kernel_costs.h"
+#include "core/calibrate/log_files.h"
+#include "core/cost/tiers.h"
+#include "core/error.h"
+#include "core/input/law_json.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
+#include "reports/calibration.h"
+#include "reports/kernel_costs.h"
+#include "reports/markdown.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+std::string printed(const LogCalibration& calibration, const std::string& format) {
+  if (format == "json") return calibration_json(calibration);
+  if (format == "markdown") return calibration_markdown(calibration);
+  return calibration_text(calibration);
+}
+
+// The factor of the forced trees in a cluster that was calibrated with one.
+TreeFactor factor_from(const std::string& file) {
+  Json cluster = read_json_file(file);
+  if (!cluster.is_object() || !cluster.contains("calibration")) {
+    throw InputError(file + ": expected a cluster with a calibration, as calibrate -o writes it");
+  }
+  const MeasuredLaw law = read_law(Reader(cluster.at("calibration"), file, "calibration"));
+  const auto factor = tree_factor(law);
+  if (!factor && law.tree) return *law.tree;
+  if (!factor) {
+    throw InputError(file +
+                     ": calibration: expected a table of a forced tree on three nodes or more "
+                     "(LOG:tree) beside one of the same network that is not a tree");
+  }
+  return {*factor, file};
+}
+
+std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
+  if (options.workload.empty()) {
+    if (options.trace.empty() && options.throughput == 0) return std::nullopt;
+    throw InputError(
+        "--trace and --throughput: expected --workload too, whose FLOPs were computed");
+  }
+  const Json workload = read_json_file(options.workload);
+  if (!options.trace.empty()) {
+    return device_from_trace(workload, options.workload, read_trace(options.trace), options.trace);
+  }
+  if (options.throughput == 0) {
+    throw InputError("--workload: expected --trace or --throughput, measured with it");
+  }
+  return device_from_throughput(workload, options.workload, options.throughput);
+}
+
+}  // namespace
+
+int calibrate_from_logs(const CalibrateOptions& options) {
+  const auto tables = tables_in(options.logs, options.algorithm);
+  const auto against = tables_in(options.against, options.algorithm);
+  std::optional<TreeFactor> tree;
+  if (!options.factor_from.empty()) tree = factor_from(options.factor_from);
+  const auto device = device_of(options);
+  LogCalibration calibration = calibration_of(tables, against, options.name, tree);
+  if (device) set_device(calibration, *device);
+  if (!options.kernels.empty()) {
+    const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
+    calibration.cluster = with_kernel_costs(calibration.cluster, options.name, costs);
+  }
+  if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
+  if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
+  std::cout << printed(calibration, options.format);
+  return 0;
+}
+
+int calibrate_from_kernels(const CalibrateOptions& options) {
+  if (options.cluster.empty()) {
+    throw InputError("--kernels: expected logs, or --cluster with the cluster to write it into");
+  }
+  const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
+  const Json cluster = with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
+  if (!options.out.empty()) write_file(options.out, cluster.dump(2) + "\n");
+  if (options.format == "json") {
+    std::cout << kernel_costs_json(costs);
+  } else {
+    const Page page = kernel_costs_page(costs);
+    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
+  }
+  return 0;
+}
+
+}  // namespace syncline

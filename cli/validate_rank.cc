@@ -1,0 +1,120 @@
+#include "cli/validate_rank.h"
+
+#include <ctime>
+#include <iostream>
+
+#include "cli/backends.h"
+#include "cli/files.h"
+#include "cli/interrupt.h"
+#include "cli/live_words.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "core/measure/report.h"
+#include "core/run/model_executor.h"
+#include "live/validation_run.h"
+#include "reports/format.h"
+#include "reports/trace.h"
+#include "reports/validation_report.h"
+#include "sim/sim_executor.h"
+
+namespace syncline {
+namespace {
+
+std::string printed(const Validation& validation, const std::string& format) {
+  if (format == "json") return validation_json(validation);
+  if (format == "markdown") return validation_markdown(validation);
+  if (format == "csv") return validation_csv(validation);
+  return validation_text(validation);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
+  return text;
+}
+
+ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
+  ValidationRun run;
+  run.scenario = scenario;
+  run.backend = backend_named(options.backend);
+  run.predictor = options.executor == "sim" ? make_sim_executor : make_model_executor;
+  if (options.calibrate) run.calibration.emplace().codec = codec_of(scenario.strategies);
+  run.warmup = options.warmup;
+  run.repeats = options.repeats;
+  run.check_values = !options.no_check;
+  run.real_values = options.values == "real";
+  return run;
+}
+
+// To the file, or, where that cannot be, to stdout: it was measured.
+void keep(const ValidateOptions& options, const Validation& report) {
+  if (options.out.empty()) return;
+  try {
+    write_file(options.out, validation_json(report));
+  } catch (const MachineError&) {
+    std::cout << printed(report, options.format) << std::flush;
+    throw;
+  }
+}
+
+// Rank 0's talk, files and traces while the run goes on.
+ValidationHooks hooks_of(const ValidateOptions& options, const Document& document,
+                         Validation& report, Report& traced) {
+  ValidationHooks hooks;
+  hooks.calibrating = [] { say("calibrating the links"); };
+  hooks.calibrated = [&](const LinkCalibration& found) {
+    report.links = links_in_words(found.cluster);
+    say("links: " + report.links);
+    if (options.cluster_out.empty()) return;
+    Json json = document.root.at("cluster");
+    set_measured_links(found, json);
+    write_file(options.cluster_out, json.dump(2) + "\n");
+  };
+  hooks.predicted = [](const Strategy& strategy, Seconds step) {
+    say(one_line(strategy.name) + ": predicted " + seconds_text(step));
+  };
+  hooks.measured = [&](const PlanPair& pair, Seconds median) {
+    const std::string& name = pair.strategy.name;
+    say(one_line(name) + ": measured " + seconds_text(median));
+    if (options.trace.empty()) return;
+    traced.traced_workload = pair.workload;
+    traced.traced.push_back({name + ", predicted", pair.plan, pair.predicted});
+    traced.traced.push_back({name + ", measured", pair.plan, pair.measured});
+  };
+  // Nothing that was measured is lost, whatever comes next.
+  hooks.row = [&](const ValidatedRow&) { keep(options, report); };
+  hooks.interrupted = interrupted;
+  return hooks;
+}
+
+}  // namespace
+
+int validate_rank(const ValidateOptions& options, const Document& document,
+                  const Scenario& scenario, ControlChannel& channel) {
+  const bool first = channel.rank() == 0;
+  if (first) say("met: " + plural(static_cast<std::size_t>(channel.ranks()), "rank"));
+  Validation report;
+  report.backend = options.backend;
+  report.executor = options.executor;
+  report.version = version();
+  report.date = today();
+  report.links = links_in_words(scenario.cluster);
+  Report traced;
+  run_validation(run_of(options, scenario), channel, hooks_of(options, document, report, traced),
+                 report);
+  if (first) {
+    keep(options, report);
+    std::cout << printed(report, options.format) << std::flush;
+    if (!options.trace.empty()) write_file(options.trace, chrome_trace(traced));
+  }
+  channel.barrier(ControlChannel::kPatient);
+  if (!all_values_match(report)) {
+    throw MachineError("a rank did not end with the values of the host executor");
+  }
+  return report.complete ? 0 : kInterruptedExit;
+}
+
+}  // namespace syncline

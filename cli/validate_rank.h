@@ -1,0 +1,34 @@
+// `syncline validate` on one rank: the run, and what rank 0 prints and writes of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/ranks.h"
+#include "core/input/document.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline {
+
+struct ValidateOptions {
+  std::string file;
+  std::string backend = "gloo";
+  RanksOptions ranks;
+  std::string executor = "model";
+  std::string format = "text";
+  std::string out;
+  std::string cluster_out;
+  std::string trace;
+  std::vector<std::string> only;
+  bool calibrate = false;
+  bool no_check = false;
+  std::string values = "integers";
+  int warmup = 2;
+  int repeats = 9;
+};
+
+// Runs the scenario's strategies. The rank's exit code; throws InputError and MachineError.
+int validate_rank(const ValidateOptions& options, const Document& document,
+                  const Scenario& scenario, ControlChannel& channel);
+
+}  // namespace syncline

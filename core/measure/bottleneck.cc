@@ -1,0 +1,39 @@
+#include "core/measure/bottleneck.h"
+
+#include <algorithm>
+
+#include "core/run/stragglers.h"
+
+namespace syncline {
+
+std::string_view Bottleneck::what() const {
+  constexpr double kLittle = 0.1;
+  if (stragglers + communication() < kLittle * step) return "computation";
+  if (stragglers > communication()) return "stragglers";
+  return start_up > transfer ? "latency" : "bandwidth";
+}
+
+Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster, PriceBook& book) {
+  const Plan& plan = priced.plan;
+  Bottleneck bottleneck;
+  bottleneck.step = priced.metrics.step_time;
+  bottleneck.compute =
+      priced.metrics.compute / expected_slowest(cluster.jitter, plan.ranks, plan.steps);
+  bottleneck.stragglers = priced.metrics.compute - bottleneck.compute;
+  bottleneck.overhead = std::min(cluster.step_overhead(), priced.metrics.exposed);
+
+  Seconds all = 0, transfer = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<Collective>(&op.work);
+    if (collective == nullptr) continue;
+    all += book.time(*collective);
+    transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
+  }
+  const Seconds waiting = priced.metrics.exposed - bottleneck.overhead;
+  bottleneck.start_up_share = all > 0 ? (all - transfer) / all : 0;
+  bottleneck.start_up = waiting * bottleneck.start_up_share;
+  bottleneck.transfer = waiting - bottleneck.start_up;
+  return bottleneck;
+}
+
+}  // namespace syncline

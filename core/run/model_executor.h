@@ -1,0 +1,13 @@
+// The closed-form model: durations by formula, streams as queues, links shared fairly. Computes the
+// expected time under jitter; ranks are alike. Never fails.
+#pragma once
+
+#include <memory>
+
+#include "core/run/executor.h"
+
+namespace syncline {
+
+std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
+
+}  // namespace syncline

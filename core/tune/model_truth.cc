@@ -1,0 +1,32 @@
+#include "core/tune/model_truth.h"
+
+#include <algorithm>
+
+#include "core/run/model_executor.h"
+
+namespace syncline {
+
+ModelTruth::ModelTruth(const Scenario& scenario)
+    : scenario_(scenario),
+      book_(scenario.cluster),
+      executor_(make_model_executor({scenario.cluster, scenario.simulation, scenario.seed})) {}
+
+Seconds ModelTruth::step_time(const Strategy& strategy) {
+  return price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+}
+
+Emitted ModelTruth::emitted(const Dialect& dialect, const LiveReport& report) {
+  return best_config(dialect, report.best().strategy, scenario_, *executor_, book_);
+}
+
+KnownTruth ModelTruth::of(const LiveReport& report) {
+  KnownTruth known;
+  known.best = known.least = step_time(report.best().strategy);
+  known.baseline = step_time(baseline_of(scenario_));
+  for (const auto& candidate : report.problem.candidates) {
+    known.least = std::min(known.least, step_time(candidate.strategy));
+  }
+  return known;
+}
+
+}  // namespace syncline

@@ -1,0 +1,98 @@
+// The control channel of a live run: a connection from every rank to rank 0, over which the ranks
+// exchange small values, compare clocks, and learn at once when one of them is gone. Training data
+// never travels here.
+//
+// Every process sends a sign of life several times a second. A rank has failed when its connection
+// breaks, or when nothing came from it for the time limit; rank 0 tells all others which one. A
+// rank that others wait for in `gather` fails after the time limit too, even if it is alive.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/units.h"
+#include "live/gathering.h"
+#include "live/rank_environment.h"
+#include "live/rendezvous.h"
+
+namespace syncline {
+
+// An exchange with other ranks broke off. That one of them is gone is the likeliest cause.
+struct PeerError : MachineError {
+  using MachineError::MachineError;
+};
+
+struct ControlChannelSettings {
+  std::chrono::milliseconds timeout{60000};
+  // What all ranks must have been started with alike, e.g. a fingerprint of the scenario.
+  std::string key;
+  // Called once, from the channel's own thread, when a rank has failed. `first_hand`: no other rank
+  // reports this failure, so this one is to (rank 0, or rank 1 where rank 0 is gone). Empty: the
+  // next call of the channel throws.
+  std::function<void(const std::string& text, bool first_hand)> on_failure;
+};
+
+// This rank's clock against rank 0's.
+struct ClockOffset {
+  Seconds add = 0;    // to a time here, for rank 0's
+  Seconds error = 0;  // at most, either way: half of the quickest exchange
+};
+
+class ControlChannel {
+ public:
+  // Waits until all ranks have joined. Throws RendezvousError: a rank that never joined (named),
+  // one started twice, one started for another number of ranks or with another key.
+  ControlChannel(const RankEnvironment& environment, ControlChannelSettings settings);
+  // Says goodbye, so that the others do not take it for a failure.
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
+
+  int rank() const { return environment_.rank; }
+  int ranks() const { return environment_.ranks; }
+  std::chrono::milliseconds timeout() const { return settings_.timeout; }
+  // By which the other ranks reach this one.
+  const std::string& own_address() const { return address_; }
+
+  // For `patience`: one of the ranks has long work to do before it comes.
+  static constexpr auto kPatient = kNoLimit;
+  // Everyone's value, by rank. The n-th call on one rank meets the n-th on every other. `patience`:
+  // how long the others may be behind this rank; the time limit, where that is more. Throws
+  // MachineError naming the rank that failed.
+  std::vector<std::string> gather(
+      const std::string& mine, std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+  void barrier(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+  // Rank 0's value, on every rank.
+  std::string from_first(const std::string& mine,
+                         std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+
+  // Throws MachineError where a rank is known to have failed. Sends nothing and waits for nobody:
+  // for loops that wait for something else.
+  void check() const;
+
+  // Times of LiveClock::now() since its epoch, in seconds.
+  static Seconds now();
+  // Measured anew with each call, from some dozens of exchanges with rank 0. Not a collective call.
+  ClockOffset clock();
+
+  // How long after a PeerError it is known which rank is gone.
+  static constexpr auto kSuspicion = std::chrono::milliseconds(3000);
+  // This rank is about to end because of `text`. If another rank's failure is known, or becomes
+  // known within `suspicion`, that is the cause and is thrown; otherwise all others are told, and
+  // the call returns.
+  void fail(const std::string& text,
+            std::chrono::milliseconds suspicion = std::chrono::milliseconds(0));
+
+ private:
+  class Life;
+  RankEnvironment environment_;
+  ControlChannelSettings settings_;
+  std::string address_;
+  std::unique_ptr<Life> life_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,33 @@
+// The ranks of a run that no launcher starts: processes of this machine that run one command, each
+// with an environment that says which rank it is (live/rank_environment.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "live/processes.h"
+
+namespace syncline {
+
+// One command a rank, for run_ranks(). `file`: in which rank 0 publishes its address. Rank 0's
+// output goes to ours, that of the others nowhere.
+std::vector<RankCommand> local_ranks(const std::vector<std::string>& command, int ranks,
+                                     const std::string& file);
+
+// This process's own command line. Throws MachineError.
+std::vector<std::string> own_command();
+
+// A temporary folder for that file. It is removed, with the file, when this ends.
+class RendezvousFolder {
+ public:
+  RendezvousFolder();
+  ~RendezvousFolder();
+  RendezvousFolder(const RendezvousFolder&) = delete;
+  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
+  std::string file() const { return folder_ + "/meet"; }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,39 @@
+// What a launcher told this process in environment variables: which rank of a live run it is, of
+// how many, and how the ranks find each other.
+//   torchrun, `syncline lab`  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
+//   mpirun                    OMPI_COMM_WORLD_RANK and _SIZE, or PMI_RANK and PMI_SIZE
+//   srun                      SLURM_PROCID, SLURM_NTASKS
+//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_MEET, set by our own launcher
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace syncline {
+
+struct RankEnvironment {
+  int rank = 0;
+  int ranks = 1;
+  std::string launcher;  // "torchrun", "mpirun", "srun", "syncline"
+  // Where rank 0 publishes its address: nowhere, it listens at one that all ranks know; over MPI;
+  // or in a file that all ranks can read.
+  enum class Rendezvous { kAddress, kMpi, kFile };
+  Rendezvous rendezvous = Rendezvous::kFile;
+  std::string host;  // kAddress: of rank 0
+  int port = 0;
+  std::string file;  // kFile
+};
+
+// Returns a variable's value, or nothing where it is not set.
+using EnvironmentVariables = std::function<std::optional<std::string>(const std::string&)>;
+EnvironmentVariables process_environment();
+
+// Nothing where no launcher has set its variables. `file`, where it is not empty, is the file for
+// the rendezvous, whatever the launcher says; empty: what the launcher says, or else a file in the
+// working directory, named after the job. Throws InputError for a variable whose value is not
+// valid.
+std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables& variables,
+                                                     const std::string& file = "");
+
+}  // namespace syncline

@@ -1,0 +1,87 @@
+#include "live/ranks_objective.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/plan/planner.h"
+#include "live/value_check.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+// Orders are texts: "3 50", the candidate's index and the steps; "baseline 50"; "done".
+constexpr const char* kBaseline = "baseline";
+constexpr const char* kDone = "done";
+
+}  // namespace
+
+RanksObjective::RanksObjective(const Settings& settings, const Scenario& scenario,
+                               const SearchProblem& problem, ControlChannel& channel)
+    : settings_(settings),
+      scenario_(scenario),
+      problem_(problem),
+      channel_(channel),
+      rank_(static_cast<std::size_t>(channel.rank())),
+      executor_(settings.backend(scenario.workload, channel)),
+      input_(static_cast<std::size_t>(channel.ranks())) {}
+
+std::string RanksObjective::source() const {
+  const int ranks = channel_.ranks();
+  return "measured with " + settings_.backend_name + " on " + std::to_string(ranks) +
+         (ranks == 1 ? " rank" : " ranks");
+}
+
+Measurement RanksObjective::measure(const Candidate& candidate, const Evaluation& evaluation) {
+  const auto index = &candidate - problem_.candidates.data();
+  channel_.from_first(std::to_string(index) + " " + std::to_string(evaluation.steps),
+                      ControlChannel::kPatient);
+  return run(candidate.strategy, evaluation.steps);
+}
+
+Measurement RanksObjective::measure_baseline(int steps) {
+  channel_.from_first(std::string(kBaseline) + " " + std::to_string(steps),
+                      ControlChannel::kPatient);
+  return run(baseline_of(scenario_), steps);
+}
+
+void RanksObjective::dismiss() { channel_.from_first(kDone, ControlChannel::kPatient); }
+
+void RanksObjective::follow() {
+  for (;;) {
+    const std::string order = channel_.from_first("", ControlChannel::kPatient);
+    if (order == kDone) return;
+    const int steps = std::stoi(order.substr(order.find(' ')));
+    const bool baseline = order.rfind(kBaseline, 0) == 0;
+    run(baseline ? baseline_of(scenario_) : problem_.candidates[std::stoul(order)].strategy, steps);
+  }
+}
+
+Measurement RanksObjective::run(const Strategy& strategy, int steps) {
+  const Plan plan = make_plan(scenario_.workload, scenario_.cluster, strategy);
+  const SampleValues values = exact_values(plan);
+  if (input_[rank_].empty() || values != values_) {
+    values_ = values;
+    input_[rank_] =
+        sample_gradients(scenario_.workload, channel_.rank(), channel_.ranks(), kSeed, values);
+  }
+
+  // Whole periods of the plan, at least two, and one ahead of them that is not counted.
+  constexpr int kWarmup = 1;
+  const int periods = (steps + plan.steps - 1) / plan.steps;
+  const Outcome outcome = executor_->run(plan, input_, kWarmup + std::max(2, periods));
+  const auto& ends = outcome.timeline.period_ends;
+  std::vector<Seconds> lengths;
+  for (std::size_t p = kWarmup; p < ends.size(); ++p) {
+    lengths.push_back((ends[p] - ends[p - 1]) / plan.steps);
+  }
+
+  if (settings_.check_values &&
+      !values_match(channel_, scenario_.workload, plan, outcome.gradients[rank_], kSeed, values)) {
+    throw MachineError("'" + strategy.name + "' did not end with the values of the host executor");
+  }
+  return summary(lengths);
+}
+
+}  // namespace syncline

@@ -1,0 +1,51 @@
+// What a search on the ranks of a live backend measures: all ranks run a candidate together. Rank 0
+// searches and says which candidate comes next; the other ranks follow its orders.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/run/sample_gradients.h"
+#include "core/tune/live_report.h"
+#include "live/live_executor.h"
+
+namespace syncline {
+
+class RanksObjective final : public LiveObjective {
+ public:
+  struct Settings {
+    std::string backend_name;
+    LiveExecutorFactory backend;
+    bool check_values = true;  // compare what was exchanged with the host executor's values
+  };
+  // All arguments must outlive it, and the problem be the same on every rank.
+  RanksObjective(const Settings& settings, const Scenario& scenario, const SearchProblem& problem,
+                 ControlChannel& channel);
+
+  // Rank 0's part.
+
+  std::string source() const override;
+  // `candidate` is one of the problem's. Throws MachineError where a rank failed or values differ.
+  Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override;
+  // The scenario's baseline, which need not be a candidate.
+  Measurement measure_baseline(int steps);
+  // The other ranks return from follow().
+  void dismiss();
+
+  // The other ranks' part: runs what rank 0 orders, until it dismisses them.
+  void follow();
+
+ private:
+  Measurement run(const Strategy& strategy, int steps);
+
+  const Settings& settings_;
+  const Scenario& scenario_;
+  const SearchProblem& problem_;
+  ControlChannel& channel_;
+  const std::size_t rank_;
+  std::unique_ptr<LiveExecutor> executor_;
+  Gradients input_;  // this rank's alone
+  SampleValues values_ = SampleValues::kIntegers;
+};
+
+}  // namespace syncline

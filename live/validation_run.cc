@@ -1,0 +1,181 @@
+#include "live/validation_run.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "core/compress/codec.h"
+#include "core/measure/metrics.h"
+#include "core/plan/compute_fusion.h"
+#include "core/plan/planner.h"
+#include "core/run/sample_gradients.h"
+#include "live/value_check.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+// "8 x NAME", as Linux names it.
+std::string processors() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    const auto colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return std::to_string(std::thread::hardware_concurrency()) + " x " + line.substr(colon + 2);
+    }
+  }
+  return "processors without a name";
+}
+
+// The plan of a strategy and what the predictor says of it.
+struct Forecast {
+  Plan plan;
+  Timeline timeline;
+  Seconds step = 0;
+};
+
+// Without a predictor (on ranks other than 0) the plan alone.
+Forecast forecast(const Scenario& scenario, const Workload& workload, const Strategy& strategy,
+                  Executor* predictor) {
+  Forecast result;
+  result.plan = make_plan(workload, scenario.cluster, strategy);
+  if (predictor == nullptr) return result;
+  const int warmup = crosses_steps(result.plan) ? 4 : 1;
+  result.timeline = predictor->run(result.plan, {}, 2 * warmup + 1).timeline;
+  PriceBook book(scenario.cluster);
+  result.step = measure(result.plan, workload, result.timeline, warmup, book).step_time;
+  return result;
+}
+
+// One rank's part in a run.
+class RankOfRun {
+ public:
+  RankOfRun(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
+            Validation& report)
+      : run_(run),
+        channel_(channel),
+        hooks_(hooks),
+        report_(report),
+        scenario_(run.scenario),
+        rank_(static_cast<std::size_t>(channel.rank())) {
+    report_.scenario = scenario_.name;
+    report_.workload = scenario_.workload.name;
+    report_.cluster = scenario_.cluster.name;
+    report_.baseline = scenario_.baseline;
+    report_.ranks = channel.ranks();
+    report_.warmup = run.warmup;
+    report_.repeats = run.repeats;
+  }
+
+  void carry_out() {
+    if (run_.calibration) calibrate(*run_.calibration);
+    for (const auto& strategy : scenario_.strategies) {
+      const std::string order = hooks_.interrupted() ? "stop" : "";
+      if (channel_.from_first(order, ControlChannel::kPatient) == "stop") {
+        report_.complete = false;
+        return;
+      }
+      report_.rows.push_back(row(strategy));
+      if (first()) hooks_.row(report_.rows.back());
+    }
+  }
+
+ private:
+  bool first() const { return rank_ == 0; }
+
+  void calibrate(const LinkCalibrationSettings& settings) {
+    if (first()) hooks_.calibrating();
+    LinkCalibration found = calibrate_links(channel_, run_.backend, scenario_.cluster, settings);
+    scenario_.cluster = found.cluster;
+    report_.samples = found.samples;
+    if (first()) hooks_.calibrated(found);
+  }
+
+  ValidatedRow row(const Strategy& strategy) {
+    // Compute fusion makes another workload of it, with times of its own.
+    const auto fused =
+        fused_workload(scenario_.workload, scenario_.cluster.device, strategy.compute_fusion);
+    const Workload& workload = fused ? *fused : scenario_.workload;
+    const Forecast predicted = predict(strategy, workload);
+
+    const Plan& plan = predicted.plan;
+    const SampleValues values = run_.real_values ? SampleValues::kReal : exact_values(plan);
+    const Outcome outcome = run_plan(workload, plan, values);
+
+    ValidatedRow found;
+    if (first()) {
+      found = compare(strategy.name, plan, predicted.step, predicted.timeline, outcome.timeline,
+                      run_.warmup);
+      hooks_.measured({strategy, workload, plan, predicted.timeline, outcome.timeline},
+                      found.median);
+    }
+    for (const auto& published : scenario_.published) {
+      if (published.strategy == strategy.name) found.published_speedup = published.speedup;
+    }
+    if (!outcome.bytes_sent.empty()) found.bytes_sent = most_sent_a_step(outcome, plan);
+    if (run_.check_values) {
+      found.values_match =
+          values_match(channel_, workload, plan, outcome.gradients[rank_], kSeed, values);
+    }
+    return found;
+  }
+
+  Forecast predict(const Strategy& strategy, const Workload& workload) const {
+    std::unique_ptr<Executor> predictor;
+    if (first()) {
+      predictor = run_.predictor({scenario_.cluster, scenario_.simulation, scenario_.seed});
+    }
+    Forecast predicted = forecast(scenario_, workload, strategy, predictor.get());
+    if (first()) hooks_.predicted(strategy, predicted.step);
+    return predicted;
+  }
+
+  Outcome run_plan(const Workload& workload, const Plan& plan, SampleValues values) {
+    Gradients input(static_cast<std::size_t>(channel_.ranks()));
+    input[rank_] = sample_gradients(workload, channel_.rank(), channel_.ranks(), kSeed, values);
+    const auto executor = run_.backend(workload, channel_);
+    Outcome outcome = executor->run(plan, input, run_.warmup + run_.repeats);
+    report_.hardware = executor->hardware() + ", " + processors();
+    report_.clock_error = std::max(report_.clock_error, executor->clock_error());
+    return outcome;
+  }
+
+  double most_sent_a_step(const Outcome& outcome, const Plan& plan) {
+    double most = 0;
+    for (const auto& text : channel_.gather(std::to_string(outcome.bytes_sent[rank_]))) {
+      most = std::max(most, std::stod(text));
+    }
+    return most / (run_.warmup + run_.repeats) / plan.steps;
+  }
+
+  const ValidationRun& run_;
+  ControlChannel& channel_;
+  const ValidationHooks& hooks_;
+  Validation& report_;
+  Scenario scenario_;  // with the measured links, once they are
+  const std::size_t rank_;
+};
+
+}  // namespace
+
+void run_validation(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
+                    Validation& report) {
+  RankOfRun(run, channel, hooks, report).carry_out();
+}
+
+const Codec* codec_of(const std::vector<Strategy>& strategies) {
+  for (const auto& strategy : strategies) {
+    if (!strategy.compression.codec.empty()) return find_codec(strategy.compression.codec);
+  }
+  return nullptr;
+}
+
+bool all_values_match(const Validation& report) {
+  return std::all_of(report.rows.begin(), report.rows.end(),
+                     [](const ValidatedRow& row) { return row.values_match.value_or(true); });
+}
+
+}  // namespace syncline

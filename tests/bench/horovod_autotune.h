@@ -1,0 +1,43 @@
+// For comparison: Horovod's tuner, emulated. Not Horovod itself: its C++ optimiser and real timing
+// are not exercised.
+//
+// Two knobs, the fusion threshold in [0, 64] MiB and the cycle time in [1, 100] ms. 21 evaluations:
+// four fixed start points, then 17 proposals of the highest expected improvement under a Gaussian
+// process with a squared exponential on the raw units (MiB and ms share one length), z-normalised
+// scores and noise 0.8. A score is bytes reduced per second, the median of five means of ten steps.
+// Its answer is the point with the best observed score. Booleans, which multiply its evaluations,
+// are left out. Source: horovod/horovod at 2626dc87, parameter_manager.cc and optim/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tests/support/one_stream.h"
+
+namespace syncline::test {
+
+struct HorovodKnobs {
+  double threshold_mib = 128;  // Horovod's defaults
+  double cycle_ms = 1;
+};
+
+// A step of Horovod's background loop (core/plan/ticks.h): what a tick releases is queued on the
+// one stream. The mean over `phases` positions of the first tick, spread evenly over a cycle.
+Seconds horovod_step_time(const StepTrace& trace, const AffineCost& cost, const HorovodKnobs& knobs,
+                          int phases = 10);
+
+// The step time of one evaluation as a tuner sees it: `measure(knobs)` returns the time of one
+// step, with new noise each time.
+struct HorovodTrial {
+  HorovodKnobs knobs;
+  double score = 0;  // bytes per second
+};
+struct HorovodTuning {
+  std::vector<HorovodTrial> trials;  // in order
+  std::size_t best = 0;              // the highest observed score
+};
+HorovodTuning emulate_horovod_autotune(double bytes_a_step, std::uint64_t seed,
+                                       const std::function<Seconds(const HorovodKnobs&)>& measure);
+
+}  // namespace syncline::test

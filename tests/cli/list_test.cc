@@ -1,0 +1,38 @@
+// `syncline list` prints every row of the tables that a scenario names things from.
+#include <gtest/gtest.h>
+
+#include "core/collective/algorithm.h"
+#include "core/compress/codec.h"
+#include "core/dialect/dialect.h"
+#include "core/operators/architecture.h"
+#include "tests/support/program.h"
+
+namespace syncline {
+namespace {
+
+template <typename Rows>
+void expect_listed(const Rows& rows, const std::string& printed) {
+  for (const auto& row : rows) {
+    EXPECT_NE(printed.find(std::string(row.name) + " "), std::string::npos) << row.name;
+    EXPECT_NE(printed.find(std::string(row.summary)), std::string::npos) << row.name;
+  }
+}
+
+TEST(List, PrintsEveryRow) {
+  const auto ran = test::syncline_run({"list"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_listed(algorithms(), ran.out);
+  expect_listed(codecs(), ran.out);
+  expect_listed(dialects(), ran.out);
+  expect_listed(architectures(), ran.out);
+}
+
+TEST(List, TuneWritesForEveryDialectThatIsWritten) {
+  const auto ran = test::syncline_run({"tune", "--help"});
+  std::string words;
+  for (const auto& name : written_dialect_names()) words += (words.empty() ? "" : ",") + name;
+  EXPECT_NE(ran.out.find("{" + words + "}"), std::string::npos) << ran.out;
+}
+
+}  // namespace
+}  // namespace syncline

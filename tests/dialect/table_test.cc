@@ -1,0 +1,107 @@
+// Dialects are rows of one table: what they can do is asked of the row, never of the name.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/dialect/changes.h"
+#include "core/dialect/write.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/plan/planner.h"
+
+namespace syncline {
+namespace {
+
+Scenario small_scenario() {
+  return parse_scenario(document_from_text("table", R"({"name": "table",
+      "workload": ")" SYNCLINE_SOURCE_DIR R"(/scenarios/workloads/resnet50_v100.json",
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 4,
+                  "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+                  "inter": {"latency_us": 8, "bandwidth_gbps": 100}},
+      "strategies": [{"name": "plain"}]})"));
+}
+
+TEST(DialectTable, TheSchemaListsItsRows) {
+  std::ifstream file(SYNCLINE_SOURCE_DIR "/scenarios/schema.json");
+  const Json schema = Json::parse(file);
+  const Json& strategy = schema.at(Json::json_pointer("/definitions/strategy"));
+  std::vector<std::string> listed = strategy["properties"]["dialect"]["enum"];
+  std::vector<std::string> names = dialect_names();
+  std::sort(listed.begin(), listed.end());
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(listed, names);
+}
+
+TEST(DialectTable, EveryRowReadsItsLeastConfiguration) {
+  const Scenario scenario = small_scenario();
+  for (const Dialect& dialect : dialects()) {
+    SCOPED_TRACE(dialect.name);
+    EXPECT_FALSE(dialect.summary.empty());
+    EXPECT_NO_THROW(
+        reading_of(dialect, least_config(dialect), scenario.workload, scenario.cluster));
+    // Whoever is written can be searched and advised about.
+    EXPECT_EQ(dialect.suggest != nullptr, dialect.candidates != nullptr);
+    EXPECT_NE(dialect.changes, nullptr);
+  }
+}
+
+// A default that a message names is what the dialect assumes: given or not, the plan is the same.
+TEST(DialectTable, DefaultsAreWhatIsReadWithoutThem) {
+  const Scenario scenario = small_scenario();
+  for (const Dialect& dialect : dialects()) {
+    if (dialect.defaults == nullptr) continue;
+    const Json defaults = dialect.defaults();
+    for (const auto& [key, value] : defaults.items()) {
+      // Keys that Paddle reads beside a switch only.
+      if (key == "localsgd_configs" || key == "hierarchical_allreduce_inter_nranks") continue;
+      SCOPED_TRACE(std::string(dialect.name) + " " + key);
+      const Json least = least_config(dialect);
+      Json given = least;
+      given[key] = value;
+      const auto plan_of = [&](const Json& config) {
+        return make_plan(scenario.workload, scenario.cluster,
+                         reading_of(dialect, config, scenario.workload, scenario.cluster).strategy);
+      };
+      EXPECT_EQ(plan_difference(plan_of(least), plan_of(given)), "");
+    }
+  }
+}
+
+// A framework that nobody has heard of: one number, the limit of a bucket in bytes.
+Reading read_dummy(Reader config, const Workload&, const Cluster&, bool) {
+  Reading reading;
+  reading.strategy.fusion.rule = Fusion::Rule::kSize;
+  reading.strategy.fusion.size = config.integer_or("bucket", 5000, 0, kGiB);
+  config.finish();
+  return reading;
+}
+std::vector<Json> suggest_dummy(const Strategy& strategy, const std::vector<Bucket>&,
+                                const Workload&, const Cluster&) {
+  const Json config{{"bucket", strategy.fusion.size}};
+  return {config};
+}
+
+TEST(DialectTable, ARowIsAllThatADialectNeeds) {
+  const Dialect dummy{.name = "dummy",
+                      .summary = "one number",
+                      .read = read_dummy,
+                      .suggest = suggest_dummy,
+                      .defaults = [] {
+                        return Json{{"bucket", 5000}};
+                      }};
+  EXPECT_EQ(change_text(dummy, Json::object(), {{"bucket", 7000}}),
+            "bucket: 5000 (default) -> 7000");
+  const Scenario scenario = small_scenario();
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kSize;
+  strategy.fusion.size = 16 * kMiB;
+  const auto written = write_config(dummy, strategy, scenario.workload, scenario.cluster);
+  ASSERT_TRUE(written);
+  EXPECT_TRUE(written->exact) << written->difference;
+  EXPECT_EQ(written->config, (Json{{"bucket", 16 * kMiB}}));
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,149 @@
+// A cluster that is written is read back the same: all that ship, and one with every key.
+#include "core/input/cluster_json.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/input/law_json.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
+#include "tests/support/full_scenario.h"
+
+namespace syncline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAllDigits = 17;
+
+Cluster read(const Json& json) { return read_cluster(Reader(json, "c.json", "")); }
+
+void expect_same(const Device& a, const Device& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_DOUBLE_EQ(a.flops, b.flops);
+  EXPECT_DOUBLE_EQ(a.half_flops, b.half_flops);
+  EXPECT_DOUBLE_EQ(a.memory, b.memory);
+  EXPECT_DOUBLE_EQ(a.launch, b.launch);
+  EXPECT_DOUBLE_EQ(a.kernel_gap, b.kernel_gap);
+  EXPECT_DOUBLE_EQ(a.host_sync, b.host_sync);
+  EXPECT_DOUBLE_EQ(a.data_parallel_overhead, b.data_parallel_overhead);
+  EXPECT_DOUBLE_EQ(a.data_parallel_slowdown, b.data_parallel_slowdown);
+}
+
+void expect_same(const NcclHints& a, const NcclHints& b) {
+  EXPECT_EQ(a.cpu, b.cpu);
+  EXPECT_EQ(a.compute_capability, b.compute_capability);
+  EXPECT_EQ(a.nvlink, b.nvlink);
+  EXPECT_EQ(a.nvswitch, b.nvswitch);
+  EXPECT_EQ(a.gpu_direct, b.gpu_direct);
+  EXPECT_EQ(a.channels, b.channels);
+  EXPECT_DOUBLE_EQ(a.channel_intra, b.channel_intra);
+  EXPECT_DOUBLE_EQ(a.channel_inter, b.channel_inter);
+  EXPECT_EQ(a.balanced_tree, b.balanced_tree);
+}
+
+void expect_same(const Cluster& a, const Cluster& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.nodes, b.nodes);
+  EXPECT_EQ(a.gpus_per_node, b.gpus_per_node);
+  ASSERT_EQ(a.tiers.size(), b.tiers.size());
+  for (std::size_t t = 0; t < a.tiers.size(); ++t) {
+    EXPECT_EQ(a.tiers[t].name, b.tiers[t].name);
+    EXPECT_EQ(a.tiers[t].span, b.tiers[t].span);
+    EXPECT_DOUBLE_EQ(a.tiers[t].latency, b.tiers[t].latency);
+    EXPECT_DOUBLE_EQ(a.tiers[t].bandwidth, b.tiers[t].bandwidth);
+    EXPECT_EQ(a.tiers[t].nics, b.tiers[t].nics);
+    EXPECT_DOUBLE_EQ(a.tiers[t].flow_cap, b.tiers[t].flow_cap);
+    EXPECT_DOUBLE_EQ(a.tiers[t].oversubscription, b.tiers[t].oversubscription);
+  }
+  EXPECT_DOUBLE_EQ(a.collective_overhead, b.collective_overhead);
+  expect_same(a.device, b.device);
+  EXPECT_EQ(a.jitter.kind, b.jitter.kind);
+  EXPECT_DOUBLE_EQ(a.jitter.relative, b.jitter.relative);
+  expect_same(a.nccl, b.nccl);
+  EXPECT_EQ(static_cast<bool>(a.law), static_cast<bool>(b.law));
+}
+
+void expect_round_trip(const Json& json) {
+  const Cluster cluster = read(json);
+  ClusterNotes notes;
+  if (json.contains("calibration")) {
+    notes.calibration = read_law(Reader(json["calibration"], "c.json", "calibration"));
+  }
+  const Json written = cluster_json(cluster, kAllDigits, notes);
+  SCOPED_TRACE(written.dump());
+  expect_same(cluster, read(written));
+  // What is written once is written again: nothing creeps in.
+  EXPECT_EQ(cluster_json(read(written), 9, notes), cluster_json(cluster, 9, notes));
+}
+
+TEST(ClusterJson, EveryShippedClusterComesBack) {
+  int clusters = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(SYNCLINE_SOURCE_DIR "/scenarios")) {
+    if (entry.path().extension() != ".json") continue;
+    std::ifstream file(entry.path());
+    const Json json = Json::parse(file);
+    const bool alone = json.contains("gpus_per_node") && json.contains("nodes");
+    const bool inside = json.contains("cluster") && json["cluster"].is_object() &&
+                        json["cluster"].contains("gpus_per_node");
+    if (!alone && !inside) continue;
+    SCOPED_TRACE(entry.path());
+    expect_round_trip(alone ? json : json["cluster"]);
+    ++clusters;
+  }
+  EXPECT_GE(clusters, 5);
+}
+
+TEST(ClusterJson, EveryKeyComesBack) { expect_round_trip(test::full_scenario()["cluster"]); }
+
+// Levels may carry nothing: no GPUs beside each other in a node, single nodes below `inter`.
+TEST(ClusterJson, LevelsThatJoinASingleUnitMayBeMissing) {
+  const Json tier = {{"latency_us", 1.5}, {"bandwidth_gbps", 10}};
+  Json json = {{"name", "c"}, {"nodes", 8}, {"gpus_per_node", 1}, {"inter", tier}};
+  expect_round_trip(json);
+  Json pods = tier;
+  pods["name"] = "pods";
+  pods["nodes_per_group"] = 1;
+  json["upper"] = Json::array({pods});
+  expect_round_trip(json);
+  json["upper"][0]["nodes_per_group"] = 4;
+  pods["name"] = "halls";
+  pods["nodes_per_group"] = 8;
+  json["upper"].push_back(pods);
+  expect_round_trip(json);
+  json["gpus_per_node"] = 2;
+  json["intra"] = tier;
+  expect_round_trip(json);
+}
+
+TEST(ClusterJson, MeasuredStepsComeBack) {
+  const Json json = {{"name", "c"},
+                     {"nodes", 2},
+                     {"gpus_per_node", 1},
+                     {"inter",
+                      {{"latency_us", 10},
+                       {"bandwidth_gbps", 8},
+                       {"measured_steps_us", {{1000, 11.0}, {2000, 12.0}}}}}};
+  ClusterNotes notes;
+  notes.curves = {{{1000, 11 * kMicrosecond}, {2000, 12 * kMicrosecond}}};
+  const Json written = cluster_json(read(json), kAllDigits, notes);
+  EXPECT_EQ(written["inter"]["measured_steps_us"], json["inter"]["measured_steps_us"]);
+  EXPECT_TRUE(read(written).law);
+}
+
+TEST(ClusterJson, FiguresAreRounded) {
+  Cluster cluster;
+  cluster.name = "c";
+  cluster.collective_overhead = 1.23456e-6;
+  cluster.device.flops = 15.6789e12;
+  const Json written = cluster_json(cluster, 3);
+  EXPECT_EQ(written.dump(),
+            R"({"name":"c","nodes":1,"gpus_per_node":1,"collective_overhead_us":1.23,)"
+            R"("device":{"tflops":15.7}})");
+}
+
+}  // namespace
+}  // namespace syncline

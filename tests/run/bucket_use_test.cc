@@ -1,0 +1,110 @@
+// How a plan uses its buckets: which the backward pass fills, which an operation of its own does,
+// and which collectives are the first and the last.
+#include "core/run/bucket_use.h"
+
+#include <gtest/gtest.h>
+
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline {
+namespace {
+
+using test::cluster_of;
+using test::tensor_of;
+
+struct Used {
+  Plan plan;
+  std::vector<BucketUse> uses;
+  std::vector<bool> views;
+};
+
+Used used(const Strategy& strategy, const Cluster& cluster) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {60}), tensor_of("b", {120}), tensor_of("c", {180})};
+  Used result;
+  result.plan = make_plan(workload, cluster, strategy);
+  result.uses = bucket_uses(result.plan);
+  for (std::size_t b = 0; b < result.uses.size(); ++b) {
+    const Payload layout(result.plan, static_cast<int>(b), 0, workload);
+    result.views.push_back(is_view(result.uses[b], layout));
+  }
+  return result;
+}
+
+// The bucket's collectives, in order.
+std::vector<OpId> collectives_of(const Plan& plan, int bucket) {
+  std::vector<OpId> list;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto* collective = std::get_if<Collective>(&plan.ops[i].work);
+    if (collective != nullptr && collective->bucket == bucket) list.push_back(static_cast<OpId>(i));
+  }
+  return list;
+}
+
+void expect_ends(const Used& used, std::size_t collectives) {
+  for (std::size_t b = 0; b < used.uses.size(); ++b) {
+    const auto list = collectives_of(used.plan, static_cast<int>(b));
+    ASSERT_EQ(list.size(), collectives);
+    EXPECT_EQ(used.uses[b].first, list.front());
+    EXPECT_EQ(used.uses[b].last, list.back());
+  }
+}
+
+TEST(BucketUse, DenseBucketsAreViews) {
+  const Used dense = used({}, cluster_of(4, 1));
+  EXPECT_EQ(dense.views, std::vector<bool>(3, true));
+  for (const auto& use : dense.uses) EXPECT_FALSE(use.staged);
+  expect_ends(dense, 1);
+}
+
+TEST(BucketUse, AHierarchyHasAFirstAndALastCollective) {
+  Strategy strategy;
+  strategy.hierarchy.form = Hierarchy::Form::kLeaders;
+  strategy.hierarchy.group_size = 2;
+  const Used leaders = used(strategy, cluster_of(4, 1));
+  EXPECT_EQ(leaders.views, std::vector<bool>(3, true));
+  expect_ends(leaders, 3);
+}
+
+TEST(BucketUse, WhatIsCopiedIsStaged) {
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.bucket_copies = true;
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.memory = 1e9;
+  const Used copied = used(strategy, cluster);
+  ASSERT_EQ(copied.uses.size(), 1U);
+  EXPECT_TRUE(copied.uses[0].staged);
+  EXPECT_FALSE(copied.views[0]);
+}
+
+TEST(BucketUse, WhatIsEncodedIsStaged) {
+  for (const char* codec : {"dgc", "fp16"}) {
+    Strategy strategy;
+    strategy.compression.codec = codec;
+    strategy.compression.sparsity = {0.75};
+    strategy.compression.min_elements = 100;
+    const Used encoded = used(strategy, cluster_of(2, 1));
+    for (std::size_t b = 0; b < encoded.uses.size(); ++b) {
+      const bool small = encoded.plan.buckets[b].codec == nullptr;
+      EXPECT_EQ(encoded.uses[b].staged, !small) << codec << ", bucket " << b;
+      EXPECT_EQ(encoded.views[b], small) << codec << ", bucket " << b;
+    }
+  }
+}
+
+// An exchange in halves keeps every rank's slices together, so no tensor has one place to write to,
+// though nothing is copied.
+TEST(BucketUse, HalvesAreNoViews) {
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kDecoupled;
+  const Used halves = used(strategy, cluster_of(2, 1));
+  for (std::size_t b = 0; b < halves.uses.size(); ++b) {
+    EXPECT_FALSE(halves.uses[b].staged);
+    EXPECT_FALSE(halves.views[b]);
+  }
+}
+
+}  // namespace
+}  // namespace syncline

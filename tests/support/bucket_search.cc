@@ -1,0 +1,91 @@
+#include "tests/support/bucket_search.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "core/tune/rules.h"
+
+namespace syncline::test {
+namespace {
+
+AffineCost scaled(const AffineCost& model, const GuideFactors& factors) {
+  return {model.latency * factors.latency, model.seconds_per_byte * factors.transfer};
+}
+
+double last_bytes(const FusionProblem& gradients, const std::vector<std::size_t>& ends) {
+  const std::size_t first = ends.size() < 2 ? 0 : ends[ends.size() - 2] + 1;
+  const auto from = gradients.bytes.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::accumulate(from, gradients.bytes.end(), 0.0);
+}
+
+std::vector<std::size_t> ends_below(const std::vector<double>& bytes, double limit) {
+  std::vector<std::size_t> ends;
+  double held = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (held > 0 && held + bytes[i] > limit) {
+      ends.push_back(i - 1);
+      held = 0;
+    }
+    held += bytes[i];
+  }
+  ends.push_back(bytes.size() - 1);
+  return ends;
+}
+
+// Partitions that size limits make, a bucket closing before its limit would be exceeded: `count`
+// limits from the smallest gradient to all of them, evenly by logarithm. From many buckets to one,
+// without repeats. A sample of thresholds.h's, for searches that need a few of every size.
+std::vector<std::vector<std::size_t>> sampled_thresholds(const FusionProblem& gradients,
+                                                         int count) {
+  assert(count >= 2 && "from the smallest gradient to all of them");
+  const auto& bytes = gradients.bytes;
+  const double least = std::max(1.0, *std::min_element(bytes.begin(), bytes.end()));
+  const double all = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  std::vector<std::vector<std::size_t>> list;
+  for (int k = 0; k < count; ++k) {
+    const double share = static_cast<double>(k) / static_cast<double>(count - 1);
+    // Half a byte of slack: the last limit is all gradients, whatever pow rounds to.
+    auto ends = ends_below(bytes, least * std::pow(all / least, share) + 0.5);
+    if (list.empty() || list.back() != ends) list.push_back(std::move(ends));
+  }
+  return list;
+}
+
+}  // namespace
+
+SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
+                             const ModelDoubt& doubt, int thresholds, const Strategy& base) {
+  const auto factors = guide_factors(doubt);
+  std::set<std::vector<std::size_t>> distinct;
+  for (const auto& guide : factors) {
+    distinct.insert(best_fusion(trace.gradients, scaled(model, guide)).ends);
+  }
+  for (auto& ends : sampled_thresholds(trace.gradients, thresholds)) {
+    distinct.insert(std::move(ends));
+  }
+  const std::vector<std::vector<std::size_t>> partitions(distinct.begin(), distinct.end());
+
+  SearchProblem problem;
+  problem.axes = {{"buckets", SearchAxis::Scale::kLogarithmic},
+                  {"last bucket's bytes", SearchAxis::Scale::kLogarithmic}};
+  for (const auto& ends : partitions) {
+    Candidate candidate;
+    candidate.strategy = base;
+    candidate.strategy.fusion = by_ends(ends);
+    candidate.at = {static_cast<double>(ends.size()), last_bytes(trace.gradients, ends)};
+    candidate.name = std::to_string(ends.size()) + " buckets, the last of " +
+                     std::to_string(static_cast<Bytes>(candidate.at[1])) + " bytes";
+    candidate.strategy.name = candidate.name;
+    problem.candidates.push_back(std::move(candidate));
+  }
+  problem.guides =
+      price_guides(factors, problem.candidates.size(), [&](std::size_t c, std::size_t g) {
+        return step_time(trace, partitions[c], scaled(model, factors[g]));
+      });
+  return problem;
+}
+
+}  // namespace syncline::test

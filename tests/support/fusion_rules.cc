@@ -1,0 +1,63 @@
+#include "tests/support/fusion_rules.h"
+
+#include <cassert>
+
+#include "core/plan/mg_wfbp.h"
+#include "core/tune/rules.h"
+
+namespace syncline::test {
+
+const std::vector<NamedRule>& common_rules() {
+  static const std::vector<NamedRule> rules = [] {
+    using Close = Fusion::Close;
+    Fusion one;
+    one.rule = Fusion::Rule::kOne;
+    Fusion paddle16 = by_size(16 * kMiB, Close::kAfter);
+    paddle16.count = 51;  // more than 50 tensors
+    return std::vector<NamedRule>{
+        {"wfbp", "each gradient alone", Fusion{}},
+        {"single", "all gradients in one bucket", one},
+        {"ddp_1_25", "DDP: 1 MiB, then 25 MiB", by_size(25 * kMiB, Close::kAfter, kMiB)},
+        {"hvd_64", "Horovod: at most 64 MiB", by_size(64 * kMiB, Close::kBefore)},
+        {"paddle16_50", "Paddle: 16 MiB or more than 50 tensors", paddle16},
+        {"paddle32", "Paddle: 32 MiB", by_size(32 * kMiB, Close::kAfter)}};
+  }();
+  return rules;
+}
+
+std::vector<std::size_t> mg_wfbp(const FusionProblem& problem, const AffineCost& cost) {
+  const std::vector<Bytes> bytes(problem.bytes.begin(), problem.bytes.end());
+  const auto exchange = [&](Bytes size) {
+    return cost.latency + cost.seconds_per_byte * static_cast<double>(size);
+  };
+  return run_ends(mg_wfbp_groups(problem.ready, bytes, cost.latency, exchange));
+}
+
+const Threshold& best_threshold(const std::vector<Threshold>& thresholds,
+                                const std::function<Seconds(const Threshold&)>& finish) {
+  constexpr double kRounding = 1e-12;
+  assert(!thresholds.empty() && "there is always one partition");
+  const Threshold* best = &thresholds.front();
+  Seconds least = finish(*best);
+  for (const auto& threshold : thresholds) {
+    const Seconds value = finish(threshold);
+    if (value >= least * (1 - kRounding)) continue;
+    best = &threshold;
+    least = value;
+  }
+  return *best;
+}
+
+std::vector<std::size_t> run_ends(const std::vector<std::vector<int>>& groups) {
+  std::vector<std::size_t> ends;
+  int next = 0;
+  for (const auto& group : groups) {
+    for (const int index : group) {
+      if (index != next++) return {};
+    }
+    ends.push_back(static_cast<std::size_t>(group.back()));
+  }
+  return ends;
+}
+
+}  // namespace syncline::test
