@@ -1,7 +1,7 @@
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.h"
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
@@ -16,7 +16,7 @@ namespace {
 struct BucketsOptions {
   std::string file;
   std::string strategy;
-  std::string format = "table";
+  Format format = Format::kTable;
 };
 
 // The stream of each bucket's first collective; the compute stream where there is none.
@@ -29,7 +29,7 @@ std::vector<StreamId> streams_of(const Plan& plan) {
   return streams;
 }
 
-std::string as_json(const Plan& plan, const Workload& workload) {
+Json as_json(const Plan& plan, const Workload& workload) {
   const auto streams = streams_of(plan);
   Json list = Json::array();
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -46,10 +46,10 @@ std::string as_json(const Plan& plan, const Workload& workload) {
       list.back()["encoded_bytes"] = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
     }
   }
-  return Json{{"buckets", list}}.dump(2) + "\n";
+  return {{"buckets", list}};
 }
 
-std::string as_table(const Plan& plan, const Workload& workload) {
+Grid as_grid(const Plan& plan, const Workload& workload) {
   const auto streams = streams_of(plan);
   Grid grid{{{"bucket"},
              {"tensors"},
@@ -70,7 +70,22 @@ std::string as_table(const Plan& plan, const Workload& workload) {
           tensor_name(workload, bucket.tensors.back())},
          false});
   }
-  return plain_grid(grid);
+  return grid;
+}
+
+CsvTable as_csv(const Plan& plan, const Workload& workload) {
+  const auto streams = streams_of(plan);
+  CsvTable table{{"bucket", "tensors", "bytes", "padded_bytes", "dtype", "stream", "from", "to"},
+                 {}};
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const Bucket& bucket = plan.buckets[b];
+    table.lines.push_back({std::to_string(b), std::to_string(bucket.tensors.size()),
+                           std::to_string(bucket.bytes), std::to_string(bucket.padded_bytes),
+                           to_string(bucket.dtype), std::to_string(streams[b]),
+                           tensor_name(workload, bucket.tensors.front()),
+                           tensor_name(workload, bucket.tensors.back())});
+  }
+  return table;
 }
 
 int run(const BucketsOptions& options) {
@@ -79,8 +94,19 @@ int run(const BucketsOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
   const auto point = training_phases(strategy, scenario.training).front().point;
   const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, point);
-  std::cout << (options.format == "json" ? as_json(plan, scenario.workload)
-                                         : as_table(plan, scenario.workload));
+  const Answer answer{"buckets", scenario.name,
+                      [&] {
+                        return Page{one_line(scenario.name),
+                                    "buckets of '" + one_line(strategy.name) + "'",
+                                    {as_grid(plan, scenario.workload)}};
+                      },
+                      [&] { return as_csv(plan, scenario.workload); },
+                      [&] {
+                        Json json{{"strategy", strategy.name}};
+                        json.update(as_json(plan, scenario.workload));
+                        return json;
+                      }};
+  print(answer, options.format);
   return 0;
 }
 
@@ -89,12 +115,9 @@ int run(const BucketsOptions& options) {
 VerbAction add_buckets(CLI::App& app) {
   auto options = std::make_shared<BucketsOptions>();
   auto* verb = app.add_subcommand("buckets", "Print which gradients travel together");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
-      ->required();
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   return [options] { return run(*options); };
 }
 

@@ -2,7 +2,10 @@
 
 #include <memory>
 
+#include "cli/executors.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
+#include "core/compress/codec.h"
 #include "core/error.h"
 
 namespace syncline {
@@ -59,12 +62,10 @@ VerbAction add_calibrate(CLI::App& app) {
                    "memory rate, launch and gap");
   verb->add_option("--cluster", options->cluster,
                    "cluster (JSON) whose device --kernels updates, where no logs make one");
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"text", "markdown", "json"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   auto* live = verb->add_option("--live", options->live,
                                 "instead of logs: ranks measure their own links, with this backend")
-                   ->check(CLI::IsMember({"gloo", "nccl"}));
+                   ->check(CLI::IsMember(backend_names()));
   for (const char* other : {"logs", "--against", "--svg", "--algorithm", "--factor-from", "--trace",
                             "--throughput", "--workload", "--kernels", "--cluster"}) {
     live->excludes(verb->get_option(other));
@@ -76,8 +77,10 @@ VerbAction add_calibrate(CLI::App& app) {
       ->check(CLI::Range(1, 1024))
       ->needs(live)
       ->capture_default_str();
-  verb->add_option("--codec", options->codec, "whose encoding is timed too")
-      ->check(CLI::IsMember({"dgc", "fp16", "bf16"}))
+  std::vector<std::string> codec_words;
+  for (const auto& codec : codecs()) codec_words.emplace_back(codec.name);
+  verb->add_option("--codec", options->codec, "codec whose encoding time is measured as well")
+      ->check(CLI::IsMember(codec_words))
       ->needs(live)
       ->capture_default_str();
   return [options] { return run(*options); };

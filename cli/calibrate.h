@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/ranks.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
@@ -14,7 +15,7 @@ struct CalibrateOptions {
   std::string out;
   std::string svg;
   std::string name;
-  std::string format = "text";
+  Format format = Format::kTable;
   std::string algorithm = "nccl";
   std::string factor_from;
   std::string workload;
@@ -28,7 +29,7 @@ struct CalibrateOptions {
   std::string cluster;
 };
 
-// Each gives the exit code and throws InputError and MachineError.
+// Each returns the exit code and throws InputError and MachineError.
 
 // From logs of nccl-tests: the cluster that they are of.
 int calibrate_from_logs(const CalibrateOptions& options);

@@ -1,9 +1,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/backends.h"
 #include "cli/calibrate.h"
+#include "cli/executors.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "core/compress/codec.h"
 #include "core/error.h"
 #include "core/input/cluster_json.h"
@@ -27,7 +28,8 @@ int calibrate_live(const CalibrateOptions& options) {
     if (first) std::cerr << "measuring the links of " << channel.ranks() << " ranks" << std::endl;
     LinkCalibrationSettings settings;
     settings.codec = find_codec(options.codec);
-    const auto calibration = calibrate_links(channel, backend_named(options.live), shape, settings);
+    const auto calibration =
+        calibrate_links(channel, backend_named(options.live).make, shape, settings);
     channel.barrier();
     if (!first) return 0;
     Json json = cluster_json(shape, 6);
@@ -37,12 +39,7 @@ int calibrate_live(const CalibrateOptions& options) {
     validation.cluster = options.name;
     validation.ranks = channel.ranks();
     validation.samples = calibration.samples;
-    if (options.format == "json") {
-      std::cout << json.dump(2) << "\n";
-    } else {
-      std::cout << (options.format == "markdown" ? links_markdown(validation)
-                                                 : links_text(validation));
-    }
+    print(links_answer(validation, json), options.format);
     return 0;
   });
 }

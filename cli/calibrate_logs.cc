@@ -1,8 +1,8 @@
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/calibrate.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/kernel_costs.h"
 #include "core/calibrate/log_files.h"
@@ -13,17 +13,9 @@
 #include "core/json/text.h"
 #include "reports/calibration.h"
 #include "reports/kernel_costs.h"
-#include "reports/markdown.h"
-#include "reports/table.h"
 
 namespace syncline {
 namespace {
-
-std::string printed(const LogCalibration& calibration, const std::string& format) {
-  if (format == "json") return calibration_json(calibration);
-  if (format == "markdown") return calibration_markdown(calibration);
-  return calibration_text(calibration);
-}
 
 // The factor of the forced trees in a cluster that was calibrated with one.
 TreeFactor factor_from(const std::string& file) {
@@ -74,7 +66,7 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   }
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
   if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
-  std::cout << printed(calibration, options.format);
+  print(answer_of(calibration), options.format);
   return 0;
 }
 
@@ -85,12 +77,7 @@ int calibrate_from_kernels(const CalibrateOptions& options) {
   const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
   const Json cluster = with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
   if (!options.out.empty()) write_file(options.out, cluster.dump(2) + "\n");
-  if (options.format == "json") {
-    std::cout << kernel_costs_json(costs);
-  } else {
-    const Page page = kernel_costs_page(costs);
-    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
-  }
+  print(answer_of(costs), options.format);
   return 0;
 }
 

@@ -112,7 +112,7 @@ int run(const std::string& file) {
 
 VerbAction add_check(CLI::App& app) {
   auto file = std::make_shared<std::string>();
-  auto* verb = app.add_subcommand("check", "Read a scenario and judge it, at every sweep point");
+  auto* verb = app.add_subcommand("check", "Validate a scenario at every sweep point");
   verb->add_option("file", *file, "the scenario (JSON)")->required();
   return [file] { return run(*file); };
 }

@@ -50,8 +50,7 @@ VerbAction add_emit(CLI::App& app) {
   auto options = std::make_shared<EmitOptions>();
   auto* verb =
       app.add_subcommand("emit", "Write a strategy as a framework's configuration, to paste there");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
-      ->required();
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
   verb->add_option("--dialect", options->dialect, "the framework")
       ->required()

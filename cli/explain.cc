@@ -86,8 +86,8 @@ void explain_exchange(const Priced& priced, const Cluster& cluster, PriceBook& b
             << "  at best   " << seconds_text(metrics.lower_bound)
             << " a step with this algorithm, whatever is fused\n";
   if (cluster.step_overhead() > 0) {
-    std::cout << "  besides   " << seconds_text(cluster.step_overhead())
-              << " of each step is what data-parallel running costs the host\n";
+    std::cout << "  overhead  " << seconds_text(cluster.step_overhead())
+              << " per step on the host, for data-parallel execution\n";
   }
 }
 
@@ -142,8 +142,7 @@ VerbAction add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   auto* verb = app.add_subcommand(
       "explain", "Say in words what each strategy does here, and which changes would gain most");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
-      ->required();
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option("--strategy", options->strategy, "which strategy; all of them if left out");
   return [options] { return run(*options); };
 }

@@ -4,7 +4,8 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/interrupt.h"
+#include "cli/exit.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/calibrate/log_fidelity.h"
@@ -17,8 +18,6 @@
 #include "reports/fidelity.h"
 #include "reports/format.h"
 #include "reports/live_rows.h"
-#include "reports/markdown.h"
-#include "reports/table.h"
 
 namespace syncline {
 namespace {
@@ -28,7 +27,7 @@ namespace fs = std::filesystem;
 struct FidelityOptions {
   std::string folder = "scenarios";
   std::vector<std::string> sets;
-  std::string format = "table";
+  Format format = Format::kTable;
   std::vector<std::string> live;
 };
 
@@ -119,12 +118,7 @@ std::vector<FidelityTable> tables_of(const TableFile& file) {
 int run_live(const FidelityOptions& options) {
   std::vector<LiveFile> files;
   for (const auto& name : options.live) files.push_back(read_validation(name));
-  if (options.format == "json") {
-    std::cout << live_rows_json(files);
-  } else {
-    const Page page = live_rows_page(files);
-    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
-  }
+  print(answer_of(files), options.format);
   return 0;
 }
 
@@ -146,12 +140,7 @@ int run(const FidelityOptions& options) {
     std::cerr << "syncline: interrupted: " << done << " of " << files.size()
               << " files were read\n";
   }
-  if (options.format == "json") {
-    std::cout << fidelity_json(tables);
-  } else {
-    const Page page = fidelity_page(tables);
-    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
-  }
+  print(answer_of(tables), options.format);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -167,9 +156,7 @@ VerbAction add_fidelity(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--live", options->live,
                    "reports of syncline validate (-o), instead: all of their rows in one table");
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"table", "text", "markdown", "json"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   return [options] { return run(*options); };
 }
 

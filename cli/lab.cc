@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/exit.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "live/failure_notice.h"
@@ -58,7 +59,7 @@ int run(const LabVerbOptions& verb) {
   // Ranks that are ours and ended with these have said why.
   const bool explained =
       notice.given() && std::any_of(end.ranks.begin(), end.ranks.end(), [](const RankEnd& rank) {
-        return rank.code == 2 || rank.code == 3;
+        return rank.code == kWrongInput || rank.code == kFailingMachine;
       });
   if (!failure.empty() && !explained) std::cerr << "syncline: lab: " << failure << "\n";
   return exit_code(end);
@@ -75,7 +76,7 @@ VerbAction add_lab(CLI::App& app) {
                                   "behind a shaped link (needs root)");
   verb->add_option("--ranks", lab.ranks, "how many")->capture_default_str();
   verb->add_option("--rate", options->rate,
-                   "of every rank's link, each way: a number with kbit, mbit or gbit")
+                   "bandwidth of each rank's link, per direction, e.g. 1gbit")
       ->required();
   verb->add_option("--groups", lab.groups,
                    "put equal blocks of ranks behind switches of their own, joined by uplinks")

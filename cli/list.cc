@@ -1,14 +1,29 @@
-#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/executors.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
 #include "core/operators/architecture.h"
-#include "reports/grid.h"
 
 namespace syncline {
 namespace {
+
+// What can be written in one place of a scenario or behind one option.
+struct Choice {
+  std::string name;
+  std::string collectives;  // of an algorithm; otherwise empty
+  std::string summary;
+};
+
+struct Choices {
+  std::string kind;     // "algorithm"
+  std::string heading;  // of what the summaries say
+  std::vector<Choice> rows;
+};
 
 std::string kinds_of(const Algorithm& algorithm) {
   constexpr int kRanks = 8;  // a power of two fits whatever can fit
@@ -20,47 +35,91 @@ std::string kinds_of(const Algorithm& algorithm) {
   return kinds;
 }
 
-int run() {
-  Grid collectives{{{"algorithm", false}, {"collectives", false}, {"what it does", false}}, {}};
-  for (const auto& algorithm : algorithms()) {
-    collectives.lines.push_back(
-        {{std::string(algorithm.name), kinds_of(algorithm), std::string(algorithm.summary)},
-         false});
+Choices algorithm_choices_listed() {
+  Choices choices{"algorithm", "what it does", {}};
+  for (const auto& row : algorithms()) {
+    choices.rows.push_back({std::string(row.name), kinds_of(row), std::string(row.summary)});
   }
-  collectives.lines.push_back(
-      {{std::string(kNcclName), kinds_of(*find_algorithm("ring")), std::string(kNcclSummary)},
-       false});
-  Grid codec_grid{{{"codec", false}, {"what it does", false}}, {}};
-  for (const auto& codec : codecs()) {
-    codec_grid.lines.push_back({{std::string(codec.name), std::string(codec.summary)}, false});
+  choices.rows.push_back(
+      {std::string(kNcclName), kinds_of(*find_algorithm("ring")), std::string(kNcclSummary)});
+  return choices;
+}
+
+// The rows of a table by their names and summaries.
+template <typename Rows>
+Choices choices_of(const char* kind, const char* heading, const Rows& rows) {
+  Choices choices{kind, heading, {}};
+  for (const auto& row : rows) {
+    choices.rows.push_back({std::string(row.name), "", std::string(row.summary)});
   }
-  const Grid executors{
-      {{"executor", false}, {"what it does", false}},
-      {{{"model", "closed form: streams as queues, links shared fairly"}, false},
-       {{"sim", "SimGrid: every link and rank, merged or step by step"}, false},
-       {{"host", "moves real floats in memory: the truth for values and bytes, in tests"}, false}}};
-  Grid dialect_grid{{{"dialect", false}, {"what it reads", false}}, {}};
-  for (const auto& dialect : dialects()) {
-    dialect_grid.lines.push_back(
-        {{std::string(dialect.name), std::string(dialect.summary)}, false});
+  return choices;
+}
+
+std::vector<Choices> everything() {
+  auto executors = choices_of("executor", "what it does", predictors());
+  executors.rows.push_back(
+      {"host", "", "moves real floats in memory: the truth for values and bytes, in tests"});
+  return {algorithm_choices_listed(),
+          choices_of("codec", "what it does", codecs()),
+          std::move(executors),
+          choices_of("backend", "what it does", backends()),
+          choices_of("dialect", "what it reads", dialects()),
+          choices_of("architecture", "operators generated", architectures())};
+}
+
+Grid grid_of(const Choices& choices) {
+  Grid grid{{{choices.kind, false}}, {}};
+  const bool collectives = !choices.rows.front().collectives.empty();
+  if (collectives) grid.columns.push_back({"collectives", false});
+  grid.columns.push_back({choices.heading, false});
+  for (const auto& row : choices.rows) {
+    std::vector<std::string> cells{row.name};
+    if (collectives) cells.push_back(row.collectives);
+    cells.push_back(row.summary);
+    grid.lines.push_back({std::move(cells), false});
   }
-  Grid architecture_grid{{{"architecture", false}, {"operators generated", false}}, {}};
-  for (const auto& row : architectures()) {
-    architecture_grid.lines.push_back({{std::string(row.name), std::string(row.summary)}, false});
+  return grid;
+}
+
+Page list_page() {
+  Page page{"What a scenario and the options can name", "", {}};
+  for (const auto& choices : everything()) page.blocks.emplace_back(grid_of(choices));
+  return page;
+}
+
+CsvTable list_csv() {
+  CsvTable table{{"kind", "name", "collectives", "summary"}, {}};
+  for (const auto& choices : everything()) {
+    for (const auto& row : choices.rows) {
+      table.lines.push_back({choices.kind, row.name, row.collectives, row.summary});
+    }
   }
-  std::cout << plain_grid(collectives) << "\n"
-            << plain_grid(codec_grid) << "\n"
-            << plain_grid(executors) << "\n"
-            << plain_grid(dialect_grid) << "\n"
-            << plain_grid(architecture_grid);
-  return 0;
+  return table;
+}
+
+Json list_json() {
+  Json json = Json::object();
+  for (const auto& choices : everything()) {
+    Json& list = json[choices.kind] = Json::array();
+    for (const auto& row : choices.rows) {
+      list.push_back({{"name", row.name}, {"summary", row.summary}});
+      if (!row.collectives.empty()) list.back()["collectives"] = row.collectives;
+    }
+  }
+  return json;
 }
 
 }  // namespace
 
 VerbAction add_list(CLI::App& app) {
-  app.add_subcommand("list", "List algorithms, codecs, executors, dialects and architectures");
-  return [] { return run(); };
+  auto format = std::make_shared<Format>(Format::kTable);
+  auto* verb = app.add_subcommand(
+      "list", "List algorithms, codecs, executors, backends, dialects and architectures");
+  add_format(*verb, *format);
+  return [format] {
+    print({"list", "", list_page, list_csv, list_json}, *format);
+    return 0;
+  };
 }
 
 }  // namespace syncline

@@ -5,11 +5,10 @@
 #include <thread>
 
 #include "reports/format.h"
-#include "reports/live_report.h"
 
 namespace syncline {
 
-// Whole lines: a failure of the machine is told on one of its own.
+// Whole lines: a failure of the machine has one of its own.
 void say(const std::string& text) { std::cerr << text << std::endl; }
 
 std::string guide_words(const GuideFactors& error) {
@@ -19,7 +18,7 @@ std::string guide_words(const GuideFactors& error) {
   return words + plain_number(error.latency) + ", bandwidth x" + plain_number(1 / error.transfer);
 }
 
-MeasurementWatch told(const std::string& what, const std::string& count, double pace) {
+MeasurementWatch announced(const std::string& what, const std::string& count, double pace) {
   const auto which = [=](const Evaluation& evaluation) {
     return what + " " + std::to_string(evaluation.number + 1) + " of " + count + ": ";
   };
@@ -33,13 +32,6 @@ MeasurementWatch told(const std::string& what, const std::string& count, double 
     say(which(evaluation) + seconds_text(measured.step_time) + " a step");
   };
   return watch;
-}
-
-std::string printed(const LiveReport& report, const std::string& format) {
-  if (format == "json") return live_json(report);
-  if (format == "markdown") return live_markdown(report);
-  if (format == "csv") return live_csv(report);
-  return live_text(report);
 }
 
 }  // namespace syncline

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/tune/guides.h"
-#include "core/tune/live_report.h"
 #include "core/tune/watched_objective.h"
 
 namespace syncline {
@@ -17,8 +16,6 @@ std::string guide_words(const GuideFactors& error);
 
 // Says "WHAT 3 of COUNT: ..." ahead of each measurement and behind it. `pace`: how long a second
 // that was measured takes.
-MeasurementWatch told(const std::string& what, const std::string& count, double pace = 0);
-
-std::string printed(const LiveReport& report, const std::string& format);
+MeasurementWatch announced(const std::string& what, const std::string& count, double pace = 0);
 
 }  // namespace syncline

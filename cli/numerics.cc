@@ -1,31 +1,21 @@
-#include <csignal>
 #include <iostream>
 #include <memory>
 
+#include "cli/exit.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/train/numerics.h"
-#include "reports/markdown.h"
 #include "reports/numerics.h"
-#include "reports/table.h"
 
 namespace syncline {
 namespace {
 
-volatile std::sig_atomic_t interrupts = 0;
-
-void on_interrupt(int) {
-  interrupts = interrupts + 1;
-  if (interrupts < 2) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
-}
-
 struct NumericsOptions {
   std::string scenario;
-  std::string format = "table";
+  Format format = Format::kTable;
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;
@@ -38,7 +28,7 @@ int run(const NumericsOptions& options) {
     document = std::make_unique<Document>(read_document(options.scenario));
     parse_scenario(*document);
   }
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupts();
   NumericsSettings settings;
   settings.seeds = options.seeds;
   settings.steps = options.steps;
@@ -49,23 +39,15 @@ int run(const NumericsOptions& options) {
     settings.hooks.progress = [&](std::size_t done, std::size_t wanted) {
       progress.update(done, wanted);
     };
-    settings.hooks.interrupted = [] { return interrupts > 0; };
+    settings.hooks.interrupted = interrupted;
     numerics = run_numerics(settings);
   }
   if (document) numerics = priced(std::move(numerics), *document);
   if (!numerics.complete) {
     std::cerr << "syncline: interrupted: only methods with all of their seeds are shown\n";
   }
-  if (options.format == "json") {
-    std::cout << numerics_json(numerics);
-  } else if (options.format == "csv") {
-    std::cout << numerics_csv(numerics);
-  } else {
-    const Page page = numerics_page(numerics);
-    std::cout << (options.format == "markdown" ? markdown_page(page) : text_page(page));
-  }
-  constexpr int kInterrupted = 130;
-  return interrupts > 0 ? kInterrupted : 0;
+  print(answer_of(numerics), options.format);
+  return interrupted() ? kInterruptedExit : 0;
 }
 
 }  // namespace
@@ -86,9 +68,7 @@ VerbAction add_numerics(CLI::App& app) {
                    "processes that share the trainings; the answer is the same")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"table", "text", "markdown", "csv", "json"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   return [options] { return run(*options); };
 }
 

@@ -97,8 +97,7 @@ VerbAction add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   auto* verb =
       app.add_subcommand("plan", "Print the operations of a strategy without running them");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
-      ->required();
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
   return [options] { return run(*options); };
 }

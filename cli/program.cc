@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/exit.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/json/reader.h"
@@ -12,9 +13,6 @@
 
 namespace syncline {
 namespace {
-
-constexpr int kWrongInput = 2;
-constexpr int kFailingMachine = 3;
 
 int say(const std::string& message, int code) {
   std::cout.flush();
@@ -34,7 +32,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
     verbs.push_back(verb->get_name());
     known += (known.empty() ? "" : ", ") + verb->get_name();
   }
-  return "'" + word + "' is no verb" + did_you_mean(word, verbs) + "; there are " + known;
+  return "unknown command '" + word + "'" + did_you_mean(word, verbs) + "; commands: " + known;
 }
 
 }  // namespace
@@ -49,7 +47,7 @@ int run_program(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer(
       "A scenario (JSON) names a workload, a cluster and strategies; README.md shows how to write\n"
-      "one. Exit codes: 0 done, 2 wrong input, 3 failing machine.");
+      "one. Exit codes: 0 done, 2 wrong input, 3 failing machine, 130 interrupted.");
 
   std::map<const CLI::App*, VerbAction> actions;
   for (auto* add : {add_run, add_plan, add_buckets, add_explain, add_emit, add_check, add_tune,
@@ -68,8 +66,7 @@ int run_program(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const auto verbs = app.get_subcommands();
     const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
-    return say(error.what() + ("; syncline " + verb) + "--help says what can be written",
-               kWrongInput);
+    return say(error.what() + ("; see syncline " + verb) + "--help", kWrongInput);
   }
   try {
     const int code = actions.at(app.get_subcommands().front())();

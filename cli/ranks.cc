@@ -5,7 +5,7 @@
 #include <atomic>
 #include <iostream>
 
-#include "cli/interrupt.h"
+#include "cli/exit.h"
 #include "core/error.h"
 #include "live/failure_notice.h"
 #include "live/local_ranks.h"
@@ -13,9 +13,6 @@
 
 namespace syncline {
 namespace {
-
-constexpr int kWrongInput = 2;
-constexpr int kFailingMachine = 3;
 
 int start_ranks(const RanksOptions& options) {
   const RendezvousFolder folder;
@@ -53,11 +50,12 @@ int start_ranks(const RanksOptions& options) {
 void add_ranks_options(CLI::App& verb, RanksOptions& options) {
   constexpr double kLongest = 86400;
   verb.add_option("--ranks", options.ranks,
-                  "start so many ranks on this machine; leave it out under mpirun, srun, torchrun "
-                  "or syncline lab")
+                  "number of ranks to start on this machine; leave it out under mpirun, srun, "
+                  "torchrun or syncline lab")
       ->check(CLI::Range(1, 4096));
-  verb.add_option("--timeout", options.timeout,
-                  "seconds after which a rank that is silent, or has not come, has failed")
+  verb.add_option(
+          "--timeout", options.timeout,
+          "seconds without a sign of life (or without joining) before a rank counts as failed")
       ->check(CLI::Range(1.0, kLongest))
       ->capture_default_str();
   verb.add_option("--meet", options.meet,

@@ -1,23 +1,19 @@
-#include <iostream>
 #include <memory>
 #include <optional>
 
+#include "cli/executors.h"
+#include "cli/exit.h"
 #include "cli/files.h"
-#include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
 #include "core/run/shards.h"
-#include "reports/csv.h"
-#include "reports/json.h"
-#include "reports/markdown.h"
-#include "reports/table.h"
+#include "reports/run_report.h"
 #include "reports/trace.h"
-#include "sim/sim_executor.h"
 
 namespace syncline {
 namespace {
@@ -25,7 +21,7 @@ namespace {
 struct RunOptions {
   std::string file;
   std::string executor = "model";
-  std::string format = "table";
+  Format format = Format::kTable;
   std::string grain;
   std::string out;
   std::string trace;
@@ -39,7 +35,7 @@ std::optional<Shard> shard_of(const RunOptions& options) {
   auto shard = shard_from_environment();
   if (shard) return shard;
   throw InputError(
-      "--shards: this process is no rank: neither OMPI_COMM_WORLD_RANK (mpirun) nor "
+      "--shards: not running as a rank: neither OMPI_COMM_WORLD_RANK (mpirun) nor "
       "SLURM_ARRAY_TASK_ID (sbatch --array) is set");
 }
 
@@ -59,13 +55,6 @@ ParallelMap parallel_map_of(const RunOptions& options, const std::optional<Shard
   return over_processes(jobs);
 }
 
-std::string printed(const Report& report, const std::string& format) {
-  if (format == "csv") return csv_report(report);
-  if (format == "json") return json_report(report);
-  if (format == "markdown") return markdown_report(report);
-  return text_table(report);
-}
-
 int run(const RunOptions& options) {
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
@@ -80,7 +69,7 @@ int run(const RunOptions& options) {
   Progress progress("syncline run");
   StudyOptions study;
   study.executor = options.executor;
-  study.make_executor = options.executor == "sim" ? make_sim_executor : make_model_executor;
+  study.make_executor = predictor_named(options.executor).make;
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = interrupted;
@@ -97,15 +86,19 @@ int run(const RunOptions& options) {
   report.version = version();
 
   // Files first: a reader who sees the answer may count on them.
+  const Answer answer = answer_of(report);
   if (!options.trace.empty()) write_file(options.trace, chrome_trace(report));
   if (!options.out.empty()) {
-    write_file(options.out + "/report.txt", text_table(report));
-    write_file(options.out + "/report.md", markdown_report(report));
-    write_file(options.out + "/rows.csv", csv_report(report));
-    write_file(options.out + "/report.json", json_report(report));
+    const auto write = [&](const char* name, Format format) {
+      write_file(options.out + "/" + name, printed(answer, format, version()));
+    };
+    write("report.txt", Format::kTable);
+    write("report.md", Format::kMarkdown);
+    write("rows.csv", Format::kCsv);
+    write("report.json", Format::kJson);
     write_file(options.out + "/trace.json", chrome_trace(report));
   }
-  std::cout << printed(report, options.format);
+  print(answer, options.format);
   return report.complete ? 0 : kInterruptedExit;
 }
 
@@ -117,13 +110,11 @@ VerbAction add_run(CLI::App& app) {
   verb->add_option("file", options->file, "the scenario (JSON)")->required();
   verb->add_option("--executor", options->executor,
                    "model: closed form, microseconds a row; sim: SimGrid, every link and rank")
-      ->check(CLI::IsMember({"model", "sim"}))
+      ->check(CLI::IsMember(predictor_names()))
       ->capture_default_str();
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"table", "markdown", "csv", "json"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   verb->add_option("--grain", options->grain,
-                   "of the simulation: merged (default) or step, every message by itself")
+                   "granularity of the simulation: merged (default), or step for every message")
       ->check(CLI::IsMember({"merged", "step"}));
   verb->add_option("--out", options->out,
                    "folder for report.txt, report.md, rows.csv, report.json and trace.json");

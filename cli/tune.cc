@@ -1,20 +1,19 @@
-#include <iostream>
 #include <memory>
 #include <optional>
 
 #include "cli/command_line.h"
+#include "cli/executors.h"
+#include "cli/exit.h"
 #include "cli/files.h"
-#include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/set_option.h"
 #include "cli/tune_live.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
-#include "core/run/model_executor.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
 #include "reports/tune_report.h"
-#include "sim/sim_executor.h"
 
 namespace syncline {
 namespace {
@@ -22,7 +21,7 @@ namespace {
 struct TuneVerbOptions {
   std::string file;
   std::string emit;
-  std::string format = "text";
+  Format format = Format::kTable;
   std::string svg;
   std::string csv;
   std::string executor = "model";
@@ -33,13 +32,6 @@ struct TuneVerbOptions {
   int jobs = 1;
   LiveVerbOptions live;
 };
-
-std::string printed(const Tuning& tuning, const std::string& format) {
-  if (format == "json") return tune_json(tuning);
-  if (format == "markdown") return tune_markdown(tuning);
-  if (format == "csv") return tune_csv(tuning);
-  return tune_text(tuning);
-}
 
 int run_live(const TuneVerbOptions& verb, const Document& document, const std::string& command) {
   LiveVerbOptions live = verb.live;
@@ -60,8 +52,8 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   const bool simulated = verb.executor == "sim";
   TuneOptions options;
   options.executor = verb.executor;
-  options.make_executor = simulated ? make_sim_executor : make_model_executor;
-  if (!simulated) options.confirm = make_sim_executor;
+  options.make_executor = predictor_named(verb.executor).make;
+  if (!simulated) options.confirm = predictor_named("sim").make;
   options.top = verb.top;
   constexpr std::size_t kPricedAtMost = 3000;
   options.budget = verb.budget.value_or(kPricedAtMost);
@@ -79,7 +71,7 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
                                    tuning.scenario.name));
   }
   if (!verb.csv.empty()) write_file(verb.csv, curve_csv(tuning.tuned.curve));
-  std::cout << printed(tuning, verb.format);
+  print(answer_of(tuning), verb.format);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -89,30 +81,27 @@ VerbAction add_tune(CLI::App& app) {
   auto options = std::make_shared<TuneVerbOptions>();
   auto* verb = app.add_subcommand(
       "tune", "Find the best strategy, say how good it is, and write it for a framework");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left aside")
-      ->required();
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option(
           "--emit", options->emit,
           "also write the best as the configuration of this framework, or the best that it "
-          "can say")
+          "can express")
       ->check(CLI::IsMember(written_dialect_names()));
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"text", "json", "markdown", "csv"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   verb->add_option("--svg", options->svg, "file for the curve of step time over bucket size");
   verb->add_option("--csv", options->csv, "file for that curve as bytes,step_time_s");
   verb->add_option(
           "--executor", options->executor,
           "prices the candidates. model: closed form, and the best few simulated; sim: all "
           "of them simulated")
-      ->check(CLI::IsMember({"model", "sim"}))
+      ->check(CLI::IsMember(predictor_names()))
       ->capture_default_str();
   verb->add_option("--top", options->top, "how many of the best are printed")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->add_option("--budget", options->budget,
-                   "candidates priced at most, 3000 unless told; 0: no limit. With --live "
-                   "evaluations, 12 unless told")
+                   "maximum number of candidates (default 3000, 0: unlimited); with --live, of "
+                   "evaluations (default 12)")
       ->check(CLI::NonNegativeNumber);
   verb->add_flag("--exhaustive", options->exhaustive,
                  "price every candidate, also those that the bounds rule out; with --live "

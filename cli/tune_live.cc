@@ -3,9 +3,10 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/backends.h"
-#include "cli/interrupt.h"
+#include "cli/executors.h"
+#include "cli/exit.h"
 #include "cli/live_words.h"
+#include "cli/output.h"
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
@@ -14,6 +15,7 @@
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
 #include "reports/format.h"
+#include "reports/live_report.h"
 
 namespace syncline {
 namespace {
@@ -59,7 +61,7 @@ class LiveVerb {
       report.emitted_dialect = options_.emit;
       report.emitted = truth.emitted(*find_dialect(options_.emit), report);
     }
-    std::cout << printed(report, options_.format) << std::flush;
+    print(answer_of(report), options_.format);
     if (report.tuning.complete) return 0;
     say(resume_advice(report.tuning, report.settings.search, journal_.get(), options_.command));
     return kInterruptedExit;
@@ -78,7 +80,7 @@ int tune_on_ranks(const LiveVerbOptions& options, const Document& fitted, LiveVe
   const bool first = channel.rank() == 0;
   RanksSearch search;
   search.machine.backend_name = options.machine;
-  search.machine.backend = backend_named(options.machine);
+  search.machine.backend = backend_named(options.machine).make;
   search.machine.check_values = !options.no_check;
   search.sweep = options.exhaustive;
   if (options.calibrate) {
@@ -90,9 +92,9 @@ int tune_on_ranks(const LiveVerbOptions& options, const Document& fitted, LiveVe
   LiveReport report = verb.begin(fitted, scenario);
   RanksSearchHooks hooks;
   hooks.journal = [&](const LiveObjective& machine) { return verb.open_journal(report, machine); };
-  hooks.evaluation = told("evaluation", "at most " + std::to_string(options.budget));
+  hooks.evaluation = announced("evaluation", "at most " + std::to_string(options.budget));
   hooks.sweeping = [] { say("every candidate, to see how good that is"); };
-  hooks.swept = told("sweep", std::to_string(report.problem.candidates.size()));
+  hooks.swept = announced("sweep", std::to_string(report.problem.candidates.size()));
   search_on_ranks(search, scenario, channel, hooks, report);
   if (!first) return 0;
   ModelTruth model(scenario);
@@ -105,7 +107,8 @@ int tune_emulated(const LiveVerbOptions& options, const Document& fitted, LiveVe
   LiveReport report = verb.begin(fitted, scenario);
   EmulatedSearch search;
   search.noise = options.noise / 100;
-  search.evaluation = told("evaluation", "at most " + std::to_string(options.budget), options.pace);
+  search.evaluation =
+      announced("evaluation", "at most " + std::to_string(options.budget), options.pace);
   search.journal = [&](const LiveObjective& machine) { return verb.open_journal(report, machine); };
   ModelTruth truth(scenario);
   search_emulated(search, truth, report);

@@ -7,6 +7,7 @@
 #include "cli/ranks.h"
 #include "core/input/document.h"
 #include "core/tune/guides.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
@@ -24,7 +25,7 @@ struct LiveVerbOptions {
   std::string wrong;    // "latency=2,bandwidth=0.5": the guiding model's error
   double pace = 0;      // seconds that an emulated second takes
   std::string emit;
-  std::string format = "text";
+  Format format = Format::kTable;
   std::string command;  // that resumes it, to be told to the user
 };
 

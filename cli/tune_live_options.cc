@@ -1,18 +1,21 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/executors.h"
 #include "cli/tune_live.h"
 #include "core/error.h"
 
 namespace syncline {
 
 void add_live_options(CLI::App& verb, LiveVerbOptions& live) {
+  std::vector<std::string> machines = backend_names();
+  machines.insert(machines.begin(), "emulated");
   CLI::Option* machine =
       verb.add_option("--live", live.machine,
                       "search on a machine, where each evaluation costs training steps. gloo: the "
                       "ranks of this machine or of a launcher; emulated: the closed-form model "
                       "with noise stands for the machine")
-          ->check(CLI::IsMember({"emulated", "gloo", "nccl"}));
+          ->check(CLI::IsMember(machines));
   for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
     machine->excludes(verb.get_option(other));
   }
@@ -27,10 +30,10 @@ void add_live_options(CLI::App& verb, LiveVerbOptions& live) {
   const auto add = [&](const char* name, auto& value, const char* about) {
     return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
   };
-  add("--noise", live.noise, "of an emulated step, its standard deviation in percent")
+  add("--noise", live.noise, "standard deviation of an emulated step, percent")
       ->check(CLI::Range(0.0, kMostNoise));
   add("--steps", live.steps, "training steps an evaluation")->check(CLI::Range(2, 1000000));
-  add("--seed", live.seed, "of the noise");
+  add("--seed", live.seed, "seed of the noise");
   add("--journal", live.journal,
       "file that keeps every evaluation: killed, the same command goes on from there");
   add("--wrong", live.wrong,

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/backends.h"
-#include "cli/interrupt.h"
+#include "cli/executors.h"
+#include "cli/exit.h"
+#include "cli/output.h"
 #include "cli/validate_rank.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -35,7 +36,6 @@ int run(const ValidateOptions& options) {
   const Document document = read_document(options.file);
   Scenario scenario = parse_scenario(document);
   scenario.strategies = strategies_of(scenario, options.only);
-  backend_named(options.backend);
   if (!options.cluster_out.empty() && !options.calibrate) {
     throw InputError("--cluster-out: expected --calibrate too, which measures what is written");
   }
@@ -58,9 +58,9 @@ VerbAction add_validate(CLI::App& app) {
       "validate",
       "Run a scenario's plans on real machines too, and say where prediction and "
       "measurement differ");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is left out")->required();
+  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option("--backend", options->backend, "what moves the gradients")
-      ->check(CLI::IsMember({"gloo", "nccl"}))
+      ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
   add_ranks_options(*verb, options->ranks);
   verb->add_flag("--calibrate", options->calibrate,
@@ -69,10 +69,10 @@ VerbAction add_validate(CLI::App& app) {
   verb->add_option("--cluster-out", options->cluster_out,
                    "file for the cluster with the measured links (JSON)");
   verb->add_option("--only", options->only, "names of strategies, instead of all");
-  verb->add_option("--executor", options->executor, "that predicts: model or sim")
-      ->check(CLI::IsMember({"model", "sim"}))
+  verb->add_option("--executor", options->executor, "executor used for the prediction")
+      ->check(CLI::IsMember(predictor_names()))
       ->capture_default_str();
-  verb->add_option("--warmup", options->warmup, "periods that are run and left out first")
+  verb->add_option("--warmup", options->warmup, "warm-up periods, run but not measured")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->add_option("--repeats", options->repeats, "periods that are measured")
@@ -84,9 +84,7 @@ VerbAction add_validate(CLI::App& app) {
                    "gradients made of integers, whose sums are exact, or of real numbers")
       ->check(CLI::IsMember({"integers", "real"}))
       ->capture_default_str();
-  verb->add_option("--format", options->format, "what is printed")
-      ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
-      ->capture_default_str();
+  add_format(*verb, options->format);
   verb->add_option("--trace", options->trace,
                    "file for a Chrome trace of every row, predicted and measured on every rank "
                    "(open in ui.perfetto.dev)");

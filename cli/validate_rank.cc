@@ -3,29 +3,21 @@
 #include <ctime>
 #include <iostream>
 
-#include "cli/backends.h"
+#include "cli/executors.h"
+#include "cli/exit.h"
 #include "cli/files.h"
-#include "cli/interrupt.h"
 #include "cli/live_words.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/measure/report.h"
-#include "core/run/model_executor.h"
 #include "live/validation_run.h"
 #include "reports/format.h"
 #include "reports/trace.h"
 #include "reports/validation_report.h"
-#include "sim/sim_executor.h"
 
 namespace syncline {
 namespace {
-
-std::string printed(const Validation& validation, const std::string& format) {
-  if (format == "json") return validation_json(validation);
-  if (format == "markdown") return validation_markdown(validation);
-  if (format == "csv") return validation_csv(validation);
-  return validation_text(validation);
-}
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -39,8 +31,8 @@ std::string today() {
 ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
   ValidationRun run;
   run.scenario = scenario;
-  run.backend = backend_named(options.backend);
-  run.predictor = options.executor == "sim" ? make_sim_executor : make_model_executor;
+  run.backend = backend_named(options.backend).make;
+  run.predictor = predictor_named(options.executor).make;
   if (options.calibrate) run.calibration.emplace().codec = codec_of(scenario.strategies);
   run.warmup = options.warmup;
   run.repeats = options.repeats;
@@ -53,9 +45,9 @@ ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
 void keep(const ValidateOptions& options, const Validation& report) {
   if (options.out.empty()) return;
   try {
-    write_file(options.out, validation_json(report));
+    write_file(options.out, printed(answer_of(report), Format::kJson, version()));
   } catch (const MachineError&) {
-    std::cout << printed(report, options.format) << std::flush;
+    print(answer_of(report), options.format);
     throw;
   }
 }
@@ -107,7 +99,7 @@ int validate_rank(const ValidateOptions& options, const Document& document,
                  report);
   if (first) {
     keep(options, report);
-    std::cout << printed(report, options.format) << std::flush;
+    print(answer_of(report), options.format);
     if (!options.trace.empty()) write_file(options.trace, chrome_trace(traced));
   }
   channel.barrier(ControlChannel::kPatient);

@@ -7,6 +7,7 @@
 #include "cli/ranks.h"
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
@@ -15,7 +16,7 @@ struct ValidateOptions {
   std::string backend = "gloo";
   RanksOptions ranks;
   std::string executor = "model";
-  std::string format = "text";
+  Format format = Format::kTable;
   std::string out;
   std::string cluster_out;
   std::string trace;

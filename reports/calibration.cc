@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/log_plot.h"
@@ -118,57 +119,95 @@ std::vector<std::string> facts_of(const LogCalibration& calibration) {
 
 std::string title() { return "Calibration from nccl-tests"; }
 
-}  // namespace
-
-std::string calibration_text(const LogCalibration& calibration) {
-  std::string text = title() + "\n";
-  for (const auto& table : calibration.fitted) {
-    text += "\nFitted: " + one_line(heading(table)) + " (" + table.form + ")\n\n" +
-            plain_grid(rows_of(table, "fitted"));
+// Every table as it was measured and as the cost model has it.
+void add_tables(Page& page, const std::vector<ComparedTable>& tables, const char* answer) {
+  for (const auto& table : tables) {
+    const bool fitted = std::string_view(answer) == "fitted";
+    page.blocks.push_back((fitted ? "Fitted: " : "Predicted: ") + one_line(heading(table)) +
+                          (fitted ? " (" + table.form + ")" : ""));
+    page.blocks.push_back(rows_of(table, answer));
   }
-  for (const auto& table : calibration.against) {
-    text += "\nPredicted: " + one_line(heading(table)) + "\n\n" +
-            plain_grid(rows_of(table, "predicted"));
-  }
-  text += "\n" + text_plot(series_of(calibration)) + "\n" + plain_grid(summary_of(calibration));
-  text += "\n";
-  for (const auto& fact : facts_of(calibration)) text += fact + "\n";
-  for (const auto& warning : calibration.warnings) text += "warning: " + one_line(warning) + "\n";
-  return text;
 }
 
-std::string calibration_markdown(const LogCalibration& calibration) {
-  std::string text = "# " + title() + "\n\n" + markdown_grid(summary_of(calibration));
-  for (const auto& fact : facts_of(calibration)) text += "\n" + markdown_text(fact) + "\n";
-  for (const auto& warning : calibration.warnings) {
-    text += "\nWarning: " + markdown_text(warning) + "\n";
-  }
-  for (const auto& table : calibration.fitted) {
-    text += "\n## Fitted: " + markdown_text(heading(table)) + "\n\n" +
-            markdown_grid(rows_of(table, "fitted"));
-  }
-  for (const auto& table : calibration.against) {
-    text += "\n## Predicted: " + markdown_text(heading(table)) + "\n\n" +
-            markdown_grid(rows_of(table, "predicted"));
-  }
-  return text;
+Page page_of(const LogCalibration& calibration) {
+  Page page{title(), "", {}};
+  add_tables(page, calibration.fitted, "fitted");
+  add_tables(page, calibration.against, "predicted");
+  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration))});
+  page.blocks.push_back(summary_of(calibration));
+  std::string facts;
+  for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;
+  for (const auto& warning : calibration.warnings) facts += "\nwarning: " + one_line(warning);
+  page.blocks.push_back(facts);
+  return page;
 }
 
-std::string calibration_json(const LogCalibration& calibration) {
-  Json against = Json::array();
+// Tables in the order in which they were fitted, then those predicted.
+template <typename Each>
+void each_row(const LogCalibration& calibration, Each each) {
+  for (const auto& table : calibration.fitted) {
+    for (const auto& row : table.rows) each(table, row, "calibrated");
+  }
   for (const auto& table : calibration.against) {
+    for (const auto& row : table.rows) each(table, row, "predicted");
+  }
+}
+
+CsvTable csv_of(const LogCalibration& calibration) {
+  CsvTable csv{{"file", "test", "nodes", "gpus_per_node", "use", "bytes", "measured_s",
+                "predicted_s", "in_range"},
+               {}};
+  each_row(calibration, [&](const ComparedTable& table, const ComparedRow& row, const char* use) {
+    csv.lines.push_back({table.file, test_of(table), std::to_string(table.nodes),
+                         std::to_string(table.gpus_per_node), use, std::to_string(row.bytes),
+                         exact(row.measured).dump(), exact(row.predicted).dump(),
+                         row.in_range ? "true" : "false"});
+  });
+  return csv;
+}
+
+Json tables_json(const std::vector<ComparedTable>& tables) {
+  Json list = Json::array();
+  for (const auto& table : tables) {
+    const ErrorSummary errors = errors_of(table);
     Json rows = Json::array();
     for (const auto& row : table.rows) {
-      rows.push_back(
-          {{"bytes", row.bytes}, {"measured_s", row.measured}, {"predicted_s", row.predicted}});
+      rows.push_back({{"bytes", row.bytes},
+                      {"measured_s", row.measured},
+                      {"predicted_s", row.predicted},
+                      {"error_percent", (row.predicted / row.measured - 1) * 100},
+                      {"in_range", row.in_range}});
     }
-    against.push_back({{"file", table.file}, {"rows", rows}});
+    list.push_back({{"file", table.file},
+                    {"test", test_of(table)},
+                    {"nodes", table.nodes},
+                    {"gpus_per_node", table.gpus_per_node},
+                    {"model", table.form},
+                    {"median_error_percent", errors.median * 100},
+                    {"p90_error_percent", errors.p90 * 100},
+                    {"worst_error_percent", errors.worst * 100},
+                    {"rows", rows}});
+    if (table.left_out >= 0) list.back()["left_out_percent"] = table.left_out * 100;
   }
+  return list;
+}
+
+Json json_of(const LogCalibration& calibration) {
   Json json = {{"in_sample_percent", calibration.in_sample * 100},
                {"left_out_percent", nullptr},
-               {"against", against}};
+               {"fitted", tables_json(calibration.fitted)},
+               {"against", tables_json(calibration.against)},
+               {"facts", facts_of(calibration)},
+               {"warnings", calibration.warnings}};
   if (calibration.left_out >= 0) json["left_out_percent"] = calibration.left_out * 100;
-  return json.dump(2) + "\n";
+  return json;
+}
+
+}  // namespace
+
+Answer answer_of(const LogCalibration& calibration) {
+  return {"calibrate", "", [&] { return page_of(calibration); },
+          [&] { return csv_of(calibration); }, [&] { return json_of(calibration); }};
 }
 
 std::string calibration_svg(const LogCalibration& calibration) {

@@ -4,16 +4,16 @@
 #include <string>
 
 #include "core/calibrate/calibration.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-// Every size: measured, fitted, error; then the tables predicted; a plot; what to know.
-std::string calibration_text(const LogCalibration& calibration);
-std::string calibration_markdown(const LogCalibration& calibration);
-
-// {"in_sample_percent", "left_out_percent", "against": [{"file", "rows": [{"bytes", "measured_s",
-// "predicted_s"}]}]}; left_out_percent is null where it is not known.
-std::string calibration_json(const LogCalibration& calibration);
+// The page: every size measured, fitted and its error; then the tables predicted; a plot; what to
+// know. CSV: one line a size. JSON: {"in_sample_percent", "left_out_percent", "fitted": [{"file",
+// "test", "nodes", "gpus_per_node", "model", errors, "rows": [{"bytes", "measured_s",
+// "predicted_s", "error_percent", "in_range"}]}], "against": likewise, "facts", "warnings"};
+// left_out_percent is null where it is not known. The calibration must outlive the answer.
+Answer answer_of(const LogCalibration& calibration);
 
 // Measured dots and the law's lines of all tables, fitted and predicted.
 std::string calibration_svg(const LogCalibration& calibration);

@@ -63,9 +63,7 @@ void add_errors(Json& object, const std::optional<ErrorSummary>& summary) {
   object["worst_error_percent"] = summary ? exact(summary->worst) : Json();
 }
 
-}  // namespace
-
-Page fidelity_page(const std::vector<FidelityTable>& tables) {
+Page page_of(const std::vector<FidelityTable>& tables) {
   Page page{"Fidelity",
             "How wrong our predictions are about what others have measured, and, in the set live, "
             "about what ranks on our own machine did.",
@@ -84,7 +82,7 @@ Page fidelity_page(const std::vector<FidelityTable>& tables) {
   return page;
 }
 
-std::string fidelity_json(const std::vector<FidelityTable>& tables) {
+Json json_of(const std::vector<FidelityTable>& tables) {
   Json list = Json::array();
   for (const auto& table : tables) {
     Json object = Json::object();
@@ -104,9 +102,31 @@ std::string fidelity_json(const std::vector<FidelityTable>& tables) {
   whole["tables"] = in_range(tables);
   whole["predicted_rows"] = all ? all->rows : 0;
   add_errors(whole, all);
-  return Json{{"tables", list}, {"overall", whole}}.dump(2, ' ', false,
-                                                         Json::error_handler_t::replace) +
-         "\n";
+  return Json{{"tables", list}, {"overall", whole}};
+}
+
+CsvTable csv_of(const std::vector<FidelityTable>& tables) {
+  CsvTable lines{{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
+                  "p90_error_percent", "worst_error_percent", "in_range"},
+                 {}};
+  for (const auto& table : tables) {
+    const auto errors = summary_of(table.predicted);
+    const auto figure = [&](double ErrorSummary::*member) {
+      return errors ? exact((*errors).*member).dump() : "";
+    };
+    lines.lines.push_back({table.set, table.name, std::to_string(table.calibrated.size()),
+                           std::to_string(table.predicted.size()), figure(&ErrorSummary::median),
+                           figure(&ErrorSummary::p90), figure(&ErrorSummary::worst),
+                           table.out_of_range.empty() ? "true" : "false"});
+  }
+  return lines;
+}
+
+}  // namespace
+
+Answer answer_of(const std::vector<FidelityTable>& tables) {
+  return {"fidelity", "", [&] { return page_of(tables); }, [&] { return csv_of(tables); },
+          [&] { return json_of(tables); }};
 }
 
 }  // namespace syncline

@@ -6,17 +6,16 @@
 #include <vector>
 
 #include "core/measure/fidelity.h"
-#include "reports/page.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-// Tables are grouped by set, in the order given.
-Page fidelity_page(const std::vector<FidelityTable>& tables);
-
+// Tables are grouped by set, in the order given. JSON:
 // {"tables": [{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
 // "p90_error_percent", "worst_error_percent", "in_range"}], "overall": {"tables",
 // "predicted_rows", the same three errors}}. Errors are those of the predicted rows; a table
 // without any has null there. `overall` is over the tables in range.
-std::string fidelity_json(const std::vector<FidelityTable>& tables);
+// The tables must outlive the answer.
+Answer answer_of(const std::vector<FidelityTable>& tables);
 
 }  // namespace syncline

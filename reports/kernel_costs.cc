@@ -12,9 +12,7 @@ double error_percent(const KernelCosts& costs, const KernelTiming& timing) {
   return 100 * (costs.priced(timing) / timing.measured - 1);
 }
 
-}  // namespace
-
-Page kernel_costs_page(const KernelCosts& costs) {
+Page page_of(const KernelCosts& costs) {
   Page page{
       "Kernels on " + one_line(costs.gpu), "What the device of a cluster prices them at.", {}};
   Grid grid{
@@ -39,7 +37,7 @@ Page kernel_costs_page(const KernelCosts& costs) {
   return page;
 }
 
-std::string kernel_costs_json(const KernelCosts& costs) {
+Json json_of(const KernelCosts& costs) {
   Json json = {{"gpu", costs.gpu},
                {"memory_gbytes_per_s", exact(costs.memory / kGigabytePerSecond)},
                {"launch_us", exact(costs.launch / kMicrosecond)},
@@ -53,7 +51,25 @@ std::string kernel_costs_json(const KernelCosts& costs) {
                                {"error_percent", exact(error_percent(costs, timing))},
                                {"fitted", timing.fitted}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json;
+}
+
+CsvTable csv_of(const KernelCosts& costs) {
+  CsvTable table{{"name", "kind", "measured_s", "priced_s", "error_percent", "fitted"}, {}};
+  for (const auto& timing : costs.timings) {
+    table.lines.push_back({timing.name, timing.kind, exact(timing.measured).dump(),
+                           exact(costs.priced(timing)).dump(),
+                           exact(error_percent(costs, timing)).dump(),
+                           timing.fitted ? "true" : "false"});
+  }
+  return table;
+}
+
+}  // namespace
+
+Answer answer_of(const KernelCosts& costs) {
+  return {"calibrate", "", [&] { return page_of(costs); }, [&] { return csv_of(costs); },
+          [&] { return json_of(costs); }};
 }
 
 }  // namespace syncline

@@ -5,14 +5,13 @@
 #include <string>
 
 #include "core/calibrate/kernel_costs.h"
-#include "reports/page.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-Page kernel_costs_page(const KernelCosts& costs);
-
-// {"gpu", "memory_gbytes_per_s", "launch_us", "kernel_gap_us", "kernels": [{"name", "kind",
+// JSON: {"gpu", "memory_gbytes_per_s", "launch_us", "kernel_gap_us", "kernels": [{"name", "kind",
 // "measured_s", "priced_s", "error_percent", "fitted"}]}
-std::string kernel_costs_json(const KernelCosts& costs);
+// The costs must outlive the answer.
+Answer answer_of(const KernelCosts& costs);
 
 }  // namespace syncline

@@ -4,12 +4,9 @@
 
 #include "core/input/strategy_json.h"
 #include "core/tune/tuner.h"
-#include "reports/csv_cell.h"
 #include "reports/fields.h"
 #include "reports/format.h"
-#include "reports/markdown.h"
 #include "reports/page.h"
-#include "reports/table.h"
 
 namespace syncline {
 namespace {
@@ -97,7 +94,7 @@ std::string source_sentence(const LiveReport& report) {
   return text;
 }
 
-Page live_page(const LiveReport& report, bool markdown) {
+Page page_of(const LiveReport& report) {
   Page page;
   page.title = "Tuned live: " + one_line(report.scenario) +
                (report.truth && !report.truth->measured ? " (on an emulated machine)" : "");
@@ -108,43 +105,28 @@ Page live_page(const LiveReport& report, bool markdown) {
                         ", ranked beforehand by " + report.guide + ".");
   page.blocks.push_back(Items{"Verdicts:", live_verdicts(report)});
   page.blocks.push_back(source_sentence(report));
-  if (markdown) return page;
   if (!report.tuning.observations.empty()) {
     page.blocks.push_back("The best, as a strategy of a scenario:");
-    page.blocks.push_back(strategy_json(report.best().strategy).dump());
+    page.blocks.push_back(Listing{"json", strategy_json(report.best().strategy).dump() + "\n"});
   }
   if (report.emitted) {
     page.blocks.push_back("Configuration for " + report.emitted_dialect + ":");
-    page.blocks.push_back(report.emitted->config.dump(2));
+    page.blocks.push_back(Listing{"json", report.emitted->config.dump(2) + "\n"});
   }
   return page;
 }
 
-}  // namespace
-
-std::string live_text(const LiveReport& report) { return text_page(live_page(report, false)); }
-
-std::string live_markdown(const LiveReport& report) {
-  std::string text = markdown_page(live_page(report, true));
-  const auto block = [&](const Json& content) {
-    text += "\n```json\n" + content.dump(2) + "\n```\n";
-  };
-  if (!report.tuning.observations.empty()) block(strategy_json(report.best().strategy));
-  if (report.emitted) block(report.emitted->config);
-  return text;
-}
-
-std::string live_csv(const LiveReport& report) {
-  std::string text = "evaluation,candidate,step_time_s,standard_error_s\n";
+CsvTable csv_of(const LiveReport& report) {
+  CsvTable table{{"evaluation", "candidate", "step_time_s", "standard_error_s"}, {}};
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
     const Observation& seen = report.tuning.observations[i];
-    text += std::to_string(i) + "," + csv_quoted(report.problem.candidates[seen.candidate].name) +
-            "," + exact(seen.step_time).dump() + "," + exact(seen.standard_error).dump() + "\n";
+    table.lines.push_back({std::to_string(i), report.problem.candidates[seen.candidate].name,
+                           exact(seen.step_time).dump(), exact(seen.standard_error).dump()});
   }
-  return text;
+  return table;
 }
 
-std::string live_json(const LiveReport& report) {
+Json json_of(const LiveReport& report) {
   const LiveTuning& tuning = report.tuning;
   Json json;
   if (!tuning.observations.empty()) {
@@ -174,7 +156,17 @@ std::string live_json(const LiveReport& report) {
                        {"exact", report.emitted->exact},
                        {"difference", report.emitted->difference}};
   }
-  return json.dump(2) + "\n";
+  json["provenance"] = {{"workload", report.workload},
+                        {"cluster", report.cluster},
+                        {"figures", source_sentence(report)}};
+  return json;
+}
+
+}  // namespace
+
+Answer answer_of(const LiveReport& report) {
+  return {"tune", report.scenario, [&] { return page_of(report); }, [&] { return csv_of(report); },
+          [&] { return json_of(report); }};
 }
 
 }  // namespace syncline

@@ -5,17 +5,15 @@
 #include <string>
 
 #include "core/tune/live_report.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-std::string live_text(const LiveReport& report);
-std::string live_markdown(const LiveReport& report);
-// One line an evaluation.
-std::string live_csv(const LiveReport& report);
-// {"best": {strategy}, "step_time_s", "relative_deviation", "evaluations", "complete", "source",
-//  "observations": [{"candidate", "step_time_s", "standard_error_s"}], "verdicts": [...]}; of an
-// emulated machine also "true_step_time_s", "regret_percent" (over the best candidate) and
-// "baseline_s"; with an emitted configuration also "emitted".
-std::string live_json(const LiveReport& report);
+// CSV: one line an evaluation. JSON: {"best": {strategy}, "step_time_s", "relative_deviation",
+// "evaluations", "complete", "source", "observations": [{"candidate", "step_time_s",
+// "standard_error_s"}], "verdicts": [...], "provenance"}; of an emulated machine also
+// "true_step_time_s", "regret_percent" (over the best candidate) and "baseline_s"; with an emitted
+// configuration also "emitted". The report must outlive the answer.
+Answer answer_of(const LiveReport& report);
 
 }  // namespace syncline

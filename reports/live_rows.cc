@@ -22,9 +22,7 @@ std::optional<ErrorSummary> errors_of(const std::vector<LiveFile>& files) {
   return summary_of(errors);
 }
 
-}  // namespace
-
-Page live_rows_page(const std::vector<LiveFile>& files) {
+Page page_of(const std::vector<LiveFile>& files) {
   Page page{"Predicted, then measured", "", {}};
   Grid grid{{{"run", false},
              {"strategy", false},
@@ -63,7 +61,7 @@ Page live_rows_page(const std::vector<LiveFile>& files) {
   return page;
 }
 
-std::string live_rows_json(const std::vector<LiveFile>& files) {
+Json json_of(const std::vector<LiveFile>& files) {
   Json json = {{"rows", Json::array()}};
   for (const auto& file : files) {
     for (const auto& row : file.rows) {
@@ -83,7 +81,28 @@ std::string live_rows_json(const std::vector<LiveFile>& files) {
   json["median_error_percent"] = errors ? exact(errors->median) : Json();
   json["p90_error_percent"] = errors ? exact(errors->p90) : Json();
   json["worst_error_percent"] = errors ? exact(errors->worst) : Json();
-  return json.dump(2) + "\n";
+  return json;
+}
+
+CsvTable csv_of(const std::vector<LiveFile>& files) {
+  CsvTable table{{"scenario", "backend", "ranks", "strategy", "predicted_s", "measured_median_s",
+                  "measured_p95_s", "error_percent"},
+                 {}};
+  for (const auto& file : files) {
+    for (const auto& row : file.rows) {
+      table.lines.push_back({file.scenario, file.backend, std::to_string(file.ranks), row.strategy,
+                             exact(row.predicted).dump(), exact(row.median).dump(),
+                             exact(row.p95).dump(), exact(row.error_percent()).dump()});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+Answer answer_of(const std::vector<LiveFile>& files) {
+  return {"fidelity", "", [&] { return page_of(files); }, [&] { return csv_of(files); },
+          [&] { return json_of(files); }};
 }
 
 }  // namespace syncline

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "core/measure/validation_file.h"
-#include "reports/page.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-Page live_rows_page(const std::vector<LiveFile>& files);
-// {"rows": [{"scenario", "ranks", "strategy", "predicted_s", ...}], "median_error_percent", ...}
-std::string live_rows_json(const std::vector<LiveFile>& files);
+// JSON: {"rows": [{"scenario", "ranks", "strategy", "predicted_s", ...}], "median_error_percent",
+// ...}. The files must outlive the answer.
+Answer answer_of(const std::vector<LiveFile>& files);
 
 }  // namespace syncline

@@ -13,9 +13,11 @@ std::string draw(const Items& items) {
 
 std::string draw(const Grid& grid) { return markdown_grid(grid); }
 
-}  // namespace
+std::string draw(const Listing& listing) {
+  return "```" + listing.language + "\n" + listing.text + "```\n";
+}
 
-std::string markdown_report(const Report& report) { return markdown_page(page_of(report)); }
+}  // namespace
 
 std::string markdown_page(const Page& page) {
   std::string text = "# " + markdown_text(page.title) + "\n";

@@ -1,16 +1,12 @@
-// A report as GitHub Markdown, for a README or an issue: the content of the terminal's table.
+// Any page as GitHub Markdown, for a README or an issue: the content of the terminal's table.
 #pragma once
 
 #include <string>
 
-#include "core/measure/report.h"
 #include "reports/page.h"
 
 namespace syncline {
 
-std::string markdown_report(const Report& report);
-
-// Any page.
 std::string markdown_page(const Page& page);
 
 }  // namespace syncline

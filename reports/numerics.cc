@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "reports/csv_cell.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -102,9 +101,7 @@ std::string course_text(const Experiment& experiment) {
          count_text(experiment.task.train) + " samples.";
 }
 
-}  // namespace
-
-Page numerics_page(const Numerics& numerics) {
+Page page_of(const Numerics& numerics) {
   Page page{"Numerics", "What synchronising less does to the training itself.", {}};
   for (const auto& result : numerics.experiments) {
     page.blocks.emplace_back(course_text(result.experiment));
@@ -127,28 +124,26 @@ Page numerics_page(const Numerics& numerics) {
   return page;
 }
 
-std::string numerics_csv(const Numerics& numerics) {
-  std::string text =
-      "experiment,method,seed,diverged,train_loss,test_loss,test_accuracy,synchronisations,"
-      "sent_bytes\n";
+CsvTable csv_of(const Numerics& numerics) {
+  CsvTable table{{"experiment", "method", "seed", "diverged", "train_loss", "test_loss",
+                  "test_accuracy", "synchronisations", "sent_bytes"},
+                 {}};
   for (const auto& result : numerics.experiments) {
     for (const auto& row : result.methods) {
       for (std::size_t seed = 0; seed < row.runs.size(); ++seed) {
         const Trained& run = row.runs[seed];
-        text += csv_cell(result.experiment.name) + "," + csv_cell(row.name) + "," +
-                std::to_string(seed + 1) + ",";
-        text += run.diverged
-                    ? "1,,,,"
-                    : "0," + exact(run.train.loss).dump() + "," + exact(run.test.loss).dump() +
-                          "," + exact(run.test.accuracy).dump() + ",";
-        text += std::to_string(run.synchronisations) + "," + exact(run.sent_bytes).dump() + "\n";
+        const auto figure = [&](double value) { return run.diverged ? "" : exact(value).dump(); };
+        table.lines.push_back({result.experiment.name, row.name, std::to_string(seed + 1),
+                               run.diverged ? "1" : "0", figure(run.train.loss),
+                               figure(run.test.loss), figure(run.test.accuracy),
+                               std::to_string(run.synchronisations), exact(run.sent_bytes).dump()});
       }
     }
   }
-  return text;
+  return table;
 }
 
-std::string numerics_json(const Numerics& numerics) {
+Json json_of(const Numerics& numerics) {
   Json json = Json::object();
   json["seeds"] = numerics.seeds;
   json["complete"] = numerics.complete;
@@ -190,7 +185,14 @@ std::string numerics_json(const Numerics& numerics) {
     }
     json["experiments"].push_back(std::move(object));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json;
+}
+
+}  // namespace
+
+Answer answer_of(const Numerics& numerics) {
+  return {"numerics", "", [&] { return page_of(numerics); }, [&] { return csv_of(numerics); },
+          [&] { return json_of(numerics); }};
 }
 
 }  // namespace syncline

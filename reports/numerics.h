@@ -4,20 +4,17 @@
 #include <string>
 
 #include "core/train/numerics.h"
-#include "reports/page.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-Page numerics_page(const Numerics& numerics);
-
-// One line a method and seed.
-std::string numerics_csv(const Numerics& numerics);
-
+// CSV: one line a method and seed. JSON:
 // {"seeds", "complete", "workload", "cluster", "experiments": [{"name", "workers", "batch",
 // "steps", "learning_rate", "methods": [{"name", "train_loss", "train_loss_deviation",
 // "test_accuracy", "over_first", "over_first_half_width", "within_noise", "diverged",
 // "synchronisations", "sent_bytes", "throughput", "train_losses": [...]}]}]}. What does not apply
 // is left out.
-std::string numerics_json(const Numerics& numerics);
+// The numerics must outlive the answer.
+Answer answer_of(const Numerics& numerics);
 
 }  // namespace syncline

@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/measure/report.h"
 #include "reports/grid.h"
 
 namespace syncline {
@@ -16,17 +15,17 @@ struct Items {
   std::vector<std::string> items;
 };
 
-using Block = std::variant<std::string, Items, Grid>;  // a string is a paragraph
+// Text to be taken as it stands: a plot, a configuration. Its lines end in '\n'.
+struct Listing {
+  std::string language;  // as Markdown's fences name it: "text", "json"
+  std::string text;
+};
+using Block = std::variant<std::string, Items, Grid, Listing>;  // a string is a paragraph
 
 struct Page {
   std::string title;
   std::string about;  // may be empty
   std::vector<Block> blocks;
 };
-
-// The rows; beside them, where somebody published figures, those and the error of the prediction
-// (of the step time, else the throughput, else the speedup, else the collectives: the first that
-// was published). Then what was fitted, what the table shows, and where the figures come from.
-Page page_of(const Report& report);
 
 }  // namespace syncline

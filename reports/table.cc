@@ -15,9 +15,9 @@ std::string draw(const Items& items) {
 
 std::string draw(const Grid& grid) { return plain_grid(grid); }
 
-}  // namespace
+std::string draw(const Listing& listing) { return listing.text; }
 
-std::string text_table(const Report& report) { return text_page(page_of(report)); }
+}  // namespace
 
 std::string text_page(const Page& page) {
   std::string text = page.title + (page.about.empty() ? "" : ": " + page.about) + "\n";

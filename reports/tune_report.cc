@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
-#include "reports/csv_cell.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -286,7 +285,13 @@ std::string held_sentence(const Tuning& tuning) {
   return "Held as in " + quoted(tuning.tuned.base.name) + ": " + join_and(held) + ".";
 }
 
-Page tune_page(const Tuning& tuning, bool markdown) {
+std::string source_sentence(const Tuning& tuning) {
+  std::string source = "All figures are predicted by the " + tuning.executor + " executor";
+  if (tuning.calibrated) source += " with parameters fitted to the scenario's published rows";
+  return source + ", none is measured.";
+}
+
+Page page_of(const Tuning& tuning) {
   Page page;
   page.title = "Tuned: " + one_line(tuning.scenario.name);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
@@ -300,16 +305,96 @@ Page tune_page(const Tuning& tuning, bool markdown) {
     const std::string heading =
         "Step time over the size of a bucket, the winner's other knobs held:";
     page.blocks.push_back(heading);
-    if (!markdown) page.blocks.push_back(plot.substr(0, plot.size() - 1));
+    page.blocks.push_back(Listing{"text", plot});
   }
-  if (tuning.emitted && !markdown) {
+  if (tuning.emitted) {
     page.blocks.push_back("Configuration for " + tuning.emitted_dialect + ":");
-    page.blocks.push_back(tuning.emitted->config.dump(2));
+    page.blocks.push_back(Listing{"json", tuning.emitted->config.dump(2) + "\n"});
   }
-  std::string source = "All figures are predicted by the " + tuning.executor + " executor";
-  if (tuning.calibrated) source += " with parameters fitted to the scenario's published rows";
-  page.blocks.push_back(source + ", none is measured.");
+  page.blocks.push_back(source_sentence(tuning));
   return page;
+}
+
+// One line a strategy.
+CsvTable csv_of(const Tuning& tuning) {
+  CsvTable table{{"strategy", "step_time_s", "speedup"}, {}};
+  for (const auto& own : tuning.defaults) table.columns.push_back("speedup_over_" + own.dialect);
+  for (const char* heading : {"above_optimum_percent", "above_lower_bound_percent", "collectives",
+                              "simulated_step_time_s"}) {
+    table.columns.emplace_back(heading);
+  }
+  const auto& tuned = tuning.tuned;
+  for (const auto& ranked : tuned.ranking) {
+    const Seconds step = ranked.metrics.step_time;
+    auto& line = table.lines.emplace_back(std::vector{ranked.strategy.name});
+    const auto figure = [&](double value) { line.push_back(exact(value).dump()); };
+    figure(step);
+    figure(tuned.baseline.metrics.step_time / step);
+    for (const auto& own : tuning.defaults) figure(own.step_time / step);
+    figure(percent_above(step, tuned.optimum));
+    figure(percent_above(step, ranked.metrics.lower_bound));
+    figure(ranked.metrics.collectives);
+    line.push_back(ranked.confirmed ? exact(*ranked.confirmed).dump() : "");
+  }
+  return table;
+}
+
+Json ranking_json(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  Json list = Json::array();
+  for (const auto& ranked : tuned.ranking) {
+    const Seconds step = ranked.metrics.step_time;
+    Json line{{"strategy", strategy_json(ranked.strategy)},
+              {"step_time_s", exact(step)},
+              {"speedup", exact(tuned.baseline.metrics.step_time / step)},
+              {"above_optimum_percent", exact(percent_above(step, tuned.optimum))},
+              {"lower_bound_s", exact(ranked.metrics.lower_bound)},
+              {"collectives", exact(ranked.metrics.collectives)}};
+    for (const auto& own : tuning.defaults) {
+      line["speedup_over"][own.dialect] = exact(own.step_time / step);
+    }
+    if (ranked.confirmed) line["simulated_step_time_s"] = exact(*ranked.confirmed);
+    list.push_back(std::move(line));
+  }
+  return list;
+}
+
+Json json_of(const Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const Seconds step = tuned.winner().metrics.step_time;
+  Json curve = Json::array();
+  for (const auto& point : tuned.curve) {
+    curve.push_back({{"bytes", point.size}, {"step_time_s", exact(point.step_time)}});
+  }
+  Json json;
+  json["best"] = strategy_json(tuned.winner().strategy);
+  json["step_time_s"] = exact(step);
+  json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
+  json["optimum_s"] = exact(tuned.optimum);
+  json["lower_bound_s"] = exact(tuned.lower_bound);
+  json["ranking"] = ranking_json(tuning);
+  json["regret_percent"] = exact(percent_above(step, tuned.optimum));
+  json["evaluations"] = tuned.evaluations;
+  json["searched"] = {{"candidates", tuned.points},
+                      {"exhaustive", tuned.exhaustive},
+                      {"complete", tuned.complete},
+                      {"search", search_sentence(tuning)},
+                      {"held", held_sentence(tuning)}};
+  json["curve"] = std::move(curve);
+  json["verdicts"] = tune_verdicts(tuning);
+  if (tuning.emitted) {
+    const Emitted& emitted = *tuning.emitted;
+    json["emitted"] = {{"dialect", tuning.emitted_dialect},
+                       {"config", emitted.config},
+                       {"step_time_s", exact(emitted.step_time)},
+                       {"exact", emitted.exact},
+                       {"difference", emitted.difference}};
+  }
+  json["provenance"] = {{"executor", tuning.executor},
+                        {"workload", tuning.scenario.workload.name},
+                        {"cluster", tuning.scenario.cluster.name},
+                        {"figures", source_sentence(tuning)}};
+  return json;
 }
 
 }  // namespace
@@ -328,66 +413,9 @@ std::vector<std::string> tune_verdicts(const Tuning& tuning) {
   return sentences;
 }
 
-std::string tune_text(const Tuning& tuning) { return text_page(tune_page(tuning, false)); }
-
-std::string tune_markdown(const Tuning& tuning) {
-  std::string text = markdown_page(tune_page(tuning, true));
-  const auto block = [&](const std::string& language, const std::string& content) {
-    text += "\n```" + language + "\n" + content + "```\n";
-  };
-  const std::string plot = curve_text(tuning.tuned.curve);
-  if (!plot.empty()) block("text", plot);
-  if (tuning.emitted) block("json", tuning.emitted->config.dump(2) + "\n");
-  return text;
-}
-
-std::string tune_csv(const Tuning& tuning) {
-  std::string text = "strategy,step_time_s,speedup";
-  for (const auto& own : tuning.defaults) text += ",speedup_over_" + own.dialect;
-  text += ",above_optimum_percent,above_lower_bound_percent,collectives,simulated_step_time_s\n";
-  const auto& tuned = tuning.tuned;
-  for (const auto& ranked : tuned.ranking) {
-    const Seconds step = ranked.metrics.step_time;
-    text += csv_quoted(ranked.strategy.name);
-    const auto figure = [&](double value) { text += "," + exact(value).dump(); };
-    figure(step);
-    figure(tuned.baseline.metrics.step_time / step);
-    for (const auto& own : tuning.defaults) figure(own.step_time / step);
-    figure(percent_above(step, tuned.optimum));
-    figure(percent_above(step, ranked.metrics.lower_bound));
-    figure(ranked.metrics.collectives);
-    text += ranked.confirmed ? "," + exact(*ranked.confirmed).dump() : ",";
-    text += "\n";
-  }
-  return text;
-}
-
-std::string tune_json(const Tuning& tuning) {
-  const auto& tuned = tuning.tuned;
-  const Seconds step = tuned.winner().metrics.step_time;
-  Json curve = Json::array();
-  for (const auto& point : tuned.curve) {
-    curve.push_back({{"bytes", point.size}, {"step_time_s", exact(point.step_time)}});
-  }
-  Json json;
-  json["best"] = strategy_json(tuned.winner().strategy);
-  json["step_time_s"] = exact(step);
-  json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
-  json["optimum_s"] = exact(tuned.optimum);
-  json["lower_bound_s"] = exact(tuned.lower_bound);
-  json["regret_percent"] = exact(percent_above(step, tuned.optimum));
-  json["evaluations"] = tuned.evaluations;
-  json["curve"] = std::move(curve);
-  json["verdicts"] = tune_verdicts(tuning);
-  if (tuning.emitted) {
-    const Emitted& emitted = *tuning.emitted;
-    json["emitted"] = {{"dialect", tuning.emitted_dialect},
-                       {"config", emitted.config},
-                       {"step_time_s", exact(emitted.step_time)},
-                       {"exact", emitted.exact},
-                       {"difference", emitted.difference}};
-  }
-  return json.dump(2) + "\n";
+Answer answer_of(const Tuning& tuning) {
+  return {"tune", tuning.scenario.name, [&] { return page_of(tuning); },
+          [&] { return csv_of(tuning); }, [&] { return json_of(tuning); }};
 }
 
 }  // namespace syncline

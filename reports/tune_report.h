@@ -6,19 +6,18 @@
 #include <vector>
 
 #include "core/tune/tuning.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
 // Plain sentences, the most important first.
 std::vector<std::string> tune_verdicts(const Tuning& tuning);
 
-std::string tune_text(const Tuning& tuning);  // with the curve as a plot
-std::string tune_markdown(const Tuning& tuning);
-std::string tune_csv(const Tuning& tuning);
-
-// {"best": {strategy}, "step_time_s", "baseline_s", "optimum_s", "lower_bound_s", "regret_percent",
-//  "evaluations", "curve": [{"bytes", "step_time_s"}], "verdicts": [...]}; with an emitted
-// configuration also "emitted": {"dialect", "config", "step_time_s", "exact", "difference"}.
-std::string tune_json(const Tuning& tuning);
+// The page has the curve as a plot, the CSV one line a strategy. JSON: {"best": {strategy},
+// "step_time_s", "baseline_s", "optimum_s", "lower_bound_s", "ranking": [{"strategy", ...}],
+// "regret_percent", "evaluations", "searched", "curve": [{"bytes", "step_time_s"}],
+// "verdicts": [...], "provenance"}; with an emitted configuration also "emitted": {"dialect",
+// "config", "step_time_s", "exact", "difference"}. The tuning must outlive the answer.
+Answer answer_of(const Tuning& tuning);
 
 }  // namespace syncline

@@ -5,12 +5,9 @@
 
 #include "core/scenario/scenario.h"
 #include "core/statistics.h"
-#include "reports/csv_cell.h"
 #include "reports/fields.h"
 #include "reports/format.h"
-#include "reports/markdown.h"
 #include "reports/page.h"
-#include "reports/table.h"
 
 namespace syncline {
 namespace {
@@ -153,41 +150,42 @@ Page links_page(const Validation& validation) {
 
 Json number(double value) { return exact(value); }
 
-}  // namespace
-
-std::string links_in_words(const Cluster& cluster) {
-  std::vector<std::string> words;
-  for (const auto& tier : cluster.tiers) words.push_back(tier_words(tier));
-  words.push_back(plain_number(cluster.collective_overhead / kMicrosecond) + " us a collective");
-  if (cluster.device.memory > 0) {
-    words.push_back("encoding at " + plain_number(cluster.device.memory / 1e9) + " GB/s");
-  }
-  return join_and(words);
-}
-
-std::string validation_text(const Validation& validation) { return text_page(page_of(validation)); }
-
-std::string validation_markdown(const Validation& validation) {
-  return markdown_page(page_of(validation));
-}
-
-std::string validation_csv(const Validation& validation) {
-  std::string text =
-      "strategy,predicted_s,measured_median_s,measured_p95_s,error_percent,values_match\n";
+CsvTable csv_of(const Validation& validation) {
+  CsvTable table{{"strategy", "predicted_s", "measured_median_s", "measured_p95_s", "error_percent",
+                  "values_match"},
+                 {}};
   for (const auto& row : validation.rows) {
-    text += csv_cell(one_line(row.strategy)) + "," + number(row.predicted).dump() + "," +
-            number(row.median).dump() + "," + number(row.p95).dump() + "," +
-            number(row.error() * 100).dump() + "," +
-            (row.values_match ? (*row.values_match ? "true" : "false") : "") + "\n";
+    table.lines.push_back({one_line(row.strategy), number(row.predicted).dump(),
+                           number(row.median).dump(), number(row.p95).dump(),
+                           number(row.error() * 100).dump(),
+                           row.values_match ? (*row.values_match ? "true" : "false") : ""});
   }
-  return text;
+  return table;
 }
 
-std::string validation_json(const Validation& validation) {
+CsvTable samples_csv(const Validation& validation) {
+  CsvTable table{{"what", "bytes", "measured_s", "fitted_s"}, {}};
+  for (const auto& s : validation.samples) {
+    table.lines.push_back(
+        {s.what, std::to_string(s.bytes), number(s.measured).dump(), number(s.fitted).dump()});
+  }
+  return table;
+}
+
+Json samples_json(const Validation& validation) {
+  Json list = Json::array();
+  for (const auto& s : validation.samples) {
+    list.push_back({{"what", s.what},
+                    {"bytes", s.bytes},
+                    {"measured_s", number(s.measured)},
+                    {"fitted_s", number(s.fitted)}});
+  }
+  return list;
+}
+
+Json json_of(const Validation& validation) {
   Json json = Json::object();
-  json["syncline"] = validation.version;
   json["date"] = validation.date;
-  json["scenario"] = validation.scenario;
   json["workload"] = validation.workload;
   json["cluster"] = validation.cluster;
   json["backend"] = validation.backend;
@@ -215,25 +213,38 @@ std::string validation_json(const Validation& validation) {
     json["rows"].push_back(std::move(line));
   }
   json["hardware"] = validation.hardware;
-  json["links"] = {{"figures", validation.links}, {"samples", Json::array()}};
-  for (const auto& s : validation.samples) {
-    json["links"]["samples"].push_back({{"what", s.what},
-                                        {"bytes", s.bytes},
-                                        {"measured_s", number(s.measured)},
-                                        {"fitted_s", number(s.fitted)}});
-  }
+  json["links"] = {{"figures", validation.links}, {"samples", samples_json(validation)}};
   json["advice"] = link_advice(validation);
   json["warmup"] = validation.warmup;
   json["repeats"] = validation.repeats;
   json["clock_error_s"] = number(validation.clock_error);
   json["complete"] = validation.complete;
-  return json.dump(2) + "\n";
+  return json;
 }
 
-std::string links_text(const Validation& validation) { return text_page(links_page(validation)); }
+}  // namespace
 
-std::string links_markdown(const Validation& validation) {
-  return markdown_page(links_page(validation));
+std::string links_in_words(const Cluster& cluster) {
+  std::vector<std::string> words;
+  for (const auto& tier : cluster.tiers) words.push_back(tier_words(tier));
+  words.push_back(plain_number(cluster.collective_overhead / kMicrosecond) + " us a collective");
+  if (cluster.device.memory > 0) {
+    words.push_back("encoding at " + plain_number(cluster.device.memory / 1e9) + " GB/s");
+  }
+  return join_and(words);
+}
+
+Answer answer_of(const Validation& validation) {
+  return {"validate", validation.scenario, [&] { return page_of(validation); },
+          [&] { return csv_of(validation); }, [&] { return json_of(validation); }};
+}
+
+Answer links_answer(const Validation& validation, const Json& cluster) {
+  return {"calibrate", "", [&] { return links_page(validation); },
+          [&] { return samples_csv(validation); },
+          [&] {
+            return Json{{"cluster", cluster}, {"samples", samples_json(validation)}};
+          }};
 }
 
 }  // namespace syncline

@@ -3,22 +3,23 @@
 
 #include <string>
 
+#include "core/json/json.h"
 #include "core/measure/validation.h"
 #include "core/scenario/cluster.h"
+#include "reports/answer.h"
 
 namespace syncline {
 
-std::string validation_text(const Validation& validation);
-std::string validation_markdown(const Validation& validation);
-std::string validation_csv(const Validation& validation);
-// {"backend", "ranks", "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], ...}
-std::string validation_json(const Validation& validation);
+// JSON: {"date", "workload", "cluster", "backend", "ranks", "baseline", "executor",
+// "rows": [{"strategy", "predicted_s", "measured_median_s", ...}], "hardware", "links", ...}.
+// The validation must outlive the answer.
+Answer answer_of(const Validation& validation);
 
 // Latency and bandwidth of each tier, and what a collective and encoding cost besides.
 std::string links_in_words(const Cluster& cluster);
 
-// Only the samples by which links were calibrated.
-std::string links_text(const Validation& validation);
-std::string links_markdown(const Validation& validation);
+// Only the samples by which links were calibrated; JSON holds the cluster too. Both must outlive
+// the answer.
+Answer links_answer(const Validation& validation, const Json& cluster);
 
 }  // namespace syncline

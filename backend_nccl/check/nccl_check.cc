@@ -223,7 +223,7 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
     ValidationHooks hooks;
     hooks.row = [&](const ValidatedRow& row) {
       print_row(row);
-      std::ofstream(file) << validation_json(report) << std::flush;
+      std::ofstream(file) << printed(answer_of(report), Format::kJson, report.version) << std::flush;
     };
     run_validation(run, channel, hooks, report);
     channel.barrier(ControlChannel::kPatient);

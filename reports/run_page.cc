@@ -1,4 +1,4 @@
-#include "reports/page.h"
+#include "reports/run_report.h"
 
 #include <algorithm>
 #include <functional>

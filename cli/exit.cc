@@ -1,4 +1,4 @@
-#include "cli/interrupt.h"
+#include "cli/exit.h"
 
 #include <csignal>
 

@@ -1,11 +1,10 @@
-#include "reports/csv.h"
+#include "reports/run_report.h"
 
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "reports/axes.h"
-#include "reports/csv_cell.h"
 #include "reports/fields.h"
 
 namespace syncline {
@@ -57,21 +56,15 @@ std::vector<Column> columns_of(const Report& report) {
 
 }  // namespace
 
-std::string csv_report(const Report& report) {
+CsvTable csv_of(const Report& report) {
   const std::vector<Column> columns = columns_of(report);
-  std::string text;
-  const auto add_line = [&](auto cell) {
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      if (c > 0) text += ',';
-      text += csv_cell(cell(columns[c]));
-    }
-    text += "\r\n";
-  };
-  add_line([](const Column& column) { return column.heading; });
+  CsvTable table;
+  for (const auto& column : columns) table.columns.push_back(column.heading);
   for (const auto& row : report.rows) {
-    add_line([&](const Column& column) { return column.cell(row); });
+    auto& line = table.lines.emplace_back();
+    for (const auto& column : columns) line.push_back(column.cell(row));
   }
-  return text;
+  return table;
 }
 
 }  // namespace syncline

@@ -1,4 +1,4 @@
-#include "reports/json.h"
+#include "reports/run_report.h"
 
 #include <nlohmann/json.hpp>
 
@@ -108,18 +108,19 @@ Json provenance_json(const Report& report) {
 
 }  // namespace
 
-std::string json_report(const Report& report) {
+Json json_of(const Report& report) {
   Json object = Json::object();
-  object["scenario"] = report.scenario;
-  object["version"] = report.version;
   if (!report.complete) object["complete"] = false;
   object["rows"] = rows_json(report.rows);
-  if (!report.fitted.empty()) {
-    object["calibration"] = calibration_json(report.fitted);
-  }
+  if (!report.fitted.empty()) object["calibration"] = calibration_json(report.fitted);
   if (!report.splits.empty()) object["splits"] = splits_json(report.splits);
   object["provenance"] = provenance_json(report);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object;
+}
+
+Answer answer_of(const Report& report) {
+  return {"run", report.scenario, [&] { return page_of(report); }, [&] { return csv_of(report); },
+          [&] { return json_of(report); }};
 }
 
 }  // namespace syncline

@@ -1,0 +1,36 @@
+// What runs a plan, by name: executors that predict, and backends on which ranks run it. A row here
+// is all that the command line, its help and `syncline list` know of one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/measure/study.h"
+#include "live/live_executor.h"
+
+namespace syncline {
+
+struct Predictor {
+  std::string_view name;
+  std::string_view summary;
+  ExecutorFactory make;
+};
+
+struct Backend {
+  std::string_view name;
+  std::string_view summary;
+  LiveExecutorFactory make;
+};
+
+const std::vector<Predictor>& predictors();
+const std::vector<Backend>& backends();
+
+std::vector<std::string> predictor_names();
+std::vector<std::string> backend_names();
+
+// Requires one of these names, which --executor and --backend have checked.
+const Predictor& predictor_named(std::string_view name);
+const Backend& backend_named(std::string_view name);
+
+}  // namespace syncline

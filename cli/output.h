@@ -1,0 +1,16 @@
+// How every verb prints its answer: --format with the same words, one printer.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "reports/answer.h"
+
+namespace syncline {
+
+// Adds --format: table, markdown, csv or json. "text" is accepted for table, as it used to be.
+CLI::Option* add_format(CLI::App& verb, Format& format);
+
+// To stdout.
+void print(const Answer& answer, Format format);
+
+}  // namespace syncline

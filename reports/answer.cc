@@ -1,0 +1,71 @@
+#include "reports/answer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/markdown.h"
+#include "reports/table.h"
+
+namespace syncline {
+namespace {
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char letter : text) {
+    if (letter == '"') cell += '"';
+    cell += letter;
+  }
+  return cell + "\"";
+}
+
+void add_line(std::string& text, const std::vector<std::string>& cells) {
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (c > 0) text += ',';
+    text += quoted(cells[c]);
+  }
+  text += "\r\n";
+}
+
+std::string json_text(const Answer& answer, const std::string& version) {
+  Json object{{"syncline", version}, {"format", kJsonFormat}, {"verb", answer.verb}};
+  if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
+  object.update(answer.json());
+  // A name may hold anything: what is no UTF-8 is replaced, not thrown about.
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+const std::vector<std::string>& format_words() {
+  static const std::vector<std::string> words{"table", "markdown", "csv", "json"};
+  return words;
+}
+
+Format format_of(std::string_view word) {
+  const auto& words = format_words();
+  return static_cast<Format>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
+std::string csv_text(const CsvTable& table) {
+  std::string text;
+  add_line(text, table.columns);
+  for (const auto& line : table.lines) add_line(text, line);
+  return text;
+}
+
+std::string printed(const Answer& answer, Format format, const std::string& version) {
+  switch (format) {
+    case Format::kTable:
+      return text_page(answer.page());
+    case Format::kMarkdown:
+      return markdown_page(answer.page());
+    case Format::kCsv:
+      return csv_text(answer.csv());
+    case Format::kJson:
+      return json_text(answer, version);
+  }
+  return {};
+}
+
+}  // namespace syncline

@@ -1,0 +1,49 @@
+// What a verb answers, in every form in which it can be printed: a table for the terminal,
+// Markdown, CSV for spreadsheets, JSON for programs. A verb's report says what there is to say;
+// this prints it in the form that was asked for.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json/json.h"
+#include "reports/page.h"
+
+namespace syncline {
+
+enum class Format { kTable, kMarkdown, kCsv, kJson };
+
+// table, markdown, csv, json: the words of --format, in the order of the enumeration.
+const std::vector<std::string>& format_words();
+// Requires one of these words.
+Format format_of(std::string_view word);
+
+// A header line and lines of the same length.
+struct CsvTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> lines;
+};
+
+// RFC 4180: lines end in CR LF; a cell with a comma, a quote or a line break is quoted.
+std::string csv_text(const CsvTable& table);
+
+// Made when they are printed: a million rows need not stand in memory three times over.
+struct Answer {
+  std::string verb;
+  std::string scenario;  // its name; empty where no scenario was read
+  std::function<Page()> page;
+  std::function<CsvTable()> csv;
+  std::function<Json()> json;  // its own members, without the head
+};
+
+// The version of the JSON's form: raised when a member changes its meaning or goes.
+inline constexpr int kJsonFormat = 1;
+
+// JSON begins with the same head for all verbs: syncline (the version), format, verb and, where
+// there is one, scenario. The same answer gives the same bytes.
+std::string printed(const Answer& answer, Format format, const std::string& version);
+
+}  // namespace syncline

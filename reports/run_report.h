@@ -1,0 +1,36 @@
+// The answer of `syncline run`: a report as a page, as rows for spreadsheets, as JSON.
+#pragma once
+
+#include "core/json/json.h"
+#include "core/measure/report.h"
+#include "reports/answer.h"
+#include "reports/page.h"
+
+namespace syncline {
+
+// The rows; beside them, where somebody published figures, those and the error of the prediction
+// (of the step time, else the throughput, else the speedup, else the collectives: the first that
+// was published). Then what was fitted, what the table shows, and where the figures come from.
+Page page_of(const Report& report);
+
+// One line a row, one column a sweep path. Figures in SI units under the names of the JSON; columns
+// about published figures only where some row has them. Bucket lists and refits are in the JSON
+// alone.
+CsvTable csv_of(const Report& report);
+
+// Fields that do not apply are left out. Units are SI: seconds, bytes, samples per second; errors
+// in percent.
+//   complete     false where the run was interrupted, otherwise absent
+//   rows         strategy, executor, sweep {path: value}, the figures of reports/fields.h; where
+//                somebody published some: published {figures, buckets, use, source, note},
+//                error_percent, left_out_error_percent, buckets [[tensors, MiB], ...]
+//   calibration  parameters {path: value}, where some were fitted; or parts [{at, parameters}]
+//                where parts of the sweep were fitted on their own
+//   splits       left_out, parameters, rows: refits with something left out
+//   provenance   executor, baseline, workload, cluster, seed, sources, figures (a sentence)
+Json json_of(const Report& report);
+
+// All three. The report must outlive the answer.
+Answer answer_of(const Report& report);
+
+}  // namespace syncline
