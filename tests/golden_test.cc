@@ -19,8 +19,8 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
-#include "reports/json.h"
-#include "reports/table.h"
+#include "reports/run_report.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -86,8 +86,8 @@ TEST_P(Golden, TheWholeAnswerIsAsKept) {
   options.make_executor = make_model_executor;
   Report report = run_study(read_document(file.string()), options);
   report.version = "golden";  // a new version is not a new answer
-  expect_same(fs::path(file).replace_extension(".txt"), text_table(report));
-  expect_same(fs::path(file).replace_extension(".report.json"), json_report(report));
+  expect_same(fs::path(file).replace_extension(".txt"), test::table_of(report));
+  expect_same(fs::path(file).replace_extension(".report.json"), test::json_of(report));
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenarios, Golden, testing::ValuesIn(scenarios_in(kRoot / "tests/golden")),

@@ -17,10 +17,11 @@
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
-#include "core/statistics.h"
 #include "core/run/model_executor.h"
+#include "core/statistics.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -399,8 +400,8 @@ TEST(Law, TwoClustersAreNotMixed) {
 TEST(Law, TheSameLogsGiveTheSameBytes) {
   const auto answer = [] {
     const auto found = calibration_of(logs({alps(1), alps(2)}), logs({alps(4)}), "alps");
-    return found.cluster.dump(2) + calibration_text(found) + calibration_markdown(found) +
-           calibration_json(found) + calibration_svg(found);
+    return found.cluster.dump(2) + test::table_of(found) + test::markdown_of(found) +
+           test::json_of(found) + calibration_svg(found);
   };
   EXPECT_EQ(answer(), answer());
 }

@@ -13,6 +13,7 @@
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
 #include "reports/fidelity.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -111,7 +112,7 @@ TEST(Fidelity, TablesOutOfRangeStayOutOfTheOverallFigure) {
   EXPECT_EQ(all->rows, 2u);
   EXPECT_EQ(all->worst, 3);
 
-  const Json json = Json::parse(fidelity_json({inside, outside, fitted}));
+  const Json json = Json::parse(test::json_of(std::vector{inside, outside, fitted}));
   ASSERT_EQ(json["tables"].size(), 3u);
   EXPECT_EQ(json["tables"][0]["calibrated_rows"], 1);
   EXPECT_EQ(json["tables"][0]["predicted_rows"], 2);

@@ -22,8 +22,9 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
-#include "reports/json.h"
+#include "reports/run_report.h"
 #include "sim/sim_executor.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -446,7 +447,7 @@ Broken rows_do_not_know_each_other(const Json& root, Way way) {
 }
 
 Broken the_same_again(const Json& root, Way way) {
-  if (json_report(priced(root, way)) != json_report(priced(root, way))) return "other bytes";
+  if (test::json_of(priced(root, way)) != test::json_of(priced(root, way))) return "other bytes";
   return std::nullopt;
 }
 

@@ -7,9 +7,8 @@
 #include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
-#include "reports/csv.h"
-#include "reports/json.h"
-#include "reports/table.h"
+#include "reports/run_report.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -26,7 +25,7 @@ StudyOptions options_with(int jobs) {
 }
 
 std::string everything(const Report& report) {
-  return text_table(report) + csv_report(report) + json_report(report);
+  return test::table_of(report) + test::csv_of(report) + test::json_of(report);
 }
 
 // Published figures, a calibration with held-out rows, a sweep, a baseline: whatever a row may

@@ -10,8 +10,8 @@
 #include "core/run/executor.h"
 #include "core/run/model_executor.h"
 #include "reports/live_rows.h"
-#include "reports/table.h"
 #include "reports/validation_report.h"
+#include "tests/support/printed.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_plans.h"
 
@@ -141,29 +141,29 @@ Validation small_validation() {
 TEST(Validation, ReportsAreReadBack) {
   const Scratch scratch;
   const Validation validation = small_validation();
-  test::write_text(scratch.path("v.json"), validation_json(validation));
+  test::write_text(scratch.path("v.json"), test::json_of(validation));
   const LiveFile file = read_validation(scratch.path("v.json"));
   ASSERT_EQ(file.rows.size(), 1U);
   EXPECT_EQ(file.rows[0].strategy, "each alone");
   EXPECT_DOUBLE_EQ(file.rows[0].predicted, validation.rows[0].predicted);
   EXPECT_EQ(file.rows[0].values_match, true);
   EXPECT_EQ(table_of(file).predicted.size(), 1U);
-  const std::string table = text_page(live_rows_page({file, file}));
+  const std::string table = test::table_of(std::vector{file, file});
   EXPECT_NE(table.find("2 rows: median error 0.0 %"), std::string::npos) << table;
 }
 
 TEST(Validation, BytesThatNobodyCountedAreNoZero) {
   Validation validation = small_validation();
-  EXPECT_NE(validation_text(validation).find("not counted"), std::string::npos);
-  EXPECT_NE(validation_json(validation).find("\"bytes_sent\": null"), std::string::npos);
+  EXPECT_NE(test::table_of(validation).find("not counted"), std::string::npos);
+  EXPECT_NE(test::json_of(validation).find("\"bytes_sent\": null"), std::string::npos);
   validation.rows[0].bytes_sent = 1024;
-  EXPECT_NE(validation_text(validation).find("1.000 KiB"), std::string::npos);
+  EXPECT_NE(test::table_of(validation).find("1.000 KiB"), std::string::npos);
 }
 
 TEST(Validation, AWrongValueIsShouted) {
   Validation validation = small_validation();
   validation.rows[0].values_match = false;
-  EXPECT_NE(validation_text(validation).find("WRONG VALUES: 'each alone'"), std::string::npos);
+  EXPECT_NE(test::table_of(validation).find("WRONG VALUES: 'each alone'"), std::string::npos);
 }
 
 TEST(Validation, OtherFilesAreRefused) {

@@ -1,15 +1,16 @@
-#include "reports/csv.h"
+#include "reports/run_report.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/reports/small_report.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
 
 TEST(Csv, Golden) {
   Report report = test::report_of({test::row("momentum", 1, test::at_bandwidth(0.5))});
-  EXPECT_EQ(csv_report(report),
+  EXPECT_EQ(test::csv_of(report),
             "strategy,executor,cluster.inter.bandwidth_gbps,step_time_s,throughput,speedup,"
             "collectives,bytes_on_wire_per_rank,compute_s,communication_s,"
             "exposed_communication_s,lower_bound_s\r\n"
@@ -20,15 +21,15 @@ TEST(Csv, Golden) {
 TEST(Csv, QuotesWhatNeedsQuotes) {
   Report report = test::report_of(
       {test::row("a,b", 1), test::row("say \"c\"", 1), test::row("d\ne", 1)}, "a,b");
-  const std::string text = csv_report(report);
+  const std::string text = test::csv_of(report);
   EXPECT_NE(text.find("\r\n\"a,b\",model,"), std::string::npos);
   EXPECT_NE(text.find("\r\n\"say \"\"c\"\"\",model,"), std::string::npos);
   EXPECT_NE(text.find("\r\n\"d\ne\",model,"), std::string::npos);
 }
 
 TEST(Csv, PublishedColumnsOnlyWhereUsed) {
-  EXPECT_EQ(csv_report(test::dgc_report()).find("published"), std::string::npos);
-  const std::string text = csv_report(test::published_report());
+  EXPECT_EQ(test::csv_of(test::dgc_report()).find("published"), std::string::npos);
+  const std::string text = test::csv_of(test::published_report());
   EXPECT_NE(text.find(",lower_bound_s,published_step_time_s,published_accuracy,published_use,"
                       "published_source,published_note,error_percent,left_out_error_percent\r\n"),
             std::string::npos);
@@ -38,7 +39,7 @@ TEST(Csv, PublishedColumnsOnlyWhereUsed) {
 }
 
 TEST(Csv, NoRowsAHeader) {
-  EXPECT_TRUE(csv_report(test::report_of({})).starts_with("strategy,executor,step_time_s,"));
+  EXPECT_TRUE(test::csv_of(test::report_of({})).starts_with("strategy,executor,step_time_s,"));
 }
 
 }  // namespace

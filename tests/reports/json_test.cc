@@ -1,10 +1,11 @@
-#include "reports/json.h"
+#include "reports/run_report.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "tests/reports/small_report.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -18,7 +19,7 @@ Names keys(const Json& object) {
 }
 
 TEST(JsonReport, HasExactlyTheDocumentedKeys) {
-  const Json json = Json::parse(json_report(test::dgc_report()));
+  const Json json = Json::parse(test::json_of(test::dgc_report()));
   EXPECT_EQ(keys(json), (Names{"scenario", "version", "rows", "provenance"}));
   EXPECT_EQ(keys(json["rows"][0]),
             (Names{"strategy", "executor", "sweep", "step_time_s", "throughput", "speedup",
@@ -36,7 +37,7 @@ TEST(JsonReport, HasExactlyTheDocumentedKeys) {
 }
 
 TEST(JsonReport, NothingVariesAnEmptySweep) {
-  const Json json = Json::parse(json_report(test::report_of({test::row("momentum", 1)})));
+  const Json json = Json::parse(test::json_of(test::report_of({test::row("momentum", 1)})));
   EXPECT_EQ(json["rows"][0]["sweep"].dump(), "{}");
 }
 
@@ -44,7 +45,7 @@ TEST(JsonReport, PublishedAndCalibrated) {
   Report report = test::published_report();
   report.rows[1].published->buckets = {{3, 3.9}, {158, 93.6}};
   report.rows[1].buckets = {{161, 97.5}};
-  const Json json = Json::parse(json_report(report));
+  const Json json = Json::parse(test::json_of(report));
   EXPECT_EQ(keys(json),
             (Names{"scenario", "version", "rows", "calibration", "splits", "provenance"}));
   EXPECT_EQ(json["calibration"].dump(), R"({"parameters":{"cluster.inter.latency_us":35.25}})");
@@ -64,19 +65,19 @@ TEST(JsonReport, PublishedAndCalibrated) {
 
 TEST(JsonReport, IncompleteOnlyWhereInterrupted) {
   Report report = test::dgc_report();
-  EXPECT_FALSE(Json::parse(json_report(report)).contains("complete"));
+  EXPECT_FALSE(Json::parse(test::json_of(report)).contains("complete"));
   report.complete = false;
-  EXPECT_EQ(Json::parse(json_report(report))["complete"], false);
+  EXPECT_EQ(Json::parse(test::json_of(report))["complete"], false);
 }
 
 TEST(JsonReport, NumbersReadBackTheSame) {
   Report report = test::report_of({test::row("momentum", 1)});
   report.rows[0].metrics.step_time = 0.1 + 0.2;
   report.rows[0].metrics.bytes_on_wire = 1.5;
-  const Json json = Json::parse(json_report(report));
+  const Json json = Json::parse(test::json_of(report));
   EXPECT_EQ(json["rows"][0]["step_time_s"].get<double>(), 0.1 + 0.2);
   EXPECT_EQ(json["rows"][0]["bytes_on_wire_per_rank"], 1.5);
-  EXPECT_EQ(json_report(report), json_report(report));
+  EXPECT_EQ(test::json_of(report), test::json_of(report));
 }
 
 TEST(JsonReport, FiguresThatDoNotExistAreLeftOut) {
@@ -84,7 +85,7 @@ TEST(JsonReport, FiguresThatDoNotExistAreLeftOut) {
   report.rows[0].speedup = std::numeric_limits<double>::quiet_NaN();
   report.rows[0].metrics.throughput = std::numeric_limits<double>::infinity();
   report.rows[0].strategy = "\"quoted\"\n\xff";
-  const Json json = Json::parse(json_report(report));
+  const Json json = Json::parse(test::json_of(report));
   EXPECT_FALSE(json["rows"][0].contains("speedup"));
   EXPECT_FALSE(json["rows"][0].contains("throughput"));
 }

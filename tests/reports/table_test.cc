@@ -1,9 +1,9 @@
-#include "reports/table.h"
+#include "reports/run_report.h"
 
 #include <gtest/gtest.h>
 
-#include "reports/markdown.h"
 #include "tests/reports/small_report.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -18,7 +18,7 @@ bool has(const std::string& text, const std::string& part) {
 // A whole answer, as a person sees it.
 TEST(Table, Golden) {
   Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
-  EXPECT_EQ(text_table(report), R"(dgc_pays: Does sending a thousandth of the gradients pay?
+  EXPECT_EQ(test::table_of(report), R"(dgc_pays: Does sending a thousandth of the gradients pay?
 
 Workload resnet50, cluster two_nodes.
 
@@ -38,7 +38,7 @@ Sources:
 }
 
 TEST(Table, RulesStandBetweenSweepPoints) {
-  const std::string text = text_table(test::dgc_report());
+  const std::string text = test::table_of(test::dgc_report());
   std::size_t rules = 0;
   for (auto at = text.find("\n---"); at != text.npos; at = text.find("\n---", at + 1)) ++rules;
   EXPECT_EQ(rules, 3U);
@@ -47,14 +47,14 @@ TEST(Table, RulesStandBetweenSweepPoints) {
 }
 
 TEST(Table, NothingPublishedNothingSaidAboutIt) {
-  const std::string text = text_table(test::dgc_report());
+  const std::string text = test::table_of(test::dgc_report());
   for (const char* word : {"published", "error", "accuracy", "use", "alibrat"}) {
     EXPECT_FALSE(has(text, word)) << word;
   }
 }
 
 TEST(Table, PublishedFiguresStandBesideThePredictions) {
-  const std::string text = text_table(test::published_report());
+  const std::string text = test::table_of(test::published_report());
   EXPECT_TRUE(has(text, "370.0 ms  calibrated  +0.7 %    +2.2 %\n"));
   EXPECT_TRUE(has(text, "370.0 ms  predicted   +2.2 %                   76.5\n"));
   EXPECT_TRUE(has(text, "(published)\n"));
@@ -77,7 +77,7 @@ TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
   for (auto& one : report.rows) one.published.emplace();
   report.rows[0].published->throughput = 1234.5;
   report.rows[1].published->speedup = 1.5;
-  const std::string text = text_table(report);
+  const std::string text = test::table_of(report);
   EXPECT_TRUE(has(text, "1,234.5 /s  predicted\n"));
   EXPECT_TRUE(has(text, "1.500x  predicted\n"));
 }
@@ -90,7 +90,7 @@ TEST(Table, ABaselinesSpeedupIsNoPrediction) {
   report.rows[0].error_percent = 0;
   report.rows[1].published->speedup = 1.4;
   report.rows[1].error_percent = 4.8;
-  EXPECT_TRUE(has(text_table(report), "figures: 1 row not used for calibration, 4.8 % off.\n"));
+  EXPECT_TRUE(has(test::table_of(report), "figures: 1 row not used for calibration, 4.8 % off.\n"));
 }
 
 TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
@@ -98,7 +98,7 @@ TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
   report.rows[0].published.emplace();
   report.rows[0].published->buckets = {{3, 3.9}, {158, 93.6}};
   report.rows[0].buckets = std::vector<std::pair<std::int64_t, double>>(14, {1, 0.25});
-  const std::string text = text_table(report);
+  const std::string text = test::table_of(report);
   EXPECT_TRUE(has(text, "1 of 0.25 MiB and 2 more  3 of 3.9 MiB, 158 of 93.6 MiB\n"));
 }
 
@@ -106,22 +106,22 @@ TEST(Table, SaysThatItIsIncomplete) {
   Report report = test::dgc_report();
   report.complete = false;
   report.rows.resize(3);
-  const std::string text = text_table(report);
+  const std::string text = test::table_of(report);
   EXPECT_TRUE(has(text, "Interrupted: this report is incomplete"));
-  EXPECT_TRUE(has(markdown_report(report), "Interrupted: this report is incomplete"));
+  EXPECT_TRUE(has(test::markdown_of(report), "Interrupted: this report is incomplete"));
   report.rows.clear();
-  EXPECT_TRUE(has(text_table(report), "There is no complete sweep point to compare yet."));
+  EXPECT_TRUE(has(test::table_of(report), "There is no complete sweep point to compare yet."));
 }
 
 TEST(Table, ExecutorsAreNamedWhereTheyDiffer) {
   Report report = report_of({row("momentum", 1), row("momentum", 1)});
   report.rows[1].executor = "sim";
-  EXPECT_TRUE(has(text_table(report), "strategy  executor "));
-  EXPECT_TRUE(has(text_table(report), "predicted by the model and sim executors"));
+  EXPECT_TRUE(has(test::table_of(report), "strategy  executor "));
+  EXPECT_TRUE(has(test::table_of(report), "predicted by the model and sim executors"));
 }
 
 TEST(Markdown, HasTheContentOfTheTable) {
-  const std::string text = markdown_report(test::published_report());
+  const std::string text = test::markdown_of(test::published_report());
   EXPECT_TRUE(text.starts_with("# dgc_pays\n\nDoes sending"));
   EXPECT_TRUE(has(text, "\n| bandwidth_gbps | strategy | step time |"));
   EXPECT_TRUE(has(text, "| -------------: | :------- | --------: |"));
@@ -131,7 +131,7 @@ TEST(Markdown, HasTheContentOfTheTable) {
 }
 
 TEST(Markdown, NamesCannotBreakTheTable) {
-  const std::string text = markdown_report(report_of({row("a|b\nc", 1)}, "a|b\nc"));
+  const std::string text = test::markdown_of(report_of({row("a|b\nc", 1)}, "a|b\nc"));
   EXPECT_TRUE(has(text, "\n| a\\|b c  |") || has(text, "\n| a\\|b c   |")) << text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/input/document.h"
 #include "reports/numerics.h"
+#include "tests/support/printed.h"
 
 namespace syncline {
 namespace {
@@ -102,7 +103,7 @@ TEST(Numerics, LocalSgdTradesLossForSynchronisations) {
   const double last = *with.experiments[0].methods.back().throughput;
   EXPECT_GT(last, *with.experiments[0].methods[0].throughput);
   EXPECT_LT(last, *with.experiments[0].methods[4].throughput);
-  const Json json = Json::parse(numerics_json(with));
+  const Json json = Json::parse(test::json_of(with));
   EXPECT_EQ(json.at("experiments").at(0).at("methods").size(), 6U);
   EXPECT_TRUE(json.at("experiments").at(0).at("methods").at(0).contains("throughput"));
 }
@@ -112,9 +113,9 @@ TEST(Numerics, JobsGiveTheSameBytes) {
   settings.seeds = 1;
   Experiment small = local_sgd_experiment(20);
   small.task.train = 512;
-  const std::string alone = numerics_csv(run_numerics(settings, {small}));
+  const std::string alone = test::csv_of(run_numerics(settings, {small}));
   settings.jobs = 3;
-  EXPECT_EQ(numerics_csv(run_numerics(settings, {small})), alone);
+  EXPECT_EQ(test::csv_of(run_numerics(settings, {small})), alone);
 }
 
 TEST(Numerics, ADivergedSeedIsWorseAndHasNoFigures) {
@@ -126,7 +127,7 @@ TEST(Numerics, ADivergedSeedIsWorseAndHasNoFigures) {
   const Numerics numerics = run_numerics(settings, {small});
   EXPECT_EQ(numerics.experiments[0].methods[0].diverged(), 1);
   EXPECT_FALSE(numerics.experiments[0].over_first(numerics.experiments[0].methods[1]));
-  EXPECT_NE(numerics_csv(numerics).find("LocalSGD,k=1,1,1,,,,"), std::string::npos);
+  EXPECT_NE(test::csv_of(numerics).find("LocalSGD,k=1,1,1,,,,"), std::string::npos);
 }
 
 }  // namespace
