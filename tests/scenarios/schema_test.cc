@@ -47,6 +47,8 @@ constexpr std::string_view kMoreKeys = R"json([
               "in_place": ["z"], "matrix_flops": 1e6, "flops": 1e3, "dtype": "fp16",
               "layout": "NHWC", "kernels": 2, "columns": 64}]}},
   {"op": "add", "path": "/cluster/intra/measured_steps_us", "value": [[1024, 3.5], [1048576, 10.5]]},
+  {"op": "add", "path": "/cluster/calibration/forced_tree",
+   "value": {"factor": 4.1, "source": "made up"}},
   {"op": "add", "path": "/cluster/device/half_tflops", "value": 125},
   {"op": "add", "path": "/cluster/device/kernel_gap_us", "value": 1},
   {"op": "add", "path": "/strategies/1/fusion/order", "value": "forward"},
