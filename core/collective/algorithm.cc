@@ -26,12 +26,9 @@ const Algorithm* find_algorithm(std::string_view name) {
   return row == rows.end() ? nullptr : &*row;
 }
 
-std::string algorithm_names() {
-  std::string names;
-  for (const Algorithm& row : algorithms()) {
-    if (!names.empty()) names += ", ";
-    names += row.name;
-  }
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const Algorithm& row : algorithms()) names.emplace_back(row.name);
   return names;
 }
 

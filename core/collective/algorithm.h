@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/collective/schedule.h"
 
@@ -39,8 +40,8 @@ std::span<const Algorithm> algorithms();
 // The row of that name, or nullptr.
 const Algorithm* find_algorithm(std::string_view name);
 
-// The names of all rows, comma separated, for messages.
-std::string algorithm_names();
+// The names of all rows.
+std::vector<std::string> algorithm_names();
 
 // Pipelined algorithms cut a payload into chunks of at least kChunkElements (512 KiB of fp32, the
 // chunk of NCCL's Simple protocol on trees), at most kMaxChunks of them.

@@ -233,7 +233,11 @@ NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups) {
   return topology_for(cluster, groups, false);
 }
 
-std::string algorithm_choices() { return algorithm_names() + ", " + std::string(kNcclName); }
+std::vector<std::string> algorithm_choices() {
+  auto names = algorithm_names();
+  names.emplace_back(kNcclName);
+  return names;
+}
 
 bool choice_fits(std::string_view name, CollectiveKind kind, int ranks) {
   return name == kNcclName || find_algorithm(name)->fits(kind, ranks);

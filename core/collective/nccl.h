@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/collective/collective.h"
 #include "core/collective/nccl_model.h"
@@ -28,7 +29,7 @@ inline constexpr std::string_view kNcclSummary =
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups);
 
 // What a strategy may name as its algorithm: the rows of algorithm.h, and nccl.
-std::string algorithm_choices();
+std::vector<std::string> algorithm_choices();
 bool choice_fits(std::string_view name, CollectiveKind kind, int ranks);
 
 // Puts in the algorithm of that name, which must fit; `nccl` is resolved for this payload.

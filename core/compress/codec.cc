@@ -20,11 +20,9 @@ const Codec* find_codec(std::string_view name) {
   return nullptr;
 }
 
-std::string codec_names() {
-  std::string names;
-  for (const auto& codec : codecs()) {
-    names += (names.empty() ? "" : ", ") + std::string(codec.name);
-  }
+std::vector<std::string> codec_names() {
+  std::vector<std::string> names;
+  for (const auto& codec : codecs()) names.emplace_back(codec.name);
   return names;
 }
 

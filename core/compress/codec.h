@@ -42,6 +42,6 @@ struct Codec {
 
 std::span<const Codec> codecs();
 const Codec* find_codec(std::string_view name);  // or nullptr
-std::string codec_names();                       // comma separated
+std::vector<std::string> codec_names();
 
 }  // namespace syncline

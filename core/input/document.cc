@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/input/knobs.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 
@@ -74,10 +76,12 @@ Json* step_into(Json& node, const std::string& key) {
 
 // Objects that a scenario may leave out: a path may open them.
 bool may_be_left_out(const std::string& key) {
-  static const std::vector<std::string> objects{
-      "device",    "fusion",     "hierarchy",   "inter",    "intra",         "jitter",
-      "local_sgd", "simulation", "compression", "training", "learning_rate", "compute_fusion"};
-  return std::find(objects.begin(), objects.end(), key) != objects.end();
+  static const std::set<std::string> objects{"device",   "inter",      "intra",        "jitter",
+                                             "training", "simulation", "learning_rate"};
+  const auto& knobs = strategy_knobs().knobs;
+  return objects.contains(key) || std::any_of(knobs.begin(), knobs.end(), [&](const auto& knob) {
+           return knob.key == key && knob.schema.contains("$ref");
+         });
 }
 
 std::vector<std::string> names_inside(const Json& node) {

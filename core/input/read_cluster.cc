@@ -113,6 +113,77 @@ Jitter read_jitter(Reader reader) {
   return jitter;
 }
 
+// Levels of links as they are read. One that joins a single unit carries nothing: it is read,
+// judged and left out, so that a sweep may pass through one node or one GPU a node.
+struct Levels {
+  std::vector<Tier> tiers;
+  std::vector<StepCurve> curves;  // by tier
+
+  void read(Reader& reader, const std::string& name, int span, bool joins) {
+    Tier tier = read_tier(reader, name, span);
+    StepCurve steps = read_steps(reader, tier);
+    reader.finish();
+    if (!joins) return;
+    tiers.push_back(std::move(tier));
+    curves.push_back(std::move(steps));
+  }
+};
+
+// Nodes below one switch of `inter` and of each further level.
+std::vector<int> read_units(Reader& reader, std::vector<Reader>& upper, int all_nodes) {
+  constexpr std::size_t kMostUpper = kMostTiers - 2;
+  if (upper.size() > kMostUpper) {
+    reader.fail("upper", "found " + std::to_string(upper.size()) + " levels, expected at most " +
+                             std::to_string(kMostUpper));
+  }
+  std::vector<int> units;
+  int below = 1;
+  for (auto& level : upper) {
+    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, all_nodes));
+    if (nodes % below != 0 || all_nodes % nodes != 0) {
+      level.fail("nodes_per_group", "found " + std::to_string(nodes) + ", expected a multiple of " +
+                                        std::to_string(below) + " that divides the " +
+                                        std::to_string(all_nodes) + " nodes");
+    }
+    units.push_back(nodes);
+    below = nodes;
+  }
+  units.push_back(all_nodes);
+  return units;
+}
+
+Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
+  Levels levels;
+  if (gpus_per_node > 1) reader.require("intra");
+  if (reader.has("intra")) {
+    Reader intra = reader.object("intra");
+    levels.read(intra, "intra", gpus_per_node, gpus_per_node > 1);
+  }
+  std::vector<Reader> upper = reader.objects("upper");
+  const std::vector<int> units = read_units(reader, upper, nodes);
+  if (nodes > 1) reader.require("inter");
+  if (reader.has("inter")) {
+    Reader inter = reader.object("inter");
+    levels.read(inter, "inter", units[0] * gpus_per_node, units[0] > 1);
+  }
+  for (std::size_t i = 0; i < upper.size(); ++i) {
+    const std::string name = upper[i].text("name");
+    levels.read(upper[i], name, units[i + 1] * gpus_per_node, units[i + 1] > units[i]);
+  }
+  return levels;
+}
+
+// What collectives cost where that was measured, step by step or as a whole.
+void read_laws(Reader& reader, const std::vector<StepCurve>& curves, Cluster& cluster) {
+  if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
+    cluster.law = step_law(cluster, curves);
+  }
+  if (reader.has("calibration")) {
+    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
+                                 cluster.collective_overhead);
+  }
+}
+
 }  // namespace
 
 Cluster read_cluster(Reader reader) {
@@ -127,72 +198,13 @@ Cluster read_cluster(Reader reader) {
     reader.fail("nodes", "more than 2^20 GPUs");
   }
 
-  // A level that joins a single unit carries nothing: it is read, judged and left out, so that a
-  // sweep may pass through one node or one GPU a node.
-  std::vector<StepCurve> curves;  // by tier
-  if (cluster.gpus_per_node > 1) reader.require("intra");
-  if (reader.has("intra")) {
-    Reader intra = reader.object("intra");
-    Tier tier = read_tier(intra, "intra", cluster.gpus_per_node);
-    auto steps = read_steps(intra, tier);
-    intra.finish();
-    if (cluster.gpus_per_node > 1) {
-      cluster.tiers.push_back(tier);
-      curves.push_back(std::move(steps));
-    }
-  }
-
-  std::vector<Reader> upper = reader.objects("upper");
-  constexpr std::size_t kMostUpper = kMostTiers - 2;
-  if (upper.size() > kMostUpper) {
-    reader.fail("upper", "found " + std::to_string(upper.size()) + " levels, expected at most " +
-                             std::to_string(kMostUpper));
-  }
-  std::vector<int> units;  // nodes below one switch of `inter` and of each further level
-  int below = 1;
-  for (auto& level : upper) {
-    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, cluster.nodes));
-    if (nodes % below != 0 || cluster.nodes % nodes != 0) {
-      level.fail("nodes_per_group", "found " + std::to_string(nodes) + ", expected a multiple of " +
-                                        std::to_string(below) + " that divides the " +
-                                        std::to_string(cluster.nodes) + " nodes");
-    }
-    units.push_back(nodes);
-    below = nodes;
-  }
-  units.push_back(cluster.nodes);
-  if (cluster.nodes > 1) reader.require("inter");
-  if (reader.has("inter")) {
-    Reader inter = reader.object("inter");
-    Tier tier = read_tier(inter, "inter", units[0] * cluster.gpus_per_node);
-    auto steps = read_steps(inter, tier);
-    inter.finish();
-    if (units[0] > 1) {
-      cluster.tiers.push_back(tier);
-      curves.push_back(std::move(steps));
-    }
-  }
-  for (std::size_t i = 0; i < upper.size(); ++i) {
-    Tier tier = read_tier(upper[i], upper[i].text("name"), units[i + 1] * cluster.gpus_per_node);
-    auto steps = read_steps(upper[i], tier);
-    upper[i].finish();
-    if (units[i + 1] > units[i]) {
-      cluster.tiers.push_back(tier);
-      curves.push_back(std::move(steps));
-    }
-  }
-
+  Levels levels = read_levels(reader, cluster.nodes, cluster.gpus_per_node);
+  cluster.tiers = std::move(levels.tiers);
   cluster.collective_overhead =
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
-  if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
-    cluster.law = step_law(cluster, curves);
-  }
-  if (reader.has("calibration")) {
-    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
-                                 cluster.collective_overhead);
-  }
+  read_laws(reader, levels.curves, cluster);
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   reader.finish();
   return cluster;

@@ -105,6 +105,17 @@ std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t m
   return static_cast<std::int64_t>(number);
 }
 
+std::string checked_word(const Json& value, const std::vector<std::string>& words,
+                         const std::string& file, const std::string& place) {
+  std::string hint;
+  if (value.is_string()) {
+    const auto word = value.get<std::string>();
+    if (std::find(words.begin(), words.end(), word) != words.end()) return word;
+    hint = did_you_mean(word, words);
+  }
+  fail_at(file, place, "found " + describe(value) + ", expected one of " + join(words) + hint);
+}
+
 Reader::Reader(const Json& object, std::string file, std::string place)
     : object_(object), file_(std::move(file)), place_(std::move(place)) {
   if (!object_.is_object()) {
@@ -178,14 +189,7 @@ std::int64_t Reader::integer_or(std::string_view key, std::int64_t fallback, std
 std::string Reader::word_or(std::string_view key, std::string fallback,
                             const std::vector<std::string>& words) {
   const Json* value = find(key);
-  if (value == nullptr) return fallback;
-  if (value->is_string()) {
-    const auto word = value->get<std::string>();
-    if (std::find(words.begin(), words.end(), word) != words.end()) return word;
-  }
-  const std::string hint =
-      value->is_string() ? did_you_mean(value->get<std::string>(), words) : std::string();
-  fail(key, "found " + describe(*value) + ", expected one of " + join(words) + hint);
+  return value == nullptr ? fallback : checked_word(*value, words, file_, place_of(key));
 }
 
 Reader Reader::object(std::string_view key) { return Reader(require(key), file_, place_of(key)); }

@@ -79,5 +79,8 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
                       const std::string& place);
 std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t max,
                              const std::string& file, const std::string& place);
+// One of `words`, likewise; the message lists them and suggests the nearest.
+std::string checked_word(const Json& value, const std::vector<std::string>& words,
+                         const std::string& file, const std::string& place);
 
 }  // namespace syncline

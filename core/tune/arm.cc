@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/input/knobs.h"
 #include "core/measure/lower_bound.h"
 #include "core/plan/bucket_exchange.h"
 #include "core/plan/compute_fusion.h"
@@ -104,10 +105,8 @@ void Arm::judge_exactness(const Plan& plan, std::size_t phases) {
   // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
   // copies and the host's waiting delay the gradients behind it; updates between buckets and a mean
   // over several phases are not in the recurrence.
-  simple_ = strategy_.exchange == Strategy::Exchange::kAllReduce && !strategy_.cross_step &&
-            strategy_.priority == Strategy::Priority::kReady && !strategy_.bucket_copies &&
-            !strategy_.host_sync && strategy_.update == Strategy::Update::kAfterAll &&
-            phases == 1 && single_.size() == plan.buckets.size();
+  simple_ =
+      in_order_of_readiness(strategy_) && phases == 1 && single_.size() == plan.buckets.size();
   // Buckets of several formats cannot all be joined.
   bool encodes = false;
   for (const Bucket& bucket : single_) {

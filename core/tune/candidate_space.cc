@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/input/parts.h"
+#include "core/input/conflicts.h"
 #include "core/input/strategy_json.h"
 #include "core/tune/search_space.h"
 
@@ -17,7 +17,7 @@ using RulesKey = std::pair<std::vector<int>, bool>;
 RulesKey rules_key(const Arm& arm) {
   Strategy ticked = arm.strategy();
   ticked.fusion.cycle = kMillisecond;
-  return {arm.candidates(), misfit_of(ticked, arm.cluster()).has_value()};
+  return {arm.candidates(), conflict_of(ticked, arm.cluster()).has_value()};
 }
 
 }  // namespace

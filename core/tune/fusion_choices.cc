@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/input/parts.h"
+#include "core/input/conflicts.h"
 #include "core/plan/fusion.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
@@ -38,7 +38,7 @@ class RuleChoices {
 
   void add(FusionKind kind, Fusion fusion) {
     fusion.align = base().align;
-    if (misfit_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
+    if (conflict_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
     auto groups = groups_of(arm_, fusion);
     choices_.push_back({kind, std::move(fusion), std::move(groups)});
   }

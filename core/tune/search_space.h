@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/input/knobs.h"
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 
@@ -22,12 +23,7 @@ Search default_search(const Scenario& scenario);
 std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
                                      const Cluster& cluster);
 
-// Whether gradients are exchanged otherwise than in full at every step.
-bool changes_training(const Strategy& strategy);
-
 // "4 explicit buckets", "24.56 MiB", "at most 64 MiB", "12 gradients", "one bucket", ...
 std::string fusion_words(const Fusion& fusion);
-// What a strategy does otherwise than `base`, fusion aside: "2 streams, sharded"; may be empty.
-std::string arm_words(const Strategy& strategy, const Strategy& base);
 
 }  // namespace syncline

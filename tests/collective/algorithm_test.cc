@@ -316,7 +316,8 @@ TEST(AlgorithmTable, IsLookedUpByName) {
   EXPECT_EQ(find_algorithm("rin"), nullptr);
   EXPECT_EQ(find_algorithm("Ring"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);
-  EXPECT_EQ(algorithm_names(), "ring, to_one, double_binary_tree, halving_doubling");
+  EXPECT_EQ(algorithm_names(),
+            (std::vector<std::string>{"ring", "to_one", "double_binary_tree", "halving_doubling"}));
 }
 
 TEST(AlgorithmTable, FitsWhatItSays) {

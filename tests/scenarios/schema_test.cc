@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +19,12 @@
 #include <valijson/validator.hpp>
 #include <vector>
 
+#include "core/collective/nccl.h"
+#include "core/compress/codec.h"
+#include "core/dialect/dialect.h"
+#include "core/input/knobs.h"
+#include "core/input/presets.h"
+#include "core/operators/architecture.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline {
@@ -39,6 +47,8 @@ constexpr std::string_view kMoreKeys = R"json([
               "in_place": ["z"], "matrix_flops": 1e6, "flops": 1e3, "dtype": "fp16",
               "layout": "NHWC", "kernels": 2, "columns": 64}]}},
   {"op": "add", "path": "/cluster/intra/measured_steps_us", "value": [[1024, 3.5], [1048576, 10.5]]},
+  {"op": "add", "path": "/cluster/calibration/forced_tree",
+   "value": {"factor": 4.1, "source": "made up"}},
   {"op": "add", "path": "/cluster/device/half_tflops", "value": 125},
   {"op": "add", "path": "/cluster/device/kernel_gap_us", "value": 1},
   {"op": "add", "path": "/strategies/1/fusion/order", "value": "forward"},
@@ -180,6 +190,103 @@ const json& full_scenario() {
 // The schema's own objects, i.e. those that list the properties of an object.
 bool lists_properties(const json& node) {
   return node.is_object() && node.value("type", json()) == "object" && node.contains("properties");
+}
+
+// The schema in the file's own form: what fits on a line stands on one.
+std::string laid_out(const Json& node, const std::string& indent, std::size_t taken) {
+  const bool described = node.is_object() && node.contains("description");
+  std::string line = node.dump();
+  if (!node.is_structured() || node.empty()) return line;
+  std::string text;
+  const auto entry = [&](const std::string& key, const Json& value, const char* between) {
+    return (text.empty() ? "" : std::string(",") + between) + (key.empty() ? "" : key + ": ") +
+           laid_out(value, indent + "  ", key.size() + 2);
+  };
+  const auto entries = [&](const char* between) {
+    text.clear();
+    if (node.is_array()) {
+      for (const auto& value : node) text += entry("", value, between);
+    } else {
+      for (const auto& [key, value] : node.items()) text += entry(Json(key).dump(), value, between);
+    }
+    return text;
+  };
+  const char open = node.is_array() ? '[' : '{', close = node.is_array() ? ']' : '}';
+  line = open + entries(" ") + close;
+  const bool listed = node.is_array() && !node[0].is_structured();
+  const bool fits =
+      !described && line.find('\n') == line.npos && indent.size() + taken + line.size() < 130;
+  if (listed || fits) return line;
+  const std::string between = "\n" + indent + "  ";
+  return open + between + entries(between.c_str()) + "\n" + indent + close;
+}
+
+// Whole numbers without a point.
+Json plain(Json schema) {
+  if (schema.is_structured()) {
+    for (auto& value : schema) value = plain(value);
+  } else if (schema.is_number_float() && schema.get<double>() == std::floor(schema.get<double>())) {
+    schema = schema.get<std::int64_t>();
+  }
+  return schema;
+}
+
+template <typename T>
+void put_knobs(const Table<T>& table, Json& definitions) {
+  Json& properties = definitions.at(table.name).at("properties");
+  for (const auto& knob : table.knobs) properties[knob.key] = plain(knob.schema);
+}
+
+// What a strategy may hold is said once, in the tables of core/input/knobs.cc.
+TEST(Schema, KnobsAreThoseOfTheTables) {
+  const fs::path path = kScenarios / "schema.json";
+  std::ifstream file(path);
+  const Json stated = Json::parse(file);
+  Json schema = stated;
+  Json& definitions = schema["definitions"];
+  put_knobs(strategy_knobs(), definitions);
+  put_knobs(compute_fusion_knobs(), definitions);
+  put_knobs(assumed_cost_knobs(), definitions);
+  put_knobs(fusion_knobs(), definitions);
+  put_knobs(hierarchy_knobs(), definitions);
+  put_knobs(compression_knobs(), definitions);
+  put_knobs(local_sgd_knobs(), definitions);
+  // A key that no table has is one of a strategy's own words.
+  const std::set<std::string> own{"name", "about", "dialect", "config", "read_as", "preset"};
+  for (const auto& [key, unused] : definitions.at("strategy").at("properties").items()) {
+    const auto& knobs = strategy_knobs().knobs;
+    EXPECT_TRUE(own.contains(key) || std::any_of(knobs.begin(), knobs.end(),
+                                                 [&](const auto& knob) { return knob.key == key; }))
+        << key;
+  }
+  EXPECT_EQ(Json::diff(stated, schema).dump(), "[]") << "make it anew: SYNCLINE_UPDATE_GOLDEN=1";
+  if (std::getenv("SYNCLINE_UPDATE_GOLDEN") != nullptr && stated != schema) {
+    std::ofstream(path) << laid_out(schema, "", 0) << "\n";
+  }
+}
+
+std::vector<std::string> allowed_at(const char* path) {
+  return schema_json().at(Pointer(path)).at("enum").get<std::vector<std::string>>();
+}
+
+// A row more in a table is a word more in the schema.
+TEST(Schema, ListsTheRowsOfEveryTable) {
+  EXPECT_EQ(allowed_at("/definitions/algorithm"), algorithm_choices());
+  EXPECT_EQ(allowed_at("/definitions/compression/properties/codec"), codec_names());
+  EXPECT_EQ(allowed_at("/definitions/strategy/properties/dialect"), dialect_names());
+  EXPECT_EQ(allowed_at("/definitions/strategy/properties/preset"), preset_names());
+  EXPECT_EQ(allowed_at("/definitions/architecture/properties/architecture"), architecture_names());
+}
+
+// What a search lists is what a strategy may say.
+TEST(Schema, SearchesTakeTheWordsOfTheKnobs) {
+  for (const char* key : {"exchange", "priority"}) {
+    const std::string name = key;
+    EXPECT_EQ(allowed_at(("/definitions/search/properties/" + name + "/items").c_str()),
+              allowed_at(("/definitions/strategy/properties/" + name).c_str()));
+  }
+  EXPECT_EQ(allowed_at("/definitions/search/properties/fusion/properties/close/items"),
+            allowed_at("/definitions/fusion/properties/close"));
 }
 
 TEST(Schema, AcceptsEveryScenario) {

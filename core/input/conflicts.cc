@@ -1,0 +1,137 @@
+#include "core/input/conflicts.h"
+
+#include <algorithm>
+
+#include "core/collective/nccl.h"
+#include "core/compress/codec.h"
+
+namespace syncline {
+namespace {
+
+// What of streams, parts and updates cannot be had together.
+std::optional<Conflict> order_conflict(const Strategy& strategy) {
+  if (!strategy.overlap && strategy.streams > 1) {
+    return Conflict{"streams", "has no meaning with overlap: false (everything on one stream)"};
+  }
+  if (strategy.partition > 0 && strategy.fusion.rule != Fusion::Rule::kNone) {
+    return Conflict{"partition_mb",
+                    "parts are made of gradients that travel alone: needs fusion rule 'none'"};
+  }
+  if (strategy.fusion.cycle > 0 && strategy.fusion.close != Fusion::Close::kBefore) {
+    // Packing at a tick has a rule of its own: Horovod's.
+    return Conflict{"fusion.cycle_ms",
+                    "needs close: before, as what is packed at a tick never exceeds size_mb"};
+  }
+  const bool in_full = strategy.exchange != Strategy::Exchange::kSharded;
+  if (strategy.cross_step && in_full && strategy.update == Strategy::Update::kAfterAll) {
+    return Conflict{"update",
+                    "'after_all' leaves nothing to overlap: with cross_step each layer's "
+                    "parameters are updated before its forward pass"};
+  }
+  if (strategy.compute_fusion.fuse_all_optimizer_ops &&
+      strategy.update == Strategy::Update::kPerBucket) {
+    return Conflict{"compute_fusion.fuse_all_optimizer_ops",
+                    "cannot stand beside update 'per_bucket': the one operator waits for every "
+                    "gradient"};
+  }
+  return std::nullopt;
+}
+
+// What of the schedule (what is exchanged when) cannot be had together, with the key to change.
+std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluster& cluster) {
+  const LocalSgd& local = strategy.local_sgd;
+  const bool split = strategy.exchange != Strategy::Exchange::kAllReduce;
+  const bool reordered = strategy.priority == Strategy::Priority::kLayer;
+  const char* key = split                    ? "exchange"
+                    : strategy.cross_step    ? "cross_step"
+                    : reordered              ? "priority"
+                    : strategy.partition > 0 ? "partition_mb"
+                                             : nullptr;
+  if (key != nullptr) {
+    if (!strategy.overlap) return Conflict{key, "has no meaning with overlap: false"};
+    if (local.enabled) {
+      return Conflict{key, "cannot be combined with local_sgd, which averages parameters"};
+    }
+    if (strategy.fusion.cycle > 0) return Conflict{key, "cannot be combined with fusion.cycle_ms"};
+    if (strategy.bucket_copies) {
+      return Conflict{"bucket_copies", std::string("is DDP's, which has no ") + key};
+    }
+  }
+  if (split) {
+    if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+      return Conflict{"hierarchy", "an exchange in two halves is flat"};
+    }
+    const std::string& codec = strategy.compression.codec;
+    const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+    if (!codec.empty() && (sharded || find_codec(codec)->sparse)) {
+      return Conflict{"compression", sharded ? "sharded parameters are gathered in full"
+                                             : "a sparse exchange has no halves"};
+    }
+    for (const auto kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+      if (choice_fits(strategy.algorithm, kind, cluster.ranks())) continue;
+      return Conflict{"algorithm", "'" + strategy.algorithm + "' does no " +
+                                       std::string(to_string(kind)) + " among " +
+                                       std::to_string(cluster.ranks()) + " ranks"};
+    }
+  }
+  const auto& costs = strategy.fusion.costs;
+  if (!costs.empty() && cluster.ranks() > 1 &&
+      std::none_of(costs.begin(), costs.end(),
+                   [&](const auto& cost) { return cost.ranks == cluster.ranks(); })) {
+    return Conflict{"fusion.costs",
+                    "none is for the " + std::to_string(cluster.ranks()) + " ranks"};
+  }
+  if (local.enabled && strategy.fusion.cycle > 0) {
+    return Conflict{"fusion.cycle_ms", "has no meaning with local_sgd"};
+  }
+  if (local.enabled && local.subgroup > 1) {
+    if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+      return Conflict{"hierarchy", "cannot be combined with local_sgd.subgroup"};
+    }
+    if (!choice_fits(strategy.algorithm, CollectiveKind::kAllReduce, local.subgroup)) {
+      return Conflict{"algorithm", "'" + strategy.algorithm + "' does no all_reduce among " +
+                                       std::to_string(local.subgroup) + " ranks"};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& cluster) {
+  const int ranks = cluster.ranks();
+  std::optional<Conflict> conflict;
+  const auto must_fit = [&](const char* key, const std::string& name, CollectiveKind kind,
+                            int size) {
+    if (conflict || choice_fits(name, kind, size)) return;
+    conflict = Conflict{key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
+                                 std::to_string(size) + " ranks"};
+  };
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  if (hierarchy.form == Hierarchy::Form::kFlat) {
+    must_fit("algorithm", strategy.algorithm, CollectiveKind::kAllReduce, ranks);
+  } else {
+    const int size = hierarchy.group_size;
+    const auto& inside = hierarchy.inside.empty() ? strategy.algorithm : hierarchy.inside;
+    const auto& across = hierarchy.across.empty() ? strategy.algorithm : hierarchy.across;
+    must_fit("hierarchy.across", across, CollectiveKind::kAllReduce, ranks / size);
+    if (hierarchy.form == Hierarchy::Form::kSharded) {
+      must_fit("hierarchy.inside", inside, CollectiveKind::kReduceScatter, size);
+      must_fit("hierarchy.inside", inside, CollectiveKind::kAllGather, size);
+    } else {
+      must_fit("hierarchy.inside", inside,
+               hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce,
+               size);
+      must_fit("hierarchy.inside", inside, CollectiveKind::kBroadcast, size);
+    }
+  }
+  if (!conflict && strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
+    conflict = Conflict{"compression",
+                        "cannot be combined with local_sgd: parameters are averaged in full"};
+  }
+  if (!conflict) conflict = order_conflict(strategy);
+  if (!conflict) conflict = schedule_conflict(strategy, cluster);
+  return conflict;
+}
+
+}  // namespace syncline

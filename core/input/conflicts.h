@@ -1,0 +1,21 @@
+// Knobs that cannot be had together, or not on this cluster. What a knob needs in order to mean
+// anything at all stands in its table (knobs.cc).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/scenario/cluster.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline {
+
+// A knob that another one, or the cluster, rules out: the key at fault and why; nothing where all
+// fit together.
+struct Conflict {
+  std::string key;
+  std::string why;
+};
+std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& cluster);
+
+}  // namespace syncline

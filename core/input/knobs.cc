@@ -1,0 +1,392 @@
+#include "core/input/knobs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/compress/codec.h"
+#include "core/input/spellings.h"
+
+namespace syncline {
+namespace {
+
+Spelling<std::vector<double>> shares_below_one() {
+  auto spelling = list_of(number<double>({0, 1}, 1), "at least one value");
+  spelling.schema["items"] = {{"type", "number"}, {"minimum", 0}, {"exclusiveMaximum", 1}};
+  spelling.read = [read = spelling.read](const Entry& entry) {
+    auto shares = read(entry);
+    if (std::find(shares.begin(), shares.end(), 1) != shares.end()) {
+      entry.fail("found 1, expected numbers below 1");
+    }
+    return shares;
+  };
+  return spelling;
+}
+
+bool is_sparse(const Compression& compression) {
+  const Codec* codec = find_codec(compression.codec);
+  return codec != nullptr && codec->sparse;
+}
+
+std::string only_sparse(const Compression& compression) {
+  return is_sparse(compression) ? "" : "has no meaning with codec '" + compression.codec + "'";
+}
+
+// Eight significant digits tell 99.999 % from all.
+std::string percent(double share) {
+  char text[32];
+  const auto end =
+      std::to_chars(text, text + sizeof text, 100 * share, std::chars_format::general, 8);
+  return {text, end.ptr};
+}
+
+// "by 75, 93.75, 99.9": a ramp's sparsities in percent.
+std::string ramp_words(const Compression& compression) {
+  std::string text;
+  if (compression.sparsity.size() < 2) return text;
+  for (const double share : compression.sparsity) {
+    text += (text.empty() ? "by " : ", ") + percent(share);
+  }
+  return text;
+}
+
+// What a candidate of `tune` does, in the words of its names.
+
+std::string stream_words(const Strategy& strategy) {
+  return std::to_string(strategy.streams) + (strategy.streams == 1 ? " stream" : " streams");
+}
+
+std::string hierarchy_words(const Strategy& strategy) {
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  if (hierarchy.form == Hierarchy::Form::kFlat) return "flat";
+  std::string words = hierarchy.form == Hierarchy::Form::kSharded ? "sharded" : "leaders";
+  if (hierarchy.first_all_reduce) words += " (all-reduce first)";
+  return words + " in groups of " + std::to_string(hierarchy.group_size) +
+         moved_knobs(hierarchy_knobs(), hierarchy);
+}
+
+std::string compression_words(const Strategy& strategy) {
+  const Compression& compression = strategy.compression;
+  if (compression.codec.empty()) return "uncompressed";
+  std::string words = compression.codec;
+  if (is_sparse(compression)) words += " at " + percent(compression.sparsity.back()) + " %";
+  return words + moved_knobs(compression_knobs(), compression);
+}
+
+std::string averaging_words(const Strategy& strategy) {
+  const LocalSgd& local = strategy.local_sgd;
+  if (!local.enabled) return "gradients at every step";
+  const std::string words = local.adaptive ? "adaptive LocalSGD"
+                                           : "LocalSGD every " + std::to_string(local.period) +
+                                                 (local.period == 1 ? " step" : " steps");
+  return words + moved_knobs(local_sgd_knobs(), local);
+}
+
+std::string exchange_words(const Strategy& strategy) {
+  if (strategy.exchange == Strategy::Exchange::kDecoupled) return "decoupled";
+  return strategy.exchange == Strategy::Exchange::kSharded ? "sharded update"
+                                                           : "all-reduced in one go";
+}
+
+std::string compute_fusion_words(const Strategy& strategy) {
+  std::string words;
+  for (const auto& knob : compute_fusion_knobs().knobs) {
+    if (knob.at_rest(strategy.compute_fusion)) continue;
+    words += (words.empty() ? "operators fused: " : " + ") + knob.words(strategy.compute_fusion);
+  }
+  return words.empty() ? "operators unfused" : words;
+}
+
+}  // namespace
+
+const Table<Hierarchy>& hierarchy_knobs() {
+  using Form = Hierarchy::Form;
+  static const Table<Hierarchy> table{
+      "hierarchy",
+      [](const Setting& setting) {
+        Hierarchy hierarchy;
+        hierarchy.form = Form::kLeaders;
+        hierarchy.group_size = setting.cluster.gpus_per_node;
+        return hierarchy;
+      },
+      {knob("form", &Hierarchy::form,
+            words<Form>({{"leaders", Form::kLeaders}, {"sharded", Form::kSharded}}),
+            "leaders: each group sums at its first rank, the leaders all-reduce, and the result is "
+            "broadcast inside the groups. sharded: reduce-scatter inside, all-reduce of each shard "
+            "across, all-gather inside.")
+           .with(kDecides | kWritten)
+           .says(""),
+       knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
+            "Consecutive ranks in a group. Default: gpus_per_node, a group is a node.")
+           .shown({{"minimum", 2}})
+           .says(""),
+       knob("first", &Hierarchy::first_all_reduce,
+            words<bool>({{"reduce", false}, {"all_reduce", true}}),
+            "For the form \"leaders\": how a group sums. reduce: at its leader only. all_reduce: "
+            "at all its ranks. Default reduce.")
+           .only(where<Hierarchy>([](const auto& h) { return h.form != Form::kSharded; },
+                                  "has no meaning with form 'sharded'"))
+           .says(""),
+       knob("inside", &Hierarchy::inside, algorithm(),
+            "Algorithm of the collectives inside a group. Default: the strategy's algorithm.")
+           .says("% inside"),
+       knob("across", &Hierarchy::across, algorithm(),
+            "Algorithm of the collectives across groups. Default: the strategy's algorithm.")
+           .says("% across")}};
+  return table;
+}
+
+const Table<Compression>& compression_knobs() {
+  using C = Compression;
+  static const Table<C> table{
+      "compression",
+      [](const Setting&) {
+        C compression;
+        compression.codec = "dgc";
+        return compression;
+      },
+      {knob("codec", &C::codec, one_of(codec_names()),
+            "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
+            "for later steps. fp16 and bf16: gradients travel as 16-bit numbers.")
+           .with(kDecides | kWritten)
+           .says(""),
+       knob("sparsity", &C::sparsity, shares_below_one(),
+            "Share of elements that dgc holds back, at least 0 and below 1: 0.999 sends one in a "
+            "thousand. Several values are the stages of the ramp, the last one stays. Default "
+            "[0.999].")
+           .only(only_sparse)
+           .with(kWritten)
+           .says(ramp_words),
+       knob("rampup_begin_step", &C::rampup_begin_step, whole<std::int64_t>(0, kMostSteps),
+            "First step that dgc compresses; before it gradients travel in full. Default 0.")
+           .only(only_sparse)
+           .with(kWritten)
+           .says("from step %"),
+       knob("rampup_step", &C::rampup_step, whole<std::int64_t>(1, kMostSteps),
+            "Steps over which the sparsity values are passed through, in equal parts. Default 1.")
+           .only(only_sparse)
+           .with(kWritten)
+           .says("a ramp of % steps"),
+       knob("min_elements", &C::min_elements, whole<std::int64_t>(0, kMostSteps),
+            "Tensors with fewer elements than this are never compressed by dgc. Default 16384.")
+           .only(only_sparse)
+           .with(kWritten)
+           .says("tensors of % elements or more"),
+       knob("encode_launches", &C::encode_launches, whole<std::int64_t>(0, 100000),
+            "Kernels launched to encode one bucket; each costs the device's launch_us. Default 1, "
+            "one fused kernel. Paddle's dgc takes about 14.")
+           .with(kWritten)
+           .says("% launches to encode"),
+       knob("decode_launches", &C::decode_launches, whole<std::int64_t>(0, 100000),
+            "Kernels launched to decode one bucket. Default 1. Paddle's dgc takes one for each "
+            "rank and one more.")
+           .with(kWritten)
+           .says("% launches to decode")}};
+  return table;
+}
+
+const Table<LocalSgd>& local_sgd_knobs() {
+  using L = LocalSgd;
+  constexpr std::int64_t kMostPeriod = 1 << 20;
+  const auto adaptive_only = where<L>([](const L& local) { return local.adaptive; },
+                                      "has a meaning only with adaptive: true");
+  static const Table<L> table{
+      "local_sgd",
+      [](const Setting&) {
+        L local;
+        local.enabled = true;
+        return local;
+      },
+      {knob("begin_step", &L::begin_step, whole<std::int64_t>(1, kMostSteps),
+            "Step from which ranks train on their own; before it gradients are exchanged in every "
+            "step. Default 1.")
+           .with(kWritten)
+           .says("from step %"),
+       knob("subgroup", &L::subgroup, ranks_in_a_group(),
+            "Ranks that all-reduce their gradients in each local step, consecutive ones (PyTorch's "
+            "post-local SGD: those of a node). Must divide the number of ranks; fusion is the "
+            "gradients', parameters are averaged in one bucket. 1: none do. Default 1.")
+           .says("gradients all-reduced among %"),
+       knob("warmup", &L::warmup_gradients, words<bool>({{"average", false}, {"gradients", true}}),
+            "What is exchanged in every step up to begin_step. average: parameters are averaged. "
+            "gradients: gradients are all-reduced among all ranks. Default average.")
+           .says("gradients all-reduced before"),
+       knob("period", &L::period, whole<std::int64_t>(1, kMostPeriod),
+            "Steps from one averaging to the next. A larger one communicates less and may cost "
+            "accuracy.")
+           .only(where<L>([](const L& local) { return !local.adaptive; },
+                          "has no meaning with adaptive, which starts from init_period"))
+           .with(kWritten)
+           .says(""),
+       knob("adaptive", &L::adaptive, yes_or_no(),
+            "Whether the period follows the loss and the learning rate (see training). Default "
+            "false.")
+           .with(kDecides)
+           .says(""),
+       knob("init_period", &L::init_period, whole<std::int64_t>(1, kMostPeriod),
+            "Period that adaptive LocalSGD begins with.")
+           .only(adaptive_only)
+           .with(kWritten)
+           .says("at first every %"),
+       knob("max_period", &L::max_period, whole<std::int64_t>(1, kMostPeriod),
+            "Longest period that adaptive LocalSGD may choose. Default 16.")
+           .only(adaptive_only)
+           .with(kWritten)
+           .says("at most every %")}};
+  return table;
+}
+
+const Table<ComputeFusion>& compute_fusion_knobs() {
+  using F = ComputeFusion;
+  static const Table<F> table{
+      "compute_fusion",
+      [](const Setting&) {
+        F fusion;
+        fusion.fuse_bn_add_act_ops = true;  // as in Paddle one is on unless it is turned off
+        return fusion;
+      },
+      {knob("fuse_relu_depthwise_conv", &F::fuse_relu_depthwise_conv, yes_or_no(),
+            "A relu goes into the depthwise convolution behind it, forward and backward. Default "
+            "false.")
+           .says("relu_depthwise_conv"),
+       knob("fuse_bn_act_ops", &F::fuse_bn_act_ops, yes_or_no(),
+            "batch_norm and relu. Matches in fp16 with NHWC only. Default false.")
+           .says("bn_act"),
+       knob("fuse_bn_add_act_ops", &F::fuse_bn_add_act_ops, yes_or_no(),
+            "batch_norm, elementwise_add and relu. Matches in fp16 with NHWC only. Default true, "
+            "as in Paddle.")
+           .says("bn_add_act")
+           .shown({{"default", true}})
+           .with(kWritten),
+       knob("fuse_gemm_epilogue", &F::fuse_gemm_epilogue, yes_or_no(),
+            "A product with a weight, its bias and, where the weight's columns are a multiple of "
+            "128 (relu) or 8 (gelu), the activation; backward likewise. Paddle needs CUDA 11.6. "
+            "Default false.")
+           .says("gemm_epilogue"),
+       knob("fuse_elewise_add_act_ops", &F::fuse_elewise_add_act_ops, yes_or_no(),
+            "elementwise_add and relu, scale or tanh; backward with relu only. Default false.")
+           .says("elewise_add_act"),
+       knob("fuse_all_optimizer_ops", &F::fuse_all_optimizer_ops, yes_or_no(),
+            "All update operators become one, if their gradients are dense and of one dtype. It "
+            "waits for every gradient, so update must be after_all. Default false.")
+           .says("all_optimizer")}};
+  return table;
+}
+
+const Table<Strategy>& strategy_knobs() {
+  using S = Strategy;
+  static const Table<S> table{
+      "strategy",
+      [](const Setting&) { return S{}; },
+      {knob("overlap", &S::overlap, yes_or_no(),
+            "Whether communication runs beside the backward pass. Default true. false puts "
+            "everything on the compute stream, one after the other.")
+           .with(kExact),
+       knob("streams", &S::streams, streams(),
+            "Communication streams, each with a communicator of its own, so that so many "
+            "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
+            "link.")
+           .with(kExact)
+           .varied(stream_words),
+       knob("algorithm", &S::algorithm, algorithm(),
+            "How collectives move their data: ring (least traffic), to_one (everyone to one rank "
+            "and back), double_binary_tree (low latency on many ranks), halving_doubling (few "
+            "rounds over pairs of ranks), nccl (as NCCL would choose for each payload). Default "
+            "ring.")
+           .with(kWritten | kExact)
+           .varied([](const S& s) { return s.algorithm; }),
+       knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),
+       knob("hierarchy", &S::hierarchy, object_of(hierarchy_knobs()), "")
+           .resting([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
+           .with(kExact)
+           .varied(hierarchy_words),
+       knob("compression", &S::compression, object_of(compression_knobs()), "")
+           .resting([](const S& s) { return s.compression.codec.empty(); })
+           .with(kExact | kChangesTraining)
+           .varied(compression_words),
+       knob("local_sgd", &S::local_sgd, object_of(local_sgd_knobs()), "")
+           .resting([](const S& s) { return !s.local_sgd.enabled; })
+           .with(kExact | kChangesTraining)
+           .varied(averaging_words),
+       knob(
+           "exchange", &S::exchange, exchanges(),
+           "all_reduce: in one go. decoupled: a reduce-scatter in the backward pass and an "
+           "all-gather after it, first layers first. sharded: gradients are reduce-scattered, each "
+           "rank updates its shard of the parameters, which are all-gathered. Default all_reduce.")
+           .varied(exchange_words),
+       knob("gather_groups", &S::gather_groups, groups(false),
+            "With exchange sharded: the buckets in which updated parameters are gathered, as "
+            "fusion.groups. Default: as the gradients were scattered."),
+       knob("cross_step", &S::cross_step, yes_or_no(),
+            "Whether the next step's forward pass waits layer by layer for its parameters, instead "
+            "of for all of them. Each layer's update then comes before its forward pass. Default "
+            "false.")
+           .varied([](const S& s) {
+             return std::string(s.cross_step ? "across steps" : "step by step");
+           }),
+       knob("priority", &S::priority, priorities(),
+            "Which bucket goes when the network is free. ready: the one that was ready first. "
+            "layer: the one that the next forward pass needs first. Default ready.")
+           .with(kDecides)
+           .varied([](const S& s) {
+             return std::string(s.priority == S::Priority::kLayer ? "first layers first"
+                                                                  : "in the order of readiness");
+           }),
+       knob("credit_mb", &S::credit, mebibytes(true),
+            "With priority layer: MiB handed to the network at a time, which later buckets can no "
+            "longer overtake. 0: one bucket. Default 0.")
+           .only(where<S>([](const S& s) { return s.priority == S::Priority::kLayer; },
+                          "has a meaning only with priority 'layer'")),
+       knob("partition_mb", &S::partition, mebibytes(true),
+            "Gradients larger than this many MiB travel in parts of even size. Needs fusion rule "
+            "none. 0: whole. Default 0.")
+           .with(kExact),
+       knob("bucket_copies", &S::bucket_copies, yes_or_no(),
+            "Whether gradients are copied into their bucket and back, a read and a write of each "
+            "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
+            "Default false."),
+       knob("host_sync", &S::host_sync, yes_or_no(),
+            "Whether the host waits for each exchange before it issues the next on that stream, "
+            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),
+       knob("update", &S::update,
+            words<S::Update>(
+                {{"after_all", S::Update::kAfterAll}, {"per_bucket", S::Update::kPerBucket}}),
+            "When parameters are updated. after_all: once every gradient has arrived. per_bucket: "
+            "each bucket's as soon as its gradients have arrived. Default after_all, with "
+            "cross_step per_bucket.")
+           .resting([](const S& s) { return s.update == usual_update(s); }),
+       knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
+           .with(kExact)
+           .varied(compute_fusion_words)}};
+  return table;
+}
+
+Strategy::Update usual_update(const Strategy& strategy) {
+  const bool each = strategy.cross_step && strategy.exchange != Strategy::Exchange::kSharded;
+  return each ? Strategy::Update::kPerBucket : Strategy::Update::kAfterAll;
+}
+
+bool in_order_of_readiness(const Strategy& strategy) {
+  return std::all_of(strategy_knobs().knobs.begin(), strategy_knobs().knobs.end(),
+                     [&](const auto& knob) { return knob.is(kExact) || knob.at_rest(strategy); });
+}
+
+bool changes_training(const Strategy& strategy) {
+  return std::any_of(
+      strategy_knobs().knobs.begin(), strategy_knobs().knobs.end(),
+      [&](const auto& knob) { return knob.is(kChangesTraining) && !knob.at_rest(strategy); });
+}
+
+std::string arm_words(const Strategy& strategy, const Strategy& base) {
+  std::string words;
+  for (const auto& knob : strategy_knobs().knobs) {
+    const auto value = [&](const Strategy& of) {
+      return knob.at_rest(of) ? Json() : knob.write(of);
+    };
+    if (!knob.axis || value(strategy) == value(base)) continue;
+    words += (words.empty() ? "" : ", ") + knob.axis(strategy);
+  }
+  return words;
+}
+
+}  // namespace syncline

@@ -1,0 +1,30 @@
+// The tables of a strategy's knobs, and what follows from them.
+#pragma once
+
+#include "core/input/knob_table.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline {
+
+const Table<Fusion::AssumedCost>& assumed_cost_knobs();
+const Table<Fusion>& fusion_knobs();
+const Table<Hierarchy>& hierarchy_knobs();
+const Table<Compression>& compression_knobs();
+const Table<LocalSgd>& local_sgd_knobs();
+const Table<ComputeFusion>& compute_fusion_knobs();
+// The strategy's own; name, about and what stands in a dialect or a preset are no knobs.
+const Table<Strategy>& strategy_knobs();
+
+// When parameters are updated unless a strategy says otherwise.
+Strategy::Update usual_update(const Strategy& strategy);
+
+// Whether no knob has moved with which buckets' places in line are not their readiness.
+bool in_order_of_readiness(const Strategy& strategy);
+
+// Whether gradients are exchanged otherwise than in full at every step.
+bool changes_training(const Strategy& strategy);
+
+// What a strategy does otherwise than `base`, fusion aside: "2 streams, sharded"; may be empty.
+std::string arm_words(const Strategy& strategy, const Strategy& base);
+
+}  // namespace syncline
