@@ -48,7 +48,10 @@ TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
   const Said said = calibrate_verb({kPcie, "--against", other, "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.err;
   const auto answer = nlohmann::json::parse(said.out);
-  ASSERT_EQ(answer.size(), 3u);
+  EXPECT_EQ(answer.at("verb"), "calibrate");
+  ASSERT_EQ(answer.at("fitted").size(), 1u);
+  EXPECT_GT(answer.at("fitted")[0].at("rows").size(), 10u);
+  EXPECT_FALSE(answer.at("facts").empty());
   EXPECT_LT(answer.at("in_sample_percent").get<double>(), 1);
   EXPECT_LT(answer.at("left_out_percent").get<double>(), 1);
   ASSERT_EQ(answer.at("against").size(), 1u);
@@ -56,7 +59,10 @@ TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
   EXPECT_EQ(against.at("file"), other);
   ASSERT_EQ(against.at("rows").size(), 103u);
   const auto& row = against.at("rows")[0];
-  EXPECT_EQ(row.size(), 3u);
+  EXPECT_EQ(row.size(), 5u);
+  EXPECT_NEAR(row.at("error_percent").get<double>(),
+              (row.at("predicted_s").get<double>() / row.at("measured_s").get<double>() - 1) * 100,
+              1e-9);
   EXPECT_EQ(row.at("bytes"), 1048576);
   EXPECT_NEAR(row.at("measured_s").get<double>(), 104.03e-6, 1e-9);
   EXPECT_GT(row.at("predicted_s").get<double>(), 0);

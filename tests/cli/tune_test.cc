@@ -46,9 +46,10 @@ TEST(Tune, PrintsTheAgreedJson) {
   const Json answer = Json::parse(printed.text);
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"best", "step_time_s", "baseline_s", "optimum_s",
-                                            "lower_bound_s", "regret_percent", "evaluations",
-                                            "curve", "verdicts"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{
+                      "syncline", "format", "verb", "scenario", "best", "step_time_s", "baseline_s",
+                      "optimum_s", "lower_bound_s", "ranking", "regret_percent", "evaluations",
+                      "searched", "curve", "verdicts", "provenance"}));
   EXPECT_LE(answer["lower_bound_s"], answer["step_time_s"]);
   EXPECT_LE(answer["step_time_s"], answer["baseline_s"]);
   EXPECT_NEAR(answer["regret_percent"].get<double>(),

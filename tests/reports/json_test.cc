@@ -20,7 +20,7 @@ Names keys(const Json& object) {
 
 TEST(JsonReport, HasExactlyTheDocumentedKeys) {
   const Json json = Json::parse(test::json_of(test::dgc_report()));
-  EXPECT_EQ(keys(json), (Names{"scenario", "version", "rows", "provenance"}));
+  EXPECT_EQ(keys(json), (Names{"syncline", "format", "verb", "scenario", "rows", "provenance"}));
   EXPECT_EQ(keys(json["rows"][0]),
             (Names{"strategy", "executor", "sweep", "step_time_s", "throughput", "speedup",
                    "collectives", "bytes_on_wire_per_rank", "compute_s", "communication_s",
@@ -46,8 +46,8 @@ TEST(JsonReport, PublishedAndCalibrated) {
   report.rows[1].published->buckets = {{3, 3.9}, {158, 93.6}};
   report.rows[1].buckets = {{161, 97.5}};
   const Json json = Json::parse(test::json_of(report));
-  EXPECT_EQ(keys(json),
-            (Names{"scenario", "version", "rows", "calibration", "splits", "provenance"}));
+  EXPECT_EQ(keys(json), (Names{"syncline", "format", "verb", "scenario", "rows", "calibration",
+                               "splits", "provenance"}));
   EXPECT_EQ(json["calibration"].dump(), R"({"parameters":{"cluster.inter.latency_us":35.25}})");
   EXPECT_EQ(json["rows"][0]["published"].dump(),
             R"({"step_time_s":0.37,"use":"calibrated","source":"a table"})");

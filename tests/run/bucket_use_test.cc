@@ -94,11 +94,12 @@ TEST(BucketUse, WhatIsEncodedIsStaged) {
   }
 }
 
-// An exchange in halves keeps every rank's slices together, so no tensor has one place to write to,
-// though nothing is copied.
+// A bucket that is only scattered, or only gathered, keeps every rank's shards together, so no
+// tensor has one place to write to, though nothing is copied.
 TEST(BucketUse, HalvesAreNoViews) {
   Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kDecoupled;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.gather_groups = {{0, 1, 2}};
   const Used halves = used(strategy, cluster_of(2, 1));
   for (std::size_t b = 0; b < halves.uses.size(); ++b) {
     EXPECT_FALSE(halves.uses[b].staged);
