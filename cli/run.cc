@@ -83,7 +83,6 @@ int run(const RunOptions& options) {
   Report report = run_study(document, study);
   // The answer is rank 0's to give.
   if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;
-  report.version = version();
 
   // Files first: a reader who sees the answer may count on them.
   const Answer answer = answer_of(report);

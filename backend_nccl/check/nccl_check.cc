@@ -223,7 +223,8 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
     ValidationHooks hooks;
     hooks.row = [&](const ValidatedRow& row) {
       print_row(row);
-      std::ofstream(file) << printed(answer_of(report), Format::kJson, report.version) << std::flush;
+      std::ofstream(file) << printed(answer_of(report), Format::kJson, report.version)
+                          << std::flush;
     };
     run_validation(run, channel, hooks, report);
     channel.barrier(ControlChannel::kPatient);
@@ -406,7 +407,8 @@ int run(const std::vector<std::string>& words) {
   // reasons.
   if (const char* file = std::getenv("SYNCLINE_NCCL_CHECK")) {
     const auto environment = read_rank_environment(process_environment());
-    if (!environment) throw InputError("SYNCLINE_NCCL_CHECK: set, but the variables of a rank are not");
+    if (!environment)
+      throw InputError("SYNCLINE_NCCL_CHECK: set, but the variables of a rank are not");
     return run_rank(options, *environment, file);
   }
   const Document document = read_document(options.file);

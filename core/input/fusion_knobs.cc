@@ -69,95 +69,110 @@ const Table<Fusion::AssumedCost>& assumed_cost_knobs() {
   return table;
 }
 
-const Table<Fusion>& fusion_knobs() {
+namespace {
+
+// Which gradients share a bucket.
+std::vector<Knob<Fusion>> membership_knobs() {
+  static const std::vector<Rule> by_size{Rule::kSize};
+  static const std::vector<Rule> by_either{Rule::kSize, Rule::kCount};
+  return {
+      knob("rule", &Fusion::rule, rules(),
+           "none: each gradient alone. layer: all gradients of a layer. size: by bytes, give "
+           "size_mb. count: by number of tensors, give count. index: by position, give ends. "
+           "groups: as listed, give groups. one: everything in one bucket. mg_wfbp: merged "
+           "greedily by ready times and prices. Default size, for a fusion that is given; without "
+           "one nothing is fused.")
+          .shown({{"default", "size"}})
+          .with(kDecides | kWritten),
+      knob("size_mb", &Fusion::size, mebibytes(false),
+           "Size of a bucket for the rule \"size\", in MiB (1048576 bytes).")
+          .only(with(by_size))
+          .needed(),
+      knob("first_size_mb", &Fusion::first_size, mebibytes(true),
+           "Size of the first bucket for the rule \"size\", in MiB. Default: size_mb. Make it "
+           "smaller to start communication earlier.")
+          .only(unticked(by_size))
+          .shown({{"minimum", nullptr}, {"default", nullptr}, {"exclusiveMinimum", 0}}),
+      knob("count", &Fusion::count, counts(),
+           "Tensors in a bucket for the rule \"count\". With the rule \"size\" a bucket also "
+           "closes once it holds so many tensors.")
+          .only(unticked(by_either))
+          .needed([](const Fusion& fusion) { return fusion.rule == Rule::kCount; }),
+      knob("ends", &Fusion::ends, rising_ends(),
+           "For the rule \"index\": position, counted from 0 in backward order, of the last tensor "
+           "of each bucket, ascending. The tensors after the last position form one more bucket.")
+          .only(with({Rule::kIndex}))
+          .needed(),
+      knob("groups", &Fusion::groups, groups(true),
+           "For the rule \"groups\": the tensors of each bucket by position, counted from 0 in "
+           "backward order, each at most once; they need not be neighbours. Those in no group "
+           "travel alone.")
+          .only(with({Rule::kGroups}))
+          .needed()};
+}
+
+// When a bucket closes and is released, and what its payload looks like.
+std::vector<Knob<Fusion>> closing_knobs() {
   static const std::vector<Rule> by_size{Rule::kSize};
   static const std::vector<Rule> by_either{Rule::kSize, Rule::kCount};
   static const std::vector<Rule> merged{Rule::kMgWfbp};
-  static const Table<Fusion> table{
-      "fusion",
-      [](const Setting&) {
-        Fusion fusion;
-        fusion.rule = Rule::kSize;
-        return fusion;
-      },
-      {knob("rule", &Fusion::rule, rules(),
-            "none: each gradient alone. layer: all gradients of a layer. size: by bytes, give "
-            "size_mb. count: by number of tensors, give count. index: by position, give ends. "
-            "groups: as listed, give groups. one: everything in one bucket. mg_wfbp: merged "
-            "greedily by ready times and prices. Default size, for a fusion that is given; without "
-            "one nothing is fused.")
-           .shown({{"default", "size"}})
-           .with(kDecides | kWritten),
-       knob("size_mb", &Fusion::size, mebibytes(false),
-            "Size of a bucket for the rule \"size\", in MiB (1048576 bytes).")
-           .only(with(by_size))
-           .needed(),
-       knob("first_size_mb", &Fusion::first_size, mebibytes(true),
-            "Size of the first bucket for the rule \"size\", in MiB. Default: size_mb. Make it "
-            "smaller to start communication earlier.")
-           .only(unticked(by_size))
-           .shown({{"minimum", nullptr}, {"default", nullptr}, {"exclusiveMinimum", 0}}),
-       knob("count", &Fusion::count, counts(),
-            "Tensors in a bucket for the rule \"count\". With the rule \"size\" a bucket also "
-            "closes once it holds so many tensors.")
-           .only(unticked(by_either))
-           .needed([](const Fusion& fusion) { return fusion.rule == Rule::kCount; }),
-       knob(
-           "ends", &Fusion::ends, rising_ends(),
-           "For the rule \"index\": position, counted from 0 in backward order, of the last tensor "
-           "of each bucket, ascending. The tensors after the last position form one more bucket.")
-           .only(with({Rule::kIndex}))
-           .needed(),
-       knob("groups", &Fusion::groups, groups(true),
-            "For the rule \"groups\": the tensors of each bucket by position, counted from 0 in "
-            "backward order, each at most once; they need not be neighbours. Those in no group "
-            "travel alone.")
-           .only(with({Rule::kGroups}))
-           .needed(),
-       knob("close", &Fusion::close, closes(),
-            "For the rule \"size\". after: a bucket closes once it holds size_mb or more. before: "
-            "it closes before the next tensor would make it exceed size_mb. Default after.")
-           .only(with(by_either)),
-       knob("by_layer", &Fusion::by_layer, yes_or_no(),
-            "Whether whole layers are added to a bucket at a time (see layer_key) instead of "
-            "single tensors. Default false.")
-           .only(unticked(by_either)),
-       knob("order", &Fusion::order,
-            words<Fusion::Order>(
-                {{"backward", Fusion::Order::kBackward}, {"forward", Fusion::Order::kForward}}),
-            "For the rules \"size\" and \"count\": backward walks through gradients as they become "
-            "ready; forward from the first layer on, so that a small bucket is left with the last "
-            "layers. Default backward.")
-           .only(unticked(by_either)),
-       knob("cycle_ms", &Fusion::cycle, milliseconds(),
-            "For the rule \"size\" with close before: gradients are released at ticks, one every "
-            "so many milliseconds, and what is ready at a tick is packed without waiting for more "
-            "(Horovod). The step time is the mean over where in a cycle a step begins. 0: released "
-            "once ready. Default 0.")
-           .only(with(by_size))
-           .with(kDecides),
-       knob("min_elements", &Fusion::min_elements, whole<std::int64_t>(0, kMostSteps),
-            "For the rule \"mg_wfbp\": an open bucket of fewer elements takes the next gradient in "
-            "any case. Default 0.")
-           .only(with(merged)),
-       knob("costs", &Fusion::costs, list_of(object_of(assumed_cost_knobs()), ""),
-            "For the rule \"mg_wfbp\": what an all-reduce is taken to cost, by the number of "
-            "ranks, as an implementation may have it written down. Default: what this cluster's "
-            "prices say.")
-           .only(with(merged))
-           .shown({{"minItems", nullptr}, {"default", Json::array()}}),
-       knob("cast", &Fusion::to_fp32, words<bool>({{"none", false}, {"fp32", true}}),
-            "fp32: narrower gradients are cast to fp32 in their bucket and back (MindSpore). "
-            "Default none."),
-       knob("layer_key", &Fusion::layer_key,
-            words<Fusion::LayerKey>({{"last_dot", Fusion::LayerKey::kLastDot},
-                                     {"first_dot", Fusion::LayerKey::kFirstDot}}),
-            "Which part of a tensor's name is its layer. last_dot: up to the last '.', as in "
-            "PyTorch's \"layer4.2.bn1.weight\". first_dot: up to the first '.', as in Paddle's "
-            "\"fc_0.w_0\". Without a '.' the whole name. Default last_dot."),
-       knob("align_bytes", &Fusion::align, whole<Bytes>(1, 1 << 20),
-            "Each tensor's place in a bucket is padded to a multiple of this many bytes. Default "
-            "1, no padding.")}};
+  return {
+      knob("close", &Fusion::close, closes(),
+           "For the rule \"size\". after: a bucket closes once it holds size_mb or more. before: "
+           "it closes before the next tensor would make it exceed size_mb. Default after.")
+          .only(with(by_either)),
+      knob("by_layer", &Fusion::by_layer, yes_or_no(),
+           "Whether whole layers are added to a bucket at a time (see layer_key) instead of "
+           "single tensors. Default false.")
+          .only(unticked(by_either)),
+      knob("order", &Fusion::order,
+           words<Fusion::Order>(
+               {{"backward", Fusion::Order::kBackward}, {"forward", Fusion::Order::kForward}}),
+           "For the rules \"size\" and \"count\": backward walks through gradients as they become "
+           "ready; forward from the first layer on, so that a small bucket is left with the last "
+           "layers. Default backward.")
+          .only(unticked(by_either)),
+      knob("cycle_ms", &Fusion::cycle, milliseconds(),
+           "For the rule \"size\" with close before: gradients are released at ticks, one every "
+           "so many milliseconds, and what is ready at a tick is packed without waiting for more "
+           "(Horovod). The step time is the mean over where in a cycle a step begins. 0: released "
+           "once ready. Default 0.")
+          .only(with(by_size))
+          .with(kDecides),
+      knob("min_elements", &Fusion::min_elements, whole<std::int64_t>(0, kMostSteps),
+           "For the rule \"mg_wfbp\": an open bucket of fewer elements takes the next gradient in "
+           "any case. Default 0.")
+          .only(with(merged)),
+      knob("costs", &Fusion::costs, list_of(object_of(assumed_cost_knobs()), ""),
+           "For the rule \"mg_wfbp\": what an all-reduce is taken to cost, by the number of "
+           "ranks, as an implementation may have it written down. Default: what this cluster's "
+           "prices say.")
+          .only(with(merged))
+          .shown({{"minItems", nullptr}, {"default", Json::array()}}),
+      knob("cast", &Fusion::to_fp32, words<bool>({{"none", false}, {"fp32", true}}),
+           "fp32: narrower gradients are cast to fp32 in their bucket and back (MindSpore). "
+           "Default none."),
+      knob("layer_key", &Fusion::layer_key,
+           words<Fusion::LayerKey>({{"last_dot", Fusion::LayerKey::kLastDot},
+                                    {"first_dot", Fusion::LayerKey::kFirstDot}}),
+           "Which part of a tensor's name is its layer. last_dot: up to the last '.', as in "
+           "PyTorch's \"layer4.2.bn1.weight\". first_dot: up to the first '.', as in Paddle's "
+           "\"fc_0.w_0\". Without a '.' the whole name. Default last_dot."),
+      knob("align_bytes", &Fusion::align, whole<Bytes>(1, 1 << 20),
+           "Each tensor's place in a bucket is padded to a multiple of this many bytes. Default "
+           "1, no padding.")};
+}
+
+}  // namespace
+
+const Table<Fusion>& fusion_knobs() {
+  static const Table<Fusion> table{"fusion",
+                                   [](const Setting&) {
+                                     Fusion fusion;
+                                     fusion.rule = Rule::kSize;
+                                     return fusion;
+                                   },
+                                   joined(membership_knobs(), closing_knobs())};
   return table;
 }
 

@@ -224,6 +224,13 @@ struct Table {
   std::vector<Knob<T>> knobs;
 };
 
+// A long table in two parts.
+template <typename T>
+std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(knobs));
+  return knobs;
+}
+
 // Reads the table's keys into `object`, which keeps what is not given.
 template <typename T>
 void read_knobs(Reader& reader, const Table<T>& table, const Setting& setting, T& object) {

@@ -273,91 +273,104 @@ const Table<ComputeFusion>& compute_fusion_knobs() {
   return table;
 }
 
-const Table<Strategy>& strategy_knobs() {
+namespace {
+
+// How payloads travel: streams, collectives, buckets, what is sent how often.
+std::vector<Knob<Strategy>> transport_knobs() {
   using S = Strategy;
-  static const Table<S> table{
-      "strategy",
-      [](const Setting&) { return S{}; },
-      {knob("overlap", &S::overlap, yes_or_no(),
-            "Whether communication runs beside the backward pass. Default true. false puts "
-            "everything on the compute stream, one after the other.")
-           .with(kExact),
-       knob("streams", &S::streams, streams(),
-            "Communication streams, each with a communicator of its own, so that so many "
-            "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
-            "link.")
-           .with(kExact)
-           .varied(stream_words),
-       knob("algorithm", &S::algorithm, algorithm(),
-            "How collectives move their data: ring (least traffic), to_one (everyone to one rank "
-            "and back), double_binary_tree (low latency on many ranks), halving_doubling (few "
-            "rounds over pairs of ranks), nccl (as NCCL would choose for each payload). Default "
-            "ring.")
-           .with(kWritten | kExact)
-           .varied([](const S& s) { return s.algorithm; }),
-       knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),
-       knob("hierarchy", &S::hierarchy, object_of(hierarchy_knobs()), "")
-           .resting([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
-           .with(kExact)
-           .varied(hierarchy_words),
-       knob("compression", &S::compression, object_of(compression_knobs()), "")
-           .resting([](const S& s) { return s.compression.codec.empty(); })
-           .with(kExact | kChangesTraining)
-           .varied(compression_words),
-       knob("local_sgd", &S::local_sgd, object_of(local_sgd_knobs()), "")
-           .resting([](const S& s) { return !s.local_sgd.enabled; })
-           .with(kExact | kChangesTraining)
-           .varied(averaging_words),
-       knob(
-           "exchange", &S::exchange, exchanges(),
+  return {
+      knob("overlap", &S::overlap, yes_or_no(),
+           "Whether communication runs beside the backward pass. Default true. false puts "
+           "everything on the compute stream, one after the other.")
+          .with(kExact),
+      knob("streams", &S::streams, streams(),
+           "Communication streams, each with a communicator of its own, so that so many "
+           "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
+           "link.")
+          .with(kExact)
+          .varied(stream_words),
+      knob("algorithm", &S::algorithm, algorithm(),
+           "How collectives move their data: ring (least traffic), to_one (everyone to one rank "
+           "and back), double_binary_tree (low latency on many ranks), halving_doubling (few "
+           "rounds over pairs of ranks), nccl (as NCCL would choose for each payload). Default "
+           "ring.")
+          .with(kWritten | kExact)
+          .varied([](const S& s) { return s.algorithm; }),
+      knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),
+      knob("hierarchy", &S::hierarchy, object_of(hierarchy_knobs()), "")
+          .resting([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
+          .with(kExact)
+          .varied(hierarchy_words),
+      knob("compression", &S::compression, object_of(compression_knobs()), "")
+          .resting([](const S& s) { return s.compression.codec.empty(); })
+          .with(kExact | kChangesTraining)
+          .varied(compression_words),
+      knob("local_sgd", &S::local_sgd, object_of(local_sgd_knobs()), "")
+          .resting([](const S& s) { return !s.local_sgd.enabled; })
+          .with(kExact | kChangesTraining)
+          .varied(averaging_words)};
+}
+
+// What is exchanged when, and what happens around it.
+std::vector<Knob<Strategy>> schedule_knobs() {
+  using S = Strategy;
+  return {
+      knob("exchange", &S::exchange, exchanges(),
            "all_reduce: in one go. decoupled: a reduce-scatter in the backward pass and an "
            "all-gather after it, first layers first. sharded: gradients are reduce-scattered, each "
            "rank updates its shard of the parameters, which are all-gathered. Default all_reduce.")
-           .varied(exchange_words),
-       knob("gather_groups", &S::gather_groups, groups(false),
-            "With exchange sharded: the buckets in which updated parameters are gathered, as "
-            "fusion.groups. Default: as the gradients were scattered."),
-       knob("cross_step", &S::cross_step, yes_or_no(),
-            "Whether the next step's forward pass waits layer by layer for its parameters, instead "
-            "of for all of them. Each layer's update then comes before its forward pass. Default "
-            "false.")
-           .varied([](const S& s) {
-             return std::string(s.cross_step ? "across steps" : "step by step");
-           }),
-       knob("priority", &S::priority, priorities(),
-            "Which bucket goes when the network is free. ready: the one that was ready first. "
-            "layer: the one that the next forward pass needs first. Default ready.")
-           .with(kDecides)
-           .varied([](const S& s) {
-             return std::string(s.priority == S::Priority::kLayer ? "first layers first"
-                                                                  : "in the order of readiness");
-           }),
-       knob("credit_mb", &S::credit, mebibytes(true),
-            "With priority layer: MiB handed to the network at a time, which later buckets can no "
-            "longer overtake. 0: one bucket. Default 0.")
-           .only(where<S>([](const S& s) { return s.priority == S::Priority::kLayer; },
-                          "has a meaning only with priority 'layer'")),
-       knob("partition_mb", &S::partition, mebibytes(true),
-            "Gradients larger than this many MiB travel in parts of even size. Needs fusion rule "
-            "none. 0: whole. Default 0.")
-           .with(kExact),
-       knob("bucket_copies", &S::bucket_copies, yes_or_no(),
-            "Whether gradients are copied into their bucket and back, a read and a write of each "
-            "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
-            "Default false."),
-       knob("host_sync", &S::host_sync, yes_or_no(),
-            "Whether the host waits for each exchange before it issues the next on that stream, "
-            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),
-       knob("update", &S::update,
-            words<S::Update>(
-                {{"after_all", S::Update::kAfterAll}, {"per_bucket", S::Update::kPerBucket}}),
-            "When parameters are updated. after_all: once every gradient has arrived. per_bucket: "
-            "each bucket's as soon as its gradients have arrived. Default after_all, with "
-            "cross_step per_bucket.")
-           .resting([](const S& s) { return s.update == usual_update(s); }),
-       knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
-           .with(kExact)
-           .varied(compute_fusion_words)}};
+          .varied(exchange_words),
+      knob("gather_groups", &S::gather_groups, groups(false),
+           "With exchange sharded: the buckets in which updated parameters are gathered, as "
+           "fusion.groups. Default: as the gradients were scattered."),
+      knob("cross_step", &S::cross_step, yes_or_no(),
+           "Whether the next step's forward pass waits layer by layer for its parameters, instead "
+           "of for all of them. Each layer's update then comes before its forward pass. Default "
+           "false.")
+          .varied([](const S& s) {
+            return std::string(s.cross_step ? "across steps" : "step by step");
+          }),
+      knob("priority", &S::priority, priorities(),
+           "Which bucket goes when the network is free. ready: the one that was ready first. "
+           "layer: the one that the next forward pass needs first. Default ready.")
+          .with(kDecides)
+          .varied([](const S& s) {
+            return std::string(s.priority == S::Priority::kLayer ? "first layers first"
+                                                                 : "in the order of readiness");
+          }),
+      knob("credit_mb", &S::credit, mebibytes(true),
+           "With priority layer: MiB handed to the network at a time, which later buckets can no "
+           "longer overtake. 0: one bucket. Default 0.")
+          .only(where<S>([](const S& s) { return s.priority == S::Priority::kLayer; },
+                         "has a meaning only with priority 'layer'")),
+      knob("partition_mb", &S::partition, mebibytes(true),
+           "Gradients larger than this many MiB travel in parts of even size. Needs fusion rule "
+           "none. 0: whole. Default 0.")
+          .with(kExact),
+      knob("bucket_copies", &S::bucket_copies, yes_or_no(),
+           "Whether gradients are copied into their bucket and back, a read and a write of each "
+           "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
+           "Default false."),
+      knob("host_sync", &S::host_sync, yes_or_no(),
+           "Whether the host waits for each exchange before it issues the next on that stream, "
+           "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),
+      knob("update", &S::update,
+           words<S::Update>(
+               {{"after_all", S::Update::kAfterAll}, {"per_bucket", S::Update::kPerBucket}}),
+           "When parameters are updated. after_all: once every gradient has arrived. per_bucket: "
+           "each bucket's as soon as its gradients have arrived. Default after_all, with "
+           "cross_step per_bucket.")
+          .resting([](const S& s) { return s.update == usual_update(s); }),
+      knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
+          .with(kExact)
+          .varied(compute_fusion_words)};
+}
+
+}  // namespace
+
+const Table<Strategy>& strategy_knobs() {
+  static const Table<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
+                                     joined(transport_knobs(), schedule_knobs())};
   return table;
 }
 

@@ -1,5 +1,5 @@
-// A document judged: every key of a scenario, with what it may be. Everything is in SI units once it
-// has passed here.
+// A document judged: every key of a scenario, with what it may be. Everything is in SI units once
+// it has passed here.
 #pragma once
 
 #include <optional>

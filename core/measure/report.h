@@ -55,7 +55,6 @@ struct Report {
   std::string about;
   std::string workload;
   std::string cluster;
-  std::string version;
   std::string executor;
   std::string baseline;
   std::uint64_t seed = 1;

@@ -38,7 +38,6 @@ inline Report report_of(std::vector<Row> rows, std::string baseline = "momentum"
   report.about = "Does sending a thousandth of the gradients pay?";
   report.workload = "resnet50";
   report.cluster = "two_nodes";
-  report.version = "1.0.0";
   report.executor = "model";
   report.baseline = std::move(baseline);
   report.seed = 7;
