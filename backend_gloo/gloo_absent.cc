@@ -1,10 +1,10 @@
 #include "backend_gloo/gloo_executor.h"
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::gloo_backend {
 
 std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload&, ControlChannel&) {
   throw MachineError("--backend gloo: this program was built without Gloo (libgloo-dev)");
 }
 
-}  // namespace syncline
+}  // namespace syncline::gloo_backend

@@ -15,7 +15,7 @@
 #include "live/stream_threads.h"
 #include "live/timeline_exchange.h"
 
-namespace syncline {
+namespace syncline::gloo_backend {
 namespace {
 
 void sleep_until(Seconds time) {
@@ -34,13 +34,13 @@ void sleep_until(Seconds time) {
 // `gradients_` and the payload is filled from there.
 class Work {
  public:
-  Work(const Plan& plan, const Workload& workload, int rank, const RankGradients& input,
+  Work(const plan::Plan& plan, const Workload& workload, int rank, const run::RankGradients& input,
        GlooMesh& mesh)
-      : plan_(plan), input_(input), mesh_(mesh), gradients_(input), uses_(bucket_uses(plan)) {
+      : plan_(plan), input_(input), mesh_(mesh), gradients_(input), uses_(run::bucket_uses(plan)) {
     const std::size_t buckets = plan.buckets.size();
     // Without overlap collectives run on the compute stream itself.
-    for (const Op& op : plan.ops) {
-      if (!std::holds_alternative<Collective>(op.work)) continue;
+    for (const plan::Op& op : plan.ops) {
+      if (!std::holds_alternative<collective::Collective>(op.work)) continue;
       communicators_.try_emplace(op.stream, static_cast<int>(communicators_.size()));
     }
     buckets_of_.resize(workload.tensors.size() + workload.buffers.size());
@@ -55,30 +55,30 @@ class Work {
     }
   }
 
-  Seconds carry_out(OpId id, Seconds ready) {
-    const Op& op = plan_.ops[index(id)];
-    if (const auto* compute = std::get_if<Compute>(&op.work)) {
+  Seconds carry_out(plan::OpId id, Seconds ready) {
+    const plan::Op& op = plan_.ops[index(id)];
+    if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
       const Seconds end = ready + compute->seconds;
-      if (compute->phase == Phase::kBackward) produce(compute->first, compute->last);
-      if (compute->phase == Phase::kAverage) average();
+      if (compute->phase == plan::Phase::kBackward) produce(compute->first, compute->last);
+      if (compute->phase == plan::Phase::kAverage) average();
       return rest(end);
     }
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
       exchange(id, *collective, op.stream);
-    } else if (const auto* encode = std::get_if<Encode>(&op.work)) {
+    } else if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
       fill(index(encode->bucket));
-    } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
+    } else if (const auto* decode = std::get_if<plan::Decode>(&op.work)) {
       read(index(decode->bucket));
-    } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
+    } else if (const auto* copy = std::get_if<plan::Copy>(&op.work)) {
       copy->into ? fill(index(copy->bucket)) : read(index(copy->bucket));
     } else {
-      return rest(ready + seconds_of(op.work));  // waits of the framework or its host
+      return rest(ready + plan::seconds_of(op.work));  // waits of the framework or its host
     }
-    return ControlChannel::now();
+    return live::ControlChannel::now();
   }
 
   // What the exchange left on this rank, after the last period.
-  RankGradients result() {
+  run::RankGradients result() {
     // Means have been read already, and not yet rounded to the format in which they travel next.
     for (std::size_t b = 0; b < layouts_.size() && !averaged_; ++b) {
       if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
@@ -90,7 +90,7 @@ class Work {
   int communicators() const { return static_cast<int>(communicators_.size()); }
 
  private:
-  bool view(std::size_t bucket) const { return is_view(uses_[bucket], layouts_[bucket]); }
+  bool view(std::size_t bucket) const { return run::is_view(uses_[bucket], layouts_[bucket]); }
 
   // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
   // gradient may take longer to be written here than the layer takes that it stands for (a small
@@ -118,7 +118,7 @@ class Work {
   void fill(std::size_t bucket) { layouts_[bucket].fill(gradients_, payloads_[bucket].data()); }
   void read(std::size_t bucket) { layouts_[bucket].read(payloads_[bucket].data(), gradients_); }
 
-  void exchange(OpId id, const Collective& collective, StreamId stream) {
+  void exchange(plan::OpId id, const collective::Collective& collective, plan::StreamId stream) {
     const auto b = index(collective.bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(b);
@@ -146,45 +146,45 @@ class Work {
     averaged_ = true;
   }
 
-  const Plan& plan_;
-  const RankGradients& input_;
+  const plan::Plan& plan_;
+  const run::RankGradients& input_;
   GlooMesh& mesh_;
-  RankGradients gradients_;
-  const std::vector<BucketUse> uses_;  // by bucket
-  std::vector<Payload> layouts_;
+  run::RankGradients gradients_;
+  const std::vector<run::BucketUse> uses_;  // by bucket
+  std::vector<run::Payload> layouts_;
   std::vector<std::vector<std::byte>> payloads_;
-  std::vector<std::vector<int>> buckets_of_;  // by tensor
-  std::map<StreamId, int> communicators_;     // of streams that have collectives
+  std::vector<std::vector<int>> buckets_of_;     // by tensor
+  std::map<plan::StreamId, int> communicators_;  // of streams that have collectives
   bool averaged_ = false;
   std::mutex mutex_;
   Bytes sent_ = 0;
 };
 
-class GlooExecutor final : public LiveExecutor {
+class GlooExecutor final : public live::LiveExecutor {
  public:
-  GlooExecutor(const Workload& workload, ControlChannel& channel)
+  GlooExecutor(const Workload& workload, live::ControlChannel& channel)
       : workload_(workload), channel_(channel), mesh_(channel) {}
 
   std::string_view name() const override { return "gloo"; }
   Seconds clock_error() const override { return clock_error_; }
   std::string hardware() const override { return "gloo " + gloo_version() + " over TCP"; }
 
-  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+  run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
     assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
     const auto rank = static_cast<std::size_t>(channel_.rank());
     Work work(plan, workload_, channel_.rank(), input[rank], mesh_);
     mesh_.connect(work.communicators());
-    channel_.barrier(ControlChannel::kPatient);
-    const ClockOffset before = channel_.clock();
+    channel_.barrier(live::ControlChannel::kPatient);
+    const live::ClockOffset before = channel_.clock();
     channel_.barrier();
 
-    Outcome outcome;
-    auto spans =
-        run_stream_threads(plan, periods, channel_.rank(),
-                           [&](OpId op, int, Seconds ready) { return work.carry_out(op, ready); });
-    const ClockOffset after = channel_.clock();
-    outcome.timeline = exchange_timelines(channel_, std::move(spans), periods, before, after);
-    clock_error_ = worst_clock_error(channel_, before, after);
+    run::Outcome outcome;
+    auto spans = live::run_stream_threads(
+        plan, periods, channel_.rank(),
+        [&](plan::OpId op, int, Seconds ready) { return work.carry_out(op, ready); });
+    const live::ClockOffset after = channel_.clock();
+    outcome.timeline = live::exchange_timelines(channel_, std::move(spans), periods, before, after);
+    clock_error_ = live::worst_clock_error(channel_, before, after);
     outcome.gradients.resize(static_cast<std::size_t>(plan.ranks));
     outcome.gradients[rank] = work.result();
     outcome.bytes_sent.assign(static_cast<std::size_t>(plan.ranks), 0);
@@ -194,16 +194,16 @@ class GlooExecutor final : public LiveExecutor {
 
  private:
   const Workload& workload_;
-  ControlChannel& channel_;
+  live::ControlChannel& channel_;
   GlooMesh mesh_;
   Seconds clock_error_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload,
-                                                 ControlChannel& channel) {
+std::unique_ptr<live::LiveExecutor> make_gloo_executor(const Workload& workload,
+                                                       live::ControlChannel& channel) {
   return std::make_unique<GlooExecutor>(workload, channel);
 }
 
-}  // namespace syncline
+}  // namespace syncline::gloo_backend

@@ -7,9 +7,10 @@
 
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::gloo_backend {
 
 // Where the program is built without Gloo it throws MachineError.
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload& workload, ControlChannel& channel);
+std::unique_ptr<live::LiveExecutor> make_gloo_executor(const Workload& workload,
+                                                       live::ControlChannel& channel);
 
-}  // namespace syncline
+}  // namespace syncline::gloo_backend

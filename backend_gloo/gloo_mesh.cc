@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/plan/lower.h"
 
-namespace syncline {
+namespace syncline::gloo_backend {
 namespace {
 
 // A message is sent in pieces, so that summing what has come overlaps with what is still on its
@@ -37,14 +37,15 @@ struct Step {
 };
 
 // The part of a collective's rounds that concerns one rank.
-std::vector<Step> steps_of(const Collective& collective, const Payload& layout, int rank) {
+std::vector<Step> steps_of(const collective::Collective& collective, const run::Payload& layout,
+                           int rank) {
   std::vector<Step> steps;
   std::uint64_t number = 0;
-  for (const Round& round : lower(collective)) {
+  for (const collective::Round& round : plan::lower(collective)) {
     Step step;
     step.round = number++;
     for (std::size_t i = 0; i < round.size(); ++i) {
-      const Transfer& transfer = round[i];
+      const collective::Transfer& transfer = round[i];
       if (transfer.from != rank && transfer.to != rank) continue;
       int group = 0;
       for (int g = 0; g < collective.groups.count; ++g) {
@@ -74,7 +75,7 @@ std::vector<Step> steps_of(const Collective& collective, const Payload& layout, 
 
 using Key = std::tuple<int, const void*, int, int, int, int, int, std::int64_t, Bytes, int>;
 
-Key key_of(const Collective& c) {
+Key key_of(const collective::Collective& c) {
   return {static_cast<int>(c.kind),
           c.algorithm,
           c.groups.base,
@@ -92,7 +93,7 @@ Key key_of(const Collective& c) {
 // One of Gloo's contexts, with an event loop of its own.
 class GlooMesh::Communicator {
  public:
-  Communicator(ControlChannel& channel) : rank_(channel.rank()), timeout_(channel.timeout()) {
+  Communicator(live::ControlChannel& channel) : rank_(channel.rank()), timeout_(channel.timeout()) {
     gloo::transport::tcp::attr attributes;
     attributes.hostname = channel.own_address();
     device_ = gloo::transport::tcp::CreateDevice(attributes);
@@ -116,7 +117,8 @@ class GlooMesh::Communicator {
     channel.barrier();
   }
 
-  Bytes run(const Collective& collective, const Payload& layout, std::byte* payload) {
+  Bytes run(const collective::Collective& collective, const run::Payload& layout,
+            std::byte* payload) {
     auto [it, fresh] = steps_.try_emplace(key_of(collective));
     if (fresh) it->second = steps_of(collective, layout, rank_);
     const auto size = static_cast<std::size_t>(layout.bytes());
@@ -125,7 +127,7 @@ class GlooMesh::Communicator {
     try {
       for (const Step& step : it->second) sent += run_step(step, layout, payload, *whole);
     } catch (const std::exception& error) {
-      throw PeerError(std::string("gloo: ") + error.what());
+      throw live::PeerError(std::string("gloo: ") + error.what());
     }
     ++number_;
     return sent;
@@ -159,7 +161,7 @@ class GlooMesh::Communicator {
 
   // Receives are posted first, so that no sender waits for one; sums go on piece by piece while
   // the rest is on its way.
-  Bytes run_step(const Step& step, const Payload& layout, std::byte* payload,
+  Bytes run_step(const Step& step, const run::Payload& layout, std::byte* payload,
                  gloo::transport::UnboundBuffer& whole) {
     std::int64_t staged = 0;
     for (const auto& message : step.receives) {
@@ -234,7 +236,7 @@ class GlooMesh::Communicator {
 };
 
 struct GlooMesh::State {
-  ControlChannel& channel;
+  live::ControlChannel& channel;
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
 
@@ -243,7 +245,7 @@ std::string gloo_version() {
          std::to_string(GLOO_VERSION_PATCH);
 }
 
-GlooMesh::GlooMesh(ControlChannel& channel) : state_(new State{channel, {}}) {}
+GlooMesh::GlooMesh(live::ControlChannel& channel) : state_(new State{channel, {}}) {}
 
 GlooMesh::~GlooMesh() = default;
 
@@ -255,13 +257,13 @@ void GlooMesh::connect(int streams) {
   } catch (const MachineError&) {
     throw;  // the control channel's, which knows who is gone
   } catch (const std::exception& error) {
-    throw PeerError(std::string("gloo: ") + error.what());
+    throw live::PeerError(std::string("gloo: ") + error.what());
   }
 }
 
-Bytes GlooMesh::run(int stream, const Collective& collective, const Payload& layout,
-                    std::byte* payload) {
+Bytes GlooMesh::run(int stream, const collective::Collective& collective,
+                    const run::Payload& layout, std::byte* payload) {
   return state_->communicators[static_cast<std::size_t>(stream)]->run(collective, layout, payload);
 }
 
-}  // namespace syncline
+}  // namespace syncline::gloo_backend

@@ -10,7 +10,7 @@
 #include "core/run/payload.h"
 #include "live/control_channel.h"
 
-namespace syncline {
+namespace syncline::gloo_backend {
 
 // Of the library: "0.5.0".
 std::string gloo_version();
@@ -18,7 +18,7 @@ std::string gloo_version();
 class GlooMesh {
  public:
   // The channel must outlive it.
-  explicit GlooMesh(ControlChannel& channel);
+  explicit GlooMesh(live::ControlChannel& channel);
   ~GlooMesh();
   GlooMesh(const GlooMesh&) = delete;
   GlooMesh& operator=(const GlooMesh&) = delete;
@@ -30,7 +30,8 @@ class GlooMesh {
   // Carries one of the payload's collectives out on communicator `stream` (from 0). Communicators
   // may be used side by side by one thread each; on each of them all ranks must ask for the same
   // collectives in the same order. Returns the bytes that this rank sent. Throws MachineError.
-  Bytes run(int stream, const Collective& collective, const Payload& layout, std::byte* payload);
+  Bytes run(int stream, const collective::Collective& collective, const run::Payload& layout,
+            std::byte* payload);
 
  private:
   class Communicator;
@@ -38,4 +39,4 @@ class GlooMesh {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::gloo_backend

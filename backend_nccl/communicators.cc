@@ -16,7 +16,7 @@
 #include "backend_nccl/device.h"
 #include "core/index.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 using namespace std::chrono_literals;
@@ -88,17 +88,17 @@ std::string in_seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-Patience::Patience(const ControlChannel& channel, std::chrono::milliseconds more)
+Patience::Patience(const live::ControlChannel& channel, std::chrono::milliseconds more)
     : channel_(channel), most_(channel.timeout() + more) {}
 
 void Patience::look(const std::string& waiting_for) const {
   channel_.check();
-  if (LiveClock::now() - since_ < most_) return;
+  if (live::LiveClock::now() - since_ < most_) return;
   throw DeviceError(waiting_for + ": no progress for " + in_seconds(most_) +
                     ": a rank hangs, or its link is cut");
 }
 
-DevicePlace choose_device(ControlChannel& channel, int wanted) {
+DevicePlace choose_device(live::ControlChannel& channel, int wanted) {
   const std::string reason = why_no_nccl();
   if (!reason.empty()) throw DeviceError(reason);
   int devices = 0;
@@ -130,7 +130,7 @@ DevicePlace choose_device(ControlChannel& channel, int wanted) {
   return here;
 }
 
-void set_environment(const ControlChannel& channel, bool shared) {
+void set_environment(const live::ControlChannel& channel, bool shared) {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   if (!shared) return;
   const std::string interface = interface_of(channel.own_address());
@@ -146,7 +146,7 @@ void set_environment(const ControlChannel& channel, bool shared) {
   }
 }
 
-Communicators::Communicators(ControlChannel& channel, const NcclSettings& settings,
+Communicators::Communicators(live::ControlChannel& channel, const NcclSettings& settings,
                              bool shared_device)
     : channel_(channel), settings_(settings), max_ctas_(settings.max_ctas) {
   if (max_ctas_ == 0 && shared_device) max_ctas_ = NcclSettings::kSharedCtas;
@@ -241,23 +241,23 @@ void Communicators::exchange(int used, const std::vector<CollectiveCall>& calls,
     const ncclDataType_t type = type_of(call.number);
     ncclResult_t result = ncclSuccess;
     switch (call.kind) {
-      case CollectiveKind::kAllReduce:
+      case collective::CollectiveKind::kAllReduce:
         name = "ncclAllReduce";
         result = ncclAllReduce(send, receive, count, type, ncclSum, communicator, stream);
         break;
-      case CollectiveKind::kReduceScatter:
+      case collective::CollectiveKind::kReduceScatter:
         name = "ncclReduceScatter";
         result = ncclReduceScatter(send, receive, count, type, ncclSum, communicator, stream);
         break;
-      case CollectiveKind::kAllGather:
+      case collective::CollectiveKind::kAllGather:
         name = "ncclAllGather";
         result = ncclAllGather(send, receive, count, type, communicator, stream);
         break;
-      case CollectiveKind::kReduce:
+      case collective::CollectiveKind::kReduce:
         name = "ncclReduce";
         result = ncclReduce(send, receive, count, type, ncclSum, call.root, communicator, stream);
         break;
-      case CollectiveKind::kBroadcast:
+      case collective::CollectiveKind::kBroadcast:
         name = "ncclBroadcast";
         result = ncclBroadcast(send, receive, count, type, call.root, communicator, stream);
         break;
@@ -293,11 +293,11 @@ void Communicators::abort() noexcept {
 // In order: everyone's collectives are done, and each rank may take its own time. A rank that finds
 // the others gone by then aborts.
 void Communicators::leave() noexcept {
-  const auto deadline = LiveClock::now() + 5s;
+  const auto deadline = live::LiveClock::now() + 5s;
   const auto end = [&](ncclComm_t communicator) {
     if (communicator == nullptr) return;
     ncclResult_t state = ncclCommFinalize(communicator);
-    while (state == ncclInProgress && LiveClock::now() < deadline) {
+    while (state == ncclInProgress && live::LiveClock::now() < deadline) {
       std::this_thread::sleep_for(500us);
       if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) break;
     }
@@ -309,4 +309,4 @@ void Communicators::leave() noexcept {
   world_ = nullptr;
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

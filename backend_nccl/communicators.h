@@ -16,20 +16,20 @@
 #include "live/control_channel.h"
 #include "live/socket.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 // Somebody waits for something that other ranks must do too. Throws MachineError where a rank has
 // failed, DeviceError once nothing has gone on for as long as ranks may be silent.
 class Patience {
  public:
-  explicit Patience(const ControlChannel& channel, std::chrono::milliseconds more = {});
-  void went_on() { since_ = LiveClock::now(); }
+  explicit Patience(const live::ControlChannel& channel, std::chrono::milliseconds more = {});
+  void went_on() { since_ = live::LiveClock::now(); }
   void look(const std::string& waiting_for) const;
 
  private:
-  const ControlChannel& channel_;
+  const live::ControlChannel& channel_;
   std::chrono::milliseconds most_;
-  LiveClock::time_point since_ = LiveClock::now();
+  live::LiveClock::time_point since_ = live::LiveClock::now();
 };
 
 // Which GPU this rank has, and who has the same. A collective call.
@@ -39,17 +39,17 @@ struct DevicePlace {
   int ranks_on_device = 1;  // the largest number over all GPUs
   std::string summary;      // of all ranks: "4 x NVIDIA H200" or what shares what
 };
-DevicePlace choose_device(ControlChannel& channel, int wanted);
+DevicePlace choose_device(live::ControlChannel& channel, int wanted);
 
 // Before NCCL's first call in this process; what the user has set stays. Communicators are used
 // side by side: NCCL is told to order its kernels as the host launches them. `shared`: ranks share
 // a GPU, which NCCL refuses unless it takes each for a machine of its own.
-void set_environment(const ControlChannel& channel, bool shared);
+void set_environment(const live::ControlChannel& channel, bool shared);
 
 class Communicators {
  public:
   // Collective, as are all of its calls but abort(). The channel must outlive it.
-  Communicators(ControlChannel& channel, const NcclSettings& settings, bool shared_device);
+  Communicators(live::ControlChannel& channel, const NcclSettings& settings, bool shared_device);
   ~Communicators();
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
@@ -75,7 +75,7 @@ class Communicators {
   ncclComm_t split(const CommunicatorKey& key);
   void leave() noexcept;
 
-  ControlChannel& channel_;
+  live::ControlChannel& channel_;
   const NcclSettings settings_;
   int max_ctas_ = 0;
   ncclComm_t world_ = nullptr;
@@ -84,4 +84,4 @@ class Communicators {
   bool aborted_ = false;
 };
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

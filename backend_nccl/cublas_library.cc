@@ -6,7 +6,7 @@
 
 #include "backend_nccl/device.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 template <typename Function>
@@ -37,4 +37,4 @@ const CublasLibrary& cublas_library() {
   return kLibrary;
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -4,7 +4,7 @@
 
 #include <cublas_v2.h>
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 struct CublasLibrary {
   // Of the function's two overloads the library's own; a wrong type would not compile here.
@@ -25,4 +25,4 @@ struct CublasLibrary {
 // Loaded once, and kept. Throws DeviceError where it is not there.
 const CublasLibrary& cublas_library();
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 void check_cuda(cudaError_t error, const std::string& call) {
   if (error == cudaSuccess) return;
   throw DeviceError(call + ": " + cudaGetErrorName(error) + ": " + cudaGetErrorString(error));
 }
 
-void check_kernel(const Status& status) {
+void check_kernel(const kernels::Status& status) {
   if (!status.ok()) throw DeviceError(status.text);
 }
 
@@ -99,4 +99,4 @@ CudaMemory::~CudaMemory() {
   where_ == Where::kDevice ? cudaFree(data_) : cudaFreeHost(data_);
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 // A failure of this rank's own device or of NCCL on it; who catches it adds where it was.
 struct DeviceError : MachineError {
@@ -19,7 +19,7 @@ struct DeviceError : MachineError {
 };
 
 void check_cuda(cudaError_t error, const std::string& call);
-void check_kernel(const Status& status);
+void check_kernel(const kernels::Status& status);
 // ncclInProgress is not a failure: the communicator reports the outcome later.
 void check_nccl(ncclResult_t result, const std::string& call, ncclComm_t communicator = nullptr);
 
@@ -73,4 +73,4 @@ class CudaMemory {
   void* data_ = nullptr;
 };
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -11,7 +11,7 @@
 #include "backend_nccl/device.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 struct ClockAnchor {
   CudaEvent event{true};
@@ -33,4 +33,4 @@ class DeviceClock {
   double rate_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

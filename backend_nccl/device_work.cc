@@ -8,24 +8,24 @@
 #include "kernels/divide.h"
 #include "kernels/pack.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
-ElementType element_of(DType format) {
+kernels::ElementType element_of(DType format) {
   switch (format) {
     case DType::kFp32:
-      return ElementType::kFp32;
+      return kernels::ElementType::kFp32;
     case DType::kFp16:
-      return ElementType::kFp16;
+      return kernels::ElementType::kFp16;
     case DType::kBf16:
-      return ElementType::kBf16;
+      return kernels::ElementType::kBf16;
     case DType::kFp64:
       break;
   }
   assert(false && "fp64 is staged, never cast on the device");
-  return ElementType::kFp32;
+  return kernels::ElementType::kFp32;
 }
 
 void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
@@ -40,18 +40,18 @@ bool is_staged(Action::Kind kind) {
 
 }  // namespace
 
-DeviceWork::DeviceWork(const Plan& plan, const Workload& workload, int rank,
-                       const RankGradients& input, Communicators& communicators)
+DeviceWork::DeviceWork(const plan::Plan& plan, const Workload& workload, int rank,
+                       const run::RankGradients& input, Communicators& communicators)
     : input_(input), communicators_(communicators), memory_(plan, workload, rank) {
   block_ = CudaMemory(CudaMemory::Where::kDevice, index(memory_.bytes()));
   make_staged(plan);
   load();
 }
 
-void DeviceWork::make_staged(const Plan& plan) {
+void DeviceWork::make_staged(const plan::Plan& plan) {
   staged_.resize(plan.buckets.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    for (const Action& action : memory_.actions(static_cast<OpId>(i))) {
+    for (const Action& action : memory_.actions(static_cast<plan::OpId>(i))) {
       if (!is_staged(action.kind)) continue;
       auto& bucket = staged_[index(action.bucket)];
       if (bucket) continue;
@@ -89,7 +89,7 @@ void DeviceWork::load() {
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
-void DeviceWork::carry_out(OpId op, int communicator, cudaStream_t stream) {
+void DeviceWork::carry_out(plan::OpId op, int communicator, cudaStream_t stream) {
   for (const Action& action : memory_.actions(op)) {
     if (action.kind == Action::Kind::kExchange) {
       communicators_.exchange(communicator, action.calls, block_.data(), stream);
@@ -111,19 +111,19 @@ void DeviceWork::move(const Action& action, cudaStream_t stream) const {
   }
   if (action.kind == Action::Kind::kDivide) {
     for (const auto& each : action.moves) {
-      check_kernel(divide(reinterpret_cast<float*>(block_.data() + each.to), each.count,
-                          action.divisor, stream));
+      check_kernel(kernels::divide(reinterpret_cast<float*>(block_.data() + each.to), each.count,
+                                   action.divisor, stream));
     }
     return;
   }
-  std::vector<PackedTensor> tensors;
+  std::vector<kernels::PackedTensor> tensors;
   for (const auto& each : action.moves) {
     tensors.push_back({block_.data() + each.from, block_.data() + each.to, each.count});
   }
-  PackOptions options;
+  kernels::PackOptions options;
   options.from = element_of(action.from);
   options.to = element_of(action.to);
-  check_kernel(pack(tensors, options, stream));
+  check_kernel(kernels::pack(tensors, options, stream));
 }
 
 // Up or down between the gradients on the device and the host's copy of their slices.
@@ -189,7 +189,7 @@ void DeviceWork::read_on_host(Staged& bucket) {
   }
 }
 
-int DeviceWork::commands(OpId op) const {
+int DeviceWork::commands(plan::OpId op) const {
   std::size_t commands = 0;
   for (const Action& action : memory_.actions(op)) {
     switch (action.kind) {
@@ -209,7 +209,7 @@ int DeviceWork::commands(OpId op) const {
   return static_cast<int>(commands);
 }
 
-RankGradients DeviceWork::result(const RankGradients& input) const {
+run::RankGradients DeviceWork::result(const run::RankGradients& input) const {
   for (const auto& bucket : staged_) {
     if (bucket && bucket->failed) {
       throw DeviceError("encoding or decoding on the host failed: out of memory?");
@@ -221,4 +221,4 @@ RankGradients DeviceWork::result(const RankGradients& input) const {
   });
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -12,39 +12,39 @@
 #include "backend_nccl/device.h"
 #include "backend_nccl/memory_plan.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 class DeviceWork {
  public:
   // Allocates and loads. All of it must outlive the object, and what is under way on the device
   // must have ended before that ends.
-  DeviceWork(const Plan& plan, const Workload& workload, int rank, const RankGradients& input,
-             Communicators& communicators);
+  DeviceWork(const plan::Plan& plan, const Workload& workload, int rank,
+             const run::RankGradients& input, Communicators& communicators);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
   // Puts the block of memory back to where a run begins. Nothing may be under way.
   void load();
   // Launches what the operation does with memory. `communicator`: of the launch order.
-  void carry_out(OpId op, int communicator, cudaStream_t stream);
+  void carry_out(plan::OpId op, int communicator, cudaStream_t stream);
   // How many commands that puts on the stream, about.
-  int commands(OpId op) const;
+  int commands(plan::OpId op) const;
   // What the exchange left. Nothing may be under way. Throws DeviceError where the host's part of
   // the work failed.
-  RankGradients result(const RankGradients& input) const;
+  run::RankGradients result(const run::RankGradients& input) const;
 
  private:
   // A bucket on its way over the host.
   struct Staged {
-    const Payload* layout = nullptr;
-    std::vector<PayloadSlice> slices[2];  // to read from the gradients, to write to them
+    const run::Payload* layout = nullptr;
+    std::vector<run::PayloadSlice> slices[2];  // to read from the gradients, to write to them
     CudaMemory gradients;
     CudaMemory payload;
-    RankGradients host;
+    run::RankGradients host;
     std::atomic<bool> failed{false};
   };
 
-  void make_staged(const Plan& plan);
+  void make_staged(const plan::Plan& plan);
   void move(const Action& action, cudaStream_t stream) const;
   void staged(const Action& action, cudaStream_t stream);
   void cross(const Staged& bucket, int which, cudaMemcpyKind direction, cudaStream_t stream) const;
@@ -53,11 +53,11 @@ class DeviceWork {
   static void fill_on_host(Staged& bucket);
   static void read_on_host(Staged& bucket);
 
-  const RankGradients& input_;
+  const run::RankGradients& input_;
   Communicators& communicators_;
   MemoryPlan memory_;
   CudaMemory block_;
   std::vector<std::unique_ptr<Staged>> staged_;  // by bucket; null: never staged
 };
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -4,13 +4,13 @@
 
 #include "core/index.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 // How far a stream has waited for another one: up to an operation of a period, -1: not at all.
 struct Waited {
-  OpId previous = -1;
-  OpId current = -1;
+  plan::OpId previous = -1;
+  plan::OpId current = -1;
 };
 
 // Only the last operation that is waited for on each stream counts, and only if nothing earlier on
@@ -18,18 +18,18 @@ struct Waited {
 // is not counted on: the first period has none.
 class Waits {
  public:
-  explicit Waits(const Plan& plan) : plan_(plan), streams_(index(plan.streams)) {
+  explicit Waits(const plan::Plan& plan) : plan_(plan), streams_(index(plan.streams)) {
     waited_.resize(streams_ * streams_);
   }
 
-  std::vector<EventWait> of(const Op& op) {
+  std::vector<EventWait> of(const plan::Op& op) {
     std::vector<Waited> wanted(streams_);
-    for (const OpId before : op.after) {
-      OpId& last = wanted[stream_of(before)].current;
+    for (const plan::OpId before : op.after) {
+      plan::OpId& last = wanted[stream_of(before)].current;
       last = std::max(last, before);
     }
-    for (const OpId before : op.after_previous) {
-      OpId& last = wanted[stream_of(before)].previous;
+    for (const plan::OpId before : op.after_previous) {
+      plan::OpId& last = wanted[stream_of(before)].previous;
       last = std::max(last, before);
     }
     std::vector<EventWait> waits;
@@ -50,15 +50,15 @@ class Waits {
   }
 
  private:
-  std::size_t stream_of(OpId op) const { return index(plan_.ops[index(op)].stream); }
+  std::size_t stream_of(plan::OpId op) const { return index(plan_.ops[index(op)].stream); }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   std::size_t streams_;
   std::vector<Waited> waited_;  // by waiting stream and the one waited for
 };
 
-int communicator_of(const Op& op, std::vector<CommunicatorKey>& keys) {
-  const auto* collective = std::get_if<Collective>(&op.work);
+int communicator_of(const plan::Op& op, std::vector<CommunicatorKey>& keys) {
+  const auto* collective = std::get_if<collective::Collective>(&op.work);
   if (collective == nullptr) return -1;
   const CommunicatorKey key{op.stream, collective->groups, nccl_algorithm(*collective)};
   const auto found = std::find(keys.begin(), keys.end(), key);
@@ -69,21 +69,21 @@ int communicator_of(const Op& op, std::vector<CommunicatorKey>& keys) {
 
 }  // namespace
 
-std::string nccl_algorithm(const Collective& collective) {
-  if (collective.kind != CollectiveKind::kAllReduce || collective.nccl) return "";
+std::string nccl_algorithm(const collective::Collective& collective) {
+  if (collective.kind != collective::CollectiveKind::kAllReduce || collective.nccl) return "";
   if (collective.algorithm == nullptr) return "";
   if (collective.algorithm->name == "ring") return "ring";
   if (collective.algorithm->name == "double_binary_tree") return "tree";
   return "";
 }
 
-LaunchOrder launch_order(const Plan& plan) {
+LaunchOrder launch_order(const plan::Plan& plan) {
   LaunchOrder order;
   Waits waits(plan);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const Op& op = plan.ops[i];
+    const plan::Op& op = plan.ops[i];
     Launch launch;
-    launch.op = static_cast<OpId>(i);
+    launch.op = static_cast<plan::OpId>(i);
     launch.stream = op.stream;
     launch.waits = waits.of(op);
     launch.communicator = communicator_of(op, order.communicators);
@@ -97,7 +97,7 @@ LaunchOrder launch_order(const Plan& plan) {
   return order;
 }
 
-GroupPlace place_among(const Groups& groups, int rank) {
+GroupPlace place_among(const collective::Groups& groups, int rank) {
   for (int g = 0; g < groups.count; ++g) {
     for (int m = 0; m < groups.size; ++m) {
       if (groups.rank(g, m) == rank) return {g, m};
@@ -106,4 +106,4 @@ GroupPlace place_among(const Groups& groups, int rank) {
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

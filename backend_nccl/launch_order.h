@@ -16,18 +16,18 @@
 
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 // The end of an operation on another stream, of the same period or the one before.
 struct EventWait {
-  OpId op = 0;
+  plan::OpId op = 0;
   bool previous = false;
   bool operator==(const EventWait&) const = default;
 };
 
 struct Launch {
-  OpId op = 0;
-  StreamId stream = kComputeStream;
+  plan::OpId op = 0;
+  plan::StreamId stream = plan::kComputeStream;
   std::vector<EventWait> waits;  // those of the period before do not count in the first one
   bool awaited = false;          // some launch waits for its end
   int communicator = -1;         // of LaunchOrder::communicators, for a collective
@@ -36,13 +36,13 @@ struct Launch {
 // What NCCL_ALGO calls the algorithm of an all-reduce; empty where NCCL has none like it, where the
 // plan leaves the choice to NCCL, and for every other kind, which NCCL has one algorithm for on
 // most machines.
-std::string nccl_algorithm(const Collective& collective);
+std::string nccl_algorithm(const collective::Collective& collective);
 
 // A communicator of its own for every communicating stream and every way of grouping ranks on it,
 // and for every algorithm, since NCCL reads its choice when a communicator is made.
 struct CommunicatorKey {
-  StreamId stream = 1;
-  Groups groups;
+  plan::StreamId stream = 1;
+  collective::Groups groups;
   std::string algorithm;  // nccl_algorithm()
   bool operator==(const CommunicatorKey&) const = default;
 };
@@ -53,13 +53,13 @@ struct LaunchOrder {
   std::vector<CommunicatorKey> communicators;
 };
 
-LaunchOrder launch_order(const Plan& plan);
+LaunchOrder launch_order(const plan::Plan& plan);
 
 // Where a rank stands among the groups of a collective; group -1: in none.
 struct GroupPlace {
   int group = -1;
   int member = 0;
 };
-GroupPlace place_among(const Groups& groups, int rank);
+GroupPlace place_among(const collective::Groups& groups, int rank);
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

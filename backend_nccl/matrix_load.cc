@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 void check(cublasStatus_t status, const std::string& call) {
@@ -77,4 +77,4 @@ void MatrixLoad::run(int products, cudaStream_t stream) {
   multiply(products);
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

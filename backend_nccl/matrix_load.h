@@ -9,7 +9,7 @@
 #include "backend_nccl/device.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 class MatrixLoad {
  public:
@@ -35,4 +35,4 @@ class MatrixLoad {
   Seconds carried_ = 0;
 };
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -6,7 +6,7 @@
 #include "backend_nccl/launch_order.h"
 #include "core/index.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
@@ -45,26 +45,26 @@ void add_move(Action& action, const Action::Move& move) {
   action.moves.push_back(move);
 }
 
-bool averages(const Plan& plan) {
-  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-    const auto* compute = std::get_if<Compute>(&op.work);
-    return compute != nullptr && compute->phase == Phase::kAverage;
+bool averages(const plan::Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    return compute != nullptr && compute->phase == plan::Phase::kAverage;
   });
 }
 
 }  // namespace
 
-MemoryPlan::MemoryPlan(const Plan& plan, const Workload& workload, int rank)
-    : plan_(plan), rank_(rank), uses_(bucket_uses(plan)), averages_(averages(plan)) {
+MemoryPlan::MemoryPlan(const plan::Plan& plan, const Workload& workload, int rank)
+    : plan_(plan), rank_(rank), uses_(run::bucket_uses(plan)), averages_(averages(plan)) {
   lay_out(workload);
   actions_.resize(plan.ops.size());
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<OpId>(i));
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<plan::OpId>(i));
 }
 
 bool MemoryPlan::view(std::size_t bucket) const {
-  const Payload& layout = layouts_[bucket];
+  const run::Payload& layout = layouts_[bucket];
   const bool keeps_means = !averages_ || layout.format() == DType::kFp32;
-  return is_view(uses_[bucket], layout) && keeps_means;
+  return run::is_view(uses_[bucket], layout) && keeps_means;
 }
 
 Region MemoryPlan::reserve(std::int64_t bytes) {
@@ -102,7 +102,7 @@ void MemoryPlan::lay_out(const Workload& workload) {
 }
 
 std::vector<std::byte> MemoryPlan::view_image(std::size_t bucket,
-                                              const RankGradients& input) const {
+                                              const run::RankGradients& input) const {
   std::vector<std::byte> image(index(payloads_[bucket].bytes));
   for (const int tensor : plan_.buckets[bucket].tensors) {
     layouts_[bucket].fill_tensor(tensor, input[index(tensor)], image.data());
@@ -110,9 +110,9 @@ std::vector<std::byte> MemoryPlan::view_image(std::size_t bucket,
   return image;
 }
 
-std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const {
-  const Payload& layout = layouts_[index(bucket)];
-  std::vector<PayloadSlice> slices;
+std::vector<run::PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const {
+  const run::Payload& layout = layouts_[index(bucket)];
+  std::vector<run::PayloadSlice> slices;
   if (layout.summed()) {
     slices = fill ? layout.filled() : layout.read_back();
   } else {
@@ -128,25 +128,25 @@ std::vector<PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const
   return slices;
 }
 
-void MemoryPlan::act(OpId id) {
-  const Work& work = plan_.ops[index(id)].work;
+void MemoryPlan::act(plan::OpId id) {
+  const plan::Work& work = plan_.ops[index(id)].work;
   auto& actions = actions_[index(id)];
   // A single rank exchanges nothing; whatever its gradients are, they stay.
   if (plan_.ranks == 1) return;
-  if (const auto* compute = std::get_if<Compute>(&work)) {
-    if (compute->phase == Phase::kBackward) produce(compute->first, compute->last, actions);
-    if (compute->phase == Phase::kAverage) average(actions);
-  } else if (const auto* collective = std::get_if<Collective>(&work)) {
+  if (const auto* compute = std::get_if<plan::Compute>(&work)) {
+    if (compute->phase == plan::Phase::kBackward) produce(compute->first, compute->last, actions);
+    if (compute->phase == plan::Phase::kAverage) average(actions);
+  } else if (const auto* collective = std::get_if<collective::Collective>(&work)) {
     const auto b = index(collective->bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
     if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
     if (!prepared && uses_[b].last == id) read(collective->bucket, actions);
-  } else if (const auto* encode = std::get_if<Encode>(&work)) {
+  } else if (const auto* encode = std::get_if<plan::Encode>(&work)) {
     fill(encode->bucket, actions);
-  } else if (const auto* decode = std::get_if<Decode>(&work)) {
+  } else if (const auto* decode = std::get_if<plan::Decode>(&work)) {
     read(decode->bucket, actions);
-  } else if (const auto* copy = std::get_if<Copy>(&work)) {
+  } else if (const auto* copy = std::get_if<plan::Copy>(&work)) {
     copy->into ? fill(copy->bucket, actions) : read(copy->bucket, actions);
   }
 }
@@ -163,7 +163,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
       const auto b = index(bucket);
       if (!view(b)) continue;
       const std::int64_t unit = size_of(layouts_[b].format());
-      for (const PayloadSlice& slice : layouts_[b].filled()) {
+      for (const run::PayloadSlice& slice : layouts_[b].filled()) {
         if (slice.tensor != tensor) continue;
         add_move(copies,
                  {produced_[b].at + slice.at, payloads_[b].at + slice.at, slice.count * unit});
@@ -174,7 +174,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
 }
 
 void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
-  const Payload& layout = layouts_[index(bucket)];
+  const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
   if (!layout.summed() || !castable(layout.format())) {
@@ -184,7 +184,7 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
   }
   action.kind = Action::Kind::kCast;
   action.to = layout.format();
-  for (const PayloadSlice& slice : layout.filled()) {
+  for (const run::PayloadSlice& slice : layout.filled()) {
     action.moves.push_back({gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
                             payloads_[index(bucket)].at + slice.at, slice.count});
   }
@@ -192,7 +192,7 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
 }
 
 void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
-  const Payload& layout = layouts_[index(bucket)];
+  const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
   if (!layout.summed() || !castable(layout.format())) {
@@ -202,7 +202,7 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   }
   action.kind = Action::Kind::kCast;
   action.from = layout.format();
-  for (const PayloadSlice& slice : layout.read_back()) {
+  for (const run::PayloadSlice& slice : layout.read_back()) {
     action.moves.push_back({payloads_[index(bucket)].at + slice.at,
                             gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
                             slice.count});
@@ -235,9 +235,9 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
 
 // What this rank asks NCCL for. Shares that are not all alike have no function of their own: every
 // share is then reduced to, or broadcast from, its member, all in one group.
-Action MemoryPlan::exchange(const Collective& collective) const {
+Action MemoryPlan::exchange(const collective::Collective& collective) const {
   const auto b = index(collective.bucket);
-  const Payload& layout = layouts_[b];
+  const run::Payload& layout = layouts_[b];
   const GroupPlace here = place_among(collective.groups, rank_);
   const std::int64_t at = payloads_[b].at + layout.offset(collective, here.group);
   const int members = collective.groups.size;
@@ -254,8 +254,8 @@ Action MemoryPlan::exchange(const Collective& collective) const {
   call.number = summed ? number_of(layout.format()) : WireNumber::kByte;
   call.send = call.receive = at;
   call.count = collective.elements * width;
-  const bool scatters = collective.kind == CollectiveKind::kReduceScatter;
-  const bool gathers = collective.kind == CollectiveKind::kAllGather;
+  const bool scatters = collective.kind == collective::CollectiveKind::kReduceScatter;
+  const bool gathers = collective.kind == collective::CollectiveKind::kAllGather;
   if (call.count == 0) return action;
   if (!scatters && !gathers) {
     action.calls.push_back(call);
@@ -268,9 +268,10 @@ Action MemoryPlan::exchange(const Collective& collective) const {
     action.calls.push_back(call);
     return action;
   }
-  call.kind = scatters ? CollectiveKind::kReduce : CollectiveKind::kBroadcast;
+  call.kind =
+      scatters ? collective::CollectiveKind::kReduce : collective::CollectiveKind::kBroadcast;
   for (int member = 0; member < members; ++member) {
-    const Range share = part_of(collective.elements, members, member);
+    const collective::Range share = collective::part_of(collective.elements, members, member);
     if (share.size() == 0) continue;
     call.root = member;
     call.send = call.receive = at + share.begin * collective.unit;
@@ -280,4 +281,4 @@ Action MemoryPlan::exchange(const Collective& collective) const {
   return action;
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

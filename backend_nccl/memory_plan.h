@@ -21,7 +21,7 @@
 #include "core/run/bucket_use.h"
 #include "core/run/payload.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 // In bytes of the block; empty: there is none.
 struct Region {
@@ -34,7 +34,7 @@ enum class WireNumber { kFp32, kFp16, kBf16, kFp64, kByte };
 
 // One call of NCCL's function for `kind`. Addresses are bytes of the block.
 struct CollectiveCall {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
+  collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
   int root = 0;  // member, of a reduce or broadcast
   std::int64_t send = 0;
   std::int64_t receive = 0;
@@ -72,15 +72,15 @@ class MemoryPlan {
   static constexpr std::int64_t kAlignment = 256;
 
   // The plan must outlive it.
-  MemoryPlan(const Plan& plan, const Workload& workload, int rank);
+  MemoryPlan(const plan::Plan& plan, const Workload& workload, int rank);
 
   std::int64_t bytes() const { return bytes_; }
-  const std::vector<Action>& actions(OpId op) const {
+  const std::vector<Action>& actions(plan::OpId op) const {
     return actions_[static_cast<std::size_t>(op)];
   }
 
   // By bucket. Payloads of plans for a single rank are not there.
-  const std::vector<Payload>& layouts() const { return layouts_; }
+  const std::vector<run::Payload>& layouts() const { return layouts_; }
   const std::vector<Region>& payloads() const { return payloads_; }
   const std::vector<Region>& produced() const {
     return produced_;
@@ -91,35 +91,35 @@ class MemoryPlan {
 
   // What a staged action takes to the host or brings back: slices of gradients in fp32 (`at` counts
   // the bytes behind each other), all of them whole where it is not known which.
-  std::vector<PayloadSlice> staged_slices(int bucket, bool fill) const;
+  std::vector<run::PayloadSlice> staged_slices(int bucket, bool fill) const;
 
   // Hands `put(at, source, bytes)` what stands in the block when a run begins; the rest is zeros.
   template <typename Put>
-  void load(const RankGradients& input, Put put) const;
+  void load(const run::RankGradients& input, Put put) const;
   // The gradients after a run, from `get(at, target, bytes)`.
   template <typename Get>
-  RankGradients result(const RankGradients& input, Get get) const;
+  run::RankGradients result(const run::RankGradients& input, Get get) const;
 
  private:
   bool view(std::size_t bucket) const;
   void lay_out(const Workload& workload);
   Region reserve(std::int64_t bytes);
-  std::vector<std::byte> view_image(std::size_t bucket, const RankGradients& input) const;
+  std::vector<std::byte> view_image(std::size_t bucket, const run::RankGradients& input) const;
 
-  void act(OpId id);
+  void act(plan::OpId id);
   void produce(int first, int last, std::vector<Action>& actions) const;
   void fill(int bucket, std::vector<Action>& actions) const;
   void read(int bucket, std::vector<Action>& actions) const;
   void average(std::vector<Action>& actions) const;
-  Action exchange(const Collective& collective) const;
+  Action exchange(const collective::Collective& collective) const;
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   int rank_;
-  std::vector<BucketUse> uses_;  // by bucket
-  bool averages_;                // the plan averages parameters
+  std::vector<run::BucketUse> uses_;  // by bucket
+  bool averages_;                     // the plan averages parameters
   std::int64_t bytes_ = 0;
   std::vector<std::vector<Action>> actions_;
-  std::vector<Payload> layouts_;
+  std::vector<run::Payload> layouts_;
   std::vector<Region> payloads_;
   std::vector<Region> produced_;
   std::vector<Region> gradients_;
@@ -129,7 +129,7 @@ class MemoryPlan {
 };
 
 template <typename Put>
-void MemoryPlan::load(const RankGradients& input, Put put) const {
+void MemoryPlan::load(const run::RankGradients& input, Put put) const {
   for (std::size_t t = 0; t < gradients_.size(); ++t) {
     for (const Region& region : {gradients_[t], inputs_[t]}) {
       if (region.bytes > 0) put(region.at, static_cast<const void*>(input[t].data()), region.bytes);
@@ -145,8 +145,8 @@ void MemoryPlan::load(const RankGradients& input, Put put) const {
 }
 
 template <typename Get>
-RankGradients MemoryPlan::result(const RankGradients& input, Get get) const {
-  RankGradients gradients = input;
+run::RankGradients MemoryPlan::result(const run::RankGradients& input, Get get) const {
+  run::RankGradients gradients = input;
   for (std::size_t t = 0; t < gradients_.size(); ++t) {
     const Region& region = gradients_[t];
     if (region.bytes > 0) get(region.at, static_cast<void*>(gradients[t].data()), region.bytes);
@@ -160,4 +160,4 @@ RankGradients MemoryPlan::result(const RankGradients& input, Get get) const {
   return gradients;
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

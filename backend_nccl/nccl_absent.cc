@@ -1,7 +1,7 @@
 #include "backend_nccl/nccl_executor.h"
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 std::string why_no_nccl() { return "this program was built without CUDA or without NCCL"; }
 
@@ -9,4 +9,4 @@ std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload&, ControlChannel
   throw MachineError("--backend nccl: " + why_no_nccl());
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

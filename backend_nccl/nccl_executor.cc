@@ -13,7 +13,7 @@
 #include "kernels/timer.h"
 #include "live/timeline_exchange.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 // "13.0" for 13000, "2.28.9" for 22809.
@@ -25,21 +25,21 @@ std::string nccl_version(int number) {
          std::to_string(number % 100);
 }
 
-bool passes_time(const Work& work) {
-  return std::holds_alternative<Compute>(work) || std::holds_alternative<HostSync>(work) ||
-         std::holds_alternative<Wait>(work);
+bool passes_time(const plan::Work& work) {
+  return std::holds_alternative<plan::Compute>(work) ||
+         std::holds_alternative<plan::HostSync>(work) || std::holds_alternative<plan::Wait>(work);
 }
 
 // By operation: whether it goes on where another one's time on its stream has ended, with nothing
 // waited for in between.
-std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
-  std::vector<OpId> last(index(plan.streams), -1);
+std::vector<char> follows_of(const plan::Plan& plan, const LaunchOrder& order) {
+  std::vector<plan::OpId> last(index(plan.streams), -1);
   for (const Launch& launch : order.launches) last[index(launch.stream)] = launch.op;
   std::vector<char> follows(plan.ops.size(), 0);
   for (const Launch& launch : order.launches) {
-    OpId& before = last[index(launch.stream)];  // the first one's is the period before's last
-    const Work& work = plan.ops[index(before)].work;
-    const bool timed = passes_time(work) && seconds_of(work) > 0;
+    plan::OpId& before = last[index(launch.stream)];  // the first one's is the period before's last
+    const plan::Work& work = plan.ops[index(before)].work;
+    const bool timed = passes_time(work) && plan::seconds_of(work) > 0;
     follows[index(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
     before = launch.op;
   }
@@ -50,8 +50,8 @@ std::vector<char> follows_of(const Plan& plan, const LaunchOrder& order) {
 class Computation {
  public:
   Computation(int streams, MatrixLoad* matrices)
-      : timers_(CudaMemory::Where::kDevice, index(streams) * sizeof(TimerState)),
-        bytes_(index(streams) * sizeof(TimerState)),
+      : timers_(CudaMemory::Where::kDevice, index(streams) * sizeof(kernels::TimerState)),
+        bytes_(index(streams) * sizeof(kernels::TimerState)),
         matrices_(matrices) {
     reset();
   }
@@ -63,13 +63,13 @@ class Computation {
 
   // Time passes on the stream, in which `inside` is done.
   template <typename Inside>
-  void pass(StreamId id, Seconds seconds, bool follows, cudaStream_t stream, Inside inside) {
+  void pass(plan::StreamId id, Seconds seconds, bool follows, cudaStream_t stream, Inside inside) {
     if (seconds <= 0) return inside();
-    auto* timer = reinterpret_cast<TimerState*>(timers_.data()) + id;
+    auto* timer = reinterpret_cast<kernels::TimerState*>(timers_.data()) + id;
     constexpr double kNano = 1e9;
-    check_kernel(timer_begin(timer, follows, stream));
+    check_kernel(kernels::timer_begin(timer, follows, stream));
     inside();
-    check_kernel(timer_end(timer, std::llround(seconds * kNano), stream));
+    check_kernel(kernels::timer_end(timer, std::llround(seconds * kNano), stream));
   }
 
   bool computes() const { return matrices_ != nullptr; }
@@ -81,9 +81,10 @@ class Computation {
   MatrixLoad* matrices_;
 };
 
-class NcclExecutor final : public LiveExecutor {
+class NcclExecutor final : public live::LiveExecutor {
  public:
-  NcclExecutor(const Workload& workload, ControlChannel& channel, const NcclSettings& settings)
+  NcclExecutor(const Workload& workload, live::ControlChannel& channel,
+               const NcclSettings& settings)
       : workload_(workload),
         channel_(channel),
         settings_(settings),
@@ -99,7 +100,7 @@ class NcclExecutor final : public LiveExecutor {
   Seconds clock_error() const override { return clock_error_; }
   std::string hardware() const override { return hardware_; }
 
-  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+  run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
     assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
     if (!failure_.empty()) throw MachineError(failure_);
     try {
@@ -107,7 +108,7 @@ class NcclExecutor final : public LiveExecutor {
     } catch (const DeviceError& error) {
       failure_ = "nccl, rank " + std::to_string(channel_.rank()) + ": " + error.what();
       communicators_->abort();
-      throw PeerError(failure_);
+      throw live::PeerError(failure_);
     } catch (const std::exception& error) {
       failure_ = error.what();
       communicators_->abort();
@@ -136,8 +137,8 @@ class NcclExecutor final : public LiveExecutor {
     return text;
   }
 
-  Outcome carry_out(const Plan& plan, const Gradients& input, int periods) {
-    const RankGradients& own = input[index(channel_.rank())];
+  run::Outcome carry_out(const plan::Plan& plan, const run::Gradients& input, int periods) {
+    const run::RankGradients& own = input[index(channel_.rank())];
     const LaunchOrder order = launch_order(plan);
     if (plan.ranks > 1) communicators_->prepare(order.communicators);
     Computation computation(plan.streams, matrices_ ? &*matrices_ : nullptr);
@@ -150,7 +151,8 @@ class NcclExecutor final : public LiveExecutor {
           carry_out(plan, launch, stream, products, computation, work);
         },
         [&](const Launch& launch) { return products[index(launch.op)] + work.commands(launch.op); },
-        [&](OpId op) { return syncline::describe(plan.ops[index(op)], plan, workload_); }, periods);
+        [&](plan::OpId op) { return plan::describe(plan.ops[index(op)], plan, workload_); },
+        periods);
     try {
       return measured(plan, own, periods, walk, work, computation);
     } catch (...) {
@@ -163,55 +165,55 @@ class NcclExecutor final : public LiveExecutor {
   }
 
   // By operation: how many products its computation is.
-  static std::vector<int> products_of(const Plan& plan, Computation& computation) {
+  static std::vector<int> products_of(const plan::Plan& plan, Computation& computation) {
     std::vector<int> products(plan.ops.size(), 0);
     for (std::size_t i = 0; i < plan.ops.size() && computation.computes(); ++i) {
-      const auto* compute = std::get_if<Compute>(&plan.ops[i].work);
+      const auto* compute = std::get_if<plan::Compute>(&plan.ops[i].work);
       if (compute != nullptr) products[i] = computation.matrices().products(compute->seconds);
     }
     return products;
   }
 
   // Encoding, decoding and copying take what they take; the plan's times are those of a model.
-  void carry_out(const Plan& plan, const Launch& launch, cudaStream_t stream,
+  void carry_out(const plan::Plan& plan, const Launch& launch, cudaStream_t stream,
                  const std::vector<int>& products, Computation& computation, DeviceWork& work) {
-    const Work& what = plan.ops[index(launch.op)].work;
+    const plan::Work& what = plan.ops[index(launch.op)].work;
     const auto act = [&] { work.carry_out(launch.op, launch.communicator, stream); };
-    const bool computes = std::holds_alternative<Compute>(what);
+    const bool computes = std::holds_alternative<plan::Compute>(what);
     if (computes && computation.computes()) {
       computation.matrices().run(products[index(launch.op)], stream);
       return act();
     }
-    const Seconds seconds = passes_time(what) ? seconds_of(what) : 0;
+    const Seconds seconds = passes_time(what) ? plan::seconds_of(what) : 0;
     computation.pass(launch.stream, seconds, follows_[index(launch.op)] != 0, stream, act);
   }
 
-  Outcome measured(const Plan& plan, const RankGradients& own, int periods, StreamWalk& walk,
-                   DeviceWork& work, Computation& computation) {
+  run::Outcome measured(const plan::Plan& plan, const run::RankGradients& own, int periods,
+                        StreamWalk& walk, DeviceWork& work, Computation& computation) {
     if (settings_.graph) {
       // NCCL connects at a communicator's first use, which a capture should not see.
-      channel_.barrier(ControlChannel::kPatient);
+      channel_.barrier(live::ControlChannel::kPatient);
       walk.run(1);
       walk.capture(periods);
       work.load();
       computation.reset();
     }
-    channel_.barrier(ControlChannel::kPatient);
-    ClockOffset before = channel_.clock();
-    const cudaStream_t stream = walk.stream(kComputeStream);
+    channel_.barrier(live::ControlChannel::kPatient);
+    live::ClockOffset before = channel_.clock();
+    const cudaStream_t stream = walk.stream(plan::kComputeStream);
     const ClockAnchor begin = anchor_on(stream);
     channel_.barrier();
     settings_.graph ? walk.run_captured() : walk.run(periods);
     const ClockAnchor end = anchor_on(stream);
-    ClockOffset after = channel_.clock();
+    live::ClockOffset after = channel_.clock();
 
     // What the GPU's clock adds to the errors of the ranks' clocks.
     before.error += begin.error;
     after.error += end.error;
-    Outcome outcome;
-    outcome.timeline = exchange_timelines(channel_, walk.spans(channel_.rank(), begin, end),
-                                          periods, before, after);
-    clock_error_ = worst_clock_error(channel_, before, after);
+    run::Outcome outcome;
+    outcome.timeline = live::exchange_timelines(channel_, walk.spans(channel_.rank(), begin, end),
+                                                periods, before, after);
+    clock_error_ = live::worst_clock_error(channel_, before, after);
     // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
     outcome.gradients.resize(index(plan.ranks));
     outcome.gradients[index(channel_.rank())] = work.result(own);
@@ -219,7 +221,7 @@ class NcclExecutor final : public LiveExecutor {
   }
 
   const Workload& workload_;
-  ControlChannel& channel_;
+  live::ControlChannel& channel_;
   const NcclSettings settings_;
   DevicePlace device_;
   std::optional<Communicators> communicators_;
@@ -242,15 +244,16 @@ std::string why_no_nccl() {
   return devices == 0 ? "no GPU: cudaGetDeviceCount finds none" : "";
 }
 
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, ControlChannel& channel,
-                                                 NcclSettings settings) {
+std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload& workload,
+                                                       live::ControlChannel& channel,
+                                                       NcclSettings settings) {
   const std::string reason = why_no_nccl();
   if (!reason.empty()) throw MachineError("--backend nccl: " + reason);
   try {
     return std::make_unique<NcclExecutor>(workload, channel, settings);
   } catch (const DeviceError& error) {
-    throw PeerError("nccl, rank " + std::to_string(channel.rank()) + ": " + error.what());
+    throw live::PeerError("nccl, rank " + std::to_string(channel.rank()) + ": " + error.what());
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

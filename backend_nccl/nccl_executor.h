@@ -35,7 +35,7 @@
 
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 struct NcclSettings {
   int device = -1;        // CUDA's number; -1: by the rank's place among those of this machine
@@ -52,11 +52,12 @@ struct NcclSettings {
 // `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
 // input is exchanged in every period. `workload` and `channel` must outlive it. All ranks call the
 // factory, and then run() for the same plans in the same order.
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload& workload, ControlChannel& channel,
-                                                 NcclSettings settings = {});
+std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload& workload,
+                                                       live::ControlChannel& channel,
+                                                       NcclSettings settings = {});
 
 // Why there can be no such executor in this process: not built in, no driver, no device. Empty:
 // there can.
 std::string why_no_nccl();
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -6,7 +6,7 @@
 
 #include "core/index.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,9 +17,9 @@ constexpr int kMostCommands = 512;
 
 }  // namespace
 
-StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const ControlChannel& channel,
-                       const Communicators& communicators, LaunchWork work, LaunchCost cost,
-                       LaunchName name, int periods)
+StreamWalk::StreamWalk(const plan::Plan& plan, const LaunchOrder& order,
+                       const live::ControlChannel& channel, const Communicators& communicators,
+                       LaunchWork work, LaunchCost cost, LaunchName name, int periods)
     : plan_(plan),
       order_(order),
       channel_(channel),
@@ -28,13 +28,13 @@ StreamWalk::StreamWalk(const Plan& plan, const LaunchOrder& order, const Control
       cost_(std::move(cost)),
       name_(std::move(name)) {
   for (int s = 0; s < plan.streams; ++s) {
-    streams_.emplace_back(s != kComputeStream);
+    streams_.emplace_back(s != plan::kComputeStream);
     crossings_.emplace_back(false);
   }
   times_ = std::vector<Times>(index(periods) * order.launches.size());
   for (std::size_t i = 0; i < 2 * order.launches.size(); ++i) signals_.emplace_back(false);
   Seconds longest = 0;
-  for (const auto& op : plan.ops) longest = std::max(longest, seconds_of(op.work));
+  for (const auto& op : plan.ops) longest = std::max(longest, plan::seconds_of(op.work));
   constexpr double kMilli = 1e3;
   longest_ = std::chrono::milliseconds(static_cast<std::int64_t>(longest * kMilli) + 1);
 }
@@ -177,10 +177,10 @@ void StreamWalk::run_captured() {
 
 // CUDA gives the time between two events in fp32 milliseconds: fine steps only where they are close
 // to each other. Each period is measured from its own first launch, these from one to the next.
-std::vector<Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
-                                    const ClockAnchor& end) const {
+std::vector<run::Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
+                                         const ClockAnchor& end) const {
   const std::size_t count = order_.launches.size();
-  std::vector<Span> list;
+  std::vector<run::Span> list;
   if (count == 0) return list;
   std::vector<Seconds> firsts;
   const CudaEvent* last = &begin.event;
@@ -208,4 +208,4 @@ std::vector<Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
   return list;
 }
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -11,23 +11,25 @@
 #include "backend_nccl/launch_order.h"
 #include "core/run/timeline.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 
 // Launches what one operation does on its stream.
 using LaunchWork = std::function<void(const Launch& launch, cudaStream_t stream)>;
 // How many commands that puts on the stream, about; the GPU's queues are not endless.
 using LaunchCost = std::function<int(const Launch& launch)>;
 // An operation for people, for messages.
-using LaunchName = std::function<std::string(OpId op)>;
+using LaunchName = std::function<std::string(plan::OpId op)>;
 
 class StreamWalk {
  public:
   // `plan` and all others must outlive it. `longest`: of the plan's operations, as it says.
-  StreamWalk(const Plan& plan, const LaunchOrder& order, const ControlChannel& channel,
+  StreamWalk(const plan::Plan& plan, const LaunchOrder& order, const live::ControlChannel& channel,
              const Communicators& communicators, LaunchWork work, LaunchCost cost, LaunchName name,
              int periods);
 
-  cudaStream_t stream(StreamId id) const { return streams_[static_cast<std::size_t>(id)].get(); }
+  cudaStream_t stream(plan::StreamId id) const {
+    return streams_[static_cast<std::size_t>(id)].get();
+  }
 
   // Launches `periods` repetitions of the list (at most the constructor's) and waits for them.
   void run(int periods);
@@ -36,7 +38,7 @@ class StreamWalk {
   void run_captured();
   // When each operation of the last run began and ended. `begin` and `end` are anchors on stream 0
   // from before and after it.
-  std::vector<Span> spans(int rank, const ClockAnchor& begin, const ClockAnchor& end) const;
+  std::vector<run::Span> spans(int rank, const ClockAnchor& begin, const ClockAnchor& end) const;
 
   ~StreamWalk();
   StreamWalk(const StreamWalk&) = delete;
@@ -61,9 +63,9 @@ class StreamWalk {
   void await();
   std::string describe(std::size_t launch) const;
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   const LaunchOrder& order_;
-  const ControlChannel& channel_;
+  const live::ControlChannel& channel_;
   const Communicators& communicators_;
   const LaunchWork work_;
   const LaunchCost cost_;
@@ -80,4 +82,4 @@ class StreamWalk {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

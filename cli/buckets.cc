@@ -10,32 +10,32 @@
 #include "reports/format.h"
 #include "reports/grid.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct BucketsOptions {
   std::string file;
   std::string strategy;
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
 };
 
 // The stream of each bucket's first collective; the compute stream where there is none.
-std::vector<StreamId> streams_of(const Plan& plan) {
-  std::vector<StreamId> streams(plan.buckets.size(), kComputeStream);
+std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
+  std::vector<plan::StreamId> streams(plan.buckets.size(), plan::kComputeStream);
   for (auto op = plan.ops.rbegin(); op != plan.ops.rend(); ++op) {
-    const auto* collective = std::get_if<Collective>(&op->work);
+    const auto* collective = std::get_if<collective::Collective>(&op->work);
     if (collective != nullptr) streams[static_cast<std::size_t>(collective->bucket)] = op->stream;
   }
   return streams;
 }
 
-Json as_json(const Plan& plan, const Workload& workload) {
+Json as_json(const plan::Plan& plan, const Workload& workload) {
   const auto streams = streams_of(plan);
   Json list = Json::array();
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Bucket& bucket = plan.buckets[b];
+    const plan::Bucket& bucket = plan.buckets[b];
     Json names = Json::array();
-    for (const int index : bucket.tensors) names.push_back(tensor_name(workload, index));
+    for (const int index : bucket.tensors) names.push_back(plan::tensor_name(workload, index));
     list.push_back({{"tensors", names},
                     {"bytes", bucket.bytes},
                     {"padded_bytes", bucket.padded_bytes},
@@ -49,63 +49,64 @@ Json as_json(const Plan& plan, const Workload& workload) {
   return {{"buckets", list}};
 }
 
-Grid as_grid(const Plan& plan, const Workload& workload) {
+reports::Grid as_grid(const plan::Plan& plan, const Workload& workload) {
   const auto streams = streams_of(plan);
-  Grid grid{{{"bucket"},
-             {"tensors"},
-             {"bytes"},
-             {"padded"},
-             {"dtype", false},
-             {"stream"},
-             {"from", false},
-             {"to", false}},
-            {}};
+  reports::Grid grid{{{"bucket"},
+                      {"tensors"},
+                      {"bytes"},
+                      {"padded"},
+                      {"dtype", false},
+                      {"stream"},
+                      {"from", false},
+                      {"to", false}},
+                     {}};
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Bucket& bucket = plan.buckets[b];
+    const plan::Bucket& bucket = plan.buckets[b];
     grid.lines.push_back(
         {{std::to_string(b), std::to_string(bucket.tensors.size()),
-          bytes_text(static_cast<double>(bucket.bytes)),
-          bytes_text(static_cast<double>(bucket.padded_bytes)), to_string(bucket.dtype),
-          std::to_string(streams[b]), tensor_name(workload, bucket.tensors.front()),
-          tensor_name(workload, bucket.tensors.back())},
+          reports::bytes_text(static_cast<double>(bucket.bytes)),
+          reports::bytes_text(static_cast<double>(bucket.padded_bytes)), to_string(bucket.dtype),
+          std::to_string(streams[b]), plan::tensor_name(workload, bucket.tensors.front()),
+          plan::tensor_name(workload, bucket.tensors.back())},
          false});
   }
   return grid;
 }
 
-CsvTable as_csv(const Plan& plan, const Workload& workload) {
+reports::CsvTable as_csv(const plan::Plan& plan, const Workload& workload) {
   const auto streams = streams_of(plan);
-  CsvTable table{{"bucket", "tensors", "bytes", "padded_bytes", "dtype", "stream", "from", "to"},
-                 {}};
+  reports::CsvTable table{
+      {"bucket", "tensors", "bytes", "padded_bytes", "dtype", "stream", "from", "to"}, {}};
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Bucket& bucket = plan.buckets[b];
+    const plan::Bucket& bucket = plan.buckets[b];
     table.lines.push_back({std::to_string(b), std::to_string(bucket.tensors.size()),
                            std::to_string(bucket.bytes), std::to_string(bucket.padded_bytes),
                            to_string(bucket.dtype), std::to_string(streams[b]),
-                           tensor_name(workload, bucket.tensors.front()),
-                           tensor_name(workload, bucket.tensors.back())});
+                           plan::tensor_name(workload, bucket.tensors.front()),
+                           plan::tensor_name(workload, bucket.tensors.back())});
   }
   return table;
 }
 
 int run(const BucketsOptions& options) {
-  const Document document = read_document(options.file);
-  const Scenario scenario = parse_scenario(document);
+  const input::Document document = input::read_document(options.file);
+  const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
-  const auto point = training_phases(strategy, scenario.training).front().point;
-  const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy, point);
-  const Answer answer{"buckets", scenario.name,
-                      [&] {
-                        return Page{one_line(scenario.name),
-                                    "buckets of '" + one_line(strategy.name) + "'",
-                                    {as_grid(plan, scenario.workload)}};
-                      },
-                      [&] { return as_csv(plan, scenario.workload); },
-                      [&] {
-                        Json json{{"strategy", strategy.name}};
-                        json.update(as_json(plan, scenario.workload));
-                        return json;
-                      }};
+  const auto point = plan::training_phases(strategy, scenario.training).front().point;
+  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, point);
+  const reports::Answer answer{"buckets", scenario.name,
+                               [&] {
+                                 return reports::Page{
+                                     reports::one_line(scenario.name),
+                                     "buckets of '" + reports::one_line(strategy.name) + "'",
+                                     {as_grid(plan, scenario.workload)}};
+                               },
+                               [&] { return as_csv(plan, scenario.workload); },
+                               [&] {
+                                 Json json{{"strategy", strategy.name}};
+                                 json.update(as_json(plan, scenario.workload));
+                                 return json;
+                               }};
   print(answer, options.format);
   return 0;
 }
@@ -121,4 +122,4 @@ VerbAction add_buckets(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -8,7 +8,7 @@
 #include "core/compress/codec.h"
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 int run(const CalibrateOptions& options) {
@@ -78,7 +78,7 @@ VerbAction add_calibrate(CLI::App& app) {
       ->needs(live)
       ->capture_default_str();
   std::vector<std::string> codec_words;
-  for (const auto& codec : codecs()) codec_words.emplace_back(codec.name);
+  for (const auto& codec : compress::codecs()) codec_words.emplace_back(codec.name);
   verb->add_option("--codec", options->codec, "codec whose encoding time is measured as well")
       ->check(CLI::IsMember(codec_words))
       ->needs(live)
@@ -86,4 +86,4 @@ VerbAction add_calibrate(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -7,7 +7,7 @@
 #include "cli/ranks.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 struct CalibrateOptions {
   std::vector<std::string> logs;
@@ -15,7 +15,7 @@ struct CalibrateOptions {
   std::string out;
   std::string svg;
   std::string name;
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   std::string algorithm = "nccl";
   std::string factor_from;
   std::string workload;
@@ -40,4 +40,4 @@ int calibrate_from_kernels(const CalibrateOptions& options);
 // Ranks measure their own links.
 int calibrate_live(const CalibrateOptions& options);
 
-}  // namespace syncline
+}  // namespace syncline::cli

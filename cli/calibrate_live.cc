@@ -11,37 +11,37 @@
 #include "live/link_calibration.h"
 #include "reports/validation_report.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 int calibrate_live(const CalibrateOptions& options) {
   const auto& ranks = options.ranks;
   const std::string key = "calibrate " + std::to_string(options.gpus_per_node) + options.codec;
-  return with_ranks(ranks, key, [&](ControlChannel& channel) {
+  return with_ranks(ranks, key, [&](live::ControlChannel& channel) {
     const int inside = options.gpus_per_node;
     if (channel.ranks() < 2 || channel.ranks() % inside != 0) {
       throw InputError("--gpus-per-node: found " + std::to_string(inside) +
                        ", expected a divisor of the " + std::to_string(channel.ranks()) +
                        " ranks, of which there must be two at least");
     }
-    const Cluster shape = unmeasured_cluster(options.name, channel.ranks() / inside, inside);
+    const Cluster shape = live::unmeasured_cluster(options.name, channel.ranks() / inside, inside);
     const bool first = channel.rank() == 0;
     if (first) std::cerr << "measuring the links of " << channel.ranks() << " ranks" << std::endl;
-    LinkCalibrationSettings settings;
-    settings.codec = find_codec(options.codec);
+    live::LinkCalibrationSettings settings;
+    settings.codec = compress::find_codec(options.codec);
     const auto calibration =
-        calibrate_links(channel, backend_named(options.live).make, shape, settings);
+        live::calibrate_links(channel, backend_named(options.live).make, shape, settings);
     channel.barrier();
     if (!first) return 0;
-    Json json = cluster_json(shape, 6);
-    set_measured_links(calibration, json);
+    Json json = input::cluster_json(shape, 6);
+    live::set_measured_links(calibration, json);
     if (!options.out.empty()) write_file(options.out, json.dump(2) + "\n");
-    Validation validation;
+    measure::Validation validation;
     validation.cluster = options.name;
     validation.ranks = channel.ranks();
     validation.samples = calibration.samples;
-    print(links_answer(validation, json), options.format);
+    print(reports::links_answer(validation, json), options.format);
     return 0;
   });
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

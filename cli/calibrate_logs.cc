@@ -14,17 +14,18 @@
 #include "reports/calibration.h"
 #include "reports/kernel_costs.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 // The factor of the forced trees in a cluster that was calibrated with one.
-TreeFactor factor_from(const std::string& file) {
+cost::TreeFactor factor_from(const std::string& file) {
   Json cluster = read_json_file(file);
   if (!cluster.is_object() || !cluster.contains("calibration")) {
     throw InputError(file + ": expected a cluster with a calibration, as calibrate -o writes it");
   }
-  const MeasuredLaw law = read_law(Reader(cluster.at("calibration"), file, "calibration"));
-  const auto factor = tree_factor(law);
+  const cost::MeasuredLaw law =
+      input::read_law(Reader(cluster.at("calibration"), file, "calibration"));
+  const auto factor = cost::tree_factor(law);
   if (!factor && law.tree) return *law.tree;
   if (!factor) {
     throw InputError(file +
@@ -34,7 +35,7 @@ TreeFactor factor_from(const std::string& file) {
   return {*factor, file};
 }
 
-std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
+std::optional<calibrate::DeviceFit> device_of(const CalibrateOptions& options) {
   if (options.workload.empty()) {
     if (options.trace.empty() && options.throughput == 0) return std::nullopt;
     throw InputError(
@@ -42,31 +43,34 @@ std::optional<DeviceFit> device_of(const CalibrateOptions& options) {
   }
   const Json workload = read_json_file(options.workload);
   if (!options.trace.empty()) {
-    return device_from_trace(workload, options.workload, read_trace(options.trace), options.trace);
+    return calibrate::device_from_trace(workload, options.workload,
+                                        calibrate::read_trace(options.trace), options.trace);
   }
   if (options.throughput == 0) {
     throw InputError("--workload: expected --trace or --throughput, measured with it");
   }
-  return device_from_throughput(workload, options.workload, options.throughput);
+  return calibrate::device_from_throughput(workload, options.workload, options.throughput);
 }
 
 }  // namespace
 
 int calibrate_from_logs(const CalibrateOptions& options) {
-  const auto tables = tables_in(options.logs, options.algorithm);
-  const auto against = tables_in(options.against, options.algorithm);
-  std::optional<TreeFactor> tree;
+  const auto tables = calibrate::tables_in(options.logs, options.algorithm);
+  const auto against = calibrate::tables_in(options.against, options.algorithm);
+  std::optional<cost::TreeFactor> tree;
   if (!options.factor_from.empty()) tree = factor_from(options.factor_from);
   const auto device = device_of(options);
-  LogCalibration calibration = calibration_of(tables, against, options.name, tree);
-  if (device) set_device(calibration, *device);
+  calibrate::LogCalibration calibration =
+      calibrate::calibration_of(tables, against, options.name, tree);
+  if (device) calibrate::set_device(calibration, *device);
   if (!options.kernels.empty()) {
-    const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
-    calibration.cluster = with_kernel_costs(calibration.cluster, options.name, costs);
+    const calibrate::KernelCosts costs =
+        calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
+    calibration.cluster = calibrate::with_kernel_costs(calibration.cluster, options.name, costs);
   }
   if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
-  if (!options.svg.empty()) write_file(options.svg, calibration_svg(calibration));
-  print(answer_of(calibration), options.format);
+  if (!options.svg.empty()) write_file(options.svg, reports::calibration_svg(calibration));
+  print(reports::answer_of(calibration), options.format);
   return 0;
 }
 
@@ -74,11 +78,13 @@ int calibrate_from_kernels(const CalibrateOptions& options) {
   if (options.cluster.empty()) {
     throw InputError("--kernels: expected logs, or --cluster with the cluster to write it into");
   }
-  const KernelCosts costs = kernel_costs(read_json_file(options.kernels), options.kernels);
-  const Json cluster = with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
+  const calibrate::KernelCosts costs =
+      calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
+  const Json cluster =
+      calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
   if (!options.out.empty()) write_file(options.out, cluster.dump(2) + "\n");
-  print(answer_of(costs), options.format);
+  print(reports::answer_of(costs), options.format);
   return 0;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -12,17 +12,19 @@
 #include "core/plan/planner.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 bool uses_nccl(const Strategy& strategy) {
-  return strategy.algorithm == kNcclName || strategy.hierarchy.inside == kNcclName ||
-         strategy.hierarchy.across == kNcclName;
+  return strategy.algorithm == collective::kNcclName ||
+         strategy.hierarchy.inside == collective::kNcclName ||
+         strategy.hierarchy.across == collective::kNcclName;
 }
 
 // What the choice of NCCL rests on here.
 std::string nccl_remark(const Cluster& cluster) {
-  const NcclTopology t = nccl_topology(cluster, world_group(cluster.ranks()));
+  const collective::NcclTopology t =
+      collective::nccl_topology(cluster, collective::world_group(cluster.ranks()));
   std::ostringstream text;
   text << "algorithm nccl: taken for compute capability " << t.least_capability << ", "
        << t.ring.channels << (t.ring.channels == 1 ? " channel" : " channels") << " of "
@@ -41,7 +43,7 @@ std::vector<std::string> remarks(const Scenario& scenario) {
   const bool computes_alike =
       scenario.workload.operators.empty() ||
       std::none_of(scenario.strategies.begin(), scenario.strategies.end(),
-                   [](const Strategy& strategy) { return any(strategy.compute_fusion); });
+                   [](const Strategy& strategy) { return plan::any(strategy.compute_fusion); });
   if (ranks == 1 && computes_alike) {
     list.push_back("one rank exchanges nothing: every strategy costs the same");
   }
@@ -76,27 +78,28 @@ std::vector<std::string> remarks(const Scenario& scenario) {
 }
 
 int run(const std::string& file) {
-  const Document document = read_document(file);
-  const Scenario scenario = parse_scenario(document);
+  const input::Document document = input::read_document(file);
+  const Scenario scenario = input::parse_scenario(document);
   const auto points = sweep_points(scenario);
   for (const auto& point : points) {
-    Document at = document;
-    for (const auto& [path, value] : point) set_key(at, path, value);
-    parse_scenario(at);
+    input::Document at = document;
+    for (const auto& [path, value] : point) input::set_key(at, path, value);
+    input::parse_scenario(at);
   }
   const Workload& workload = scenario.workload;
   std::cout << file << ": correct\n"
             << "  workload  " << workload.name << ": "
-            << plural(workload.tensors.size(), "gradient") << ", "
-            << bytes_text(static_cast<double>(gradient_bytes(workload))) << ", forward "
-            << seconds_text(workload.forward) << ", backward "
-            << seconds_text(backward_time(workload)) << "\n"
+            << reports::plural(workload.tensors.size(), "gradient") << ", "
+            << reports::bytes_text(static_cast<double>(gradient_bytes(workload))) << ", forward "
+            << reports::seconds_text(workload.forward) << ", backward "
+            << reports::seconds_text(backward_time(workload)) << "\n"
             << "  cluster   " << scenario.cluster.name << ": "
-            << plural(static_cast<std::size_t>(scenario.cluster.nodes), "node") << " x "
-            << plural(static_cast<std::size_t>(scenario.cluster.gpus_per_node), "GPU") << "\n"
+            << reports::plural(static_cast<std::size_t>(scenario.cluster.nodes), "node") << " x "
+            << reports::plural(static_cast<std::size_t>(scenario.cluster.gpus_per_node), "GPU")
+            << "\n"
             << "  rows      " << scenario.strategies.size()
             << (scenario.strategies.size() == 1 ? " strategy x " : " strategies x ")
-            << plural(points.size(), "sweep point") << "\n";
+            << reports::plural(points.size(), "sweep point") << "\n";
   for (const auto& remark : remarks(scenario)) std::cout << "  note: " << remark << "\n";
   for (const auto& strategy : scenario.strategies) {
     for (const auto& note : strategy.notes) {
@@ -117,4 +120,4 @@ VerbAction add_check(CLI::App& app) {
   return [file] { return run(*file); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

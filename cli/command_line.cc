@@ -4,7 +4,7 @@
 #include <cctype>
 #include <vector>
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 // Text as a shell reads it as one word.
@@ -42,4 +42,4 @@ std::string command_line(const CLI::App& verb) {
   return line;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

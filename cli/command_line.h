@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace syncline {
+namespace syncline::cli {
 
 // "syncline VERB ...", with each word quoted as a shell needs it. Once the verb was parsed.
 std::string command_line(const CLI::App& verb);
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -11,7 +11,7 @@
 #include "core/run/model_executor.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct EmitOptions {
@@ -21,19 +21,20 @@ struct EmitOptions {
 };
 
 int run(const EmitOptions& options) {
-  const Document document = read_document(options.file);
-  const Scenario scenario = parse_scenario(document);
+  const input::Document document = input::read_document(options.file);
+  const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
-  const auto written =
-      write_config(*find_dialect(options.dialect), strategy, scenario.workload, scenario.cluster);
+  const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
+                                             scenario.workload, scenario.cluster);
   if (!written) {
     throw InputError("--dialect: " + options.dialect + " can be read, but not written yet");
   }
   if (!written->exact) {
-    const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
-    PriceBook book(scenario.cluster);
+    const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+    collective::PriceBook book(scenario.cluster);
     const auto step = [&](const Strategy& priced) {
-      return seconds_text(price_strategy(scenario, priced, *executor, book).metrics.step_time);
+      return reports::seconds_text(
+          measure::price_strategy(scenario, priced, *executor, book).metrics.step_time);
     };
     throw InputError("strategy '" + strategy.name + "' cannot be expressed in " + options.dialect +
                      ": the nearest configuration is " + written->config.dump() + ", but " +
@@ -54,8 +55,8 @@ VerbAction add_emit(CLI::App& app) {
   verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
   verb->add_option("--dialect", options->dialect, "the framework")
       ->required()
-      ->check(CLI::IsMember(dialect_names()));
+      ->check(CLI::IsMember(dialect::dialect_names()));
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

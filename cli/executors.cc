@@ -8,7 +8,7 @@
 #include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 template <typename Row>
@@ -30,8 +30,8 @@ const Row& row_named(const std::vector<Row>& rows, std::string_view name) {
 
 const std::vector<Predictor>& predictors() {
   static const std::vector<Predictor> rows{
-      {"model", "closed form: streams as queues, links shared fairly", make_model_executor},
-      {"sim", "SimGrid: every link and rank, merged or step by step", make_sim_executor},
+      {"model", "closed form: streams as queues, links shared fairly", run::make_model_executor},
+      {"sim", "SimGrid: every link and rank, merged or step by step", sim::make_sim_executor},
   };
   return rows;
 }
@@ -39,10 +39,10 @@ const std::vector<Predictor>& predictors() {
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> rows{
       {"gloo", "ranks on CPUs over sockets, computation stood in for by timers",
-       make_gloo_executor},
+       gloo_backend::make_gloo_executor},
       {"nccl", "ranks on GPUs over NCCL",
-       [](const Workload& workload, ControlChannel& channel) {
-         return make_nccl_executor(workload, channel);
+       [](const Workload& workload, live::ControlChannel& channel) {
+         return nccl_backend::make_nccl_executor(workload, channel);
        }},
   };
   return rows;
@@ -54,4 +54,4 @@ std::vector<std::string> backend_names() { return names_of(backends()); }
 const Predictor& predictor_named(std::string_view name) { return row_named(predictors(), name); }
 const Backend& backend_named(std::string_view name) { return row_named(backends(), name); }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -9,18 +9,18 @@
 #include "core/measure/study.h"
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 struct Predictor {
   std::string_view name;
   std::string_view summary;
-  ExecutorFactory make;
+  measure::ExecutorFactory make;
 };
 
 struct Backend {
   std::string_view name;
   std::string_view summary;
-  LiveExecutorFactory make;
+  live::LiveExecutorFactory make;
 };
 
 const std::vector<Predictor>& predictors();
@@ -33,4 +33,4 @@ std::vector<std::string> backend_names();
 const Predictor& predictor_named(std::string_view name);
 const Backend& backend_named(std::string_view name);
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
@@ -20,4 +20,4 @@ void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
 
 bool interrupted() { return interrupts > 0; }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -3,7 +3,7 @@
 // program.
 #pragma once
 
-namespace syncline {
+namespace syncline::cli {
 
 inline constexpr int kWrongInput = 2;
 inline constexpr int kFailingMachine = 3;
@@ -16,4 +16,4 @@ void catch_interrupts();
 // Whether there was one.
 bool interrupted();
 
-}  // namespace syncline
+}  // namespace syncline::cli

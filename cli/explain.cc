@@ -13,7 +13,7 @@
 #include "core/run/model_executor.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct ExplainOptions {
@@ -25,7 +25,7 @@ struct ExplainOptions {
 constexpr double kLeastPercent = 0.5;
 constexpr std::size_t kMostAdvice = 3;
 
-std::string traffic_sentence(const Plan& plan) {
+std::string traffic_sentence(const plan::Plan& plan) {
   double least = 0, most = 0;
   std::size_t encoded = 0;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -34,27 +34,31 @@ std::string traffic_sentence(const Plan& plan) {
     most = std::max(most, bytes);
     encoded += plan.buckets[b].codec != nullptr;
   }
-  std::string text = plural(plan.buckets.size(), "exchange");
+  std::string text = reports::plural(plan.buckets.size(), "exchange");
   if (plan.steps > 1) text += " every " + std::to_string(plan.steps) + " steps";
-  text += plan.buckets.size() == 1 ? " of " + bytes_text(most)
-                                   : ", the smallest of " + bytes_text(least) +
-                                         " and the largest of " + bytes_text(most);
+  text += plan.buckets.size() == 1 ? " of " + reports::bytes_text(most)
+                                   : ", the smallest of " + reports::bytes_text(least) +
+                                         " and the largest of " + reports::bytes_text(most);
   if (encoded > 0) text += "; " + std::to_string(encoded) + " of them compressed";
   return text;
 }
 
-std::string overlap_sentence(const Plan& plan, const Metrics& metrics, Seconds exposed) {
+std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics,
+                             Seconds exposed) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
   const Seconds hidden = std::max(0.0, metrics.communication - exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
-  return plural(static_cast<std::size_t>(communication_streams(plan)), "communication stream") +
-         "; " + share_text(share) + " of " + seconds_text(metrics.communication) +
-         " of communication is hidden behind computation, " + seconds_text(exposed) +
+  return reports::plural(static_cast<std::size_t>(plan::communication_streams(plan)),
+                         "communication stream") +
+         "; " + reports::share_text(share) + " of " + reports::seconds_text(metrics.communication) +
+         " of communication is hidden behind computation, " + reports::seconds_text(exposed) +
          " of each step is not";
 }
 
-std::string bottleneck_sentence(const Bottleneck& bottleneck) {
-  const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
+std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
+  const auto share = [&](Seconds part) {
+    return reports::share_text(100 * part / bottleneck.step);
+  };
   const std::string_view what = bottleneck.what();
   std::string text = std::string(what) + ": ";
   if (what == "stragglers") {
@@ -65,42 +69,43 @@ std::string bottleneck_sentence(const Bottleneck& bottleneck) {
     return text + "communication costs " +
            (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step");
   }
-  return text + share_text(100 * bottleneck.start_up_share) +
+  return text + reports::share_text(100 * bottleneck.start_up_share) +
          " of the collectives' time is start-up";
 }
 
 // The strategy as it stands in the scenario, where its dialect and configuration are found.
-const Json& written_in(const Document& document, const Strategy& strategy) {
+const Json& written_in(const input::Document& document, const Strategy& strategy) {
   const Json& strategies = document.root.at("strategies");
   return *std::find_if(strategies.begin(), strategies.end(),
                        [&](const Json& item) { return item.at("name") == strategy.name; });
 }
 
-void explain_exchange(const Priced& priced, const Cluster& cluster, PriceBook& book) {
-  const Metrics& metrics = priced.metrics;
-  const Bottleneck bottleneck = bottleneck_of(priced, cluster, book);
+void explain_exchange(const measure::Priced& priced, const Cluster& cluster,
+                      collective::PriceBook& book) {
+  const measure::Metrics& metrics = priced.metrics;
+  const measure::Bottleneck bottleneck = measure::bottleneck_of(priced, cluster, book);
   std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
             << "  overlap   " << overlap_sentence(priced.plan, metrics, bottleneck.communication())
             << "\n"
             << "  bound by  " << bottleneck_sentence(bottleneck) << "\n"
-            << "  at best   " << seconds_text(metrics.lower_bound)
+            << "  at best   " << reports::seconds_text(metrics.lower_bound)
             << " a step with this algorithm, whatever is fused\n";
   if (cluster.step_overhead() > 0) {
-    std::cout << "  overhead  " << seconds_text(cluster.step_overhead())
+    std::cout << "  overhead  " << reports::seconds_text(cluster.step_overhead())
               << " per step on the host, for data-parallel execution\n";
   }
 }
 
 void explain(const Scenario& scenario, const Strategy& strategy, const Json& written) {
-  const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
-  PriceBook book(scenario.cluster);
-  const Priced priced = price_strategy(scenario, strategy, *executor, book);
-  const Metrics& metrics = priced.metrics;
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  const measure::Priced priced = measure::price_strategy(scenario, strategy, *executor, book);
+  const measure::Metrics& metrics = priced.metrics;
 
   std::cout << "\n" << strategy.name;
   if (!strategy.dialect.empty()) std::cout << " (" << strategy.dialect << ")";
-  std::cout << ": " << seconds_text(metrics.step_time) << " a step, "
-            << throughput_text(metrics.throughput) << " samples/s\n";
+  std::cout << ": " << reports::seconds_text(metrics.step_time) << " a step, "
+            << reports::throughput_text(metrics.throughput) << " samples/s\n";
   if (scenario.cluster.ranks() == 1) {
     std::cout << "  one rank exchanges nothing\n";
     if (scenario.workload.operators.empty()) return;
@@ -108,21 +113,22 @@ void explain(const Scenario& scenario, const Strategy& strategy, const Json& wri
     explain_exchange(priced, scenario.cluster, book);
   }
   for (const auto& note : strategy.notes) std::cout << "  note      " << note << "\n";
-  const auto advice = advise(scenario, strategy, *executor, book, kLeastPercent, &written);
+  const auto advice = measure::advise(scenario, strategy, *executor, book, kLeastPercent, &written);
   if (advice.empty()) {
-    std::cout << "  advice    no single change gains " << share_text(kLeastPercent) << "\n";
+    std::cout << "  advice    no single change gains " << reports::share_text(kLeastPercent)
+              << "\n";
   }
   for (std::size_t i = 0; i < std::min(kMostAdvice, advice.size()); ++i) {
     std::cout << (i == 0 ? "  advice    " : "            ") << advice[i].change << ": "
-              << share_text(advice[i].gain_percent) << " shorter, "
-              << seconds_text(advice[i].step_time)
+              << reports::share_text(advice[i].gain_percent) << " shorter, "
+              << reports::seconds_text(advice[i].step_time)
               << (advice[i].changes_training ? "; changes the training" : "") << "\n";
   }
 }
 
 int run(const ExplainOptions& options) {
-  const Document document = read_document(options.file);
-  const Scenario scenario = parse_scenario(document);
+  const input::Document document = input::read_document(options.file);
+  const Scenario scenario = input::parse_scenario(document);
   std::cout << scenario.name << ": " << scenario.workload.name << " on " << scenario.cluster.name
             << ", predicted by the model executor\n";
   if (!options.strategy.empty()) {
@@ -147,4 +153,4 @@ VerbAction add_explain(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -19,7 +19,7 @@
 #include "reports/format.h"
 #include "reports/live_rows.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 struct FidelityOptions {
   std::string folder = "scenarios";
   std::vector<std::string> sets;
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   std::vector<std::string> live;
 };
 
@@ -79,7 +79,7 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   }
   for (const auto& set : sets) {
     if (std::find(known.begin(), known.end(), set) == known.end()) {
-      throw InputError("--set " + set + ": no such set, there are " + join_and(known));
+      throw InputError("--set " + set + ": no such set, there are " + reports::join_and(known));
     }
   }
   if (!sets.empty()) {
@@ -90,35 +90,36 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   return files;
 }
 
-std::vector<FidelityTable> tables_of(const TableFile& file) {
-  std::vector<FidelityTable> tables;
+std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
+  std::vector<measure::FidelityTable> tables;
   if (file.live) {
-    tables.push_back(table_of(read_validation(file.path.string())));
+    tables.push_back(measure::table_of(measure::read_validation(file.path.string())));
   } else if (file.logs) {
     Progress progress("syncline fidelity: logs");
-    tables = log_fidelity(
+    tables = calibrate::log_fidelity(
         file.path.string(),
         [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); }, interrupted);
   } else {
-    StudyOptions study;
-    study.make_executor = make_model_executor;
+    measure::StudyOptions study;
+    study.make_executor = run::make_model_executor;
     study.interrupted = interrupted;
-    tables.push_back(table_of(run_study(read_document(file.path.string()), study)));
+    tables.push_back(
+        measure::table_of(measure::run_study(input::read_document(file.path.string()), study)));
     tables.back().file = file.path.generic_string();
     // A table that was cut short would show an error that is not its own.
     if (interrupted()) tables.clear();
   }
   for (auto& table : tables) table.set = file.set;
-  std::erase_if(tables, [](const FidelityTable& table) {
+  std::erase_if(tables, [](const measure::FidelityTable& table) {
     return table.calibrated.empty() && table.predicted.empty();
   });
   return tables;
 }
 
 int run_live(const FidelityOptions& options) {
-  std::vector<LiveFile> files;
-  for (const auto& name : options.live) files.push_back(read_validation(name));
-  print(answer_of(files), options.format);
+  std::vector<measure::LiveFile> files;
+  for (const auto& name : options.live) files.push_back(measure::read_validation(name));
+  print(reports::answer_of(files), options.format);
   return 0;
 }
 
@@ -126,7 +127,7 @@ int run(const FidelityOptions& options) {
   if (!options.live.empty()) return run_live(options);
   const auto files = chosen(table_files(options.folder), options.sets);
   catch_interrupts();
-  std::vector<FidelityTable> tables;
+  std::vector<measure::FidelityTable> tables;
   std::size_t done = 0;
   {
     Progress progress("syncline fidelity");
@@ -140,7 +141,7 @@ int run(const FidelityOptions& options) {
     std::cerr << "syncline: interrupted: " << done << " of " << files.size()
               << " files were read\n";
   }
-  print(answer_of(tables), options.format);
+  print(reports::answer_of(tables), options.format);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -160,4 +161,4 @@ VerbAction add_fidelity(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 void write_file(const std::string& path, const std::string& content) {
   const std::string partial = path + ".partial-" + std::to_string(::getpid());
@@ -38,4 +38,4 @@ void make_folder(const std::string& path) {
   if (error) throw MachineError(path + ": " + error.message());
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace syncline {
+namespace syncline::cli {
 
 // Writes beside `path`, then renames. Throws MachineError naming the path; an old file is kept
 // then.
@@ -12,4 +12,4 @@ void write_file(const std::string& path, const std::string& content);
 // Makes the folder and its parents. Throws MachineError.
 void make_folder(const std::string& path);
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -9,11 +9,11 @@
 #include "live/failure_notice.h"
 #include "live/lab.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct LabVerbOptions {
-  LabRun run;
+  live::LabRun run;
   std::string rate;
   std::string uplink;
   double latency_ms = 0;
@@ -22,8 +22,8 @@ struct LabVerbOptions {
 };
 
 // "2@0.5": rank 2's link, after half a second.
-LabCut cut_of(const std::string& text, int ranks) {
-  LabCut cut;
+live::LabCut cut_of(const std::string& text, int ranks) {
+  live::LabCut cut;
   std::size_t rank_end = 0;
   std::size_t end = 0;
   try {
@@ -46,31 +46,32 @@ LabCut cut_of(const std::string& text, int ranks) {
 }
 
 int run(const LabVerbOptions& verb) {
-  LabRun lab = verb.run;
-  lab.options.rate = lab_rate(verb.rate, "--rate");
-  if (!verb.uplink.empty()) lab.options.uplink = lab_rate(verb.uplink, "--uplink");
+  live::LabRun lab = verb.run;
+  lab.options.rate = live::lab_rate(verb.rate, "--rate");
+  if (!verb.uplink.empty()) lab.options.uplink = live::lab_rate(verb.uplink, "--uplink");
   lab.options.latency = verb.latency_ms / 1e3;
   lab.options.queue = verb.queue_ms / 1e3;
-  check_lab(lab.options);
+  live::check_lab(lab.options);
   for (const auto& text : verb.cuts) lab.cuts.push_back(cut_of(text, lab.options.ranks));
-  const FailureNotice notice;
-  const JobEnd end = run_lab(lab);
-  const std::string failure = in_words(end);
+  const live::FailureNotice notice;
+  const live::JobEnd end = live::run_lab(lab);
+  const std::string failure = live::in_words(end);
   // Ranks that are ours and ended with these have said why.
   const bool explained =
-      notice.given() && std::any_of(end.ranks.begin(), end.ranks.end(), [](const RankEnd& rank) {
+      notice.given() &&
+      std::any_of(end.ranks.begin(), end.ranks.end(), [](const live::RankEnd& rank) {
         return rank.code == kWrongInput || rank.code == kFailingMachine;
       });
   if (!failure.empty() && !explained) std::cerr << "syncline: lab: " << failure << "\n";
-  return exit_code(end);
+  return live::exit_code(end);
 }
 
 }  // namespace
 
 VerbAction add_lab(CLI::App& app) {
   auto options = std::make_shared<LabVerbOptions>();
-  LabOptions& lab = options->run.options;
-  ProcessRules& rules = options->run.rules;
+  live::LabOptions& lab = options->run.options;
+  live::ProcessRules& rules = options->run.rules;
   auto* verb = app.add_subcommand("lab",
                                   "Run a command once per rank, each in a network of its own "
                                   "behind a shaped link (needs root)");
@@ -108,4 +109,4 @@ VerbAction add_lab(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

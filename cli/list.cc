@@ -9,7 +9,7 @@
 #include "core/dialect/dialect.h"
 #include "core/operators/architecture.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 // What can be written in one place of a scenario or behind one option.
@@ -25,23 +25,24 @@ struct Choices {
   std::vector<Choice> rows;
 };
 
-std::string kinds_of(const Algorithm& algorithm) {
+std::string kinds_of(const collective::Algorithm& algorithm) {
   constexpr int kRanks = 8;  // a power of two fits whatever can fit
   std::string kinds;
-  for (const auto kind : kAllCollectiveKinds) {
+  for (const auto kind : collective::kAllCollectiveKinds) {
     if (!algorithm.fits(kind, kRanks)) continue;
-    kinds += (kinds.empty() ? "" : ", ") + std::string(to_string(kind));
+    kinds += (kinds.empty() ? "" : ", ") + std::string(collective::to_string(kind));
   }
   return kinds;
 }
 
 Choices algorithm_choices_listed() {
   Choices choices{"algorithm", "what it does", {}};
-  for (const auto& row : algorithms()) {
+  for (const auto& row : collective::algorithms()) {
     choices.rows.push_back({std::string(row.name), kinds_of(row), std::string(row.summary)});
   }
-  choices.rows.push_back(
-      {std::string(kNcclName), kinds_of(*find_algorithm("ring")), std::string(kNcclSummary)});
+  choices.rows.push_back({std::string(collective::kNcclName),
+                          kinds_of(*collective::find_algorithm("ring")),
+                          std::string(collective::kNcclSummary)});
   return choices;
 }
 
@@ -60,15 +61,15 @@ std::vector<Choices> everything() {
   executors.rows.push_back(
       {"host", "", "moves real floats in memory: the truth for values and bytes, in tests"});
   return {algorithm_choices_listed(),
-          choices_of("codec", "what it does", codecs()),
+          choices_of("codec", "what it does", compress::codecs()),
           std::move(executors),
           choices_of("backend", "what it does", backends()),
-          choices_of("dialect", "what it reads", dialects()),
-          choices_of("architecture", "operators generated", architectures())};
+          choices_of("dialect", "what it reads", dialect::dialects()),
+          choices_of("architecture", "operators generated", operators::architectures())};
 }
 
-Grid grid_of(const Choices& choices) {
-  Grid grid{{{choices.kind, false}}, {}};
+reports::Grid grid_of(const Choices& choices) {
+  reports::Grid grid{{{choices.kind, false}}, {}};
   const bool collectives = !choices.rows.front().collectives.empty();
   if (collectives) grid.columns.push_back({"collectives", false});
   grid.columns.push_back({choices.heading, false});
@@ -81,14 +82,14 @@ Grid grid_of(const Choices& choices) {
   return grid;
 }
 
-Page list_page() {
-  Page page{"What a scenario and the options can name", "", {}};
+reports::Page list_page() {
+  reports::Page page{"What a scenario and the options can name", "", {}};
   for (const auto& choices : everything()) page.blocks.emplace_back(grid_of(choices));
   return page;
 }
 
-CsvTable list_csv() {
-  CsvTable table{{"kind", "name", "collectives", "summary"}, {}};
+reports::CsvTable list_csv() {
+  reports::CsvTable table{{"kind", "name", "collectives", "summary"}, {}};
   for (const auto& choices : everything()) {
     for (const auto& row : choices.rows) {
       table.lines.push_back({choices.kind, row.name, row.collectives, row.summary});
@@ -112,7 +113,7 @@ Json list_json() {
 }  // namespace
 
 VerbAction add_list(CLI::App& app) {
-  auto format = std::make_shared<Format>(Format::kTable);
+  auto format = std::make_shared<reports::Format>(reports::Format::kTable);
   auto* verb = app.add_subcommand(
       "list", "List algorithms, codecs, executors, backends, dialects and architectures");
   add_format(*verb, *format);
@@ -122,4 +123,4 @@ VerbAction add_list(CLI::App& app) {
   };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -6,32 +6,33 @@
 
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 // Whole lines: a failure of the machine has one of its own.
 void say(const std::string& text) { std::cerr << text << std::endl; }
 
-std::string guide_words(const GuideFactors& error) {
+std::string guide_words(const tune::GuideFactors& error) {
   std::string words = "the closed-form model";
   if (error.latency == 1 && error.transfer == 1) return words;
   words += ", made wrong on purpose: latency x";
-  return words + plain_number(error.latency) + ", bandwidth x" + plain_number(1 / error.transfer);
+  return words + reports::plain_number(error.latency) + ", bandwidth x" +
+         reports::plain_number(1 / error.transfer);
 }
 
-MeasurementWatch announced(const std::string& what, const std::string& count, double pace) {
-  const auto which = [=](const Evaluation& evaluation) {
+tune::MeasurementWatch announced(const std::string& what, const std::string& count, double pace) {
+  const auto which = [=](const tune::Evaluation& evaluation) {
     return what + " " + std::to_string(evaluation.number + 1) + " of " + count + ": ";
   };
-  MeasurementWatch watch;
-  watch.begins = [=](const Candidate& candidate, const Evaluation& evaluation) {
-    say(which(evaluation) + one_line(candidate.name));
+  tune::MeasurementWatch watch;
+  watch.begins = [=](const tune::Candidate& candidate, const tune::Evaluation& evaluation) {
+    say(which(evaluation) + reports::one_line(candidate.name));
   };
-  watch.ends = [=](const Evaluation& evaluation, const Measurement& measured) {
+  watch.ends = [=](const tune::Evaluation& evaluation, const tune::Measurement& measured) {
     const double seconds = measured.step_time * evaluation.steps * pace;
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    say(which(evaluation) + seconds_text(measured.step_time) + " a step");
+    say(which(evaluation) + reports::seconds_text(measured.step_time) + " a step");
   };
   return watch;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

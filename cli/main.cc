@@ -1,3 +1,3 @@
 #include "cli/verbs.h"
 
-int main(int argc, char** argv) { return syncline::run_program(argc, argv); }
+int main(int argc, char** argv) { return syncline::cli::run_program(argc, argv); }

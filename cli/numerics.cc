@@ -10,12 +10,12 @@
 #include "core/train/numerics.h"
 #include "reports/numerics.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct NumericsOptions {
   std::string scenario;
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;
@@ -23,30 +23,30 @@ struct NumericsOptions {
 
 int run(const NumericsOptions& options) {
   // A wrong scenario is to be known before minutes of training.
-  std::unique_ptr<Document> document;
+  std::unique_ptr<input::Document> document;
   if (!options.scenario.empty()) {
-    document = std::make_unique<Document>(read_document(options.scenario));
-    parse_scenario(*document);
+    document = std::make_unique<input::Document>(input::read_document(options.scenario));
+    input::parse_scenario(*document);
   }
   catch_interrupts();
-  NumericsSettings settings;
+  train::NumericsSettings settings;
   settings.seeds = options.seeds;
   settings.steps = options.steps;
   settings.jobs = options.jobs;
-  Numerics numerics;
+  train::Numerics numerics;
   {
     Progress progress("syncline numerics");
     settings.hooks.progress = [&](std::size_t done, std::size_t wanted) {
       progress.update(done, wanted);
     };
     settings.hooks.interrupted = interrupted;
-    numerics = run_numerics(settings);
+    numerics = train::run_numerics(settings);
   }
-  if (document) numerics = priced(std::move(numerics), *document);
+  if (document) numerics = train::priced(std::move(numerics), *document);
   if (!numerics.complete) {
     std::cerr << "syncline: interrupted: only methods with all of their seeds are shown\n";
   }
-  print(answer_of(numerics), options.format);
+  print(reports::answer_of(numerics), options.format);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -72,4 +72,4 @@ VerbAction add_numerics(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

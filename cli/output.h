@@ -5,12 +5,12 @@
 
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 // Adds --format: table, markdown, csv or json. "text" is accepted for table, as it used to be.
-CLI::Option* add_format(CLI::App& verb, Format& format);
+CLI::Option* add_format(CLI::App& verb, reports::Format& format);
 
 // To stdout.
-void print(const Answer& answer, Format format);
+void print(const reports::Answer& answer, reports::Format format);
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -11,12 +11,12 @@
 #include "core/json/reader.h"
 #include "live/failure_notice.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 int say(const std::string& message, int code) {
   std::cout.flush();
-  note_failure_printed();
+  live::note_failure_printed();
   std::cerr << "syncline: " << message << "\n";
   return code;
 }
@@ -83,4 +83,4 @@ int run_program(int argc, const char* const* argv) {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
-namespace syncline {
+namespace syncline::cli {
 
 Progress::Progress(std::string what)
     : what_(std::move(what)),
@@ -34,4 +34,4 @@ void Progress::update(std::size_t done, std::size_t wanted) {
   shown_ = now;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-namespace syncline {
+namespace syncline::cli {
 
 class Progress {
  public:
@@ -26,4 +26,4 @@ class Progress {
   bool visible_ = false;
 };
 
-}  // namespace syncline
+}  // namespace syncline::cli

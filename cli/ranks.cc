@@ -11,23 +11,23 @@
 #include "live/local_ranks.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 int start_ranks(const RanksOptions& options) {
-  const RendezvousFolder folder;
-  const FailureNotice notice;
-  const auto commands = local_ranks(own_command(), options.ranks,
-                                    options.meet.empty() ? folder.file() : options.meet);
-  ProcessRules rules;
+  const live::RendezvousFolder folder;
+  const live::FailureNotice notice;
+  const auto commands = live::local_ranks(live::own_command(), options.ranks,
+                                          options.meet.empty() ? folder.file() : options.meet);
+  live::ProcessRules rules;
   // A rank that ends has told the others why, and the one that is to print it has. Where one was
   // killed before all had joined, no other rank knows.
   rules.patience = 3;
   // Told to end, they finish what they measure; a second signal ends them at once.
   rules.grace = 86400;
-  const JobEnd end = run_ranks(commands, rules);
-  const std::string failure = in_words(end);
-  const int code = exit_code(end);
+  const live::JobEnd end = live::run_ranks(commands, rules);
+  const std::string failure = live::in_words(end);
+  const int code = live::exit_code(end);
   if (failure.empty() || end.interrupted != 0 || code == kInterruptedExit) return code;
   if (!notice.given()) std::cerr << "syncline: " << failure << "\n";
   return code == kWrongInput ? code : kFailingMachine;
@@ -38,8 +38,8 @@ int start_ranks(const RanksOptions& options) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();  // another thread does
   if (say) {
-    note_failure_printed();
-    const std::string line = "syncline: " + one_line(text) + "\n";
+    live::note_failure_printed();
+    const std::string line = "syncline: " + reports::one_line(text) + "\n";
     [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
   }
   _exit(kFailingMachine);
@@ -64,8 +64,8 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options) {
 }
 
 int with_ranks(const RanksOptions& options, const std::string& key,
-               const std::function<int(ControlChannel&)>& body) {
-  const auto environment = read_rank_environment(process_environment(), options.meet);
+               const std::function<int(live::ControlChannel&)>& body) {
+  const auto environment = live::read_rank_environment(live::process_environment(), options.meet);
   if (!environment) {
     if (options.ranks == 0) {
       throw InputError(
@@ -79,19 +79,19 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     throw InputError("--ranks: found " + std::to_string(options.ranks) + ", but " +
                      environment->launcher + " started " + std::to_string(environment->ranks));
   }
-  ControlChannelSettings settings;
+  live::ControlChannelSettings settings;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
   settings.on_failure = [rank = environment->rank](const std::string& text, bool first_hand) {
     // Both ends of a link that was cut find the other silent. Rank 0 prints that; the other end
     // does where nothing was printed just now, as rank 0's machine may be the one that is cut off.
     constexpr auto kJustNow = std::chrono::seconds(5);
-    end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
+    end_with(text, first_hand && (rank == 0 || !live::failure_printed_within(kJustNow)));
   };
-  std::unique_ptr<ControlChannel> channel;
+  std::unique_ptr<live::ControlChannel> channel;
   try {
-    channel = std::make_unique<ControlChannel>(*environment, settings);
-  } catch (const RendezvousError& error) {
+    channel = std::make_unique<live::ControlChannel>(*environment, settings);
+  } catch (const live::RendezvousError& error) {
     if (error.first_hand) throw;
     return kFailingMachine;
   }
@@ -103,9 +103,9 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     // The same on every rank.
     if (environment->rank == 0) throw;
     return kWrongInput;
-  } catch (const PeerError& error) {
+  } catch (const live::PeerError& error) {
     failure = error.what();
-    suspicion = ControlChannel::kSuspicion;
+    suspicion = live::ControlChannel::kSuspicion;
   } catch (const std::bad_alloc&) {
     failure = "out of memory";
   } catch (const std::exception& error) {
@@ -115,7 +115,7 @@ int with_ranks(const RanksOptions& options, const std::string& key,
   end_with("rank " + std::to_string(environment->rank) + ": " + failure, environment->rank == 0);
 }
 
-void require_ranks(const ControlChannel& channel, const Document& document,
+void require_ranks(const live::ControlChannel& channel, const input::Document& document,
                    const Cluster& cluster) {
   if (cluster.ranks() == channel.ranks()) return;
   throw InputError(document.file + ": cluster: " + std::to_string(cluster.nodes) + " nodes of " +
@@ -124,4 +124,4 @@ void require_ranks(const ControlChannel& channel, const Document& document,
                    std::to_string(channel.ranks()) + " were started");
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -10,7 +10,7 @@
 #include "core/scenario/cluster.h"
 #include "live/control_channel.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 struct RanksOptions {
   int ranks = 0;        // to be started here; 0: a launcher has started us
@@ -25,9 +25,10 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options);
 // fails is printed once, by rank 0 wherever it still can; the other ranks end silently.
 // Throws InputError and MachineError where nothing has been printed yet.
 int with_ranks(const RanksOptions& options, const std::string& key,
-               const std::function<int(ControlChannel&)>& body);
+               const std::function<int(live::ControlChannel&)>& body);
 
 // Throws InputError where the scenario's cluster has another number of ranks.
-void require_ranks(const ControlChannel& channel, const Document& document, const Cluster& cluster);
+void require_ranks(const live::ControlChannel& channel, const input::Document& document,
+                   const Cluster& cluster);
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -15,13 +15,13 @@
 #include "reports/run_report.h"
 #include "reports/trace.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct RunOptions {
   std::string file;
   std::string executor = "model";
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   std::string grain;
   std::string out;
   std::string trace;
@@ -30,9 +30,9 @@ struct RunOptions {
 };
 
 // This process's place among the ranks that share the sweep; empty without --shards.
-std::optional<Shard> shard_of(const RunOptions& options) {
+std::optional<run::Shard> shard_of(const RunOptions& options) {
   if (options.shards.empty()) return std::nullopt;
-  auto shard = shard_from_environment();
+  auto shard = run::shard_from_environment();
   if (shard) return shard;
   throw InputError(
       "--shards: not running as a rank: neither OMPI_COMM_WORLD_RANK (mpirun) nor "
@@ -40,19 +40,19 @@ std::optional<Shard> shard_of(const RunOptions& options) {
 }
 
 // Empty: the rows are priced here, one after the other.
-ParallelMap parallel_map_of(const RunOptions& options, const std::optional<Shard>& shard,
-                            const Document& document) {
+run::ParallelMap parallel_map_of(const RunOptions& options, const std::optional<run::Shard>& shard,
+                                 const input::Document& document) {
   const int jobs = options.jobs;
   if (shard) {
-    ShardSettings settings;
+    run::ShardSettings settings;
     settings.folder = options.shards;
     settings.work_name = fingerprint(document.root.dump() + options.executor);
     return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
-               const JobHooks& hooks) {
-      return run_sharded(count, jobs, *shard, settings, work, hooks);
+               const run::JobHooks& hooks) {
+      return run::run_sharded(count, jobs, *shard, settings, work, hooks);
     };
   }
-  return over_processes(jobs);
+  return run::over_processes(jobs);
 }
 
 int run(const RunOptions& options) {
@@ -60,14 +60,14 @@ int run(const RunOptions& options) {
     throw InputError("--grain: the " + options.executor +
                      " executor has no grain, only a simulation has: add --executor sim");
   }
-  Document document = read_document(options.file);
+  input::Document document = input::read_document(options.file);
   if (!options.grain.empty()) {
-    set_key(document, "simulation", document.root.value("simulation", Json::object()));
-    set_key(document, "simulation.grain", options.grain);
+    input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
+    input::set_key(document, "simulation.grain", options.grain);
   }
   const auto shard = shard_of(options);
   Progress progress("syncline run");
-  StudyOptions study;
+  measure::StudyOptions study;
   study.executor = options.executor;
   study.make_executor = predictor_named(options.executor).make;
   study.trace = !options.trace.empty() || !options.out.empty();
@@ -80,22 +80,22 @@ int run(const RunOptions& options) {
     if (!options.shards.empty()) make_folder(options.shards);
   };
   catch_interrupts();
-  Report report = run_study(document, study);
+  measure::Report report = measure::run_study(document, study);
   // The answer is rank 0's to give.
   if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;
 
   // Files first: a reader who sees the answer may count on them.
-  const Answer answer = answer_of(report);
-  if (!options.trace.empty()) write_file(options.trace, chrome_trace(report));
+  const reports::Answer answer = reports::answer_of(report);
+  if (!options.trace.empty()) write_file(options.trace, reports::chrome_trace(report));
   if (!options.out.empty()) {
-    const auto write = [&](const char* name, Format format) {
-      write_file(options.out + "/" + name, printed(answer, format, version()));
+    const auto write = [&](const char* name, reports::Format format) {
+      write_file(options.out + "/" + name, reports::printed(answer, format, version()));
     };
-    write("report.txt", Format::kTable);
-    write("report.md", Format::kMarkdown);
-    write("rows.csv", Format::kCsv);
-    write("report.json", Format::kJson);
-    write_file(options.out + "/trace.json", chrome_trace(report));
+    write("report.txt", reports::Format::kTable);
+    write("report.md", reports::Format::kMarkdown);
+    write("rows.csv", reports::Format::kCsv);
+    write("report.json", reports::Format::kJson);
+    write_file(options.out + "/trace.json", reports::chrome_trace(report));
   }
   print(answer, options.format);
   return report.complete ? 0 : kInterruptedExit;
@@ -129,4 +129,4 @@ VerbAction add_run(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -2,9 +2,9 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::cli {
 
-void set_keys(Document& document, const std::vector<std::string>& changes) {
+void set_keys(input::Document& document, const std::vector<std::string>& changes) {
   for (const auto& change : changes) {
     const auto equals = change.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -13,8 +13,8 @@ void set_keys(Document& document, const std::vector<std::string>& changes) {
     const std::string text = change.substr(equals + 1);
     Json value = Json::parse(text, nullptr, false);
     if (value.is_discarded()) value = text;
-    set_key(document, change.substr(0, equals), value);
+    input::set_key(document, change.substr(0, equals), value);
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

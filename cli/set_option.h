@@ -6,10 +6,10 @@
 
 #include "core/input/document.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 // "cluster.inter.bandwidth_gbps=10": the value as JSON, or as plain text where it is none. Throws
 // InputError.
-void set_keys(Document& document, const std::vector<std::string>& changes);
+void set_keys(input::Document& document, const std::vector<std::string>& changes);
 
-}  // namespace syncline
+}  // namespace syncline::cli

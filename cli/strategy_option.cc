@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,
                                 const std::string& file) {
@@ -19,4 +19,4 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
                    did_you_mean(name, names) + "; it has " + known);
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -15,13 +15,13 @@
 #include "reports/curve.h"
 #include "reports/tune_report.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 struct TuneVerbOptions {
   std::string file;
   std::string emit;
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   std::string svg;
   std::string csv;
   std::string executor = "model";
@@ -33,7 +33,8 @@ struct TuneVerbOptions {
   LiveVerbOptions live;
 };
 
-int run_live(const TuneVerbOptions& verb, const Document& document, const std::string& command) {
+int run_live(const TuneVerbOptions& verb, const input::Document& document,
+             const std::string& command) {
   LiveVerbOptions live = verb.live;
   live.exhaustive = verb.exhaustive;
   if (verb.budget) live.budget = *verb.budget;
@@ -44,13 +45,13 @@ int run_live(const TuneVerbOptions& verb, const Document& document, const std::s
 }
 
 int run(const TuneVerbOptions& verb, const std::string& command) {
-  Document document = read_document(verb.file);
+  input::Document document = input::read_document(verb.file);
   set_keys(document, verb.set);
   catch_interrupts();
   if (!verb.live.machine.empty()) return run_live(verb, document, command);
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
-  TuneOptions options;
+  tune::TuneOptions options;
   options.executor = verb.executor;
   options.make_executor = predictor_named(verb.executor).make;
   if (!simulated) options.confirm = predictor_named("sim").make;
@@ -58,20 +59,21 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   constexpr std::size_t kPricedAtMost = 3000;
   options.budget = verb.budget.value_or(kPricedAtMost);
   if (verb.exhaustive) {
-    options.method = TuneOptions::Method::kExhaustive;
+    options.method = tune::TuneOptions::Method::kExhaustive;
     options.budget = 0;
   }
-  options.parallel_map = over_processes(verb.jobs);
+  options.parallel_map = run::over_processes(verb.jobs);
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   options.interrupted = interrupted;
-  const Dialect* emit = verb.emit.empty() ? nullptr : find_dialect(verb.emit);
-  const Tuning tuning = tune_document(document, options, simulated ? "" : "sim", emit);
+  const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
+  const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
   if (!verb.svg.empty()) {
-    write_file(verb.svg, curve_svg(tuning.tuned.curve, tuning.tuned.winner().metrics.step_time,
-                                   tuning.scenario.name));
+    write_file(verb.svg,
+               reports::curve_svg(tuning.tuned.curve, tuning.tuned.winner().metrics.step_time,
+                                  tuning.scenario.name));
   }
-  if (!verb.csv.empty()) write_file(verb.csv, curve_csv(tuning.tuned.curve));
-  print(answer_of(tuning), verb.format);
+  if (!verb.csv.empty()) write_file(verb.csv, reports::curve_csv(tuning.tuned.curve));
+  print(reports::answer_of(tuning), verb.format);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -86,7 +88,7 @@ VerbAction add_tune(CLI::App& app) {
           "--emit", options->emit,
           "also write the best as the configuration of this framework, or the best that it "
           "can express")
-      ->check(CLI::IsMember(written_dialect_names()));
+      ->check(CLI::IsMember(dialect::written_dialect_names()));
   add_format(*verb, options->format);
   verb->add_option("--svg", options->svg, "file for the curve of step time over bucket size");
   verb->add_option("--csv", options->csv, "file for that curve as bytes,step_time_s");
@@ -115,4 +117,4 @@ VerbAction add_tune(CLI::App& app) {
   return [options, verb] { return run(*options, command_line(*verb)); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

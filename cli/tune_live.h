@@ -9,7 +9,7 @@
 #include "core/tune/guides.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 struct LiveVerbOptions {
   std::string machine;      // "emulated": the closed-form model with noise; or a backend
@@ -25,7 +25,7 @@ struct LiveVerbOptions {
   std::string wrong;    // "latency=2,bandwidth=0.5": the guiding model's error
   double pace = 0;      // seconds that an emulated second takes
   std::string emit;
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   std::string command;  // that resumes it, to be told to the user
 };
 
@@ -37,9 +37,9 @@ void check_live_options(const LiveVerbOptions& options);
 
 // "latency=2,bandwidth=0.5": what the guiding model takes for the machine's, as factors of them.
 // Throws InputError.
-GuideFactors guide_error(const std::string& text);
+tune::GuideFactors guide_error(const std::string& text);
 
 // The exit code. Throws InputError and MachineError.
-int tune_live_verb(const LiveVerbOptions& options, const Document& document);
+int tune_live_verb(const LiveVerbOptions& options, const input::Document& document);
 
-}  // namespace syncline
+}  // namespace syncline::cli

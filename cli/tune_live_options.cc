@@ -5,7 +5,7 @@
 #include "cli/tune_live.h"
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 void add_live_options(CLI::App& verb, LiveVerbOptions& live) {
   std::vector<std::string> machines = backend_names();
@@ -58,9 +58,9 @@ void check_live_options(const LiveVerbOptions& options) {
   }
 }
 
-GuideFactors guide_error(const std::string& text) {
+tune::GuideFactors guide_error(const std::string& text) {
   constexpr double kMost = 1000;
-  GuideFactors error;
+  tune::GuideFactors error;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -84,4 +84,4 @@ GuideFactors guide_error(const std::string& text) {
   return error;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

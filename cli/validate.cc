@@ -10,7 +10,7 @@
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 // The strategies named by --only, or all.
@@ -33,8 +33,8 @@ std::vector<Strategy> strategies_of(const Scenario& scenario,
 }
 
 int run(const ValidateOptions& options) {
-  const Document document = read_document(options.file);
-  Scenario scenario = parse_scenario(document);
+  const input::Document document = input::read_document(options.file);
+  Scenario scenario = input::parse_scenario(document);
   scenario.strategies = strategies_of(scenario, options.only);
   if (!options.cluster_out.empty() && !options.calibrate) {
     throw InputError("--cluster-out: expected --calibrate too, which measures what is written");
@@ -44,7 +44,7 @@ int run(const ValidateOptions& options) {
   for (const auto& name : options.only) key += "\n" + name;
   key += std::to_string(options.warmup) + " " + std::to_string(options.repeats) +
          (options.calibrate ? " calibrate" : "") + (options.no_check ? " no check" : "");
-  return with_ranks(options.ranks, fingerprint(key), [&](ControlChannel& channel) {
+  return with_ranks(options.ranks, fingerprint(key), [&](live::ControlChannel& channel) {
     require_ranks(channel, document, scenario.cluster);
     return validate_rank(options, document, scenario, channel);
   });
@@ -92,4 +92,4 @@ VerbAction add_validate(CLI::App& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -16,7 +16,7 @@
 #include "reports/trace.h"
 #include "reports/validation_report.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 std::string today() {
@@ -28,12 +28,12 @@ std::string today() {
   return text;
 }
 
-ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
-  ValidationRun run;
+live::ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
+  live::ValidationRun run;
   run.scenario = scenario;
   run.backend = backend_named(options.backend).make;
   run.predictor = predictor_named(options.executor).make;
-  if (options.calibrate) run.calibration.emplace().codec = codec_of(scenario.strategies);
+  if (options.calibrate) run.calibration.emplace().codec = live::codec_of(scenario.strategies);
   run.warmup = options.warmup;
   run.repeats = options.repeats;
   run.check_values = !options.no_check;
@@ -42,71 +42,72 @@ ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
 }
 
 // To the file, or, where that cannot be, to stdout: it was measured.
-void keep(const ValidateOptions& options, const Validation& report) {
+void keep(const ValidateOptions& options, const measure::Validation& report) {
   if (options.out.empty()) return;
   try {
-    write_file(options.out, printed(answer_of(report), Format::kJson, version()));
+    write_file(options.out,
+               reports::printed(reports::answer_of(report), reports::Format::kJson, version()));
   } catch (const MachineError&) {
-    print(answer_of(report), options.format);
+    print(reports::answer_of(report), options.format);
     throw;
   }
 }
 
 // Rank 0's talk, files and traces while the run goes on.
-ValidationHooks hooks_of(const ValidateOptions& options, const Document& document,
-                         Validation& report, Report& traced) {
-  ValidationHooks hooks;
+live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Document& document,
+                               measure::Validation& report, measure::Report& traced) {
+  live::ValidationHooks hooks;
   hooks.calibrating = [] { say("calibrating the links"); };
-  hooks.calibrated = [&](const LinkCalibration& found) {
-    report.links = links_in_words(found.cluster);
+  hooks.calibrated = [&](const live::LinkCalibration& found) {
+    report.links = reports::links_in_words(found.cluster);
     say("links: " + report.links);
     if (options.cluster_out.empty()) return;
     Json json = document.root.at("cluster");
-    set_measured_links(found, json);
+    live::set_measured_links(found, json);
     write_file(options.cluster_out, json.dump(2) + "\n");
   };
   hooks.predicted = [](const Strategy& strategy, Seconds step) {
-    say(one_line(strategy.name) + ": predicted " + seconds_text(step));
+    say(reports::one_line(strategy.name) + ": predicted " + reports::seconds_text(step));
   };
-  hooks.measured = [&](const PlanPair& pair, Seconds median) {
+  hooks.measured = [&](const live::PlanPair& pair, Seconds median) {
     const std::string& name = pair.strategy.name;
-    say(one_line(name) + ": measured " + seconds_text(median));
+    say(reports::one_line(name) + ": measured " + reports::seconds_text(median));
     if (options.trace.empty()) return;
     traced.traced_workload = pair.workload;
     traced.traced.push_back({name + ", predicted", pair.plan, pair.predicted});
     traced.traced.push_back({name + ", measured", pair.plan, pair.measured});
   };
   // Nothing that was measured is lost, whatever comes next.
-  hooks.row = [&](const ValidatedRow&) { keep(options, report); };
+  hooks.row = [&](const measure::ValidatedRow&) { keep(options, report); };
   hooks.interrupted = interrupted;
   return hooks;
 }
 
 }  // namespace
 
-int validate_rank(const ValidateOptions& options, const Document& document,
-                  const Scenario& scenario, ControlChannel& channel) {
+int validate_rank(const ValidateOptions& options, const input::Document& document,
+                  const Scenario& scenario, live::ControlChannel& channel) {
   const bool first = channel.rank() == 0;
-  if (first) say("met: " + plural(static_cast<std::size_t>(channel.ranks()), "rank"));
-  Validation report;
+  if (first) say("met: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
+  measure::Validation report;
   report.backend = options.backend;
   report.executor = options.executor;
   report.version = version();
   report.date = today();
-  report.links = links_in_words(scenario.cluster);
-  Report traced;
-  run_validation(run_of(options, scenario), channel, hooks_of(options, document, report, traced),
-                 report);
+  report.links = reports::links_in_words(scenario.cluster);
+  measure::Report traced;
+  live::run_validation(run_of(options, scenario), channel,
+                       hooks_of(options, document, report, traced), report);
   if (first) {
     keep(options, report);
-    print(answer_of(report), options.format);
-    if (!options.trace.empty()) write_file(options.trace, chrome_trace(traced));
+    print(reports::answer_of(report), options.format);
+    if (!options.trace.empty()) write_file(options.trace, reports::chrome_trace(traced));
   }
-  channel.barrier(ControlChannel::kPatient);
-  if (!all_values_match(report)) {
+  channel.barrier(live::ControlChannel::kPatient);
+  if (!live::all_values_match(report)) {
     throw MachineError("a rank did not end with the values of the host executor");
   }
   return report.complete ? 0 : kInterruptedExit;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -9,14 +9,14 @@
 #include "core/scenario/scenario.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::cli {
 
 struct ValidateOptions {
   std::string file;
   std::string backend = "gloo";
   RanksOptions ranks;
   std::string executor = "model";
-  Format format = Format::kTable;
+  reports::Format format = reports::Format::kTable;
   std::string out;
   std::string cluster_out;
   std::string trace;
@@ -29,7 +29,7 @@ struct ValidateOptions {
 };
 
 // Runs the scenario's strategies. The rank's exit code; throws InputError and MachineError.
-int validate_rank(const ValidateOptions& options, const Document& document,
-                  const Scenario& scenario, ControlChannel& channel);
+int validate_rank(const ValidateOptions& options, const input::Document& document,
+                  const Scenario& scenario, live::ControlChannel& channel);
 
-}  // namespace syncline
+}  // namespace syncline::cli

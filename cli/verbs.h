@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace syncline {
+namespace syncline::cli {
 
 // Carries the verb out; gives the exit code (0, or 130 after Ctrl-C).
 using VerbAction = std::function<int()>;
@@ -31,4 +31,4 @@ std::string version();
 // exit code: 2 for wrong input, 3 for a failing machine.
 int run_program(int argc, const char* const* argv);
 
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -10,7 +10,7 @@
 
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 enum class Activation { kIdentity, kRelu, kGelu };
 
@@ -58,4 +58,4 @@ SYNCLINE_HOST_DEVICE inline float slope(float z) {
   return 1.0f;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

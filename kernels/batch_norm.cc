@@ -5,7 +5,7 @@
 
 #include "kernels/batch_norm_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 Status check_array(const char* name, const void* address, ElementType type) {
@@ -89,4 +89,4 @@ std::int64_t batch_norm_workspace(std::int64_t rows, std::int32_t channels) {
   return 2 * batch_norm_grid(rows, channels, 1).row_tiles * channels;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

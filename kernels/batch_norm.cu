@@ -3,7 +3,7 @@
 #include "kernels/batch_norm_tile.h"
 #include "kernels/cuda_status.cuh"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // Neighbouring blocks have neighbouring channels of the same rows.
@@ -184,4 +184,4 @@ Status batch_norm_backward(const BatchNorm& norm, const BatchNormGradients& grad
               : backward<float, 1>(norm, gradients, stream);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -24,7 +24,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct BatchNorm {
   ElementType type = ElementType::kBf16;
@@ -65,4 +65,4 @@ Status batch_norm_forward(const BatchNorm& norm, const RunningStatistics& runnin
 Status batch_norm_backward(const BatchNorm& norm, const BatchNormGradients& gradients,
                            cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -14,7 +14,7 @@
 #include "kernels/batch_norm.h"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 Status check_batch_norm(const BatchNorm& norm, const RunningStatistics& running, const void* y);
 Status check_batch_norm_gradient(const BatchNorm& norm, const BatchNormGradients& gradients);
@@ -447,4 +447,4 @@ inline bool goes_wide(const BatchNorm& norm, std::initializer_list<const void*> 
   return all;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

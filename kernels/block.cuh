@@ -6,7 +6,7 @@
 #include "kernels/block.h"
 #include "kernels/block_sum.cuh"
 
-namespace syncline {
+namespace syncline::kernels {
 
 class CudaBlock {
  public:
@@ -69,4 +69,4 @@ class CudaBlock {
   }
 };
 
-}  // namespace syncline
+}  // namespace syncline::kernels

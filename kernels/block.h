@@ -20,7 +20,7 @@
 #define SYNCLINE_BLOCK_ALGORITHM inline
 #endif
 
-namespace syncline {
+namespace syncline::kernels {
 
 #if !defined(__CUDACC__)
 
@@ -77,4 +77,4 @@ class SerialBlock {
 
 #endif
 
-}  // namespace syncline
+}  // namespace syncline::kernels

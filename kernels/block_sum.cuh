@@ -6,7 +6,7 @@
 
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // Every thread of a block of kBlockThreads gives one value; thread 0 gets the sum.
 template <typename T>
@@ -44,4 +44,4 @@ __device__ inline bool is_last_block(unsigned* ticket) {
   return last;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // The CPU's form; leaves the sum in values[0].
 template <typename T>
@@ -16,4 +16,4 @@ T tree_sum(T (&values)[kBlockThreads]) {
   return values[0];
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/busy_pace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // A running kernel cannot be stopped, and imitating one layer takes no longer.
@@ -47,4 +47,4 @@ Status check_traffic(const Traffic& traffic) {
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 #include "kernels/cuda_status.cuh"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 __device__ long long now_ns() {
@@ -96,4 +96,4 @@ Status move_bytes(const Traffic& traffic, cudaStream_t stream) {
   return launch_status("move_bytes_kernel");
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

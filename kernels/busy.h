@@ -11,7 +11,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct Occupation {
   int blocks = 1;     // multiprocessors to hold, where none holds two of the blocks
@@ -38,4 +38,4 @@ struct Traffic {
 // Where the rate is more than the blocks can move they go as fast as they can: compare `moved`.
 Status move_bytes(const Traffic& traffic, cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 
 #include "kernels/busy.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // What a block moves at a time: it reads this much and writes it, so it counts twice.
 constexpr std::int64_t kPieceBytes = 16384;
@@ -26,4 +26,4 @@ SYNCLINE_HOST_DEVICE inline std::int64_t piece_offset(std::int64_t buffer_bytes,
   return (piece % pieces * blocks + block) * kPieceBytes;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

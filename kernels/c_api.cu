@@ -10,7 +10,7 @@
 #include "kernels/pack.h"
 #include "kernels/update.h"
 
-using namespace syncline;
+using namespace syncline::kernels;
 
 namespace {
 

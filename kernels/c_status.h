@@ -6,7 +6,7 @@
 
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 inline std::string& last_error_text() {
   static thread_local std::string text;
@@ -18,4 +18,4 @@ inline int c_status(const Status& status) {
   return status.ok() ? 0 : 1;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

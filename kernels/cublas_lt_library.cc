@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename Function>
@@ -46,4 +46,4 @@ const CublasLtLibrary& cublas_lt_library() {
   return kLibrary;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

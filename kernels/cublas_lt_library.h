@@ -6,7 +6,7 @@
 
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct CublasLtLibrary {
   Status status;  // why it is not there; then nothing else may be used
@@ -28,4 +28,4 @@ struct CublasLtLibrary {
 // Loaded once, and kept.
 const CublasLtLibrary& cublas_lt_library();
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // `call` is the text of what was called: "cudaMemcpyAsync(bucket)".
 inline Status cuda_status(cudaError_t error, const char* call) {
@@ -18,4 +18,4 @@ inline Status cuda_status(cudaError_t error, const char* call) {
 // blamed for it; an error of an earlier kernel that is still running comes with a later call.
 inline Status launch_status(const char* kernel) { return cuda_status(cudaGetLastError(), kernel); }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 #include "kernels/sampled_threshold.h"
 #include "kernels/sparse_apply.h"
 
-using namespace syncline;
+using namespace syncline::kernels;
 
 namespace {
 

@@ -3,10 +3,10 @@
 
 #include "kernels/dgc_step.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // Momentum correction and accumulation; with `select` also the first round of the exact selection.
 Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
                          cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

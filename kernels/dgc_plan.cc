@@ -6,7 +6,7 @@
 #include "kernels/vector_access.h"
 #include "kernels/workspace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr std::int64_t kMaxElements = 0xffffffffll;
@@ -141,4 +141,4 @@ DgcTables dgc_tables(const DgcPlan& plan, void* base) {
   return tables;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -17,7 +17,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr int kDgcTile = 2048;
 constexpr int kDgcGroups = 2;         // groups of 4 elements a thread has of a tile
@@ -148,4 +148,4 @@ Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, Dgc
 // The tables of a plan in a workspace at `base` (a multiple of 256).
 DgcTables dgc_tables(const DgcPlan& plan, void* base);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

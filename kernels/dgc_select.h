@@ -7,7 +7,7 @@
 
 #include "kernels/dgc_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void clear_histogram(Block& block, DgcShared& shared) {
@@ -177,4 +177,4 @@ SYNCLINE_HOST_DEVICE inline void load_items(const DgcShared& shared, const DgcTa
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

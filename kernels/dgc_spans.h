@@ -13,7 +13,7 @@
 
 #include "kernels/dgc_select.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct DgcSpan {
   std::uint32_t tensor;
@@ -387,4 +387,4 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_inspect_span(Block& block, const DgcTables& ta
   });
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -8,7 +8,7 @@
 #include "kernels/dgc_spans.h"
 #include "kernels/tensor_table.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // Rows travel to the device as an argument, which may have 32764 bytes: no copy whose source would
@@ -173,4 +173,4 @@ Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
   return launch_status("dgc_write_kernel");
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

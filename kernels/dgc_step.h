@@ -35,7 +35,7 @@
 
 #include "kernels/dgc_plan.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct DgcStep {
   float momentum = 0.9f;
@@ -82,4 +82,4 @@ Status check_dgc_prepare(const DgcPlan& plan, const void* workspace, std::size_t
 Status check_dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection);
 Status check_dgc_step(const DgcPlan& plan, const DgcStep& step);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -5,7 +5,7 @@
 #include "kernels/dgc_step.h"
 #include "kernels/workspace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 Status check_prepared(const DgcPlan& plan, const char* launcher) {
@@ -53,4 +53,4 @@ const std::int32_t* dgc_skip_flag(const DgcPlan& plan) {
   return dgc_tables(plan, plan.workspace).skip;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -6,7 +6,7 @@
 #include "kernels/dgc_step.h"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // A magnitude as an unsigned number: the bits without the sign order as the magnitudes do. What is
 // not finite has no key.
@@ -235,4 +235,4 @@ SYNCLINE_BLOCK_ALGORITHM void list_tile(Block& block, DgcShared& shared, const D
   });
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

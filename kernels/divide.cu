@@ -1,7 +1,7 @@
 #include "kernels/divide.h"
 #include "kernels/launch.cuh"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 __global__ void divide_kernel(float* values, std::int64_t count, float divisor) {
@@ -24,4 +24,4 @@ Status divide(float* values, std::int64_t count, float divisor, cudaStream_t str
   return launch_status("divide");
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,8 +7,8 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 Status divide(float* values, std::int64_t count, float divisor, cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 
 #include "kernels/elementwise_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 Status check_array(const char* name, const void* address, const AddActivation& inputs) {
@@ -39,4 +39,4 @@ Status check_add_activation_gradient(const AddActivation& inputs, const void* dy
   return check_array("dy", dy, inputs);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -3,7 +3,7 @@
 #include "kernels/elementwise_tile.h"
 #include "kernels/launch.cuh"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename T, Activation kActivation, bool kBackward>
@@ -71,4 +71,4 @@ Status add_activation_gradient(const AddActivation& inputs, const void* dy, void
   return launch_any(inputs, dy, dz, stream);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

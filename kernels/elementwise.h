@@ -12,7 +12,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct AddActivation {
   ElementType type = ElementType::kFp32;
@@ -30,4 +30,4 @@ Status add_activation(const AddActivation& inputs, void* y, cudaStream_t stream)
 Status add_activation_gradient(const AddActivation& inputs, const void* dy, void* dz,
                                cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

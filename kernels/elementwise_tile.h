@@ -5,7 +5,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 Status check_add_activation(const AddActivation& inputs, const void* y);
 Status check_add_activation_gradient(const AddActivation& inputs, const void* dy, const void* dz);
@@ -68,4 +68,4 @@ SYNCLINE_HOST_DEVICE inline void add_activation_tile(const T* a, const T* b, con
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

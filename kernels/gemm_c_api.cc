@@ -3,7 +3,7 @@
 #include "kernels/c_status.h"
 #include "kernels/gemm_epilogue.h"
 
-using namespace syncline;
+using namespace syncline::kernels;
 
 namespace {
 

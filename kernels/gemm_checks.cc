@@ -5,7 +5,7 @@
 #include "kernels/gemm_epilogue.h"
 #include "kernels/workspace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr std::int64_t kMostElements = std::numeric_limits<std::int32_t>::max();
@@ -111,4 +111,4 @@ Status check_linear_weight_gradient(const LinearShape& shape, const LinearWeight
   return check_aligned(launcher, shape, {"db", arrays.db});
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -10,7 +10,7 @@
 
 #include "kernels/cublas_lt_library.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 struct Operands {
@@ -276,4 +276,4 @@ Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradie
                   {arrays.x, arrays.dy, arrays.dw, arrays.db, nullptr}, workspace, stream);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -21,7 +21,7 @@
 #include "kernels/gemm_layout.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // What cuBLAS's documentation recommends for Hopper; less, or none, is allowed and leaves fewer
 // kernels to choose from.
@@ -80,4 +80,4 @@ Status check_linear_input_gradient(const LinearShape& shape, const LinearInputGr
 Status check_linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
                                     const GemmWorkspace& workspace);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

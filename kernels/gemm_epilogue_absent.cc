@@ -1,7 +1,7 @@
 // In place of gemm_epilogue.cc where there is no cublasLt.h.
 #include "kernels/gemm_epilogue.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 Status absent(const char* launcher) {
@@ -28,4 +28,4 @@ Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradie
   return status.ok() ? absent("linear_weight_gradient") : status;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -1,6 +1,6 @@
 #include "kernels/gemm_layout.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // A dense row-major matrix as cublasLt reads it.
@@ -85,4 +85,4 @@ GemmLayout weight_gradient_layout(const LinearShape& shape, bool bias_gradient) 
   return layout;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

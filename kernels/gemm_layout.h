@@ -20,7 +20,7 @@
 #include "kernels/activation.h"
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // A product of a linear layer. Dimensions are from 1 to 2^31 - 1.
 struct LinearShape {
@@ -85,4 +85,4 @@ std::int64_t linear_aux_leading(Activation activation, std::int64_t columns);
 std::size_t linear_aux_bytes(ElementType type, Activation activation, std::int64_t rows,
                              std::int64_t columns);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -25,7 +25,7 @@
 // A stream of the CUDA runtime, by the name and the type of its own headers.
 typedef struct CUstream_st* cudaStream_t;
 
-namespace syncline {
+namespace syncline::kernels {
 
 enum class ElementType { kFp32, kBf16, kFp16 };
 
@@ -138,4 +138,4 @@ SYNCLINE_HOST_DEVICE inline Fp16 from_float<Fp16>(float value) {
 #endif
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 #include "kernels/cuda_status.cuh"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // Blocks of kBlockThreads for `parts` parts of work: as many as the device holds at once, which
 // walk the parts with the grid's stride; never more than there are parts, and at least one.
@@ -31,4 +31,4 @@ Status blocks_for(Kernel kernel, std::int64_t parts, unsigned* blocks) {
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

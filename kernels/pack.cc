@@ -5,7 +5,7 @@
 
 #include "kernels/pack_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // A function of <From, To> for types known only now.
@@ -114,4 +114,4 @@ std::int64_t pack_partials(std::span<const PackedTensor> tensors, const PackOpti
   return plan_pack(tensors, options).partials;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 #include "kernels/launch.cuh"
 #include "kernels/pack_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // `measure` comes with the last launch only; `partials` with all of them, where it is measured.
@@ -78,4 +78,4 @@ Status pack(std::span<const PackedTensor> tensors, const PackOptions& options,
   return launch_from<float>(write, plan, options, stream);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

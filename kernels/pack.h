@@ -21,7 +21,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct PackedTensor {
   const void* from = nullptr;
@@ -54,4 +54,4 @@ std::int64_t pack_partials(std::span<const PackedTensor> tensors, const PackOpti
 // One launch for every 1000 tensors.
 Status pack(std::span<const PackedTensor> tensors, const PackOptions& options, cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -10,7 +10,7 @@
 #include "kernels/tensor_table.h"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct PackEntry {
   const void* from;
@@ -150,4 +150,4 @@ SYNCLINE_HOST_DEVICE inline void write_measure(GradientMeasure& measure, double 
   measure.clip_coefficient = max_norm > 0 && ratio < 1 ? ratio : 1.0f;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

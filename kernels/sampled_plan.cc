@@ -4,7 +4,7 @@
 #include "kernels/sampled_threshold.h"
 #include "kernels/workspace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 std::size_t lay_out(const SampledPlan& sampled, void* base, SampledTables* tables) {
@@ -55,4 +55,4 @@ Status check_sampled_step(const DgcPlan& plan, const SampledPlan& sampled, const
   return check_workspace("sampled_step", workspace, workspace_bytes, sampled.workspace_bytes);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 #include "kernels/dgc_spans.h"
 #include "kernels/sampled_threshold.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 SYNCLINE_HOST_DEVICE inline SampledRow sampled_row(const DgcRow& row) {
   const std::uint32_t rank = row.kept / 2 < 32 ? row.kept / 2 : 32;
@@ -163,4 +163,4 @@ SYNCLINE_BLOCK_ALGORITHM void sampled_send_block(Block& block, const DgcTables& 
   });
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

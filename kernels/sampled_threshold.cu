@@ -5,7 +5,7 @@
 #include "kernels/dgc_launch.h"
 #include "kernels/sampled_spans.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // Grids of (windows or blocks, tensors): those that a tensor does not need end at once.
@@ -50,4 +50,4 @@ Status sampled_step(const DgcPlan& plan, const SampledPlan& sampled, void* works
   return launch_status("sampled_send_kernel");
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -10,7 +10,7 @@
 
 #include "kernels/dgc_step.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr std::uint32_t kSampleWindows = 16;  // at most, of a tensor
 constexpr std::uint32_t kSampleBlocks = 128;  // at most, of a tensor
@@ -48,4 +48,4 @@ Status sampled_step(const DgcPlan& plan, const SampledPlan& sampled, void* works
 Status check_sampled_step(const DgcPlan& plan, const SampledPlan& sampled, const void* workspace,
                           std::size_t workspace_bytes, const DgcStep& step);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 #include "kernels/sparse_parts.h"
 #include "kernels/tensor_table.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr int kRowsPerLaunch = 600;
@@ -82,4 +82,4 @@ Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream
   return launch_status("sparse_apply_kernel");
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

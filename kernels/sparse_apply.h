@@ -31,7 +31,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr int kSparsePartPairs = 128;      // of rank 0 in one part
 constexpr int kSparseCheckedPairs = 1024;  // that a block looks through
@@ -94,4 +94,4 @@ Status check_sparse_prepare(const SparsePlan& plan, const void* workspace,
                             std::size_t workspace_bytes);
 Status check_sparse_apply(const SparsePlan& plan, const SparseApply& apply);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -6,7 +6,7 @@
 #include "kernels/dgc_plan.h"
 #include "kernels/sparse_apply.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr int kRanksAtOnce = 8;  // whose pairs are loaded ahead
 
@@ -172,4 +172,4 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_apply_part(Block& block, SparseShared& shar
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

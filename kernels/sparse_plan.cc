@@ -7,7 +7,7 @@
 #include "kernels/sparse_apply.h"
 #include "kernels/workspace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 Status wrong(std::size_t tensor, const std::string& what) {
@@ -100,4 +100,4 @@ Status check_sparse_apply(const SparsePlan& plan, const SparseApply& apply) {
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

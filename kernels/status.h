@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct Status {
   std::string text;
@@ -15,4 +15,4 @@ struct Status {
 
 inline Status failure(std::string text) { return {std::move(text)}; }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr int kArgumentBytes = 32764;  // of all arguments of one kernel, CUDA 12.1, sm_70 and later
 
@@ -40,4 +40,4 @@ SYNCLINE_HOST_DEVICE inline int tensor_of(const TensorTable<Entry, kCapacity>& t
   return low;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

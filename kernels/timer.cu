@@ -1,7 +1,7 @@
 #include "kernels/cuda_status.cuh"
 #include "kernels/timer.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 __device__ std::uint64_t now() {
@@ -42,4 +42,4 @@ Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t strea
   return launch_status("timer_end");
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -16,7 +16,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // In device memory, one for each stream; zeroed before its first use.
 struct TimerState {
@@ -32,4 +32,4 @@ Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream);
 // Lets the span that began last take `nanoseconds` in all. Work between the two counts in.
 Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

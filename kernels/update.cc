@@ -5,7 +5,7 @@
 
 #include "kernels/update_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 bool outside(double value, double low, double high) { return !(value >= low && value < high); }
@@ -70,4 +70,4 @@ Status check_update(const FlatBucket& bucket, const AdamOptions& options,
   return check_array("second moments", bucket.second_moment, ElementType::kFp32, bucket.elements);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 #include "kernels/launch.cuh"
 #include "kernels/update_tile.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename Rule, typename Gradient>
@@ -73,4 +73,4 @@ Status update_adam(const FlatBucket& bucket, const AdamOptions& options,
   return launch_typed<AdamRule>(bucket, options, scaling, state, stream);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -16,7 +16,7 @@
 #include "kernels/host_device.h"
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // In device memory, one for every bucket: a copy of UpdateState{} before the first step. Steps that
 // were skipped do not count, neither for Adam's bias correction nor for SGD's first step.
@@ -71,4 +71,4 @@ Status update_sgd(const FlatBucket& bucket, const SgdOptions& options,
 Status update_adam(const FlatBucket& bucket, const AdamOptions& options,
                    const GradientScaling& scaling, UpdateState* state, cudaStream_t stream);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

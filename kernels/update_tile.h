@@ -7,7 +7,7 @@
 #include "kernels/update.h"
 #include "kernels/vector_access.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 Status check_update(const FlatBucket& bucket, const SgdOptions& options,
                     const GradientScaling& scaling, const UpdateState* state);
@@ -256,4 +256,4 @@ SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rul
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

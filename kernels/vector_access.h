@@ -13,7 +13,7 @@
 
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr int kBlockThreads = 256;
 constexpr int kTileElements = 4096;  // what one block does at a time; tiles never straddle tensors
@@ -186,4 +186,4 @@ SYNCLINE_HOST_DEVICE inline std::int64_t tiles_of(std::int64_t size, int shift) 
   return size == 0 ? 0 : (size + shift + kTileElements - 1) / kTileElements;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

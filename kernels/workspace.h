@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr std::size_t kWorkspaceAlignment = 256;
 
@@ -43,4 +43,4 @@ inline Status check_workspace(const std::string& launcher, const void* workspace
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 Tensor flat_tensor(std::int64_t elements) {
@@ -15,7 +15,7 @@ Tensor flat_tensor(std::int64_t elements) {
   return tensor;
 }
 
-Seconds median_span(const Timeline& timeline, OpId op) {
+Seconds median_span(const run::Timeline& timeline, plan::OpId op) {
   std::vector<Seconds> lengths;
   for (const auto& span : timeline.spans) {
     if (span.op == op && span.period > 0) lengths.push_back(span.end - span.begin);
@@ -35,54 +35,65 @@ std::vector<std::int64_t> codec_sizes() {
   return sizes;
 }
 
-}  // namespace
-
-std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
-                                       const Codec& codec, int repeats) {
-  const int ranks = channel.ranks();
-  const auto sizes = codec_sizes();
-  Workload workload;
-  Plan plan;
+// One encoding, exchange and decoding for each size.
+plan::Plan codec_plan(const compress::Codec& codec, const std::vector<std::int64_t>& sizes,
+                      int ranks) {
+  plan::Plan plan;
   plan.ranks = ranks;
   plan.streams = 2;
   constexpr double kSparsity = 0.999;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t elements = sizes[i];
-    workload.tensors.push_back(flat_tensor(elements));
     const int index = static_cast<int>(i);
-    Bucket bucket;
+    plan::Bucket bucket;
     bucket.tensors = {index};
     bucket.elements = elements;
     bucket.bytes = bucket.padded_bytes = elements * 4;
     bucket.codec = &codec;
-    bucket.kept = codec.sparse ? kept_elements(elements, kSparsity) : elements;
-    Collective collective;
-    collective.algorithm = find_algorithm("ring");
-    collective.groups = world_group(ranks);
-    collective.kind = codec.sparse ? CollectiveKind::kAllGather : CollectiveKind::kAllReduce;
+    bucket.kept = codec.sparse ? compress::kept_elements(elements, kSparsity) : elements;
+    collective::Collective collective;
+    collective.algorithm = collective::find_algorithm("ring");
+    collective.groups = collective::world_group(ranks);
+    collective.kind = codec.sparse ? collective::CollectiveKind::kAllGather
+                                   : collective::CollectiveKind::kAllReduce;
     collective.elements = codec.sparse ? bucket.kept * ranks : elements;
     collective.unit = codec.encoded_bytes(elements, bucket.kept) / bucket.kept;
     collective.bucket = index;
     plan.buckets.push_back(bucket);
-    const auto at = static_cast<OpId>(plan.ops.size());
+    const auto at = static_cast<plan::OpId>(plan.ops.size());
     // A network computes between its encodings, and what it computed before is not at hand then.
     constexpr Seconds kBetween = 2e-3;
-    plan.ops.push_back(
-        {kComputeStream, {}, Compute{Phase::kBackward, kBetween, index, index}, 0, {}});
-    plan.ops.push_back({kComputeStream, {}, Encode{index, 0}, 0, {}});
+    plan.ops.push_back({plan::kComputeStream,
+                        {},
+                        plan::Compute{plan::Phase::kBackward, kBetween, index, index},
+                        0,
+                        {}});
+    plan.ops.push_back({plan::kComputeStream, {}, plan::Encode{index, 0}, 0, {}});
     plan.ops.push_back({1, {at + 1}, collective, 0, {}});
-    plan.ops.push_back({1, {}, Decode{index, 0}, 0, {}});
+    plan.ops.push_back({1, {}, plan::Decode{index, 0}, 0, {}});
   }
-  plan.ops.push_back({kComputeStream,
-                      {static_cast<OpId>(plan.ops.size() - 1)},
-                      Compute{Phase::kUpdate, 0, 0, -1},
+  plan.ops.push_back({plan::kComputeStream,
+                      {static_cast<plan::OpId>(plan.ops.size() - 1)},
+                      plan::Compute{plan::Phase::kUpdate, 0, 0, -1},
                       0,
                       {}});
-  Gradients input(static_cast<std::size_t>(ranks));
+  return plan;
+}
+
+}  // namespace
+
+std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
+                                       const compress::Codec& codec, int repeats) {
+  const int ranks = channel.ranks();
+  const auto sizes = codec_sizes();
+  Workload workload;
+  for (const std::int64_t elements : sizes) workload.tensors.push_back(flat_tensor(elements));
+  const plan::Plan plan = codec_plan(codec, sizes, ranks);
+  run::Gradients input(static_cast<std::size_t>(ranks));
   input[static_cast<std::size_t>(channel.rank())] =
-      sample_gradients(workload, channel.rank(), ranks, 1, SampleValues::kReal);
+      run::sample_gradients(workload, channel.rank(), ranks, 1, run::SampleValues::kReal);
   const auto executor = backend(workload, channel);
-  const Timeline timeline = executor->run(plan, input, repeats + 1).timeline;
+  const run::Timeline timeline = executor->run(plan, input, repeats + 1).timeline;
 
   std::vector<CodecSample> samples;
   const std::string name(codec.name);
@@ -91,8 +102,8 @@ std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecut
     std::vector<Seconds> encodes;
     std::vector<Seconds> decodes;
     for (std::size_t i = kind; i < sizes.size(); i += sizes.size() / 6) {
-      encodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 1)));
-      decodes.push_back(median_span(timeline, static_cast<OpId>(4 * i + 3)));
+      encodes.push_back(median_span(timeline, static_cast<plan::OpId>(4 * i + 1)));
+      decodes.push_back(median_span(timeline, static_cast<plan::OpId>(4 * i + 3)));
     }
     const std::int64_t kept = plan.buckets[kind].kept;
     samples.push_back({{name + " encode", elements * 4, median(encodes), 0},
@@ -135,4 +146,4 @@ void fit_device(std::vector<CodecSample>& samples, Device& device) {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

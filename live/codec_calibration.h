@@ -7,18 +7,18 @@
 #include "core/measure/validation.h"
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // One of several sizes.
 struct CodecSample {
-  LinkSample sample;
+  measure::LinkSample sample;
   double traffic = 0;  // bytes of memory that the codec reads and writes, as it counts them
   bool encode = true;
 };
 
 // Called on all ranks together; the figures are each rank's own.
 std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
-                                       const Codec& codec, int repeats);
+                                       const compress::Codec& codec, int repeats);
 
 // Seconds = launch + traffic / memory by least squares of relative errors, neither below zero.
 // Encodings alone are fitted: they delay the computation, while a decoding is next to nothing
@@ -26,4 +26,4 @@ std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecut
 // launch and memory of the device, and what these predict for each sample.
 void fit_device(std::vector<CodecSample>& samples, Device& device);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace syncline {
+namespace syncline::live {
 
 void Connection::send(const std::string& bytes) {
   if (!socket) return;
@@ -59,4 +59,4 @@ void close_after_sending(std::vector<Connection>& connections) {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -11,7 +11,7 @@
 #include "live/frame.h"
 #include "live/socket.h"
 
-namespace syncline {
+namespace syncline::live {
 
 struct Connection {
   Socket socket;
@@ -42,4 +42,4 @@ inline constexpr auto kParting = std::chrono::milliseconds(1000);
 // because a socket that is closed with something unread discards what it has sent.
 void close_after_sending(std::vector<Connection>& connections);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -15,7 +15,7 @@
 #include "live/handshake.h"
 #include "live/rank_text.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using namespace std::chrono_literals;
@@ -373,4 +373,4 @@ void ControlChannel::fail(const std::string& text, milliseconds suspicion) {
   life_->tell_failure(rank_text(rank()) + ": " + text);
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -19,7 +19,7 @@
 #include "live/rank_environment.h"
 #include "live/rendezvous.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // An exchange with other ranks broke off. That one of them is gone is the likeliest cause.
 struct PeerError : MachineError {
@@ -95,4 +95,4 @@ class ControlChannel {
   std::unique_ptr<Life> life_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::live

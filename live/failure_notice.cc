@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 constexpr const char* kVariable = "SYNCLINE_FAILURE_NOTICE";
@@ -66,4 +66,4 @@ bool failure_printed_within(std::chrono::milliseconds time) {
   return last != 0 && now() - last < std::chrono::nanoseconds(time).count();
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

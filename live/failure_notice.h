@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-namespace syncline {
+namespace syncline::live {
 
 // Held by a launcher. The programs that it starts while this lives find it through an inherited
 // file descriptor, named in an environment variable.
@@ -29,4 +29,4 @@ void note_failure_printed();
 // the launcher is not one of ours.
 bool failure_printed_within(std::chrono::milliseconds time);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 constexpr std::size_t kHeader = 1 + 8 + 8;
@@ -74,4 +74,4 @@ std::optional<Frame> Inbox::next() {
   return frame;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace syncline {
+namespace syncline::live {
 
 enum class FrameKind : char {
   kHello = 'H',    // to rank 0: rank, number of ranks, key
@@ -59,4 +59,4 @@ class Inbox {
   std::string buffer_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::live

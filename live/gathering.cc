@@ -4,7 +4,7 @@
 
 #include "live/rank_text.h"
 
-namespace syncline {
+namespace syncline::live {
 
 std::optional<std::vector<std::string>> Gatherings::add(std::uint64_t number, int rank,
                                                         const std::string& value,
@@ -41,4 +41,4 @@ std::optional<std::string> Gatherings::failure(
   return std::nullopt;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

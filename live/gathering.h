@@ -12,7 +12,7 @@
 
 #include "live/socket.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // How long the ranks of one gathering may be apart, where that is without limit.
 inline constexpr auto kNoLimit = std::chrono::milliseconds::max();
@@ -44,4 +44,4 @@ class Gatherings {
   std::map<std::uint64_t, Gathering> under_way_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -7,7 +7,7 @@
 
 #include "live/rank_text.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using std::chrono::milliseconds;
@@ -203,4 +203,4 @@ Admission call_first(const HostAddress& first, const RankEnvironment& environmen
   return admission;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -14,7 +14,7 @@
 #include "live/rank_environment.h"
 #include "live/rendezvous.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // What a rank tells rank 0 of itself. The number of ranks and the key must be rank 0's.
 struct Introduction {
@@ -61,4 +61,4 @@ Admission call_first(const HostAddress& first, const RankEnvironment& environmen
                      const std::string& key, LiveClock::time_point deadline,
                      std::chrono::milliseconds timeout);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 constexpr int kMostRanks = 128;
@@ -253,4 +253,4 @@ std::map<std::string, std::string> lab_environment(const LabOptions& options, in
           {"NCCL_HOSTID", "lab-rank" + std::to_string(rank)}};
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

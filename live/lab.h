@@ -24,7 +24,7 @@
 
 #include "live/processes.h"
 
-namespace syncline {
+namespace syncline::live {
 
 struct LabOptions {
   int ranks = 2;
@@ -91,4 +91,4 @@ struct LabRun {
 // MachineError where the machine does not permit a lab or lacks what it needs.
 JobEnd run_lab(const LabRun& run);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -21,7 +21,7 @@
 #include "live/lab.h"
 #include "live/signals.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using Json = nlohmann::json;
@@ -287,4 +287,4 @@ JobEnd run_lab(const LabRun& run) {
   return from_json(said);
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -14,14 +14,14 @@
 #include "core/statistics.h"
 #include "live/codec_calibration.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 // One thing that is timed: `count` equal collectives one behind the other, or an encoding.
 struct Probe {
   std::string what;
-  Plan plan;
-  Collective collective;  // as many as count
+  plan::Plan plan;
+  collective::Collective collective;  // as many as count
   int count = 1;
   std::optional<std::size_t> tier;  // whose curve it gives a point of
 };
@@ -37,27 +37,31 @@ Workload one_tensor(std::int64_t elements) {
   return workload;
 }
 
-Probe probe_of(std::string what, const Collective& collective, int ranks, int count) {
+Probe probe_of(std::string what, const collective::Collective& collective, int ranks, int count) {
   Probe probe;
   probe.what = std::move(what);
   probe.collective = collective;
   probe.count = count;
-  Plan& plan = probe.plan;
+  plan::Plan& plan = probe.plan;
   plan.ranks = ranks;
   plan.streams = 2;
-  plan.ops.push_back({kComputeStream, {}, Compute{Phase::kForward, 0, 0, -1}, 0, {}});
+  plan.ops.push_back(
+      {plan::kComputeStream, {}, plan::Compute{plan::Phase::kForward, 0, 0, -1}, 0, {}});
   for (int i = 0; i < count; ++i) {
-    Bucket bucket;
+    plan::Bucket bucket;
     bucket.tensors = {0};
     bucket.elements = collective.elements;
     bucket.bytes = bucket.padded_bytes = collective.bytes();
     plan.buckets.push_back(bucket);
-    Collective own = collective;
+    collective::Collective own = collective;
     own.bucket = i;
     plan.ops.push_back({1, {0}, own, 0, {}});
   }
-  plan.ops.push_back(
-      {kComputeStream, {static_cast<OpId>(count)}, Compute{Phase::kUpdate, 0, 0, -1}, 0, {}});
+  plan.ops.push_back({plan::kComputeStream,
+                      {static_cast<plan::OpId>(count)},
+                      plan::Compute{plan::Phase::kUpdate, 0, 0, -1},
+                      0,
+                      {}});
   return probe;
 }
 
@@ -85,8 +89,8 @@ int count_for(std::int64_t bytes) {
 // check.
 struct Series {
   std::string what;
-  CollectiveKind kind = CollectiveKind::kAllReduce;
-  Groups groups;
+  collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
+  collective::Groups groups;
   std::optional<std::size_t> tier;
 };
 
@@ -96,14 +100,15 @@ std::vector<Series> series_of(const Cluster& shape) {
   for (std::size_t t = 0; t < shape.tiers.size(); ++t) {
     const int span = shape.tiers[t].span;
     const std::string where = span == ranks ? "" : " in groups of " + std::to_string(span);
-    list.push_back(
-        {"all_reduce" + where, CollectiveKind::kAllReduce, block_groups(ranks, span), t});
+    list.push_back({"all_reduce" + where, collective::CollectiveKind::kAllReduce,
+                    collective::block_groups(ranks, span), t});
   }
-  list.push_back({"all_gather", CollectiveKind::kAllGather, world_group(ranks), std::nullopt});
+  list.push_back({"all_gather", collective::CollectiveKind::kAllGather,
+                  collective::world_group(ranks), std::nullopt});
   const int inside = shape.gpus_per_node;
   if (inside > 1 && shape.nodes > 1) {
-    list.push_back({"all_reduce across nodes", CollectiveKind::kAllReduce,
-                    shard_groups(ranks, inside), std::nullopt});
+    list.push_back({"all_reduce across nodes", collective::CollectiveKind::kAllReduce,
+                    collective::shard_groups(ranks, inside), std::nullopt});
   }
   return list;
 }
@@ -114,9 +119,9 @@ std::vector<Probe> link_probes(const Cluster& shape, std::int64_t largest) {
   for (const auto& series : series_of(shape)) {
     if (series.groups.size < 2) continue;
     for (const std::int64_t elements : sizes_up_to(largest, ranks)) {
-      Collective collective;
+      collective::Collective collective;
       collective.kind = series.kind;
-      collective.algorithm = find_algorithm("ring");
+      collective.algorithm = collective::find_algorithm("ring");
       collective.groups = series.groups;
       collective.elements = elements;
       probes.push_back(probe_of(series.what, collective, ranks, count_for(collective.bytes())));
@@ -127,7 +132,8 @@ std::vector<Probe> link_probes(const Cluster& shape, std::int64_t largest) {
 }
 
 // Median step time of a plan, the first step left out.
-Seconds step_time(LiveExecutor& executor, const Plan& plan, const Gradients& input, int repeats) {
+Seconds step_time(LiveExecutor& executor, const plan::Plan& plan, const run::Gradients& input,
+                  int repeats) {
   const auto ends = executor.run(plan, input, repeats + 1).timeline.period_ends;
   std::vector<Seconds> steps;
   for (std::size_t i = 1; i < ends.size(); ++i) steps.push_back(ends[i] - ends[i - 1]);
@@ -145,8 +151,8 @@ void share_first(ControlChannel& channel, std::vector<double>& figures) {
 // What a collective costs before its first round: an all-reduce by ring takes twice the rounds of
 // an all-gather with the same messages, so twice the one less the other leaves it. Of small
 // payloads, where it is not lost in the transfer.
-Seconds fixed_cost(const std::vector<Probe>& probes, const std::vector<LinkSample>& samples,
-                   int ranks) {
+Seconds fixed_cost(const std::vector<Probe>& probes,
+                   const std::vector<measure::LinkSample>& samples, int ranks) {
   constexpr std::int64_t kSmall = 16 << 10;
   std::vector<double> costs;
   for (std::size_t i = 0; i < probes.size(); ++i) {
@@ -155,7 +161,10 @@ Seconds fixed_cost(const std::vector<Probe>& probes, const std::vector<LinkSampl
     if (reduce.bytes() > kSmall) continue;
     for (std::size_t j = 0; j < probes.size(); ++j) {
       const auto& gather = probes[j].collective;
-      if (gather.kind != CollectiveKind::kAllGather || gather.elements != reduce.elements) continue;
+      if (gather.kind != collective::CollectiveKind::kAllGather ||
+          gather.elements != reduce.elements) {
+        continue;
+      }
       costs.push_back(2 * samples[j].measured - samples[i].measured);
     }
   }
@@ -168,12 +177,12 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
   calibration.curves.assign(cluster.tiers.size(), {});
   for (std::size_t i = 0; i < probes.size(); ++i) {
     if (!probes[i].tier) continue;
-    const Collective& collective = probes[i].collective;
+    const collective::Collective& collective = probes[i].collective;
     const double steps = 2.0 * (collective.groups.size - 1);
     const Seconds all = calibration.samples[i].measured - cluster.collective_overhead;
-    StepPoint point{static_cast<double>(collective.bytes()) / collective.groups.size,
-                    std::max(all, 1e-9) / steps};
-    StepCurve& curve = calibration.curves[*probes[i].tier];
+    cost::StepPoint point{static_cast<double>(collective.bytes()) / collective.groups.size,
+                          std::max(all, 1e-9) / steps};
+    cost::StepCurve& curve = calibration.curves[*probes[i].tier];
     // More bytes take no less time: what looks otherwise is noise.
     constexpr double kRise = 1.0001;
     if (!curve.empty()) point.seconds = std::max(point.seconds, curve.back().seconds * kRise);
@@ -181,10 +190,10 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
   }
   for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
     cluster.tiers[t].latency = calibration.curves[t].front().seconds;
-    cluster.tiers[t].bandwidth = slope_of(calibration.curves[t]);
+    cluster.tiers[t].bandwidth = cost::slope_of(calibration.curves[t]);
   }
-  cluster.law = step_law(cluster, calibration.curves);
-  PriceBook book(cluster);
+  cluster.law = cost::step_law(cluster, calibration.curves);
+  collective::PriceBook book(cluster);
   for (std::size_t i = 0; i < probes.size(); ++i) {
     calibration.samples[i].fitted = book.time(probes[i].collective);
   }
@@ -223,9 +232,9 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
   const Workload workload = one_tensor(settings.largest / 4 + shape.ranks());
   {
     const auto executor = backend(workload, channel);
-    Gradients input(static_cast<std::size_t>(shape.ranks()));
+    run::Gradients input(static_cast<std::size_t>(shape.ranks()));
     input[static_cast<std::size_t>(channel.rank())] =
-        sample_gradients(workload, channel.rank(), shape.ranks(), 1);
+        run::sample_gradients(workload, channel.rank(), shape.ranks(), 1);
     for (const auto& probe : probes) {
       const Seconds step = step_time(*executor, probe.plan, input, settings.repeats);
       calibration.samples.push_back({probe.what, probe.collective.bytes(), step / probe.count, 0});
@@ -261,7 +270,7 @@ void set_measured_links(const LinkCalibration& calibration, Json& json) {
     Tier tier;  // the figures that were measured, nothing else
     tier.latency = measured.tiers[t].latency;
     tier.bandwidth = measured.tiers[t].bandwidth;
-    Json keys = tier_json(tier, calibration.curves[t], kDigits);
+    Json keys = input::tier_json(tier, calibration.curves[t], kDigits);
     for (const char* kept : {"name", "nodes_per_group"}) {
       if (place.contains(kept)) keys[kept] = place[kept];
     }
@@ -280,9 +289,9 @@ void set_measured_links(const LinkCalibration& calibration, Json& json) {
   json["source"] = measured.source;
   if (measured.device.memory > 0) {
     Json& device = json["device"];
-    set_device_figure(device, &Device::memory, measured.device.memory, kDigits);
-    set_device_figure(device, &Device::launch, measured.device.launch, kDigits);
+    input::set_device_figure(device, &Device::memory, measured.device.memory, kDigits);
+    input::set_device_figure(device, &Device::launch, measured.device.launch, kDigits);
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

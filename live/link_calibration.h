@@ -13,19 +13,19 @@
 #include "core/measure/validation.h"
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::live {
 
 struct LinkCalibration {
   Cluster cluster;  // as given, with what was measured in place, and the curves as its law
-  std::vector<StepCurve> curves;  // by tier
-  std::vector<LinkSample> samples;
+  std::vector<cost::StepCurve> curves;  // by tier
+  std::vector<measure::LinkSample> samples;
 };
 
 struct LinkCalibrationSettings {
   std::int64_t largest = 32 << 20;  // bytes of the largest payload
   int repeats = 5;
   // Whose encodings are timed too; nullptr: none, and the device's rate stays as it is.
-  const Codec* codec = nullptr;
+  const compress::Codec* codec = nullptr;
 };
 
 // A cluster of so many nodes of so many ranks whose links all wait to be measured.
@@ -40,4 +40,4 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
 // The measured keys of a cluster's JSON, put into `json` (a cluster as scenarios have it).
 void set_measured_links(const LinkCalibration& measured, Json& json);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -9,11 +9,11 @@
 #include "core/run/executor.h"
 #include "live/control_channel.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
 // input is exchanged in every period.
-class LiveExecutor : public Executor {
+class LiveExecutor : public run::Executor {
  public:
   // Of the last run: no rank's times are further off than this.
   virtual Seconds clock_error() const = 0;
@@ -26,4 +26,4 @@ class LiveExecutor : public Executor {
 using LiveExecutorFactory =
     std::function<std::unique_ptr<LiveExecutor>(const Workload&, ControlChannel&)>;
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::live {
 
 std::vector<RankCommand> local_ranks(const std::vector<std::string>& command, int ranks,
                                      const std::string& file) {
@@ -45,4 +45,4 @@ RendezvousFolder::~RendezvousFolder() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

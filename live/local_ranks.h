@@ -7,7 +7,7 @@
 
 #include "live/processes.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // One command a rank, for run_ranks(). `file`: in which rank 0 publishes its address. Rank 0's
 // output goes to ours, that of the others nowhere.
@@ -30,4 +30,4 @@ class RendezvousFolder {
   std::string folder_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::live

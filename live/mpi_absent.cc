@@ -1,7 +1,7 @@
 #include "core/error.h"
 #include "live/mpi_broadcast.h"
 
-namespace syncline {
+namespace syncline::live {
 
 std::string mpi_from_first(const std::string&) {
   throw MachineError(
@@ -9,4 +9,4 @@ std::string mpi_from_first(const std::string&) {
       "all ranks can read, in which rank 0 writes its address, with --meet FILE");
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

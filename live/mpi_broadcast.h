@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace syncline {
+namespace syncline::live {
 
 // Rank 0's text on every rank. Throws MachineError where MPI fails, and where this program was
 // built without it.
 std::string mpi_from_first(const std::string& mine);
 
-}  // namespace syncline
+}  // namespace syncline::live

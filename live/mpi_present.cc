@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "live/mpi_broadcast.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 void check(int code, const char* call) {
@@ -29,4 +29,4 @@ std::string mpi_from_first(const std::string& mine) {
   return text;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

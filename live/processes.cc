@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "live/signals.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 constexpr int kSignalled = 128;  // added to a signal's number, as shells do
@@ -243,4 +243,4 @@ std::string in_words(const JobEnd& end) {
   return text + also + (ended.empty() ? "" : "; still running and ended by us: " + ended);
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace syncline {
+namespace syncline::live {
 
 struct RankCommand {
   std::vector<std::string> words;                  // a program, sought in PATH, and its arguments
@@ -68,4 +68,4 @@ int exit_code(const JobEnd& end);
 // Who failed, how, and what became of the others, in one line; empty if all ended well.
 std::string in_words(const JobEnd& end);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 int number(const EnvironmentVariables& variables, const std::string& name, int least, int most) {
@@ -87,4 +87,4 @@ std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables&
   return std::nullopt;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

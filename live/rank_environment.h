@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace syncline {
+namespace syncline::live {
 
 struct RankEnvironment {
   int rank = 0;
@@ -36,4 +36,4 @@ EnvironmentVariables process_environment();
 std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables& variables,
                                                      const std::string& file = "");
 
-}  // namespace syncline
+}  // namespace syncline::live

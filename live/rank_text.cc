@@ -1,6 +1,6 @@
 #include "live/rank_text.h"
 
-namespace syncline {
+namespace syncline::live {
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
@@ -26,4 +26,4 @@ std::string started_twice_text(int rank) {
   return rank_text(rank) + " was started twice; this one ends";
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace syncline {
+namespace syncline::live {
 
 // "rank 2".
 std::string rank_text(int rank);
@@ -16,4 +16,4 @@ std::string limit_text(std::chrono::milliseconds time);
 // To the second process of a rank: the first one goes on.
 std::string started_twice_text(int rank);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -6,7 +6,7 @@
 #include "core/plan/planner.h"
 #include "live/value_check.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
@@ -18,7 +18,7 @@ constexpr const char* kDone = "done";
 }  // namespace
 
 RanksObjective::RanksObjective(const Settings& settings, const Scenario& scenario,
-                               const SearchProblem& problem, ControlChannel& channel)
+                               const tune::SearchProblem& problem, ControlChannel& channel)
     : settings_(settings),
       scenario_(scenario),
       problem_(problem),
@@ -33,17 +33,18 @@ std::string RanksObjective::source() const {
          (ranks == 1 ? " rank" : " ranks");
 }
 
-Measurement RanksObjective::measure(const Candidate& candidate, const Evaluation& evaluation) {
+tune::Measurement RanksObjective::measure(const tune::Candidate& candidate,
+                                          const tune::Evaluation& evaluation) {
   const auto index = &candidate - problem_.candidates.data();
   channel_.from_first(std::to_string(index) + " " + std::to_string(evaluation.steps),
                       ControlChannel::kPatient);
   return run(candidate.strategy, evaluation.steps);
 }
 
-Measurement RanksObjective::measure_baseline(int steps) {
+tune::Measurement RanksObjective::measure_baseline(int steps) {
   channel_.from_first(std::string(kBaseline) + " " + std::to_string(steps),
                       ControlChannel::kPatient);
-  return run(baseline_of(scenario_), steps);
+  return run(tune::baseline_of(scenario_), steps);
 }
 
 void RanksObjective::dismiss() { channel_.from_first(kDone, ControlChannel::kPatient); }
@@ -54,23 +55,24 @@ void RanksObjective::follow() {
     if (order == kDone) return;
     const int steps = std::stoi(order.substr(order.find(' ')));
     const bool baseline = order.rfind(kBaseline, 0) == 0;
-    run(baseline ? baseline_of(scenario_) : problem_.candidates[std::stoul(order)].strategy, steps);
+    run(baseline ? tune::baseline_of(scenario_) : problem_.candidates[std::stoul(order)].strategy,
+        steps);
   }
 }
 
-Measurement RanksObjective::run(const Strategy& strategy, int steps) {
-  const Plan plan = make_plan(scenario_.workload, scenario_.cluster, strategy);
-  const SampleValues values = exact_values(plan);
+tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {
+  const plan::Plan plan = plan::make_plan(scenario_.workload, scenario_.cluster, strategy);
+  const run::SampleValues values = run::exact_values(plan);
   if (input_[rank_].empty() || values != values_) {
     values_ = values;
     input_[rank_] =
-        sample_gradients(scenario_.workload, channel_.rank(), channel_.ranks(), kSeed, values);
+        run::sample_gradients(scenario_.workload, channel_.rank(), channel_.ranks(), kSeed, values);
   }
 
   // Whole periods of the plan, at least two, and one ahead of them that is not counted.
   constexpr int kWarmup = 1;
   const int periods = (steps + plan.steps - 1) / plan.steps;
-  const Outcome outcome = executor_->run(plan, input_, kWarmup + std::max(2, periods));
+  const run::Outcome outcome = executor_->run(plan, input_, kWarmup + std::max(2, periods));
   const auto& ends = outcome.timeline.period_ends;
   std::vector<Seconds> lengths;
   for (std::size_t p = kWarmup; p < ends.size(); ++p) {
@@ -81,7 +83,7 @@ Measurement RanksObjective::run(const Strategy& strategy, int steps) {
       !values_match(channel_, scenario_.workload, plan, outcome.gradients[rank_], kSeed, values)) {
     throw MachineError("'" + strategy.name + "' did not end with the values of the host executor");
   }
-  return summary(lengths);
+  return tune::summary(lengths);
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

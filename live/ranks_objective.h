@@ -9,9 +9,9 @@
 #include "core/tune/live_report.h"
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::live {
 
-class RanksObjective final : public LiveObjective {
+class RanksObjective final : public tune::LiveObjective {
  public:
   struct Settings {
     std::string backend_name;
@@ -19,16 +19,17 @@ class RanksObjective final : public LiveObjective {
     bool check_values = true;  // compare what was exchanged with the host executor's values
   };
   // All arguments must outlive it, and the problem be the same on every rank.
-  RanksObjective(const Settings& settings, const Scenario& scenario, const SearchProblem& problem,
-                 ControlChannel& channel);
+  RanksObjective(const Settings& settings, const Scenario& scenario,
+                 const tune::SearchProblem& problem, ControlChannel& channel);
 
   // Rank 0's part.
 
   std::string source() const override;
   // `candidate` is one of the problem's. Throws MachineError where a rank failed or values differ.
-  Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override;
+  tune::Measurement measure(const tune::Candidate& candidate,
+                            const tune::Evaluation& evaluation) override;
   // The scenario's baseline, which need not be a candidate.
-  Measurement measure_baseline(int steps);
+  tune::Measurement measure_baseline(int steps);
   // The other ranks return from follow().
   void dismiss();
 
@@ -36,16 +37,16 @@ class RanksObjective final : public LiveObjective {
   void follow();
 
  private:
-  Measurement run(const Strategy& strategy, int steps);
+  tune::Measurement run(const Strategy& strategy, int steps);
 
   const Settings& settings_;
   const Scenario& scenario_;
-  const SearchProblem& problem_;
+  const tune::SearchProblem& problem_;
   ControlChannel& channel_;
   const std::size_t rank_;
   std::unique_ptr<LiveExecutor> executor_;
-  Gradients input_;  // this rank's alone
-  SampleValues values_ = SampleValues::kIntegers;
+  run::Gradients input_;  // this rank's alone
+  run::SampleValues values_ = run::SampleValues::kIntegers;
 };
 
-}  // namespace syncline
+}  // namespace syncline::live

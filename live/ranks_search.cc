@@ -1,15 +1,15 @@
 #include "live/ranks_search.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 // Every candidate as the machine has it, and the baseline.
-KnownTruth swept_truth(RanksObjective& machine, const MeasurementWatch& watch,
-                       const LiveReport& report) {
-  WatchedObjective watched(machine, watch);
-  KnownTruth truth;
+tune::KnownTruth swept_truth(RanksObjective& machine, const tune::MeasurementWatch& watch,
+                             const tune::LiveReport& report) {
+  tune::WatchedObjective watched(machine, watch);
+  tune::KnownTruth truth;
   truth.measured = true;
-  Evaluation evaluation{0, report.settings.search.steps, report.settings.seed};
+  tune::Evaluation evaluation{0, report.settings.search.steps, report.settings.seed};
   const auto& candidates = report.problem.candidates;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     evaluation.number = static_cast<int>(i);
@@ -24,11 +24,11 @@ KnownTruth swept_truth(RanksObjective& machine, const MeasurementWatch& watch,
 }  // namespace
 
 void search_on_ranks(const RanksSearch& search, const Scenario& scenario, ControlChannel& channel,
-                     const RanksSearchHooks& hooks, LiveReport& report) {
+                     const RanksSearchHooks& hooks, tune::LiveReport& report) {
   RanksObjective machine(search.machine, scenario, report.problem, channel);
   if (channel.rank() != 0) return machine.follow();
-  WatchedObjective watched(machine, hooks.evaluation);
-  report.tuning = tune_live(report.problem, report.settings, watched, hooks.journal(watched));
+  tune::WatchedObjective watched(machine, hooks.evaluation);
+  report.tuning = tune::tune_live(report.problem, report.settings, watched, hooks.journal(watched));
   if (search.sweep && report.tuning.complete) {
     hooks.sweeping();
     report.truth = swept_truth(machine, hooks.swept, report);
@@ -36,4 +36,4 @@ void search_on_ranks(const RanksSearch& search, const Scenario& scenario, Contro
   machine.dismiss();
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

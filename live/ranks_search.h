@@ -9,7 +9,7 @@
 #include "core/tune/watched_objective.h"
 #include "live/ranks_objective.h"
 
-namespace syncline {
+namespace syncline::live {
 
 struct RanksSearch {
   RanksObjective::Settings machine;
@@ -19,18 +19,17 @@ struct RanksSearch {
 // What the search asks for and tells while it goes on; called on rank 0 alone.
 struct RanksSearchHooks {
   // The journal in which evaluations are kept, of a search on this objective; nullptr: in none.
-  std::function<Journal*(const LiveObjective&)> journal = [](const LiveObjective&) {
-    return nullptr;
-  };
-  MeasurementWatch evaluation;
+  std::function<tune::Journal*(const tune::LiveObjective&)> journal =
+      [](const tune::LiveObjective&) { return nullptr; };
+  tune::MeasurementWatch evaluation;
   std::function<void()> sweeping = [] {};
-  MeasurementWatch swept;
+  tune::MeasurementWatch swept;
 };
 
 // Called on all ranks together, with the same scenario and the same begun report (its problem and
 // settings). Returns on rank 0 with the report's tuning in place, and with its truth where it was
 // swept; on the other ranks once rank 0 has dismissed them.
 void search_on_ranks(const RanksSearch& search, const Scenario& scenario, ControlChannel& channel,
-                     const RanksSearchHooks& hooks, LiveReport& report);
+                     const RanksSearchHooks& hooks, tune::LiveReport& report);
 
-}  // namespace syncline
+}  // namespace syncline::live

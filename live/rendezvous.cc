@@ -13,7 +13,7 @@
 #include "live/mpi_broadcast.h"
 #include "live/rank_text.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using Rendezvous = RankEnvironment::Rendezvous;
@@ -109,4 +109,4 @@ HostAddress find_first(const RankEnvironment& environment, LiveClock::time_point
   return {published.substr(0, space), std::atoi(published.c_str() + space)};
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -10,7 +10,7 @@
 #include "live/rank_environment.h"
 #include "live/socket.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // The ranks did not get together. `first_hand`: no other rank reports this failure.
 struct RendezvousError : MachineError {
@@ -44,4 +44,4 @@ class OpenRendezvous {
 HostAddress find_first(const RankEnvironment& environment, LiveClock::time_point deadline,
                        std::chrono::milliseconds timeout);
 
-}  // namespace syncline
+}  // namespace syncline::live

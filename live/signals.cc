@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncline {
+namespace syncline::live {
 
 WaitedSignals::WaitedSignals() {
   ::sigemptyset(&waited_);
@@ -37,4 +37,4 @@ int WaitedSignals::next(double seconds) const {
 
 void WaitedSignals::deliver() const { ::sigprocmask(SIG_UNBLOCK, &waited_, nullptr); }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-namespace syncline {
+namespace syncline::live {
 
 class WaitedSignals {
  public:
@@ -24,4 +24,4 @@ class WaitedSignals {
   struct sigaction old_child_ {};
 };
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -20,7 +20,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 [[noreturn]] void fail(const std::string& call) {
@@ -206,4 +206,4 @@ bool all_arrived(const Socket& socket) {
   return ioctl(socket.fd(), SIOCOUTQ, &left) != 0 || left == 0;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

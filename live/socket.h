@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace syncline {
+namespace syncline::live {
 
 using LiveClock = std::chrono::steady_clock;
 
@@ -54,4 +54,4 @@ bool send_some(const Socket& socket, const std::string& bytes, std::size_t& sent
 // Whether the other side's system has acknowledged all that was sent.
 bool all_arrived(const Socket& socket);
 
-}  // namespace syncline
+}  // namespace syncline::live

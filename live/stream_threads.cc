@@ -8,16 +8,17 @@
 
 #include "live/control_channel.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 class Streams {
  public:
-  Streams(const Plan& plan, int periods, int rank, const OpWork& work)
+  Streams(const plan::Plan& plan, int periods, int rank, const OpWork& work)
       : plan_(plan), periods_(periods), rank_(rank), work_(work) {
     by_stream_.resize(static_cast<std::size_t>(plan.streams));
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-      by_stream_[static_cast<std::size_t>(plan.ops[i].stream)].push_back(static_cast<OpId>(i));
+      by_stream_[static_cast<std::size_t>(plan.ops[i].stream)].push_back(
+          static_cast<plan::OpId>(i));
     }
     done_.assign(plan.ops.size(), 0);
     ended_.assign(plan.ops.size(), 0);
@@ -25,7 +26,7 @@ class Streams {
     begun_ = ControlChannel::now();
   }
 
-  std::vector<Span> run() {
+  std::vector<run::Span> run() {
     std::vector<std::thread> threads;
     for (std::size_t s = 1; s < by_stream_.size(); ++s) {
       threads.emplace_back([this, s] { walk(s); });
@@ -33,7 +34,7 @@ class Streams {
     walk(0);
     for (auto& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);
-    std::vector<Span> all;
+    std::vector<run::Span> all;
     for (auto& spans : spans_) all.insert(all.end(), spans.begin(), spans.end());
     return all;
   }
@@ -42,7 +43,7 @@ class Streams {
   void walk(std::size_t stream) {
     Seconds free = begun_;
     for (int period = 0; period < periods_; ++period) {
-      for (const OpId op : by_stream_[stream]) {
+      for (const plan::OpId op : by_stream_[stream]) {
         Seconds ready = free;
         if (!await(op, period, ready)) return;
         const Seconds begin = std::max(ready, begun_);
@@ -65,40 +66,41 @@ class Streams {
 
   // Waits for what the operation waits for; raises `ready` to when the last of it had ended. False
   // where another stream has failed.
-  bool await(OpId op, int period, Seconds& ready) {
-    const Op& what = plan_.ops[static_cast<std::size_t>(op)];
+  bool await(plan::OpId op, int period, Seconds& ready) {
+    const plan::Op& what = plan_.ops[static_cast<std::size_t>(op)];
     std::unique_lock lock(mutex_);
-    const auto wait = [&](OpId before, int periods) {
+    const auto wait = [&](plan::OpId before, int periods) {
       const auto b = static_cast<std::size_t>(before);
       changed_.wait(lock, [&] { return failure_ || done_[b] >= periods; });
       // An end that is a period further is no bound for this one.
       if (done_[b] == periods) ready = std::max(ready, ended_[b]);
     };
-    for (const OpId before : what.after) wait(before, period + 1);
+    for (const plan::OpId before : what.after) wait(before, period + 1);
     if (period > 0) {
-      for (const OpId before : what.after_previous) wait(before, period);
+      for (const plan::OpId before : what.after_previous) wait(before, period);
     }
     return !failure_;
   }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   const int periods_;
   const int rank_;
   const OpWork& work_;
-  std::vector<std::vector<OpId>> by_stream_;
+  std::vector<std::vector<plan::OpId>> by_stream_;
   Seconds begun_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int> done_;       // by op: periods
   std::vector<Seconds> ended_;  // by op: of the last of them
-  std::vector<std::vector<Span>> spans_;
+  std::vector<std::vector<run::Span>> spans_;
   std::exception_ptr failure_;
 };
 
 }  // namespace
 
-std::vector<Span> run_stream_threads(const Plan& plan, int periods, int rank, const OpWork& work) {
+std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, int rank,
+                                          const OpWork& work) {
   return Streams(plan, periods, rank, work).run();
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -9,15 +9,16 @@
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 
-namespace syncline {
+namespace syncline::live {
 
 // Carries out one operation, which could begin at `ready`: when the last of what it waits for had
 // ended. Gives when it ended, which may lie in the past by a timer's lateness: what follows is then
 // reckoned from there, so that lateness does not add up.
-using OpWork = std::function<Seconds(OpId op, int period, Seconds ready)>;
+using OpWork = std::function<Seconds(plan::OpId op, int period, Seconds ready)>;
 
 // Spans of `rank`, in order of `begin` on each stream; times as ControlChannel::now(). The first
 // exception of any operation ends all streams at their next operation and is thrown here.
-std::vector<Span> run_stream_threads(const Plan& plan, int periods, int rank, const OpWork& work);
+std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, int rank,
+                                          const OpWork& work);
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <limits>
 
-namespace syncline {
+namespace syncline::live {
 
-Timeline exchange_timelines(ControlChannel& channel, std::vector<Span> own, int periods,
-                            const ClockOffset& before, const ClockOffset& after) {
+run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own, int periods,
+                                 const ClockOffset& before, const ClockOffset& after) {
   Seconds first = std::numeric_limits<double>::infinity();
   Seconds last = -first;
   for (const auto& span : own) {
@@ -29,11 +29,11 @@ Timeline exchange_timelines(ControlChannel& channel, std::vector<Span> own, int 
     span.end = on_first_clock(span.end);
   }
 
-  std::string mine(own.size() * sizeof(Span), '\0');
+  std::string mine(own.size() * sizeof(run::Span), '\0');
   if (!own.empty()) std::memcpy(mine.data(), own.data(), mine.size());
-  Timeline timeline;
+  run::Timeline timeline;
   for (const auto& text : channel.gather(mine)) {
-    std::vector<Span> spans(text.size() / sizeof(Span));
+    std::vector<run::Span> spans(text.size() / sizeof(run::Span));
     if (!spans.empty()) std::memcpy(spans.data(), text.data(), text.size());
     timeline.spans.insert(timeline.spans.end(), spans.begin(), spans.end());
   }
@@ -63,4 +63,4 @@ Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
   return worst;
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

@@ -12,7 +12,7 @@
 #include "core/run/sample_gradients.h"
 #include "live/value_check.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
@@ -32,21 +32,21 @@ std::string processors() {
 
 // The plan of a strategy and what the predictor says of it.
 struct Forecast {
-  Plan plan;
-  Timeline timeline;
+  plan::Plan plan;
+  run::Timeline timeline;
   Seconds step = 0;
 };
 
 // Without a predictor (on ranks other than 0) the plan alone.
 Forecast forecast(const Scenario& scenario, const Workload& workload, const Strategy& strategy,
-                  Executor* predictor) {
+                  run::Executor* predictor) {
   Forecast result;
-  result.plan = make_plan(workload, scenario.cluster, strategy);
+  result.plan = plan::make_plan(workload, scenario.cluster, strategy);
   if (predictor == nullptr) return result;
-  const int warmup = crosses_steps(result.plan) ? 4 : 1;
+  const int warmup = plan::crosses_steps(result.plan) ? 4 : 1;
   result.timeline = predictor->run(result.plan, {}, 2 * warmup + 1).timeline;
-  PriceBook book(scenario.cluster);
-  result.step = measure(result.plan, workload, result.timeline, warmup, book).step_time;
+  collective::PriceBook book(scenario.cluster);
+  result.step = measure::measure(result.plan, workload, result.timeline, warmup, book).step_time;
   return result;
 }
 
@@ -54,7 +54,7 @@ Forecast forecast(const Scenario& scenario, const Workload& workload, const Stra
 class RankOfRun {
  public:
   RankOfRun(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
-            Validation& report)
+            measure::Validation& report)
       : run_(run),
         channel_(channel),
         hooks_(hooks),
@@ -94,21 +94,22 @@ class RankOfRun {
     if (first()) hooks_.calibrated(found);
   }
 
-  ValidatedRow row(const Strategy& strategy) {
+  measure::ValidatedRow row(const Strategy& strategy) {
     // Compute fusion makes another workload of it, with times of its own.
     const auto fused =
-        fused_workload(scenario_.workload, scenario_.cluster.device, strategy.compute_fusion);
+        plan::fused_workload(scenario_.workload, scenario_.cluster.device, strategy.compute_fusion);
     const Workload& workload = fused ? *fused : scenario_.workload;
     const Forecast predicted = predict(strategy, workload);
 
-    const Plan& plan = predicted.plan;
-    const SampleValues values = run_.real_values ? SampleValues::kReal : exact_values(plan);
-    const Outcome outcome = run_plan(workload, plan, values);
+    const plan::Plan& plan = predicted.plan;
+    const run::SampleValues values =
+        run_.real_values ? run::SampleValues::kReal : run::exact_values(plan);
+    const run::Outcome outcome = run_plan(workload, plan, values);
 
-    ValidatedRow found;
+    measure::ValidatedRow found;
     if (first()) {
-      found = compare(strategy.name, plan, predicted.step, predicted.timeline, outcome.timeline,
-                      run_.warmup);
+      found = measure::compare(strategy.name, plan, predicted.step, predicted.timeline,
+                               outcome.timeline, run_.warmup);
       hooks_.measured({strategy, workload, plan, predicted.timeline, outcome.timeline},
                       found.median);
     }
@@ -124,7 +125,7 @@ class RankOfRun {
   }
 
   Forecast predict(const Strategy& strategy, const Workload& workload) const {
-    std::unique_ptr<Executor> predictor;
+    std::unique_ptr<run::Executor> predictor;
     if (first()) {
       predictor = run_.predictor({scenario_.cluster, scenario_.simulation, scenario_.seed});
     }
@@ -133,17 +134,19 @@ class RankOfRun {
     return predicted;
   }
 
-  Outcome run_plan(const Workload& workload, const Plan& plan, SampleValues values) {
-    Gradients input(static_cast<std::size_t>(channel_.ranks()));
-    input[rank_] = sample_gradients(workload, channel_.rank(), channel_.ranks(), kSeed, values);
+  run::Outcome run_plan(const Workload& workload, const plan::Plan& plan,
+                        run::SampleValues values) {
+    run::Gradients input(static_cast<std::size_t>(channel_.ranks()));
+    input[rank_] =
+        run::sample_gradients(workload, channel_.rank(), channel_.ranks(), kSeed, values);
     const auto executor = run_.backend(workload, channel_);
-    Outcome outcome = executor->run(plan, input, run_.warmup + run_.repeats);
+    run::Outcome outcome = executor->run(plan, input, run_.warmup + run_.repeats);
     report_.hardware = executor->hardware() + ", " + processors();
     report_.clock_error = std::max(report_.clock_error, executor->clock_error());
     return outcome;
   }
 
-  double most_sent_a_step(const Outcome& outcome, const Plan& plan) {
+  double most_sent_a_step(const run::Outcome& outcome, const plan::Plan& plan) {
     double most = 0;
     for (const auto& text : channel_.gather(std::to_string(outcome.bytes_sent[rank_]))) {
       most = std::max(most, std::stod(text));
@@ -154,7 +157,7 @@ class RankOfRun {
   const ValidationRun& run_;
   ControlChannel& channel_;
   const ValidationHooks& hooks_;
-  Validation& report_;
+  measure::Validation& report_;
   Scenario scenario_;  // with the measured links, once they are
   const std::size_t rank_;
 };
@@ -162,20 +165,23 @@ class RankOfRun {
 }  // namespace
 
 void run_validation(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
-                    Validation& report) {
+                    measure::Validation& report) {
   RankOfRun(run, channel, hooks, report).carry_out();
 }
 
-const Codec* codec_of(const std::vector<Strategy>& strategies) {
+const compress::Codec* codec_of(const std::vector<Strategy>& strategies) {
   for (const auto& strategy : strategies) {
-    if (!strategy.compression.codec.empty()) return find_codec(strategy.compression.codec);
+    if (!strategy.compression.codec.empty()) {
+      return compress::find_codec(strategy.compression.codec);
+    }
   }
   return nullptr;
 }
 
-bool all_values_match(const Validation& report) {
-  return std::all_of(report.rows.begin(), report.rows.end(),
-                     [](const ValidatedRow& row) { return row.values_match.value_or(true); });
+bool all_values_match(const measure::Validation& report) {
+  return std::all_of(report.rows.begin(), report.rows.end(), [](const measure::ValidatedRow& row) {
+    return row.values_match.value_or(true);
+  });
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

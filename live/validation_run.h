@@ -12,12 +12,12 @@
 #include "live/link_calibration.h"
 #include "live/live_executor.h"
 
-namespace syncline {
+namespace syncline::live {
 
 struct ValidationRun {
-  Scenario scenario;            // all of its strategies are run, in order
-  LiveExecutorFactory backend;  // called once a strategy, on all ranks
-  ExecutorFactory predictor;    // called once a strategy, on rank 0 alone
+  Scenario scenario;                   // all of its strategies are run, in order
+  LiveExecutorFactory backend;         // called once a strategy, on all ranks
+  measure::ExecutorFactory predictor;  // called once a strategy, on rank 0 alone
   // Measure the links first and predict with what was found; nothing: the scenario's figures stand.
   std::optional<LinkCalibrationSettings> calibration;
   int warmup = 2;            // periods that are run first and not measured
@@ -30,9 +30,9 @@ struct ValidationRun {
 struct PlanPair {
   const Strategy& strategy;
   const Workload& workload;
-  const Plan& plan;
-  const Timeline& predicted;
-  const Timeline& measured;
+  const plan::Plan& plan;
+  const run::Timeline& predicted;
+  const run::Timeline& measured;
 };
 
 // What the run tells while it goes on; all but `interrupted` are called on rank 0 alone.
@@ -42,7 +42,7 @@ struct ValidationHooks {
   std::function<void(const Strategy&, Seconds step)> predicted = [](const Strategy&, Seconds) {};
   std::function<void(const PlanPair&, Seconds median)> measured = [](const PlanPair&, Seconds) {};
   // The report has one more row.
-  std::function<void(const ValidatedRow&)> row = [](const ValidatedRow&) {};
+  std::function<void(const measure::ValidatedRow&)> row = [](const measure::ValidatedRow&) {};
   // Asked ahead of each row. Rank 0's answer ends all ranks at the same row.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -52,12 +52,12 @@ struct ValidationHooks {
 // the caller's. The rows' predictions are rank 0's alone; whether values match is the same on every
 // rank.
 void run_validation(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
-                    Validation& report);
+                    measure::Validation& report);
 
 // The codec that some strategy uses, whose cost a calibration measures too; nullptr: none does.
-const Codec* codec_of(const std::vector<Strategy>& strategies);
+const compress::Codec* codec_of(const std::vector<Strategy>& strategies);
 
 // Whether no row ended with values other than the host executor's.
-bool all_values_match(const Validation& report);
+bool all_values_match(const measure::Validation& report);
 
-}  // namespace syncline
+}  // namespace syncline::live

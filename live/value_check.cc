@@ -6,12 +6,12 @@
 
 #include "core/run/host_executor.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 // A digest that differs for any difference that is not made on purpose: multiply and rotate, eight
 // bytes at a time. Zeros of either sign are the same value.
-std::uint64_t digest(const RankGradients& gradients) {
+std::uint64_t digest(const run::RankGradients& gradients) {
   std::uint64_t sum = 0x9e3779b97f4a7c15ULL;
   const auto mix = [&](std::uint64_t word) {
     sum = (sum ^ word) * 0xff51afd7ed558ccdULL;
@@ -36,17 +36,17 @@ std::uint64_t digest(const RankGradients& gradients) {
   return sum;
 }
 
-Gradients expected(const Workload& workload, const Plan& plan, std::uint64_t seed,
-                   SampleValues values) {
-  Gradients input;
+run::Gradients expected(const Workload& workload, const plan::Plan& plan, std::uint64_t seed,
+                        run::SampleValues values) {
+  run::Gradients input;
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    input.push_back(sample_gradients(workload, rank, plan.ranks, seed, values));
+    input.push_back(run::sample_gradients(workload, rank, plan.ranks, seed, values));
   }
-  return make_host_executor(workload)->run(plan, input, 1).gradients;
+  return run::make_host_executor(workload)->run(plan, input, 1).gradients;
 }
 
 // The unit of rounding of the coarsest format in which the plan's buckets are summed.
-double rounding_of(const Plan& plan) {
+double rounding_of(const plan::Plan& plan) {
   double worst = 0x1p-24;
   for (const auto& bucket : plan.buckets) {
     const DType format = bucket.codec != nullptr ? bucket.codec->wire : bucket.dtype;
@@ -61,7 +61,7 @@ bool all_say(ControlChannel& channel, bool yes) {
   return std::all_of(answers.begin(), answers.end(), [](const auto& a) { return a == "1"; });
 }
 
-bool close(const RankGradients& found, const RankGradients& wanted, double tolerance) {
+bool close(const run::RankGradients& found, const run::RankGradients& wanted, double tolerance) {
   for (std::size_t t = 0; t < found.size(); ++t) {
     for (std::size_t i = 0; i < found[t].size(); ++i) {
       if (!(std::abs(static_cast<double>(found[t][i]) - static_cast<double>(wanted[t][i])) <=
@@ -75,10 +75,10 @@ bool close(const RankGradients& found, const RankGradients& wanted, double toler
 
 }  // namespace
 
-bool values_match(ControlChannel& channel, const Workload& workload, const Plan& plan,
-                  const RankGradients& result, std::uint64_t seed, SampleValues values) {
+bool values_match(ControlChannel& channel, const Workload& workload, const plan::Plan& plan,
+                  const run::RankGradients& result, std::uint64_t seed, run::SampleValues values) {
   const auto rank = static_cast<std::size_t>(channel.rank());
-  if (values == SampleValues::kReal) {
+  if (values == run::SampleValues::kReal) {
     const auto wanted = expected(workload, plan, seed, values);
     // Values lie within six; a sum of N rounds at most N times, each by less than its largest
     // partial sum allows; the layouts' own roundings are one more.
@@ -100,4 +100,4 @@ bool values_match(ControlChannel& channel, const Workload& workload, const Plan&
   return all_say(channel, digest(result) == wanted);
 }
 
-}  // namespace syncline
+}  // namespace syncline::live

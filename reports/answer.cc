@@ -6,7 +6,7 @@
 #include "reports/markdown.h"
 #include "reports/table.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -68,4 +68,4 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

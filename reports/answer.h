@@ -12,7 +12,7 @@
 #include "core/json/json.h"
 #include "reports/page.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 enum class Format { kTable, kMarkdown, kCsv, kJson };
 
@@ -46,4 +46,4 @@ inline constexpr int kJsonFormat = 1;
 // there is one, scenario. The same answer gives the same bytes.
 std::string printed(const Answer& answer, Format format, const std::string& version);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -6,7 +6,7 @@
 
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 constexpr std::string_view kStrategies = "strategies.";
@@ -40,7 +40,7 @@ void name_axes(std::vector<Axis>& axes) {
 
 }  // namespace
 
-std::vector<Axis> axes_of(const std::vector<Row>& rows) {
+std::vector<Axis> axes_of(const std::vector<measure::Row>& rows) {
   std::vector<Axis> axes;
   for (const auto& row : rows) {
     for (const auto& [path, value] : row.sweep) {
@@ -53,18 +53,18 @@ std::vector<Axis> axes_of(const std::vector<Row>& rows) {
   return axes;
 }
 
-const Json* value_on(const Row& row, const Axis& axis) {
+const Json* value_on(const measure::Row& row, const Axis& axis) {
   const auto found = std::find_if(row.sweep.begin(), row.sweep.end(),
                                   [&](const auto& entry) { return entry.first == axis.path; });
   return found == row.sweep.end() ? nullptr : &found->second;
 }
 
-std::string value_text(const Row& row, const Axis& axis) {
+std::string value_text(const measure::Row& row, const Axis& axis) {
   const Json* value = value_on(row, axis);
   return value == nullptr ? "" : plain_text(*value);
 }
 
-std::string point_text(const Row& row, const std::vector<Axis>& axes) {
+std::string point_text(const measure::Row& row, const std::vector<Axis>& axes) {
   std::string text;
   for (const auto& axis : axes) {
     if (!text.empty()) text += ", ";
@@ -73,8 +73,8 @@ std::string point_text(const Row& row, const std::vector<Axis>& axes) {
   return text;
 }
 
-bool same_point(const Row& a, const Row& b) {
+bool same_point(const measure::Row& a, const measure::Row& b) {
   return a.executor == b.executor && a.sweep == b.sweep;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

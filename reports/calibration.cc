@@ -8,29 +8,29 @@
 #include "reports/grid.h"
 #include "reports/log_plot.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-std::string test_of(const ComparedTable& table) {
+std::string test_of(const calibrate::ComparedTable& table) {
   switch (table.forced) {
-    case ForcedAlgorithm::kRing:
+    case cost::ForcedAlgorithm::kRing:
       return table.test + " by a forced ring";
-    case ForcedAlgorithm::kTree:
+    case cost::ForcedAlgorithm::kTree:
       return table.test + " by a forced tree";
-    case ForcedAlgorithm::kNone:
+    case cost::ForcedAlgorithm::kNone:
       break;
   }
   return table.test;
 }
 
-std::string heading(const ComparedTable& table) {
+std::string heading(const calibrate::ComparedTable& table) {
   return test_of(table) + ", " + std::to_string(table.nodes) + " x " +
          std::to_string(table.gpus_per_node) + " GPUs, " + table.file;
 }
 
 std::string share(double value) { return share_text(value * 100); }
 
-Grid rows_of(const ComparedTable& table, const char* answer) {
+Grid rows_of(const calibrate::ComparedTable& table, const char* answer) {
   Grid grid{{{"size"}, {"measured"}, {answer}, {"error"}, {"", false}}, {}};
   for (const auto& row : table.rows) {
     grid.lines.push_back(
@@ -42,7 +42,7 @@ Grid rows_of(const ComparedTable& table, const char* answer) {
   return grid;
 }
 
-Grid summary_of(const LogCalibration& calibration) {
+Grid summary_of(const calibrate::LogCalibration& calibration) {
   Grid grid{{{"table", false},
              {"nodes"},
              {"GPUs\na node"},
@@ -54,8 +54,8 @@ Grid summary_of(const LogCalibration& calibration) {
              {"left out,\nmean"},
              {"law", false}},
             {}};
-  const auto add = [&](const ComparedTable& table, const char* use) {
-    const ErrorSummary errors = errors_of(table);
+  const auto add = [&](const calibrate::ComparedTable& table, const char* use) {
+    const measure::ErrorSummary errors = calibrate::errors_of(table);
     grid.lines.push_back(
         {{test_of(table) + ", " + table.file, std::to_string(table.nodes),
           std::to_string(table.gpus_per_node), count_text(static_cast<double>(table.rows.size())),
@@ -68,7 +68,7 @@ Grid summary_of(const LogCalibration& calibration) {
   return grid;
 }
 
-std::vector<PlotSeries> series_of(const LogCalibration& calibration) {
+std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) {
   std::vector<PlotSeries> list;
   for (const auto* tables : {&calibration.fitted, &calibration.against}) {
     for (const auto& table : *tables) {
@@ -83,27 +83,27 @@ std::vector<PlotSeries> series_of(const LogCalibration& calibration) {
   return list;
 }
 
-std::vector<std::string> facts_of(const LogCalibration& calibration) {
+std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) {
   std::vector<std::string> facts;
   facts.push_back("Mean error over the rows used: " + share(calibration.in_sample) +
                   (calibration.left_out < 0 ? std::string("; too few sizes to leave one out.")
                                             : "; with each size left out in turn: " +
                                                   share(calibration.left_out) + "."));
   if (calibration.law.scale) {
-    const ScaleLaw& scale = *calibration.law.scale;
+    const cost::ScaleLaw& scale = *calibration.law.scale;
     facts.push_back("Between nodes, at all counts: " + plural(scale.steps.size(), "law") +
                     " of an algorithm and protocol, median error " + share(scale.in_sample) +
                     " over their own rows of 64 KiB and more; a node sends " +
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
   }
   if (calibration.law.tree) {
-    const TreeFactor& tree = *calibration.law.tree;
+    const cost::TreeFactor& tree = *calibration.law.tree;
     facts.push_back("A forced tree costs " + plain_number(tree.factor) +
                     " x bytes / bandwidth, found on another network: " + one_line(tree.source) +
                     ".");
   }
   if (calibration.device) {
-    const DeviceFit& device = *calibration.device;
+    const calibrate::DeviceFit& device = *calibration.device;
     std::string fact = "The device reaches " + plain_number(device.flops / 1e12) + " TFLOP/s on " +
                        one_line(device.workload) + " (no other model's rate), from " +
                        one_line(device.source);
@@ -120,7 +120,8 @@ std::vector<std::string> facts_of(const LogCalibration& calibration) {
 std::string title() { return "Calibration from nccl-tests"; }
 
 // Every table as it was measured and as the cost model has it.
-void add_tables(Page& page, const std::vector<ComparedTable>& tables, const char* answer) {
+void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
+                const char* answer) {
   for (const auto& table : tables) {
     const bool fitted = std::string_view(answer) == "fitted";
     page.blocks.push_back((fitted ? "Fitted: " : "Predicted: ") + one_line(heading(table)) +
@@ -129,7 +130,7 @@ void add_tables(Page& page, const std::vector<ComparedTable>& tables, const char
   }
 }
 
-Page page_of(const LogCalibration& calibration) {
+Page page_of(const calibrate::LogCalibration& calibration) {
   Page page{title(), "", {}};
   add_tables(page, calibration.fitted, "fitted");
   add_tables(page, calibration.against, "predicted");
@@ -144,7 +145,7 @@ Page page_of(const LogCalibration& calibration) {
 
 // Tables in the order in which they were fitted, then those predicted.
 template <typename Each>
-void each_row(const LogCalibration& calibration, Each each) {
+void each_row(const calibrate::LogCalibration& calibration, Each each) {
   for (const auto& table : calibration.fitted) {
     for (const auto& row : table.rows) each(table, row, "calibrated");
   }
@@ -153,11 +154,12 @@ void each_row(const LogCalibration& calibration, Each each) {
   }
 }
 
-CsvTable csv_of(const LogCalibration& calibration) {
+CsvTable csv_of(const calibrate::LogCalibration& calibration) {
   CsvTable csv{{"file", "test", "nodes", "gpus_per_node", "use", "bytes", "measured_s",
                 "predicted_s", "in_range"},
                {}};
-  each_row(calibration, [&](const ComparedTable& table, const ComparedRow& row, const char* use) {
+  each_row(calibration, [&](const calibrate::ComparedTable& table,
+                            const calibrate::ComparedRow& row, const char* use) {
     csv.lines.push_back({table.file, test_of(table), std::to_string(table.nodes),
                          std::to_string(table.gpus_per_node), use, std::to_string(row.bytes),
                          exact(row.measured).dump(), exact(row.predicted).dump(),
@@ -166,10 +168,10 @@ CsvTable csv_of(const LogCalibration& calibration) {
   return csv;
 }
 
-Json tables_json(const std::vector<ComparedTable>& tables) {
+Json tables_json(const std::vector<calibrate::ComparedTable>& tables) {
   Json list = Json::array();
   for (const auto& table : tables) {
-    const ErrorSummary errors = errors_of(table);
+    const measure::ErrorSummary errors = calibrate::errors_of(table);
     Json rows = Json::array();
     for (const auto& row : table.rows) {
       rows.push_back({{"bytes", row.bytes},
@@ -192,7 +194,7 @@ Json tables_json(const std::vector<ComparedTable>& tables) {
   return list;
 }
 
-Json json_of(const LogCalibration& calibration) {
+Json json_of(const calibrate::LogCalibration& calibration) {
   Json json = {{"in_sample_percent", calibration.in_sample * 100},
                {"left_out_percent", nullptr},
                {"fitted", tables_json(calibration.fitted)},
@@ -205,13 +207,13 @@ Json json_of(const LogCalibration& calibration) {
 
 }  // namespace
 
-Answer answer_of(const LogCalibration& calibration) {
+Answer answer_of(const calibrate::LogCalibration& calibration) {
   return {"calibrate", "", [&] { return page_of(calibration); },
           [&] { return csv_of(calibration); }, [&] { return json_of(calibration); }};
 }
 
-std::string calibration_svg(const LogCalibration& calibration) {
+std::string calibration_svg(const calibrate::LogCalibration& calibration) {
   return svg_plot(title(), series_of(calibration));
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

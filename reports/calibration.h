@@ -6,16 +6,16 @@
 #include "core/calibrate/calibration.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // The page: every size measured, fitted and its error; then the tables predicted; a plot; what to
 // know. CSV: one line a size. JSON: {"in_sample_percent", "left_out_percent", "fitted": [{"file",
 // "test", "nodes", "gpus_per_node", "model", errors, "rows": [{"bytes", "measured_s",
 // "predicted_s", "error_percent", "in_range"}]}], "against": likewise, "facts", "warnings"};
 // left_out_percent is null where it is not known. The calibration must outlive the answer.
-Answer answer_of(const LogCalibration& calibration);
+Answer answer_of(const calibrate::LogCalibration& calibration);
 
 // Measured dots and the law's lines of all tables, fitted and predicted.
-std::string calibration_svg(const LogCalibration& calibration);
+std::string calibration_svg(const calibrate::LogCalibration& calibration);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -6,13 +6,13 @@
 #include "reports/fields.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 // Where a curve lies between its ends, from 0 to 1.
 class Frame {
  public:
-  explicit Frame(const std::vector<CurvePoint>& curve) {
+  explicit Frame(const std::vector<tune::CurvePoint>& curve) {
     for (const auto& point : curve) {
       if (point.size > 0 && (left_ == 0 || point.size < left_)) left_ = point.size;
       right_ = std::max(right_, point.size);
@@ -64,13 +64,13 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-std::string curve_text(const std::vector<CurvePoint>& curve) {
+std::string curve_text(const std::vector<tune::CurvePoint>& curve) {
   if (curve.size() < 2) return {};
   constexpr int kWide = 60, kHigh = 10;
   const Frame frame(curve);
   std::vector<std::string> lines(kHigh, std::string(kWide, ' '));
   // Columns between two points hold the step time of the left one: it stays until the next size.
-  const auto column = [&](const CurvePoint& point) {
+  const auto column = [&](const tune::CurvePoint& point) {
     return static_cast<int>(std::lround(frame.across(point.size) * (kWide - 1)));
   };
   for (std::size_t i = 0; i < curve.size(); ++i) {
@@ -99,7 +99,7 @@ std::string curve_text(const std::vector<CurvePoint>& curve) {
   return text + std::string(margin + 2, ' ') + from + std::string(gap, ' ') + to + "\n";
 }
 
-std::string curve_svg(const std::vector<CurvePoint>& curve, Seconds best,
+std::string curve_svg(const std::vector<tune::CurvePoint>& curve, Seconds best,
                       const std::string& title) {
   constexpr double kLeft = 80, kTop = 40, kWide = 640, kHigh = 320;
   Frame frame(curve);
@@ -134,7 +134,7 @@ std::string curve_svg(const std::vector<CurvePoint>& curve, Seconds best,
   return svg + "</svg>\n";
 }
 
-std::string curve_csv(const std::vector<CurvePoint>& curve) {
+std::string curve_csv(const std::vector<tune::CurvePoint>& curve) {
   std::string text = "bytes,step_time_s\n";
   for (const auto& [size, step] : curve) {
     text += std::to_string(size) + "," + exact(step).dump() + "\n";
@@ -142,4 +142,4 @@ std::string curve_csv(const std::vector<CurvePoint>& curve) {
   return text;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

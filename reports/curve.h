@@ -7,15 +7,16 @@
 
 #include "core/tune/tuner.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // At most 72 columns wide and a dozen lines high; empty for fewer than two points.
-std::string curve_text(const std::vector<CurvePoint>& curve);
+std::string curve_text(const std::vector<tune::CurvePoint>& curve);
 
 // A whole SVG document; `best` is drawn as a horizontal line.
-std::string curve_svg(const std::vector<CurvePoint>& curve, Seconds best, const std::string& title);
+std::string curve_svg(const std::vector<tune::CurvePoint>& curve, Seconds best,
+                      const std::string& title);
 
 // "bytes,step_time_s" and one line a point.
-std::string curve_csv(const std::vector<CurvePoint>& curve);
+std::string curve_csv(const std::vector<tune::CurvePoint>& curve);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -5,14 +5,15 @@
 #include "reports/fields.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-std::string percent(const std::optional<ErrorSummary>& summary, double ErrorSummary::*member) {
+std::string percent(const std::optional<measure::ErrorSummary>& summary,
+                    double measure::ErrorSummary::*member) {
   return summary ? share_text((*summary).*member) : "";
 }
 
-Grid grid_of(const std::vector<FidelityTable>& tables) {
+Grid grid_of(const std::vector<measure::FidelityTable>& tables) {
   Grid grid{{{"set", false},
              {"table", false},
              {"calibrated\nrows"},
@@ -24,16 +25,18 @@ Grid grid_of(const std::vector<FidelityTable>& tables) {
              {"worst"},
              {"in\nrange", false}},
             {}};
-  const FidelityTable* before = nullptr;
+  const measure::FidelityTable* before = nullptr;
   for (const auto& table : tables) {
-    const auto fitted = summary_of(table.calibrated);
-    const auto predicted = summary_of(table.predicted);
+    const auto fitted = measure::summary_of(table.calibrated);
+    const auto predicted = measure::summary_of(table.predicted);
     const bool new_set = before == nullptr || before->set != table.set;
     grid.lines.push_back(
         {{new_set ? table.set : "", table.name, std::to_string(table.calibrated.size()),
-          percent(fitted, &ErrorSummary::median), percent(fitted, &ErrorSummary::worst),
-          std::to_string(table.predicted.size()), percent(predicted, &ErrorSummary::median),
-          percent(predicted, &ErrorSummary::p90), percent(predicted, &ErrorSummary::worst),
+          percent(fitted, &measure::ErrorSummary::median),
+          percent(fitted, &measure::ErrorSummary::worst), std::to_string(table.predicted.size()),
+          percent(predicted, &measure::ErrorSummary::median),
+          percent(predicted, &measure::ErrorSummary::p90),
+          percent(predicted, &measure::ErrorSummary::worst),
           table.out_of_range.empty() ? "yes" : "no"},
          new_set && before != nullptr});
     before = &table;
@@ -41,7 +44,7 @@ Grid grid_of(const std::vector<FidelityTable>& tables) {
   return grid;
 }
 
-std::size_t in_range(const std::vector<FidelityTable>& tables) {
+std::size_t in_range(const std::vector<measure::FidelityTable>& tables) {
   std::size_t count = 0;
   for (const auto& table : tables) {
     if (table.out_of_range.empty() && !table.predicted.empty()) ++count;
@@ -49,21 +52,21 @@ std::size_t in_range(const std::vector<FidelityTable>& tables) {
   return count;
 }
 
-std::string overall_sentence(const std::vector<FidelityTable>& tables) {
-  const auto all = overall(tables);
+std::string overall_sentence(const std::vector<measure::FidelityTable>& tables) {
+  const auto all = measure::overall(tables);
   if (!all) return "Overall: no row was predicted.";
   return "Overall, " + plural(all->rows, "predicted row") + " of " +
          plural(in_range(tables), "table") + " in range: median error " + share_text(all->median) +
          ", 90th percentile " + share_text(all->p90) + ", worst " + share_text(all->worst) + ".";
 }
 
-void add_errors(Json& object, const std::optional<ErrorSummary>& summary) {
+void add_errors(Json& object, const std::optional<measure::ErrorSummary>& summary) {
   object["median_error_percent"] = summary ? exact(summary->median) : Json();
   object["p90_error_percent"] = summary ? exact(summary->p90) : Json();
   object["worst_error_percent"] = summary ? exact(summary->worst) : Json();
 }
 
-Page page_of(const std::vector<FidelityTable>& tables) {
+Page page_of(const std::vector<measure::FidelityTable>& tables) {
   Page page{"Fidelity",
             "How wrong our predictions are about what others have measured, and, in the set live, "
             "about what ranks on our own machine did.",
@@ -82,7 +85,7 @@ Page page_of(const std::vector<FidelityTable>& tables) {
   return page;
 }
 
-Json json_of(const std::vector<FidelityTable>& tables) {
+Json json_of(const std::vector<measure::FidelityTable>& tables) {
   Json list = Json::array();
   for (const auto& table : tables) {
     Json object = Json::object();
@@ -90,14 +93,14 @@ Json json_of(const std::vector<FidelityTable>& tables) {
     object["name"] = table.name;
     object["calibrated_rows"] = table.calibrated.size();
     object["predicted_rows"] = table.predicted.size();
-    add_errors(object, summary_of(table.predicted));
+    add_errors(object, measure::summary_of(table.predicted));
     object["in_range"] = table.out_of_range.empty();
     if (!table.out_of_range.empty()) object["out_of_range"] = table.out_of_range;
-    const auto fitted = summary_of(table.calibrated);
+    const auto fitted = measure::summary_of(table.calibrated);
     if (fitted) object["calibrated_median_error_percent"] = exact(fitted->median);
     list.push_back(std::move(object));
   }
-  const auto all = overall(tables);
+  const auto all = measure::overall(tables);
   Json whole = Json::object();
   whole["tables"] = in_range(tables);
   whole["predicted_rows"] = all ? all->rows : 0;
@@ -105,28 +108,29 @@ Json json_of(const std::vector<FidelityTable>& tables) {
   return Json{{"tables", list}, {"overall", whole}};
 }
 
-CsvTable csv_of(const std::vector<FidelityTable>& tables) {
+CsvTable csv_of(const std::vector<measure::FidelityTable>& tables) {
   CsvTable lines{{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
                   "p90_error_percent", "worst_error_percent", "in_range"},
                  {}};
   for (const auto& table : tables) {
-    const auto errors = summary_of(table.predicted);
-    const auto figure = [&](double ErrorSummary::*member) {
+    const auto errors = measure::summary_of(table.predicted);
+    const auto figure = [&](double measure::ErrorSummary::*member) {
       return errors ? exact((*errors).*member).dump() : "";
     };
-    lines.lines.push_back({table.set, table.name, std::to_string(table.calibrated.size()),
-                           std::to_string(table.predicted.size()), figure(&ErrorSummary::median),
-                           figure(&ErrorSummary::p90), figure(&ErrorSummary::worst),
-                           table.out_of_range.empty() ? "true" : "false"});
+    lines.lines.push_back(
+        {table.set, table.name, std::to_string(table.calibrated.size()),
+         std::to_string(table.predicted.size()), figure(&measure::ErrorSummary::median),
+         figure(&measure::ErrorSummary::p90), figure(&measure::ErrorSummary::worst),
+         table.out_of_range.empty() ? "true" : "false"});
   }
   return lines;
 }
 
 }  // namespace
 
-Answer answer_of(const std::vector<FidelityTable>& tables) {
+Answer answer_of(const std::vector<measure::FidelityTable>& tables) {
   return {"fidelity", "", [&] { return page_of(tables); }, [&] { return csv_of(tables); },
           [&] { return json_of(tables); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

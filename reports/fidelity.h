@@ -8,7 +8,7 @@
 #include "core/measure/fidelity.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // Tables are grouped by set, in the order given. JSON:
 // {"tables": [{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
@@ -16,6 +16,6 @@ namespace syncline {
 // "predicted_rows", the same three errors}}. Errors are those of the predicted rows; a table
 // without any has null there. `overall` is over the tables in range.
 // The tables must outlive the answer.
-Answer answer_of(const std::vector<FidelityTable>& tables);
+Answer answer_of(const std::vector<measure::FidelityTable>& tables);
 
-}  // namespace syncline
+}  // namespace syncline::reports

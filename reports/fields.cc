@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 using Figure = std::optional<double>;
@@ -12,31 +12,31 @@ using Figure = std::optional<double>;
 Figure finite(double value) { return std::isfinite(value) ? Figure(value) : std::nullopt; }
 Figure finite(Figure value) { return value ? finite(*value) : value; }
 
-template <double Metrics::*member>
-Figure metric(const Row& row) {
+template <double measure::Metrics::*member>
+Figure metric(const measure::Row& row) {
   return finite(row.metrics.*member);
 }
 
 template <Figure Published::*member>
-Figure published(const Row& row) {
+Figure published(const measure::Row& row) {
   return row.published ? finite((*row.published).*member) : std::nullopt;
 }
 
-Figure published_collectives(const Row& row) {
+Figure published_collectives(const measure::Row& row) {
   if (!row.published || !row.published->collectives) return std::nullopt;
   return static_cast<double>(*row.published->collectives);
 }
 
 constexpr Field kPredicted[] = {
-    {"step_time_s", metric<&Metrics::step_time>},
-    {"throughput", metric<&Metrics::throughput>},
-    {"speedup", [](const Row& row) { return finite(row.speedup); }},
-    {"collectives", metric<&Metrics::collectives>},
-    {"bytes_on_wire_per_rank", metric<&Metrics::bytes_on_wire>},
-    {"compute_s", metric<&Metrics::compute>},
-    {"communication_s", metric<&Metrics::communication>},
-    {"exposed_communication_s", metric<&Metrics::exposed>},
-    {"lower_bound_s", metric<&Metrics::lower_bound>},
+    {"step_time_s", metric<&measure::Metrics::step_time>},
+    {"throughput", metric<&measure::Metrics::throughput>},
+    {"speedup", [](const measure::Row& row) { return finite(row.speedup); }},
+    {"collectives", metric<&measure::Metrics::collectives>},
+    {"bytes_on_wire_per_rank", metric<&measure::Metrics::bytes_on_wire>},
+    {"compute_s", metric<&measure::Metrics::compute>},
+    {"communication_s", metric<&measure::Metrics::communication>},
+    {"exposed_communication_s", metric<&measure::Metrics::exposed>},
+    {"lower_bound_s", metric<&measure::Metrics::lower_bound>},
 };
 
 constexpr Field kPublished[] = {
@@ -48,8 +48,9 @@ constexpr Field kPublished[] = {
 };
 
 constexpr Field kErrors[] = {
-    {"error_percent", [](const Row& row) { return finite(row.error_percent); }},
-    {"left_out_error_percent", [](const Row& row) { return finite(row.left_out_error_percent); }},
+    {"error_percent", [](const measure::Row& row) { return finite(row.error_percent); }},
+    {"left_out_error_percent",
+     [](const measure::Row& row) { return finite(row.left_out_error_percent); }},
 };
 
 }  // namespace
@@ -68,4 +69,4 @@ Json exact(double value) {
   return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

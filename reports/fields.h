@@ -8,11 +8,11 @@
 
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 struct Field {
   std::string_view name;
-  std::optional<double> (*of)(const Row&);  // nullopt where it does not apply
+  std::optional<double> (*of)(const measure::Row&);  // nullopt where it does not apply
 };
 
 // step_time_s to lower_bound_s.
@@ -28,4 +28,4 @@ std::string_view use_of(const Published& published);
 // The number itself, shortest text that reads back the same; whole numbers without a point.
 Json exact(double value);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -7,7 +7,7 @@
 
 #include "core/digits.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 // Where a figure does not exist (a speedup over nothing), a dash says so.
@@ -145,4 +145,4 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

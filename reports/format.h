@@ -8,7 +8,7 @@
 
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // Four significant digits and the fitting unit: "2.450 s", "372.5 ms", "16.30 us"; "0 s".
 std::string seconds_text(Seconds seconds);
@@ -49,4 +49,4 @@ std::string plural(std::size_t count, std::string_view noun);
 // Names come from files: line breaks, tabs and other control characters become spaces.
 std::string one_line(std::string_view text);
 
-}  // namespace syncline
+}  // namespace syncline::reports

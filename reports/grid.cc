@@ -6,7 +6,7 @@
 
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 constexpr std::string_view kGap = "  ";
@@ -188,4 +188,4 @@ std::string markdown_text(std::string_view text) {
   return escaped;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

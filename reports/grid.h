@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncline {
+namespace syncline::reports {
 
 struct Grid {
   struct Column {
@@ -33,4 +33,4 @@ std::string markdown_grid(const Grid& grid);
 // Text with Markdown's own signs taken literally.
 std::string markdown_text(std::string_view text);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -5,14 +5,14 @@
 #include "reports/fields.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-double error_percent(const KernelCosts& costs, const KernelTiming& timing) {
+double error_percent(const calibrate::KernelCosts& costs, const calibrate::KernelTiming& timing) {
   return 100 * (costs.priced(timing) / timing.measured - 1);
 }
 
-Page page_of(const KernelCosts& costs) {
+Page page_of(const calibrate::KernelCosts& costs) {
   Page page{
       "Kernels on " + one_line(costs.gpu), "What the device of a cluster prices them at.", {}};
   Grid grid{
@@ -37,7 +37,7 @@ Page page_of(const KernelCosts& costs) {
   return page;
 }
 
-Json json_of(const KernelCosts& costs) {
+Json json_of(const calibrate::KernelCosts& costs) {
   Json json = {{"gpu", costs.gpu},
                {"memory_gbytes_per_s", exact(costs.memory / kGigabytePerSecond)},
                {"launch_us", exact(costs.launch / kMicrosecond)},
@@ -54,7 +54,7 @@ Json json_of(const KernelCosts& costs) {
   return json;
 }
 
-CsvTable csv_of(const KernelCosts& costs) {
+CsvTable csv_of(const calibrate::KernelCosts& costs) {
   CsvTable table{{"name", "kind", "measured_s", "priced_s", "error_percent", "fitted"}, {}};
   for (const auto& timing : costs.timings) {
     table.lines.push_back({timing.name, timing.kind, exact(timing.measured).dump(),
@@ -67,9 +67,9 @@ CsvTable csv_of(const KernelCosts& costs) {
 
 }  // namespace
 
-Answer answer_of(const KernelCosts& costs) {
+Answer answer_of(const calibrate::KernelCosts& costs) {
   return {"calibrate", "", [&] { return page_of(costs); }, [&] { return csv_of(costs); },
           [&] { return json_of(costs); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -7,11 +7,11 @@
 #include "core/calibrate/kernel_costs.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // JSON: {"gpu", "memory_gbytes_per_s", "launch_us", "kernel_gap_us", "kernels": [{"name", "kind",
 // "measured_s", "priced_s", "error_percent", "fitted"}]}
 // The costs must outlive the answer.
-Answer answer_of(const KernelCosts& costs);
+Answer answer_of(const calibrate::KernelCosts& costs);
 
-}  // namespace syncline
+}  // namespace syncline::reports

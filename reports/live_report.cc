@@ -8,25 +8,25 @@
 #include "reports/format.h"
 #include "reports/page.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
 
-const Belief& belief_of(const LiveReport& report) {
+const tune::Belief& belief_of(const tune::LiveReport& report) {
   return report.tuning.state.beliefs[report.tuning.state.best];
 }
 
-std::string answer_sentence(const LiveReport& report) {
-  const Belief& belief = belief_of(report);
+std::string answer_sentence(const tune::LiveReport& report) {
+  const tune::Belief& belief = belief_of(report);
   return quoted(report.best().name) + " is the best found: " + seconds_text(belief.step_time) +
          " a step as far as the evaluations tell, give or take " +
          share_text(100 * belief.relative_deviation) + ".";
 }
 
-std::string truth_sentence(const LiveReport& report) {
-  const KnownTruth& truth = *report.truth;
-  const double regret = percent_above(truth.best, truth.least);
+std::string truth_sentence(const tune::LiveReport& report) {
+  const tune::KnownTruth& truth = *report.truth;
+  const double regret = tune::percent_above(truth.best, truth.least);
   return (truth.measured
               ? "A sweep measured all " + std::to_string(report.problem.candidates.size()) +
                     " candidates: there that takes "
@@ -39,8 +39,8 @@ std::string truth_sentence(const LiveReport& report) {
          quoted(report.baseline) + " (" + seconds_text(truth.baseline) + ").";
 }
 
-std::string end_sentence(const LiveReport& report) {
-  const LiveTuning& tuning = report.tuning;
+std::string end_sentence(const tune::LiveReport& report) {
+  const tune::LiveTuning& tuning = report.tuning;
   const std::string count = plural(tuning.observations.size(), "evaluation");
   if (!tuning.complete) {
     return "Interrupted after " + count + " of at most " +
@@ -49,8 +49,8 @@ std::string end_sentence(const LiveReport& report) {
   return "Ended after " + count + ": " + tuning.state.stopped + ".";
 }
 
-std::string emitted_sentence(const LiveReport& report) {
-  const Emitted& emitted = *report.emitted;
+std::string emitted_sentence(const tune::LiveReport& report) {
+  const tune::Emitted& emitted = *report.emitted;
   const std::string predicted =
       "the model predicts " + seconds_text(emitted.step_time) + " a step when it is read back";
   if (emitted.exact) {
@@ -60,7 +60,7 @@ std::string emitted_sentence(const LiveReport& report) {
          predicted + ". The difference: " + emitted.difference + ".";
 }
 
-std::vector<std::string> live_verdicts(const LiveReport& report) {
+std::vector<std::string> live_verdicts(const tune::LiveReport& report) {
   std::vector<std::string> sentences;
   if (!report.tuning.observations.empty()) sentences.push_back(answer_sentence(report));
   if (report.truth) sentences.push_back(truth_sentence(report));
@@ -69,11 +69,11 @@ std::vector<std::string> live_verdicts(const LiveReport& report) {
   return sentences;
 }
 
-Grid evaluations_grid(const LiveReport& report) {
+Grid evaluations_grid(const tune::LiveReport& report) {
   Grid grid;
   grid.columns = {{"evaluation"}, {"candidate", false}, {"step time,\nmean"}, {"standard\nerror"}};
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
-    const Observation& seen = report.tuning.observations[i];
+    const tune::Observation& seen = report.tuning.observations[i];
     grid.lines.push_back(
         {{std::to_string(i + 1), one_line(report.problem.candidates[seen.candidate].name),
           seconds_text(seen.step_time), seconds_text(seen.standard_error)},
@@ -82,7 +82,7 @@ Grid evaluations_grid(const LiveReport& report) {
   return grid;
 }
 
-std::string source_sentence(const LiveReport& report) {
+std::string source_sentence(const tune::LiveReport& report) {
   std::string text = "Step times: " + report.tuning.source + ", " +
                      plural(static_cast<std::size_t>(report.settings.search.steps), "step") +
                      " an evaluation, seed " + std::to_string(report.settings.seed) + ".";
@@ -94,7 +94,7 @@ std::string source_sentence(const LiveReport& report) {
   return text;
 }
 
-Page page_of(const LiveReport& report) {
+Page page_of(const tune::LiveReport& report) {
   Page page;
   page.title = "Tuned live: " + one_line(report.scenario) +
                (report.truth && !report.truth->measured ? " (on an emulated machine)" : "");
@@ -107,7 +107,8 @@ Page page_of(const LiveReport& report) {
   page.blocks.push_back(source_sentence(report));
   if (!report.tuning.observations.empty()) {
     page.blocks.push_back("The best, as a strategy of a scenario:");
-    page.blocks.push_back(Listing{"json", strategy_json(report.best().strategy).dump() + "\n"});
+    page.blocks.push_back(
+        Listing{"json", input::strategy_json(report.best().strategy).dump() + "\n"});
   }
   if (report.emitted) {
     page.blocks.push_back("Configuration for " + report.emitted_dialect + ":");
@@ -116,21 +117,21 @@ Page page_of(const LiveReport& report) {
   return page;
 }
 
-CsvTable csv_of(const LiveReport& report) {
+CsvTable csv_of(const tune::LiveReport& report) {
   CsvTable table{{"evaluation", "candidate", "step_time_s", "standard_error_s"}, {}};
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
-    const Observation& seen = report.tuning.observations[i];
+    const tune::Observation& seen = report.tuning.observations[i];
     table.lines.push_back({std::to_string(i), report.problem.candidates[seen.candidate].name,
                            exact(seen.step_time).dump(), exact(seen.standard_error).dump()});
   }
   return table;
 }
 
-Json json_of(const LiveReport& report) {
-  const LiveTuning& tuning = report.tuning;
+Json json_of(const tune::LiveReport& report) {
+  const tune::LiveTuning& tuning = report.tuning;
   Json json;
   if (!tuning.observations.empty()) {
-    json["best"] = strategy_json(report.best().strategy);
+    json["best"] = input::strategy_json(report.best().strategy);
     json["step_time_s"] = exact(belief_of(report).step_time);
     json["relative_deviation"] = exact(belief_of(report).relative_deviation);
   }
@@ -139,7 +140,7 @@ Json json_of(const LiveReport& report) {
   json["source"] = tuning.source;
   if (report.truth) {
     json["true_step_time_s"] = exact(report.truth->best);
-    json["regret_percent"] = exact(percent_above(report.truth->best, report.truth->least));
+    json["regret_percent"] = exact(tune::percent_above(report.truth->best, report.truth->least));
     json["baseline_s"] = exact(report.truth->baseline);
   }
   json["observations"] = Json::array();
@@ -164,9 +165,9 @@ Json json_of(const LiveReport& report) {
 
 }  // namespace
 
-Answer answer_of(const LiveReport& report) {
+Answer answer_of(const tune::LiveReport& report) {
   return {"tune", report.scenario, [&] { return page_of(report); }, [&] { return csv_of(report); },
           [&] { return json_of(report); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -6,7 +6,7 @@
 #include "reports/fields.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string in_words(const std::optional<bool>& match) {
@@ -14,15 +14,15 @@ std::string in_words(const std::optional<bool>& match) {
   return *match ? "equal" : "WRONG";
 }
 
-std::optional<ErrorSummary> errors_of(const std::vector<LiveFile>& files) {
+std::optional<measure::ErrorSummary> errors_of(const std::vector<measure::LiveFile>& files) {
   std::vector<double> errors;
   for (const auto& file : files) {
     for (const auto& row : file.rows) errors.push_back(row.error_percent());
   }
-  return summary_of(errors);
+  return measure::summary_of(errors);
 }
 
-Page page_of(const std::vector<LiveFile>& files) {
+Page page_of(const std::vector<measure::LiveFile>& files) {
   Page page{"Predicted, then measured", "", {}};
   Grid grid{{{"run", false},
              {"strategy", false},
@@ -61,7 +61,7 @@ Page page_of(const std::vector<LiveFile>& files) {
   return page;
 }
 
-Json json_of(const std::vector<LiveFile>& files) {
+Json json_of(const std::vector<measure::LiveFile>& files) {
   Json json = {{"rows", Json::array()}};
   for (const auto& file : files) {
     for (const auto& row : file.rows) {
@@ -84,7 +84,7 @@ Json json_of(const std::vector<LiveFile>& files) {
   return json;
 }
 
-CsvTable csv_of(const std::vector<LiveFile>& files) {
+CsvTable csv_of(const std::vector<measure::LiveFile>& files) {
   CsvTable table{{"scenario", "backend", "ranks", "strategy", "predicted_s", "measured_median_s",
                   "measured_p95_s", "error_percent"},
                  {}};
@@ -100,9 +100,9 @@ CsvTable csv_of(const std::vector<LiveFile>& files) {
 
 }  // namespace
 
-Answer answer_of(const std::vector<LiveFile>& files) {
+Answer answer_of(const std::vector<measure::LiveFile>& files) {
   return {"fidelity", "", [&] { return page_of(files); }, [&] { return csv_of(files); },
           [&] { return json_of(files); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -7,10 +7,10 @@
 #include "core/measure/validation_file.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // JSON: {"rows": [{"scenario", "ranks", "strategy", "predicted_s", ...}], "median_error_percent",
 // ...}. The files must outlive the answer.
-Answer answer_of(const std::vector<LiveFile>& files);
+Answer answer_of(const std::vector<measure::LiveFile>& files);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -8,7 +8,7 @@
 
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 // The window in logarithms.
@@ -198,4 +198,4 @@ std::string svg_plot(const std::string& title, const std::vector<PlotSeries>& se
   return svg + "</svg>\n";
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace syncline {
+namespace syncline::reports {
 
 struct PlotSeries {
   std::string name;
@@ -18,4 +18,4 @@ struct PlotSeries {
 std::string text_plot(const std::vector<PlotSeries>& series);
 std::string svg_plot(const std::string& title, const std::vector<PlotSeries>& series);
 
-}  // namespace syncline
+}  // namespace syncline::reports

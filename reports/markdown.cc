@@ -1,6 +1,6 @@
 #include "reports/markdown.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string draw(const std::string& paragraph) { return markdown_text(paragraph) + "\n"; }
@@ -28,4 +28,4 @@ std::string markdown_page(const Page& page) {
   return text;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

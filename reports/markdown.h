@@ -5,8 +5,8 @@
 
 #include "reports/page.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 std::string markdown_page(const Page& page);
 
-}  // namespace syncline
+}  // namespace syncline::reports

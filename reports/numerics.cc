@@ -9,7 +9,7 @@
 #include "reports/fields.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string fixed(double value, const char* format) {
@@ -25,23 +25,23 @@ std::string mean_text(const std::string& mean, const std::string& deviation, std
   return seeds > 1 ? mean + " +- " + deviation : mean;
 }
 
-std::string verdict(const std::optional<PairedDifference>& over) {
+std::string verdict(const std::optional<train::PairedDifference>& over) {
   if (!over) return "";
   if (std::isinf(over->half_width)) return "one seed";
   if (over->within_noise()) return "within noise";
   return over->mean > 0 ? "worse" : "better";
 }
 
-std::string difference_text(const PairedDifference& over) {
+std::string difference_text(const train::PairedDifference& over) {
   std::string mean = fixed(over.mean, "%+.3f");
   if (mean == "-0.000") mean = "+0.000";
   return std::isinf(over.half_width) ? mean : mean + " +- " + loss_text(over.half_width);
 }
 
-Grid grid_of(const ExperimentResult& result) {
+Grid grid_of(const train::ExperimentResult& result) {
   const bool priced =
       std::any_of(result.methods.begin(), result.methods.end(),
-                  [](const MethodResult& row) { return row.throughput.has_value(); });
+                  [](const train::MethodResult& row) { return row.throughput.has_value(); });
   const std::string& first = result.experiment.methods.front().name;
   Grid grid{{{"method", false},
              {"training\nloss"},
@@ -60,8 +60,8 @@ Grid grid_of(const ExperimentResult& result) {
       const std::string in = "in " + std::to_string(row.diverged()) + " of ";
       line.cells = {row.name, "diverged", in + plural(seeds, "seed"), "worse", "", "", ""};
     } else {
-      const SeedMean loss = row.train_loss();
-      const SeedMean accuracy = row.test_accuracy();
+      const train::SeedMean loss = row.train_loss();
+      const train::SeedMean accuracy = row.test_accuracy();
       line.cells = {row.name,
                     mean_text(loss_text(loss.mean), loss_text(loss.deviation), seeds),
                     over ? difference_text(*over) : "",
@@ -77,14 +77,14 @@ Grid grid_of(const ExperimentResult& result) {
   return grid;
 }
 
-std::string widths_text(const MlpShape& network) {
+std::string widths_text(const train::MlpShape& network) {
   std::string text;
   for (const int width : network.widths) text += (text.empty() ? "" : "-") + std::to_string(width);
   return text;
 }
 
-std::string course_text(const Experiment& experiment) {
-  const Course& course = experiment.course;
+std::string course_text(const train::Experiment& experiment) {
+  const train::Course& course = experiment.course;
   const auto& rate = course.training.learning_rate;
   std::string text = experiment.name + ": " + std::to_string(course.workers) + " workers, batch " +
                      std::to_string(course.batch) + " each, " +
@@ -101,7 +101,7 @@ std::string course_text(const Experiment& experiment) {
          count_text(experiment.task.train) + " samples.";
 }
 
-Page page_of(const Numerics& numerics) {
+Page page_of(const train::Numerics& numerics) {
   Page page{"Numerics", "What synchronising less does to the training itself.", {}};
   for (const auto& result : numerics.experiments) {
     page.blocks.emplace_back(course_text(result.experiment));
@@ -124,14 +124,14 @@ Page page_of(const Numerics& numerics) {
   return page;
 }
 
-CsvTable csv_of(const Numerics& numerics) {
+CsvTable csv_of(const train::Numerics& numerics) {
   CsvTable table{{"experiment", "method", "seed", "diverged", "train_loss", "test_loss",
                   "test_accuracy", "synchronisations", "sent_bytes"},
                  {}};
   for (const auto& result : numerics.experiments) {
     for (const auto& row : result.methods) {
       for (std::size_t seed = 0; seed < row.runs.size(); ++seed) {
-        const Trained& run = row.runs[seed];
+        const train::Trained& run = row.runs[seed];
         const auto figure = [&](double value) { return run.diverged ? "" : exact(value).dump(); };
         table.lines.push_back({result.experiment.name, row.name, std::to_string(seed + 1),
                                run.diverged ? "1" : "0", figure(run.train.loss),
@@ -143,7 +143,7 @@ CsvTable csv_of(const Numerics& numerics) {
   return table;
 }
 
-Json json_of(const Numerics& numerics) {
+Json json_of(const train::Numerics& numerics) {
   Json json = Json::object();
   json["seeds"] = numerics.seeds;
   json["complete"] = numerics.complete;
@@ -153,7 +153,7 @@ Json json_of(const Numerics& numerics) {
   }
   json["experiments"] = Json::array();
   for (const auto& result : numerics.experiments) {
-    const Course& course = result.experiment.course;
+    const train::Course& course = result.experiment.course;
     Json object = {{"name", result.experiment.name},
                    {"workers", course.workers},
                    {"batch", course.batch},
@@ -190,9 +190,9 @@ Json json_of(const Numerics& numerics) {
 
 }  // namespace
 
-Answer answer_of(const Numerics& numerics) {
+Answer answer_of(const train::Numerics& numerics) {
   return {"numerics", "", [&] { return page_of(numerics); }, [&] { return csv_of(numerics); },
           [&] { return json_of(numerics); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -6,7 +6,7 @@
 #include "core/train/numerics.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // CSV: one line a method and seed. JSON:
 // {"seeds", "complete", "workload", "cluster", "experiments": [{"name", "workers", "batch",
@@ -15,6 +15,6 @@ namespace syncline {
 // "synchronisations", "sent_bytes", "throughput", "train_losses": [...]}]}]}. What does not apply
 // is left out.
 // The numerics must outlive the answer.
-Answer answer_of(const Numerics& numerics);
+Answer answer_of(const train::Numerics& numerics);
 
-}  // namespace syncline
+}  // namespace syncline::reports

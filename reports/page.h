@@ -8,7 +8,7 @@
 
 #include "reports/grid.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 struct Items {
   std::string heading;
@@ -28,4 +28,4 @@ struct Page {
   std::vector<Block> blocks;
 };
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -6,13 +6,13 @@
 
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-std::size_t calibrated_rows(const Report& report) {
-  return static_cast<std::size_t>(
-      std::count_if(report.rows.begin(), report.rows.end(),
-                    [](const Row& row) { return row.published && row.published->calibrated; }));
+std::size_t calibrated_rows(const measure::Report& report) {
+  return static_cast<std::size_t>(std::count_if(
+      report.rows.begin(), report.rows.end(),
+      [](const measure::Row& row) { return row.published && row.published->calibrated; }));
 }
 
 // "2 rows used for calibration, 0.4 % off in the mean and 0.9 % at most"
@@ -33,7 +33,7 @@ void add_group(std::vector<std::string>& groups, const std::vector<double>& erro
 
 }  // namespace
 
-std::string figures_sentence(const Report& report) {
+std::string figures_sentence(const measure::Report& report) {
   std::vector<std::string> executors;
   for (const auto& row : report.rows) {
     if (std::find(executors.begin(), executors.end(), row.executor) == executors.end()) {
@@ -56,7 +56,7 @@ std::string figures_sentence(const Report& report) {
          " marked calibrated.";
 }
 
-std::string accuracy_sentence(const Report& report) {
+std::string accuracy_sentence(const measure::Report& report) {
   if (report.inexact.empty()) return {};
   const bool one = report.inexact.size() == 1;
   return join_and(report.inexact) + (one ? " changes" : " change") +
@@ -64,10 +64,10 @@ std::string accuracy_sentence(const Report& report) {
          "not predicted.";
 }
 
-std::string agreement_sentence(const Report& report) {
+std::string agreement_sentence(const measure::Report& report) {
   std::vector<double> fitted, predicted, left_out;
   for (const auto& row : report.rows) {
-    if (!row.published || is_trivial(row, report)) continue;
+    if (!row.published || measure::is_trivial(row, report)) continue;
     if (row.error_percent) {
       (row.published->calibrated ? fitted : predicted).push_back(*row.error_percent);
     }
@@ -82,4 +82,4 @@ std::string agreement_sentence(const Report& report) {
   return text.empty() ? text : "Against published figures: " + text + ".";
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -7,18 +7,18 @@
 #include "reports/axes.h"
 #include "reports/fields.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 struct Column {
   std::string heading;
-  std::function<std::string(const Row&)> cell;
+  std::function<std::string(const measure::Row&)> cell;
 };
 
 std::vector<Column> figure_columns(std::span<const Field> fields, const std::string& prefix) {
   std::vector<Column> columns;
   for (const auto& field : fields) {
-    columns.push_back({prefix + std::string(field.name), [&field](const Row& row) {
+    columns.push_back({prefix + std::string(field.name), [&field](const measure::Row& row) {
                          const auto value = field.of(row);
                          return value ? exact(*value).dump() : std::string();
                        }});
@@ -29,7 +29,9 @@ std::vector<Column> figure_columns(std::span<const Field> fields, const std::str
 // What somebody published, and how far off the prediction is.
 std::vector<Column> comparison_columns() {
   const auto word = [](auto of) {
-    return [of](const Row& row) { return row.published ? std::string(of(*row.published)) : ""; };
+    return [of](const measure::Row& row) {
+      return row.published ? std::string(of(*row.published)) : "";
+    };
   };
   std::vector<Column> columns = figure_columns(published_fields(), "published_");
   columns.push_back({"published_use", word(use_of)});
@@ -39,16 +41,18 @@ std::vector<Column> comparison_columns() {
   return columns;
 }
 
-std::vector<Column> columns_of(const Report& report) {
-  std::vector<Column> columns{{"strategy", [](const Row& row) { return row.strategy; }},
-                              {"executor", [](const Row& row) { return row.executor; }}};
+std::vector<Column> columns_of(const measure::Report& report) {
+  std::vector<Column> columns{{"strategy", [](const measure::Row& row) { return row.strategy; }},
+                              {"executor", [](const measure::Row& row) { return row.executor; }}};
   for (const auto& axis : axes_of(report.rows)) {
-    columns.push_back({axis.path, [axis](const Row& row) { return value_text(row, axis); }});
+    columns.push_back(
+        {axis.path, [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
   for (auto& column : figure_columns(predicted_fields(), "")) columns.push_back(std::move(column));
   for (auto& column : comparison_columns()) {
-    const bool used = std::any_of(report.rows.begin(), report.rows.end(),
-                                  [&](const Row& row) { return !column.cell(row).empty(); });
+    const bool used =
+        std::any_of(report.rows.begin(), report.rows.end(),
+                    [&](const measure::Row& row) { return !column.cell(row).empty(); });
     if (used) columns.push_back(std::move(column));
   }
   return columns;
@@ -56,7 +60,7 @@ std::vector<Column> columns_of(const Report& report) {
 
 }  // namespace
 
-CsvTable csv_of(const Report& report) {
+CsvTable csv_of(const measure::Report& report) {
   const std::vector<Column> columns = columns_of(report);
   CsvTable table;
   for (const auto& column : columns) table.columns.push_back(column.heading);
@@ -67,4 +71,4 @@ CsvTable csv_of(const Report& report) {
   return table;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -5,10 +5,10 @@
 #include "reports/fields.h"
 #include "reports/provenance.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-void put_figures(Json& object, std::span<const Field> fields, const Row& row) {
+void put_figures(Json& object, std::span<const Field> fields, const measure::Row& row) {
   for (const auto& field : fields) {
     if (const auto value = field.of(row)) object[std::string(field.name)] = exact(*value);
   }
@@ -28,7 +28,7 @@ Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
   return list;
 }
 
-Json published_json(const Row& row) {
+Json published_json(const measure::Row& row) {
   Json object = Json::object();
   put_figures(object, published_fields(), row);
   if (!row.published->buckets.empty()) object["buckets"] = buckets_json(row.published->buckets);
@@ -38,7 +38,7 @@ Json published_json(const Row& row) {
   return object;
 }
 
-Json row_json(const Row& row) {
+Json row_json(const measure::Row& row) {
   Json object = Json::object();
   object["strategy"] = row.strategy;
   object["executor"] = row.executor;
@@ -53,24 +53,24 @@ Json row_json(const Row& row) {
   return object;
 }
 
-Json rows_json(const std::vector<Row>& rows) {
+Json rows_json(const std::vector<measure::Row>& rows) {
   Json list = Json::array();
   for (const auto& row : rows) list.push_back(row_json(row));
   return list;
 }
 
-Json parameters_json(const std::vector<Fitted>& parameters) {
+Json parameters_json(const std::vector<measure::Fitted>& parameters) {
   Json object = Json::object();
   for (const auto& fitted : parameters) object[fitted.path] = exact(fitted.value);
   return object;
 }
 
 // One object, or one for each part of the sweep that was fitted on its own.
-Json calibration_json(const std::vector<Fitted>& fitted) {
+Json calibration_json(const std::vector<measure::Fitted>& fitted) {
   if (fitted.front().at.empty()) return Json{{"parameters", parameters_json(fitted)}};
   Json parts = Json::array();
   for (std::size_t i = 0; i < fitted.size();) {
-    std::vector<Fitted> together;
+    std::vector<measure::Fitted> together;
     Json at = Json::object();
     for (const auto& [path, value] : fitted[i].at) at[path] = value;
     const std::size_t first = i;
@@ -82,7 +82,7 @@ Json calibration_json(const std::vector<Fitted>& fitted) {
   return Json{{"parts", parts}};
 }
 
-Json splits_json(const std::vector<Split>& splits) {
+Json splits_json(const std::vector<measure::Split>& splits) {
   Json list = Json::array();
   for (const auto& split : splits) {
     list.push_back(Json{{"left_out", split.left_out},
@@ -92,7 +92,7 @@ Json splits_json(const std::vector<Split>& splits) {
   return list;
 }
 
-Json provenance_json(const Report& report) {
+Json provenance_json(const measure::Report& report) {
   Json object = Json::object();
   object["executor"] = report.executor;
   object["baseline"] = report.baseline;
@@ -108,7 +108,7 @@ Json provenance_json(const Report& report) {
 
 }  // namespace
 
-Json json_of(const Report& report) {
+Json json_of(const measure::Report& report) {
   Json object = Json::object();
   if (!report.complete) object["complete"] = false;
   object["rows"] = rows_json(report.rows);
@@ -118,9 +118,9 @@ Json json_of(const Report& report) {
   return object;
 }
 
-Answer answer_of(const Report& report) {
+Answer answer_of(const measure::Report& report) {
   return {"run", report.scenario, [&] { return page_of(report); }, [&] { return csv_of(report); },
           [&] { return json_of(report); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

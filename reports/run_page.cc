@@ -11,7 +11,7 @@
 #include "reports/provenance.h"
 #include "reports/verdict.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 // Buckets beyond these are counted, not listed.
@@ -20,57 +20,58 @@ constexpr std::size_t kListedBuckets = 12;
 struct Column {
   std::string heading;
   bool right = true;
-  std::function<std::string(const Row&)> cell;
+  std::function<std::string(const measure::Row&)> cell;
 };
 
 // Columns --------------------------------------------------------------------------------------
 
-bool any(const std::vector<Row>& rows, const std::function<bool(const Row&)>& holds) {
+bool any(const std::vector<measure::Row>& rows,
+         const std::function<bool(const measure::Row&)>& holds) {
   return std::any_of(rows.begin(), rows.end(), holds);
 }
 
-std::vector<Column> naming_columns(const std::vector<Row>& rows) {
+std::vector<Column> naming_columns(const std::vector<measure::Row>& rows) {
   std::vector<Column> columns;
   for (const auto& axis : axes_of(rows)) {
-    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
       const Json* value = value_on(row, axis);
       return value == nullptr || value->is_number();
     });
     columns.push_back(
-        {axis.name, numbers, [axis](const Row& row) { return value_text(row, axis); }});
+        {axis.name, numbers, [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
-  columns.push_back({"strategy", false, [](const Row& row) { return row.strategy; }});
-  if (any(rows, [&](const Row& row) { return row.executor != rows.front().executor; })) {
-    columns.push_back({"executor", false, [](const Row& row) { return row.executor; }});
+  columns.push_back({"strategy", false, [](const measure::Row& row) { return row.strategy; }});
+  if (any(rows, [&](const measure::Row& row) { return row.executor != rows.front().executor; })) {
+    columns.push_back({"executor", false, [](const measure::Row& row) { return row.executor; }});
   }
   return columns;
 }
 
-template <Seconds Metrics::*member>
-std::string seconds_cell(const Row& row) {
+template <Seconds measure::Metrics::*member>
+std::string seconds_cell(const measure::Row& row) {
   return seconds_text(row.metrics.*member);
 }
 
 std::vector<Column> speed_columns(const std::string& baseline) {
-  return {{"step\ntime", true, seconds_cell<&Metrics::step_time>},
+  return {{"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
           {"throughput,\nsamples/s", true,
-           [](const Row& row) { return throughput_text(row.metrics.throughput); }},
+           [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }},
           {"speedup over\n" + one_line(baseline), true,
-           [](const Row& row) { return speedup_text(row.speedup); }}};
+           [](const measure::Row& row) { return speedup_text(row.speedup); }}};
 }
 
 std::vector<Column> cause_columns() {
   return {{"collectives\nper step", true,
-           [](const Row& row) { return count_text(row.metrics.collectives); }},
+           [](const measure::Row& row) { return count_text(row.metrics.collectives); }},
           {"sent\nper rank", true,
-           [](const Row& row) { return bytes_text(row.metrics.bytes_on_wire); }},
-          {"compute", true, seconds_cell<&Metrics::compute>},
-          {"exposed\ncomm.", true, seconds_cell<&Metrics::exposed>},
-          {"lower\nbound", true, seconds_cell<&Metrics::lower_bound>}};
+           [](const measure::Row& row) { return bytes_text(row.metrics.bytes_on_wire); }},
+          {"compute", true, seconds_cell<&measure::Metrics::compute>},
+          {"exposed\ncomm.", true, seconds_cell<&measure::Metrics::exposed>},
+          {"lower\nbound", true, seconds_cell<&measure::Metrics::lower_bound>}};
 }
 
 // The published figure that the error is about.
-std::string published_figure(const Row& row) {
+std::string published_figure(const measure::Row& row) {
   if (!row.published) return "";
   if (row.published->step_time) return seconds_text(*row.published->step_time);
   if (row.published->throughput) return throughput_text(*row.published->throughput) + " /s";
@@ -83,32 +84,34 @@ std::string percent_cell(const std::optional<double>& percent) {
 }
 
 // Only those in which some row has something to say.
-std::vector<Column> comparison_columns(const std::vector<Row>& rows) {
+std::vector<Column> comparison_columns(const std::vector<measure::Row>& rows) {
   std::vector<Column> columns{
       {"published", true, published_figure},
       {"collectives\n(published)", true,
-       [](const Row& row) {
+       [](const measure::Row& row) {
          if (!row.published || !row.published->collectives) return std::string();
          return count_text(static_cast<double>(*row.published->collectives));
        }},
       {"use", false,
-       [](const Row& row) { return row.published ? std::string(use_of(*row.published)) : ""; }},
-      {"error", true, [](const Row& row) { return percent_cell(row.error_percent); }},
+       [](const measure::Row& row) {
+         return row.published ? std::string(use_of(*row.published)) : "";
+       }},
+      {"error", true, [](const measure::Row& row) { return percent_cell(row.error_percent); }},
       {"left-out\nerror", true,
-       [](const Row& row) { return percent_cell(row.left_out_error_percent); }},
-      {"accuracy\n(published)", true, [](const Row& row) {
+       [](const measure::Row& row) { return percent_cell(row.left_out_error_percent); }},
+      {"accuracy\n(published)", true, [](const measure::Row& row) {
          if (!row.published || !row.published->accuracy) return std::string();
          return exact(*row.published->accuracy).dump();
        }}};
   std::erase_if(columns, [&](const Column& column) {
-    return !any(rows, [&](const Row& row) { return !column.cell(row).empty(); });
+    return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
   });
   return columns;
 }
 
 // Grids ----------------------------------------------------------------------------------------
 
-Grid grid_of(const std::vector<Row>& rows, const std::vector<Column>& columns) {
+Grid grid_of(const std::vector<measure::Row>& rows, const std::vector<Column>& columns) {
   Grid grid;
   for (const auto& column : columns) grid.columns.push_back({column.heading, column.right});
   // Rules stand between sweep points, unless every row is a point of its own.
@@ -130,7 +133,7 @@ void append(std::vector<Column>& columns, std::vector<Column> more) {
   std::move(more.begin(), more.end(), std::back_inserter(columns));
 }
 
-Grid main_grid(const Report& report) {
+Grid main_grid(const measure::Report& report) {
   std::vector<Column> columns = naming_columns(report.rows);
   append(columns, speed_columns(report.baseline));
   append(columns, cause_columns());
@@ -138,7 +141,7 @@ Grid main_grid(const Report& report) {
   return grid_of(report.rows, columns);
 }
 
-Grid split_grid(const Split& split, const std::string& baseline) {
+Grid split_grid(const measure::Split& split, const std::string& baseline) {
   std::vector<Column> columns = naming_columns(split.rows);
   append(columns, speed_columns(baseline));
   append(columns, comparison_columns(split.rows));
@@ -160,22 +163,22 @@ std::string buckets_text(const std::vector<std::pair<std::int64_t, double>>& buc
   return text;
 }
 
-bool has_published_buckets(const Row& row) {
+bool has_published_buckets(const measure::Row& row) {
   return row.published && !row.published->buckets.empty();
 }
 
-Grid buckets_grid(const std::vector<Row>& rows) {
-  std::vector<Row> shown;
+Grid buckets_grid(const std::vector<measure::Row>& rows) {
+  std::vector<measure::Row> shown;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(shown), has_published_buckets);
   std::vector<Column> columns = naming_columns(shown);
   columns.push_back({"buckets in order, as tensors of MiB", false,
-                     [](const Row& row) { return buckets_text(row.buckets); }});
-  columns.push_back(
-      {"published", false, [](const Row& row) { return buckets_text(row.published->buckets); }});
+                     [](const measure::Row& row) { return buckets_text(row.buckets); }});
+  columns.push_back({"published", false,
+                     [](const measure::Row& row) { return buckets_text(row.published->buckets); }});
   return grid_of(shown, columns);
 }
 
-std::string parameters_text(const std::vector<Fitted>& parameters) {
+std::string parameters_text(const std::vector<measure::Fitted>& parameters) {
   std::vector<std::string> texts;
   for (const auto& fitted : parameters) {
     texts.push_back(fitted.path + " = " + copied_number(fitted.value));
@@ -184,8 +187,8 @@ std::string parameters_text(const std::vector<Fitted>& parameters) {
 }
 
 // Notes of published rows; the same note of several rows is printed once.
-std::vector<std::string> notes_of(const std::vector<Row>& rows) {
-  std::vector<std::pair<std::string, std::vector<const Row*>>> notes;
+std::vector<std::string> notes_of(const std::vector<measure::Row>& rows) {
+  std::vector<std::pair<std::string, std::vector<const measure::Row*>>> notes;
   for (const auto& row : rows) {
     if (!row.published || row.published->note.empty()) continue;
     const auto known = std::find_if(notes.begin(), notes.end(), [&](const auto& note) {
@@ -218,7 +221,7 @@ void add_items(Page& page, const std::string& heading, const std::vector<std::st
   if (!items.empty()) page.blocks.emplace_back(Items{heading, items});
 }
 
-std::string setting_text(const Report& report) {
+std::string setting_text(const measure::Report& report) {
   std::string text;
   if (!report.workload.empty()) text += "Workload " + report.workload;
   if (!report.cluster.empty()) text += (text.empty() ? "Cluster " : ", cluster ") + report.cluster;
@@ -226,10 +229,10 @@ std::string setting_text(const Report& report) {
 }
 
 // One line for each part of the sweep that was fitted on its own.
-void add_fitted(Page& page, const Report& report) {
+void add_fitted(Page& page, const measure::Report& report) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < report.fitted.size();) {
-    std::vector<Fitted> together;
+    std::vector<measure::Fitted> together;
     const SweepPoint& at = report.fitted[i].at;
     for (; i < report.fitted.size() && report.fitted[i].at == at; ++i) {
       together.push_back(report.fitted[i]);
@@ -247,7 +250,7 @@ void add_fitted(Page& page, const Report& report) {
   }
 }
 
-void add_splits(Page& page, const Report& report) {
+void add_splits(Page& page, const measure::Report& report) {
   for (const auto& split : report.splits) {
     add_paragraph(page, "Left out of the calibration: " + split.left_out +
                             ". Fitted to the rest: " + parameters_text(split.parameters) + ".");
@@ -257,7 +260,7 @@ void add_splits(Page& page, const Report& report) {
 
 }  // namespace
 
-Page page_of(const Report& report) {
+Page page_of(const measure::Report& report) {
   Page page{one_line(report.scenario), one_line(report.about), {}};
   add_paragraph(page, setting_text(report));
   if (!report.complete) {
@@ -279,4 +282,4 @@ Page page_of(const Report& report) {
   return page;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

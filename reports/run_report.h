@@ -6,17 +6,17 @@
 #include "reports/answer.h"
 #include "reports/page.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // The rows; beside them, where somebody published figures, those and the error of the prediction
 // (of the step time, else the throughput, else the speedup, else the collectives: the first that
 // was published). Then what was fitted, what the table shows, and where the figures come from.
-Page page_of(const Report& report);
+Page page_of(const measure::Report& report);
 
 // One line a row, one column a sweep path. Figures in SI units under the names of the JSON; columns
 // about published figures only where some row has them. Bucket lists and refits are in the JSON
 // alone.
-CsvTable csv_of(const Report& report);
+CsvTable csv_of(const measure::Report& report);
 
 // Fields that do not apply are left out. Units are SI: seconds, bytes, samples per second; errors
 // in percent.
@@ -28,9 +28,9 @@ CsvTable csv_of(const Report& report);
 //                where parts of the sweep were fitted on their own
 //   splits       left_out, parameters, rows: refits with something left out
 //   provenance   executor, baseline, workload, cluster, seed, sources, figures (a sentence)
-Json json_of(const Report& report);
+Json json_of(const measure::Report& report);
 
 // All three. The report must outlive the answer.
-Answer answer_of(const Report& report);
+Answer answer_of(const measure::Report& report);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -2,7 +2,7 @@
 
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string draw(const std::string& paragraph) { return paragraph + "\n"; }
@@ -27,4 +27,4 @@ std::string text_page(const Page& page) {
   return text;
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -5,8 +5,8 @@
 
 #include "reports/page.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 std::string text_page(const Page& page);
 
-}  // namespace syncline
+}  // namespace syncline::reports

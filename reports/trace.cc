@@ -9,7 +9,7 @@
 
 #include "core/collective/nccl_model.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 constexpr std::size_t kListedTensors = 8;
@@ -23,8 +23,8 @@ std::string text_of(const Json& event) {
 
 // What an operation does, for the panel that opens on a click ---------------------------------
 
-void put_bucket(Json& args, const Plan& plan, int index, const Workload& workload) {
-  const Bucket& bucket = plan.buckets[static_cast<std::size_t>(index)];
+void put_bucket(Json& args, const plan::Plan& plan, int index, const Workload& workload) {
+  const plan::Bucket& bucket = plan.buckets[static_cast<std::size_t>(index)];
   args["bucket"] = index;
   args["bucket_bytes"] = bucket.bytes;
   if (bucket.codec != nullptr) {
@@ -34,7 +34,7 @@ void put_bucket(Json& args, const Plan& plan, int index, const Workload& workloa
   std::string names;
   const std::size_t listed = std::min(bucket.tensors.size(), kListedTensors);
   for (std::size_t i = 0; i < listed; ++i) {
-    names += (i == 0 ? "" : ", ") + tensor_name(workload, bucket.tensors[i]);
+    names += (i == 0 ? "" : ", ") + plan::tensor_name(workload, bucket.tensors[i]);
   }
   if (bucket.tensors.size() > listed) {
     names += " and " + std::to_string(bucket.tensors.size() - listed) + " more";
@@ -43,7 +43,7 @@ void put_bucket(Json& args, const Plan& plan, int index, const Workload& workloa
 }
 
 // "2 groups of 8 ranks, the first: 0, 1 .. 7"
-std::string groups_text(const Groups& groups) {
+std::string groups_text(const collective::Groups& groups) {
   std::string text = std::to_string(groups.count) + (groups.count == 1 ? " group" : " groups") +
                      " of " + std::to_string(groups.size) +
                      (groups.size == 1 ? " rank" : " ranks") +
@@ -55,30 +55,30 @@ std::string groups_text(const Groups& groups) {
   return text;
 }
 
-Json args_of(const Op& op, const Plan& plan, const Workload& workload) {
+Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workload) {
   Json args = Json::object();
-  if (std::holds_alternative<Compute>(op.work)) {
+  if (std::holds_alternative<plan::Compute>(op.work)) {
     args["kind"] = "compute";
-  } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
-    args["kind"] = to_string(collective->kind);
+  } else if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+    args["kind"] = collective::to_string(collective->kind);
     if (collective->algorithm != nullptr) args["algorithm"] = collective->algorithm->name;
     if (collective->nccl) {
-      args["nccl"] = std::string(to_string(collective->nccl->algorithm)) + "/" +
-                     std::string(to_string(collective->nccl->protocol));
+      args["nccl"] = std::string(collective::to_string(collective->nccl->algorithm)) + "/" +
+                     std::string(collective::to_string(collective->nccl->protocol));
     }
     args["groups"] = groups_text(collective->groups);
     args["bytes"] = collective->bytes();
     put_bucket(args, plan, collective->bucket, workload);
-  } else if (const auto* encode = std::get_if<Encode>(&op.work)) {
+  } else if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
     args["kind"] = "encode";
     put_bucket(args, plan, encode->bucket, workload);
-  } else if (const auto* decode = std::get_if<Decode>(&op.work)) {
+  } else if (const auto* decode = std::get_if<plan::Decode>(&op.work)) {
     args["kind"] = "decode";
     put_bucket(args, plan, decode->bucket, workload);
-  } else if (const auto* copy = std::get_if<Copy>(&op.work)) {
+  } else if (const auto* copy = std::get_if<plan::Copy>(&op.work)) {
     args["kind"] = copy->into ? "copy_in" : "copy_out";
     put_bucket(args, plan, copy->bucket, workload);
-  } else if (std::holds_alternative<Wait>(op.work)) {
+  } else if (std::holds_alternative<plan::Wait>(op.work)) {
     args["kind"] = "wait";
   } else {
     args["kind"] = "host_sync";
@@ -101,28 +101,28 @@ Json metadata(std::string_view what, std::int64_t process, std::int64_t thread, 
               {"args", {{sort ? "sort_index" : "name", std::move(value)}}}};
 }
 
-std::string stream_name(StreamId stream, bool waits) {
+std::string stream_name(plan::StreamId stream, bool waits) {
   if (waits) return "ticks";
-  return stream == kComputeStream ? "compute" : "communication " + std::to_string(stream);
+  return stream == plan::kComputeStream ? "compute" : "communication " + std::to_string(stream);
 }
 
 // The events of one strategy, up to a number of bytes.
 class Track {
  public:
-  Track(const Traced& traced, const Workload& workload, std::int64_t first_process,
+  Track(const measure::Traced& traced, const Workload& workload, std::int64_t first_process,
         std::size_t limit)
       : traced_(traced), workload_(workload), first_process_(first_process), limit_(limit) {}
 
   // Goes through the spans in order of time, so what does not fit is the end on every rank alike.
   void write() {
     choose_ranks();
-    std::vector<const Span*> spans;
+    std::vector<const run::Span*> spans;
     for (const auto& span : traced_.timeline.spans) {
       if (processes_.contains(span.rank)) spans.push_back(&span);
     }
     std::stable_sort(spans.begin(), spans.end(),
-                     [](const Span* a, const Span* b) { return a->begin < b->begin; });
-    for (const Span* span : spans) {
+                     [](const run::Span* a, const run::Span* b) { return a->begin < b->begin; });
+    for (const run::Span* span : spans) {
       std::string event = event_of(*span);
       if (text.size() + event.size() + kNoticeBytes > limit_) {
         left_out = spans.size() - events_;
@@ -150,7 +150,7 @@ class Track {
 
   // Processes and threads are named ahead of their first event: with thousands of strategies even
   // names must fit.
-  std::string names_for(int rank, StreamId stream, bool waits) {
+  std::string names_for(int rank, plan::StreamId stream, bool waits) {
     const std::int64_t process = processes_[rank];
     const std::int64_t thread = process * kThreadsApart + stream;
     std::string names;
@@ -170,29 +170,30 @@ class Track {
 
   // Both ends are rounded to nanoseconds before they are subtracted: rounded by itself, a duration
   // could reach into the next event, and viewers drop overlapping ones.
-  std::string event_of(const Span& span) {
-    const Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
+  std::string event_of(const run::Span& span) {
+    const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
     const std::int64_t process = processes_[span.rank];
     const std::int64_t begin = nanoseconds(span.begin);
     const std::int64_t end = std::max(begin, nanoseconds(span.end));
     Json args = args_of(op, traced_.plan, workload_);
     args["step"] = static_cast<std::int64_t>(span.period) * traced_.plan.steps + op.step;
     const Json event{{"ph", "X"},
-                     {"name", describe(op, traced_.plan, workload_)},
-                     {"cat", op.stream == kComputeStream ? "compute" : "communication"},
+                     {"name", plan::describe(op, traced_.plan, workload_)},
+                     {"cat", op.stream == plan::kComputeStream ? "compute" : "communication"},
                      {"pid", process},
                      {"tid", process * kThreadsApart + op.stream},
                      {"ts", microseconds(begin)},
                      {"dur", microseconds(end - begin)},
                      {"args", std::move(args)}};
-    std::string result = names_for(span.rank, op.stream, std::holds_alternative<Wait>(op.work)) +
-                         text_of(event) + ",\n";
+    std::string result =
+        names_for(span.rank, op.stream, std::holds_alternative<plan::Wait>(op.work)) +
+        text_of(event) + ",\n";
     named_.insert({span.rank, -1});
     named_.insert({span.rank, op.stream});
     return result;
   }
 
-  void add_notice(const Span& span) {
+  void add_notice(const run::Span& span) {
     const std::int64_t process = first_process_;
     const Json event{{"ph", "i"},
                      {"name", std::to_string(left_out) + " events left out: the file is full"},
@@ -205,18 +206,18 @@ class Track {
     if (text.size() + notice.size() <= limit_) text += notice;
   }
 
-  const Traced& traced_;
+  const measure::Traced& traced_;
   const Workload& workload_;
   std::int64_t first_process_;
   std::size_t limit_;
   std::size_t events_ = 0;
-  std::map<int, std::int64_t> processes_;     // by rank
-  std::set<std::pair<int, StreamId>> named_;  // (rank, stream); stream -1: the process
+  std::map<int, std::int64_t> processes_;           // by rank
+  std::set<std::pair<int, plan::StreamId>> named_;  // (rank, stream); stream -1: the process
 };
 
 // A strategy that needs less than its share leaves the rest to the others, so short timelines are
 // written first; in the file all stand in their own order.
-std::vector<std::size_t> shortest_first(const std::vector<Traced>& traced) {
+std::vector<std::size_t> shortest_first(const std::vector<measure::Traced>& traced) {
   std::vector<std::size_t> order(traced.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -227,7 +228,7 @@ std::vector<std::size_t> shortest_first(const std::vector<Traced>& traced) {
 
 }  // namespace
 
-std::string chrome_trace(const Report& report) {
+std::string chrome_trace(const measure::Report& report) {
   std::vector<std::string> texts(report.traced.size());
   std::size_t used = 0, left_out = 0, waiting = report.traced.size();
   for (const std::size_t i : shortest_first(report.traced)) {
@@ -249,4 +250,4 @@ std::string chrome_trace(const Report& report) {
          "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":" + text_of(other) + "}\n";
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

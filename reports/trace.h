@@ -8,7 +8,7 @@
 
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // However large the plan, viewers stay quick: at most this many ranks a strategy, and events up to
 // this many bytes in all, shared fairly among the strategies. What is left out is noted in the
@@ -16,6 +16,6 @@ namespace syncline {
 inline constexpr std::size_t kTracedRanks = 4;
 inline constexpr std::size_t kTraceBytes = 9'000'000;
 
-std::string chrome_trace(const Report& report);
+std::string chrome_trace(const measure::Report& report);
 
-}  // namespace syncline
+}  // namespace syncline::reports

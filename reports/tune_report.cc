@@ -12,7 +12,7 @@
 #include "reports/page.h"
 #include "reports/table.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 using Sentences = std::vector<std::string>;
@@ -28,9 +28,9 @@ std::string above_text(double percent) {
 
 std::string three_digits(double value) { return plain_number(value); }
 
-std::string winner_sentence(const Tuning& tuning) {
+std::string winner_sentence(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
-  const Ranked& winner = tuned.winner();
+  const tune::Ranked& winner = tuned.winner();
   const double speedup = tuned.baseline.metrics.step_time / winner.metrics.step_time;
   return quoted(winner.strategy.name) +
          " is the best found: " + seconds_text(winner.metrics.step_time) + " a step, " +
@@ -39,12 +39,12 @@ std::string winner_sentence(const Tuning& tuning) {
          seconds_text(tuned.baseline.metrics.step_time) + ").";
 }
 
-std::string optimum_sentence(const Tuning& tuning) {
+std::string optimum_sentence(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const Seconds step = tuned.winner().metrics.step_time;
-  const double regret = percent_above(step, tuned.one_stream_optimum);
-  const std::string programme =
-      fusion_words(tuned.optimum_strategy.fusion) + ", " + seconds_text(tuned.one_stream_optimum);
+  const double regret = tune::percent_above(step, tuned.one_stream_optimum);
+  const std::string programme = tune::fusion_words(tuned.optimum_strategy.fusion) + ", " +
+                                seconds_text(tuned.one_stream_optimum);
   std::string text = regret < -1e-6  ? "That is " + share_text(-regret) + " below "
                      : regret < 1e-6 ? "That is as fast as "
                                      : "That is " + above_text(regret) + " ";
@@ -52,24 +52,24 @@ std::string optimum_sentence(const Tuning& tuning) {
               ? "the optimum for one stream with these knobs (" + programme + ", proved), and "
               : "the dynamic programme's fusion for one stream with these knobs (" + programme +
                     ", not proved to be the best), and ";
-  return text + above_text(percent_above(step, tuned.lower_bound)) +
+  return text + above_text(tune::percent_above(step, tuned.lower_bound)) +
          " the bound below which no fusion and no number of streams goes (" +
          seconds_text(tuned.lower_bound) + ").";
 }
 
-void add_threshold(const Tuning& tuning, Sentences& sentences) {
+void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
   if (!tuned.best_threshold) return;
-  const Ranked& threshold = *tuned.best_threshold;
+  const tune::Ranked& threshold = *tuned.best_threshold;
   const double percent =
-      percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
+      tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
   sentences.push_back(
       "The best single size is " + quoted(threshold.strategy.name) + ": " +
       seconds_text(threshold.metrics.step_time) + ", " +
       (percent <= 1e-6 ? "as good as the best." : above_text(percent) + " the best."));
 }
 
-std::string bottleneck_sentence(const Bottleneck& bottleneck) {
+std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
   std::string text = "What binds it: " + std::string(bottleneck.what()) + ". Of each step " +
                      share(bottleneck.compute) + " is computation";
@@ -87,13 +87,13 @@ std::string bottleneck_sentence(const Bottleneck& bottleneck) {
   return text + ".";
 }
 
-std::string key_words(const BreakEven& even, double value) {
+std::string key_words(const tune::BreakEven& even, double value) {
   const bool nodes = even.path == "cluster.nodes";
   return nodes ? plural(static_cast<std::size_t>(std::lround(value)), "node")
                : three_digits(value) + " Gbit/s";
 }
 
-std::string break_even_sentence(const Tuning& tuning, const BreakEven& even) {
+std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEven& even) {
   const bool nodes = even.path == "cluster.nodes";
   const std::string here = nodes ? "with " + key_words(even, even.now)
                                  : "at " + key_words(even, even.now) + " (" + even.path + ")";
@@ -116,15 +116,16 @@ std::string break_even_sentence(const Tuning& tuning, const BreakEven& even) {
   return text + ".";
 }
 
-void add_confirmation(const Tuning& tuning, Sentences& sentences) {
+void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
   if (tuning.confirmed_by.empty()) return;
   double worst = 0;
-  const Ranked* best = nullptr;
+  const tune::Ranked* best = nullptr;
   std::size_t count = 0;
   for (const auto& ranked : tuning.tuned.ranking) {
     if (!ranked.confirmed) continue;
     ++count;
-    worst = std::max(worst, std::fabs(percent_above(*ranked.confirmed, ranked.metrics.step_time)));
+    worst = std::max(worst,
+                     std::fabs(tune::percent_above(*ranked.confirmed, ranked.metrics.step_time)));
     if (best == nullptr || *ranked.confirmed < *best->confirmed * (1 - 1e-6)) best = &ranked;
   }
   if (best == nullptr) return;
@@ -137,14 +138,14 @@ void add_confirmation(const Tuning& tuning, Sentences& sentences) {
   sentences.push_back(text + ".");
 }
 
-void add_training(const Tuning& tuning, Sentences& sentences) {
+void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
-  if (!changes_training(tuned.winner().strategy)) return;
+  if (!input::changes_training(tuned.winner().strategy)) return;
   std::string text = quoted(tuned.winner().strategy.name) +
                      " changes the training itself (sparser, coarser or rarer exchange): what that "
                      "does to accuracy is not predicted.";
   for (const auto& ranked : tuned.ranking) {
-    if (changes_training(ranked.strategy)) continue;
+    if (input::changes_training(ranked.strategy)) continue;
     text += " The best that trains as before is " + quoted(ranked.strategy.name) + ", " +
             seconds_text(ranked.metrics.step_time) + ".";
     break;
@@ -152,10 +153,10 @@ void add_training(const Tuning& tuning, Sentences& sentences) {
   sentences.push_back(text);
 }
 
-void add_averaging(const Tuning& tuning, Sentences& sentences) {
+void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& rows = tuning.averaging;
   if (rows.size() < 2) return;
-  const auto faster = [](const Averaging& a, const Averaging& b) {
+  const auto faster = [](const tune::Averaging& a, const tune::Averaging& b) {
     return a.metrics.throughput < b.metrics.throughput;
   };
   const auto& most = *std::max_element(rows.begin(), rows.end(), faster);
@@ -164,22 +165,23 @@ void add_averaging(const Tuning& tuning, Sentences& sentences) {
                      short_speedup_text(most.metrics.throughput / least.metrics.throughput) +
                      " the samples per second of " + quoted(least.strategy) +
                      " (table below); what it costs in accuracy is not predicted";
-  const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const Averaging& row) {
+  const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {
     return row.published && row.published->accuracy;
   });
   if (accuracy) text += ", the accuracies beside it are the published ones";
   sentences.push_back(text + ".");
 }
 
-void add_emitted(const Tuning& tuning, Sentences& sentences) {
+void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
   if (!tuning.emitted) return;
-  const Emitted& emitted = *tuning.emitted;
+  const tune::Emitted& emitted = *tuning.emitted;
   if (emitted.exact) {
     sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
                         seconds_text(emitted.step_time) + " a step when read back.");
     return;
   }
-  const double percent = percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
+  const double percent =
+      tune::percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
   sentences.push_back(
       tuning.emitted_dialect + " cannot express the best; of what it can (" +
       plural(emitted.searched, "configuration") + " priced) the best takes " +
@@ -188,7 +190,7 @@ void add_emitted(const Tuning& tuning, Sentences& sentences) {
       ". The difference: " + emitted.difference + ".");
 }
 
-Grid ranking_grid(const Tuning& tuning) {
+Grid ranking_grid(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Grid grid;
   grid.columns = {{"strategy", false}, {"step\ntime"}, {"speedup over\nbaseline"}};
@@ -198,33 +200,33 @@ Grid ranking_grid(const Tuning& tuning) {
   grid.columns.push_back({"collectives\nper step"});
   const bool confirmed = !tuning.confirmed_by.empty();
   if (confirmed) grid.columns.push_back({"step time,\nsimulated"});
-  const auto add = [&](const Ranked& ranked, bool rule) {
+  const auto add = [&](const tune::Ranked& ranked, bool rule) {
     const Seconds step = ranked.metrics.step_time;
     Grid::Line line{{one_line(ranked.strategy.name), seconds_text(step),
                      speedup_text(tuned.baseline.metrics.step_time / step)},
                     rule};
     for (const auto& own : tuning.defaults)
       line.cells.push_back(speedup_text(own.step_time / step));
-    line.cells.push_back(percent_text(percent_above(step, tuned.optimum)));
-    line.cells.push_back(percent_text(percent_above(step, ranked.metrics.lower_bound)));
+    line.cells.push_back(percent_text(tune::percent_above(step, tuned.optimum)));
+    line.cells.push_back(percent_text(tune::percent_above(step, ranked.metrics.lower_bound)));
     line.cells.push_back(count_text(ranked.metrics.collectives));
     if (confirmed) line.cells.push_back(ranked.confirmed ? seconds_text(*ranked.confirmed) : "");
     grid.lines.push_back(std::move(line));
   };
   for (const auto& ranked : tuned.ranking) add(ranked, false);
-  Ranked baseline = tuned.baseline;
+  tune::Ranked baseline = tuned.baseline;
   baseline.strategy.name = "baseline: " + baseline.strategy.name;
   add(baseline, true);
   return grid;
 }
 
-Grid averaging_grid(const Tuning& tuning) {
+Grid averaging_grid(const tune::Tuning& tuning) {
   const auto& rows = tuning.averaging;
   const auto any = [&](auto has) { return std::any_of(rows.begin(), rows.end(), has); };
   const bool throughput =
-      any([](const Averaging& row) { return row.published && row.published->throughput; });
+      any([](const tune::Averaging& row) { return row.published && row.published->throughput; });
   const bool accuracy =
-      any([](const Averaging& row) { return row.published && row.published->accuracy; });
+      any([](const tune::Averaging& row) { return row.published && row.published->accuracy; });
   Grid grid{{{"strategy", false}, {"steps between\naveragings"}, {"throughput,\nsamples/s"}}, {}};
   if (throughput) grid.columns.push_back({"throughput\n(published)"});
   if (accuracy) grid.columns.push_back({"accuracy\n(published)"});
@@ -247,7 +249,7 @@ Grid averaging_grid(const Tuning& tuning) {
   return grid;
 }
 
-std::string search_sentence(const Tuning& tuning) {
+std::string search_sentence(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const auto number = [](std::size_t count) { return count_text(static_cast<double>(count)); };
   std::string text =
@@ -265,7 +267,7 @@ std::string search_sentence(const Tuning& tuning) {
   return text + ".";
 }
 
-std::string held_sentence(const Tuning& tuning) {
+std::string held_sentence(const tune::Tuning& tuning) {
   const Search& search = tuning.search;
   Sentences held;
   if (!search.varies_fusion()) held.push_back("fusion");
@@ -285,13 +287,13 @@ std::string held_sentence(const Tuning& tuning) {
   return "Held as in " + quoted(tuning.tuned.base.name) + ": " + join_and(held) + ".";
 }
 
-std::string source_sentence(const Tuning& tuning) {
+std::string source_sentence(const tune::Tuning& tuning) {
   std::string source = "All figures are predicted by the " + tuning.executor + " executor";
   if (tuning.calibrated) source += " with parameters fitted to the scenario's published rows";
   return source + ", none is measured.";
 }
 
-Page page_of(const Tuning& tuning) {
+Page page_of(const tune::Tuning& tuning) {
   Page page;
   page.title = "Tuned: " + one_line(tuning.scenario.name);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
@@ -316,7 +318,7 @@ Page page_of(const Tuning& tuning) {
 }
 
 // One line a strategy.
-CsvTable csv_of(const Tuning& tuning) {
+CsvTable csv_of(const tune::Tuning& tuning) {
   CsvTable table{{"strategy", "step_time_s", "speedup"}, {}};
   for (const auto& own : tuning.defaults) table.columns.push_back("speedup_over_" + own.dialect);
   for (const char* heading : {"above_optimum_percent", "above_lower_bound_percent", "collectives",
@@ -331,23 +333,23 @@ CsvTable csv_of(const Tuning& tuning) {
     figure(step);
     figure(tuned.baseline.metrics.step_time / step);
     for (const auto& own : tuning.defaults) figure(own.step_time / step);
-    figure(percent_above(step, tuned.optimum));
-    figure(percent_above(step, ranked.metrics.lower_bound));
+    figure(tune::percent_above(step, tuned.optimum));
+    figure(tune::percent_above(step, ranked.metrics.lower_bound));
     figure(ranked.metrics.collectives);
     line.push_back(ranked.confirmed ? exact(*ranked.confirmed).dump() : "");
   }
   return table;
 }
 
-Json ranking_json(const Tuning& tuning) {
+Json ranking_json(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Json list = Json::array();
   for (const auto& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    Json line{{"strategy", strategy_json(ranked.strategy)},
+    Json line{{"strategy", input::strategy_json(ranked.strategy)},
               {"step_time_s", exact(step)},
               {"speedup", exact(tuned.baseline.metrics.step_time / step)},
-              {"above_optimum_percent", exact(percent_above(step, tuned.optimum))},
+              {"above_optimum_percent", exact(tune::percent_above(step, tuned.optimum))},
               {"lower_bound_s", exact(ranked.metrics.lower_bound)},
               {"collectives", exact(ranked.metrics.collectives)}};
     for (const auto& own : tuning.defaults) {
@@ -359,7 +361,7 @@ Json ranking_json(const Tuning& tuning) {
   return list;
 }
 
-Json json_of(const Tuning& tuning) {
+Json json_of(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const Seconds step = tuned.winner().metrics.step_time;
   Json curve = Json::array();
@@ -367,13 +369,13 @@ Json json_of(const Tuning& tuning) {
     curve.push_back({{"bytes", point.size}, {"step_time_s", exact(point.step_time)}});
   }
   Json json;
-  json["best"] = strategy_json(tuned.winner().strategy);
+  json["best"] = input::strategy_json(tuned.winner().strategy);
   json["step_time_s"] = exact(step);
   json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
   json["optimum_s"] = exact(tuned.optimum);
   json["lower_bound_s"] = exact(tuned.lower_bound);
   json["ranking"] = ranking_json(tuning);
-  json["regret_percent"] = exact(percent_above(step, tuned.optimum));
+  json["regret_percent"] = exact(tune::percent_above(step, tuned.optimum));
   json["evaluations"] = tuned.evaluations;
   json["searched"] = {{"candidates", tuned.points},
                       {"exhaustive", tuned.exhaustive},
@@ -383,7 +385,7 @@ Json json_of(const Tuning& tuning) {
   json["curve"] = std::move(curve);
   json["verdicts"] = tune_verdicts(tuning);
   if (tuning.emitted) {
-    const Emitted& emitted = *tuning.emitted;
+    const tune::Emitted& emitted = *tuning.emitted;
     json["emitted"] = {{"dialect", tuning.emitted_dialect},
                        {"config", emitted.config},
                        {"step_time_s", exact(emitted.step_time)},
@@ -399,7 +401,7 @@ Json json_of(const Tuning& tuning) {
 
 }  // namespace
 
-std::vector<std::string> tune_verdicts(const Tuning& tuning) {
+std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   Sentences sentences{winner_sentence(tuning), optimum_sentence(tuning)};
   add_threshold(tuning, sentences);
   sentences.push_back(bottleneck_sentence(tuning.bottleneck));
@@ -413,9 +415,9 @@ std::vector<std::string> tune_verdicts(const Tuning& tuning) {
   return sentences;
 }
 
-Answer answer_of(const Tuning& tuning) {
+Answer answer_of(const tune::Tuning& tuning) {
   return {"tune", tuning.scenario.name, [&] { return page_of(tuning); },
           [&] { return csv_of(tuning); }, [&] { return json_of(tuning); }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -8,16 +8,16 @@
 #include "core/tune/tuning.h"
 #include "reports/answer.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // Plain sentences, the most important first.
-std::vector<std::string> tune_verdicts(const Tuning& tuning);
+std::vector<std::string> tune_verdicts(const tune::Tuning& tuning);
 
 // The page has the curve as a plot, the CSV one line a strategy. JSON: {"best": {strategy},
 // "step_time_s", "baseline_s", "optimum_s", "lower_bound_s", "ranking": [{"strategy", ...}],
 // "regret_percent", "evaluations", "searched", "curve": [{"bytes", "step_time_s"}],
 // "verdicts": [...], "provenance"}; with an emitted configuration also "emitted": {"dialect",
 // "config", "step_time_s", "exact", "difference"}. The tuning must outlive the answer.
-Answer answer_of(const Tuning& tuning);
+Answer answer_of(const tune::Tuning& tuning);
 
-}  // namespace syncline
+}  // namespace syncline::reports

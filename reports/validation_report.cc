@@ -9,7 +9,7 @@
 #include "reports/format.h"
 #include "reports/page.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::string tier_words(const Tier& tier) {
@@ -17,12 +17,12 @@ std::string tier_words(const Tier& tier) {
          plain_number(tier.bandwidth / kGigabitPerSecond) + " Gbit/s";
 }
 
-std::string verdict_of(const ValidatedRow& row) {
+std::string verdict_of(const measure::ValidatedRow& row) {
   if (!row.values_match) return "not checked";
   return *row.values_match ? "equal" : "WRONG";
 }
 
-Grid rows_grid(const Validation& validation) {
+Grid rows_grid(const measure::Validation& validation) {
   Grid grid;
   bool published = false;
   for (const auto& row : validation.rows) published = published || row.published_speedup;
@@ -32,7 +32,7 @@ Grid rows_grid(const Validation& validation) {
   grid.columns.push_back({"sent\na step"});
   grid.columns.push_back({"values", false});
   for (const auto& row : validation.rows) {
-    const auto speedup = measured_speedup(validation, row);
+    const auto speedup = measure::measured_speedup(validation, row);
     std::vector<std::string> cells = {
         one_line(row.strategy),          seconds_text(row.predicted),
         seconds_text(row.median),        seconds_text(row.p95),
@@ -47,7 +47,7 @@ Grid rows_grid(const Validation& validation) {
   return grid;
 }
 
-Grid kinds_grid(const Validation& validation) {
+Grid kinds_grid(const measure::Validation& validation) {
   Grid grid;
   grid.columns = {{"strategy", false}, {"operations", false}, {"a step"},
                   {"predicted"},       {"measured"},          {"error"}};
@@ -66,7 +66,7 @@ Grid kinds_grid(const Validation& validation) {
   return grid;
 }
 
-Grid samples_grid(const Validation& validation) {
+Grid samples_grid(const measure::Validation& validation) {
   Grid grid;
   grid.columns = {{"what", false}, {"payload"}, {"measured"}, {"fitted"}, {"error"}};
   for (const auto& s : validation.samples) {
@@ -77,7 +77,7 @@ Grid samples_grid(const Validation& validation) {
   return grid;
 }
 
-std::string errors_sentence(const Validation& validation) {
+std::string errors_sentence(const measure::Validation& validation) {
   std::vector<double> errors;
   for (const auto& row : validation.rows) errors.push_back(std::abs(row.error()) * 100);
   if (errors.empty()) return "Nothing was measured.";
@@ -86,7 +86,7 @@ std::string errors_sentence(const Validation& validation) {
          share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
 }
 
-std::string values_sentence(const Validation& validation) {
+std::string values_sentence(const measure::Validation& validation) {
   std::vector<std::string> wrong;
   std::size_t checked = 0;
   for (const auto& row : validation.rows) {
@@ -98,7 +98,7 @@ std::string values_sentence(const Validation& validation) {
   return "WRONG VALUES: " + join_and(wrong) + " did not end with the host executor's values.";
 }
 
-Page page_of(const Validation& validation) {
+Page page_of(const measure::Validation& validation) {
   Page page;
   page.title = validation.scenario;
   page.about = validation.workload + " on " +
@@ -107,7 +107,7 @@ Page page_of(const Validation& validation) {
   page.blocks.push_back(rows_grid(validation));
   page.blocks.push_back(errors_sentence(validation));
   page.blocks.push_back(values_sentence(validation));
-  for (const auto& sentence : link_advice(validation)) page.blocks.push_back(sentence);
+  for (const auto& sentence : measure::link_advice(validation)) page.blocks.push_back(sentence);
   if (!validation.complete) {
     page.blocks.push_back(std::string("Interrupted: the rows so far."));
   }
@@ -134,7 +134,7 @@ Page page_of(const Validation& validation) {
   return page;
 }
 
-Page links_page(const Validation& validation) {
+Page links_page(const measure::Validation& validation) {
   Page page;
   page.title = "Links of " + one_line(validation.cluster);
   page.about = "measured by " + plural(static_cast<std::size_t>(validation.ranks), "rank");
@@ -150,7 +150,7 @@ Page links_page(const Validation& validation) {
 
 Json number(double value) { return exact(value); }
 
-CsvTable csv_of(const Validation& validation) {
+CsvTable csv_of(const measure::Validation& validation) {
   CsvTable table{{"strategy", "predicted_s", "measured_median_s", "measured_p95_s", "error_percent",
                   "values_match"},
                  {}};
@@ -163,7 +163,7 @@ CsvTable csv_of(const Validation& validation) {
   return table;
 }
 
-CsvTable samples_csv(const Validation& validation) {
+CsvTable samples_csv(const measure::Validation& validation) {
   CsvTable table{{"what", "bytes", "measured_s", "fitted_s"}, {}};
   for (const auto& s : validation.samples) {
     table.lines.push_back(
@@ -172,7 +172,7 @@ CsvTable samples_csv(const Validation& validation) {
   return table;
 }
 
-Json samples_json(const Validation& validation) {
+Json samples_json(const measure::Validation& validation) {
   Json list = Json::array();
   for (const auto& s : validation.samples) {
     list.push_back({{"what", s.what},
@@ -183,7 +183,7 @@ Json samples_json(const Validation& validation) {
   return list;
 }
 
-Json json_of(const Validation& validation) {
+Json json_of(const measure::Validation& validation) {
   Json json = Json::object();
   json["date"] = validation.date;
   json["workload"] = validation.workload;
@@ -201,7 +201,9 @@ Json json_of(const Validation& validation) {
                  {"error_percent", number(row.error() * 100)},
                  {"values_match", row.values_match ? Json(*row.values_match) : Json()},
                  {"bytes_sent", row.bytes_sent ? number(*row.bytes_sent) : Json()}};
-    if (const auto speedup = measured_speedup(validation, row)) line["speedup"] = number(*speedup);
+    if (const auto speedup = measure::measured_speedup(validation, row)) {
+      line["speedup"] = number(*speedup);
+    }
     if (row.published_speedup) line["published_speedup"] = number(*row.published_speedup);
     for (const Seconds step : row.steps) line["steps_s"].push_back(number(step));
     for (const auto& kind : row.kinds) {
@@ -214,7 +216,7 @@ Json json_of(const Validation& validation) {
   }
   json["hardware"] = validation.hardware;
   json["links"] = {{"figures", validation.links}, {"samples", samples_json(validation)}};
-  json["advice"] = link_advice(validation);
+  json["advice"] = measure::link_advice(validation);
   json["warmup"] = validation.warmup;
   json["repeats"] = validation.repeats;
   json["clock_error_s"] = number(validation.clock_error);
@@ -234,12 +236,12 @@ std::string links_in_words(const Cluster& cluster) {
   return join_and(words);
 }
 
-Answer answer_of(const Validation& validation) {
+Answer answer_of(const measure::Validation& validation) {
   return {"validate", validation.scenario, [&] { return page_of(validation); },
           [&] { return csv_of(validation); }, [&] { return json_of(validation); }};
 }
 
-Answer links_answer(const Validation& validation, const Json& cluster) {
+Answer links_answer(const measure::Validation& validation, const Json& cluster) {
   return {"calibrate", "", [&] { return links_page(validation); },
           [&] { return samples_csv(validation); },
           [&] {
@@ -247,4 +249,4 @@ Answer links_answer(const Validation& validation, const Json& cluster) {
           }};
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -7,7 +7,7 @@
 #include "reports/axes.h"
 #include "reports/format.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 // A sentence names points one by one up to here, and counts them beyond.
@@ -21,17 +21,17 @@ using Places = std::vector<std::size_t>;  // indices of sweep points, rising
 struct Study {
   std::vector<Axis> axes;
   std::string baseline;
-  std::vector<std::vector<const Row*>> points;  // rows of each sweep point
+  std::vector<std::vector<const measure::Row*>> points;  // rows of each sweep point
 };
 
 // Points whose baseline is missing (an interrupted run) or infinite have nothing to compare with.
-bool comparable(const std::vector<const Row*>& point, const std::string& baseline) {
-  return std::any_of(point.begin(), point.end(), [&](const Row* row) {
+bool comparable(const std::vector<const measure::Row*>& point, const std::string& baseline) {
+  return std::any_of(point.begin(), point.end(), [&](const measure::Row* row) {
     return row->strategy == baseline && std::isfinite(row->speedup);
   });
 }
 
-Study study_of(const Report& report) {
+Study study_of(const measure::Report& report) {
   Study study{axes_of(report.rows), report.baseline, {}};
   for (const auto& row : report.rows) {
     if (row.executor != report.rows.front().executor) continue;
@@ -53,7 +53,7 @@ Study study_of(const Report& report) {
 Names challengers(const Study& study) {
   Names names;
   for (const auto& point : study.points) {
-    for (const Row* row : point) {
+    for (const measure::Row* row : point) {
       const bool known = std::find(names.begin(), names.end(), row->strategy) != names.end();
       if (row->strategy != study.baseline && !known) names.push_back(row->strategy);
     }
@@ -61,9 +61,11 @@ Names challengers(const Study& study) {
   return names;
 }
 
-const Row* row_of(const std::vector<const Row*>& point, const std::string& strategy) {
-  const auto found = std::find_if(point.begin(), point.end(),
-                                  [&](const Row* row) { return row->strategy == strategy; });
+const measure::Row* row_of(const std::vector<const measure::Row*>& point,
+                           const std::string& strategy) {
+  const auto found = std::find_if(point.begin(), point.end(), [&](const measure::Row* row) {
+    return row->strategy == strategy;
+  });
   return found == point.end() || !std::isfinite((*found)->speedup) ? nullptr : *found;
 }
 
@@ -156,7 +158,7 @@ std::string sentence(const Names& clauses) {
 
 std::string alone(const Study& study) {
   if (study.points.size() == 1) {
-    const Row& row = *study.points.front().front();
+    const measure::Row& row = *study.points.front().front();
     const std::string at = study.axes.empty() ? "" : " at " + point_text(row, study.axes);
     return row.strategy + " takes " + seconds_text(row.metrics.step_time) + " a step" + at + ", " +
            seconds_text(row.metrics.exposed) + " of it exposed communication.";
@@ -193,7 +195,7 @@ struct Outcome {
 std::string duel(const Study& study, const std::string& name) {
   Outcome pays, equal, loses;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
-    const Row* row = row_of(study.points[i], name);
+    const measure::Row* row = row_of(study.points[i], name);
     if (row == nullptr) continue;
     (row->speedup > kTie ? pays : row->speedup < kPays ? loses : equal).add(i, row->speedup);
   }
@@ -227,11 +229,11 @@ std::vector<Lead> leads_of(const Study& study) {
   std::vector<Lead> leads;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
     double best = 0;
-    for (const Row* row : study.points[i]) {
+    for (const measure::Row* row : study.points[i]) {
       if (std::isfinite(row->speedup)) best = std::max(best, row->speedup);
     }
     Names names;
-    for (const Row* row : study.points[i]) {
+    for (const measure::Row* row : study.points[i]) {
       if (best > kTie && row->speedup * kTie >= best) names.push_back(row->strategy);
     }
     auto lead = std::find_if(leads.begin(), leads.end(),
@@ -287,7 +289,7 @@ std::string losers_sentence(const Study& study, const Names& names) {
   for (const auto& name : names) {
     Outcome outcome;
     for (std::size_t i = 0; i < study.points.size(); ++i) {
-      const Row* row = row_of(study.points[i], name);
+      const measure::Row* row = row_of(study.points[i], name);
       if (row != nullptr && row->speedup < kPays) outcome.add(i, row->speedup);
     }
     if (outcome.places.empty()) continue;
@@ -325,7 +327,7 @@ std::string upper_first(std::string text) {
 
 }  // namespace
 
-std::string verdict(const Report& report) {
+std::string verdict(const measure::Report& report) {
   const Study study = study_of(report);
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   const Names names = challengers(study);
@@ -336,4 +338,4 @@ std::string verdict(const Report& report) {
   return one_line(text + (losers.empty() ? "" : " " + losers));
 }
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -5,7 +5,7 @@
 
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::reports {
 
 // Speedups within this ratio are called equal.
 inline constexpr double kTie = 1.005;
@@ -15,6 +15,6 @@ inline constexpr double kPays = 0.9995;
 // Which strategy is fastest at which sweep points, by how much over the baseline, and which do not
 // pay: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
 // does not pay (0.985x)." Speaks about the first row's executor where there are several.
-std::string verdict(const Report& report);
+std::string verdict(const measure::Report& report);
 
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -10,7 +10,7 @@
 #include "sim/flows.h"
 #include "sim/fluid.h"
 
-namespace syncline {
+namespace syncline::sim {
 
 // Kinds of tokens. plan_run owns the first, a CollectiveRun the others.
 enum TokenKind : std::int32_t { kOpDone = 0, kWoke = 1, kFlowDone = 2 };
@@ -27,17 +27,18 @@ class CollectiveRun {
   virtual ~CollectiveRun() = default;
   virtual FluidPlan fluid_plan() const = 0;
   // Begins the collective of operation `op` as `instance`. Returns true if it was over at once.
-  virtual bool start(Fluid& fluid, int instance, OpId op) = 0;
+  virtual bool start(Fluid& fluid, int instance, plan::OpId op) = 0;
   // Handles a token of kind kWoke or kFlowDone. Returns the instance that ended with it, or -1.
   virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
 };
 
 // Rounds that load the links alike as one flow an edge, after the latencies they stand for.
-std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster, bool fold);
+std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
+                                               bool fold);
 
 // Every message of every round. A rank begins its next round when all that it sent in the last one
 // has left it and all that it awaited has arrived; a receiver takes messages in the order of its
 // rounds, the next as soon as the last is off the wire.
-std::unique_ptr<CollectiveRun> make_step_run(const Plan& plan, const Cluster& cluster);
+std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster);
 
-}  // namespace syncline
+}  // namespace syncline::sim

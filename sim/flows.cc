@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 // Collectives with the same key put the same shares on the same links.
 struct Key {
-  CollectiveKind kind;
-  const Algorithm* algorithm;
-  Groups groups;
+  collective::CollectiveKind kind;
+  const collective::Algorithm* algorithm;
+  collective::Groups groups;
   std::int64_t chunks;
   bool operator==(const Key&) const = default;
 };
 
 class RouteTable {
  public:
-  explicit RouteTable(const Network& network, FlowSet& set) : network_(network), set_(set) {}
+  explicit RouteTable(const collective::Network& network, FlowSet& set)
+      : network_(network), set_(set) {}
 
   int find(int from, int to) {
     const std::uint64_t pair =
@@ -32,14 +33,14 @@ class RouteTable {
   }
 
  private:
-  const Network& network_;
+  const collective::Network& network_;
   FlowSet& set_;
   std::unordered_map<std::uint64_t, int> known_;
 };
 
-FlowPlan flows_of(const Collective& collective, RouteTable& routes) {
+FlowPlan flows_of(const collective::Collective& collective, RouteTable& routes) {
   FlowPlan plan;
-  const Groups& groups = collective.groups;
+  const collective::Groups& groups = collective.groups;
   const auto stages =
       collective.algorithm->stages(collective.kind, groups.size, collective.elements);
   for (const auto& stage : stages) {
@@ -58,7 +59,7 @@ FlowPlan flows_of(const Collective& collective, RouteTable& routes) {
 
 }  // namespace
 
-FlowSet merged_flows(const Plan& plan, const Network& network) {
+FlowSet merged_flows(const plan::Plan& plan, const collective::Network& network) {
   FlowSet set;
   for (int id = 0; id < network.link_count(); ++id) {
     set.links.push_back({network.link(id).capacity, network.link(id).per_flow});
@@ -66,7 +67,7 @@ FlowSet merged_flows(const Plan& plan, const Network& network) {
   RouteTable routes(network, set);
   std::vector<Key> keys;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) {
       set.plan_of_op.push_back(-1);
       continue;
@@ -83,4 +84,4 @@ FlowSet merged_flows(const Plan& plan, const Network& network) {
   return set;
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

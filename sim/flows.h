@@ -7,7 +7,7 @@
 #include "core/collective/network.h"
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::sim {
 
 // A way through the network that some message takes: link ids into FlowSet::links.
 using Route = std::vector<int>;
@@ -38,6 +38,6 @@ struct FlowSet {
 };
 
 // Every edge of every collective as a flow of its own.
-FlowSet merged_flows(const Plan& plan, const Network& network);
+FlowSet merged_flows(const plan::Plan& plan, const collective::Network& network);
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 namespace sg = simgrid::s4u;
@@ -121,4 +121,4 @@ void Fluid::run(const Handler& handler) {
   parts_->engine->run();
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

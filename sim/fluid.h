@@ -9,7 +9,7 @@
 
 #include "sim/flows.h"
 
-namespace syncline {
+namespace syncline::sim {
 
 class Fluid {
  public:
@@ -39,4 +39,4 @@ class Fluid {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -6,15 +6,15 @@
 
 #include "core/collective/colour.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 // Maps each distinct colour to a small number, in order of first appearance.
-std::vector<int> numbered(const std::vector<Colour>& colours, std::size_t& count) {
-  std::unordered_map<Colour, int> seen;
+std::vector<int> numbered(const std::vector<collective::Colour>& colours, std::size_t& count) {
+  std::unordered_map<collective::Colour, int> seen;
   std::vector<int> numbers;
   numbers.reserve(colours.size());
-  for (const Colour colour : colours) {
+  for (const collective::Colour colour : colours) {
     numbers.push_back(seen.try_emplace(colour, static_cast<int>(seen.size())).first->second);
   }
   count = seen.size();
@@ -23,46 +23,48 @@ std::vector<int> numbered(const std::vector<Colour>& colours, std::size_t& count
 
 // A colour a route and a link: what is known to tell it from others so far.
 struct Colours {
-  std::vector<Colour> routes;
-  std::vector<Colour> links;
+  std::vector<collective::Colour> routes;
+  std::vector<collective::Colour> links;
 };
 
 // At first a route's colour says which stages send which shares along it, a link's what it can do.
 Colours first_colours(const FlowSet& set) {
-  Colours colours{std::vector<Colour>(set.routes.size(), 1), {}};
-  Colour stage_id = 0;
+  Colours colours{std::vector<collective::Colour>(set.routes.size(), 1), {}};
+  collective::Colour stage_id = 0;
   for (const auto& plan : set.plans) {
     for (const auto& stage : plan) {
       ++stage_id;
       for (const auto& flow : stage) {
         // A sum: the order does not matter.
-        colours.routes[static_cast<std::size_t>(flow.route)] += mix(stage_id, bits(flow.fraction));
+        colours.routes[static_cast<std::size_t>(flow.route)] +=
+            collective::mix(stage_id, collective::bits(flow.fraction));
       }
     }
   }
   for (const auto& link : set.links) {
-    colours.links.push_back(mix(bits(link.capacity), link.per_flow));
+    colours.links.push_back(collective::mix(collective::bits(link.capacity), link.per_flow));
   }
   return colours;
 }
 
 // A link learns the routes over it, then a route its links in order.
 void refine(const FlowSet& set, Colours& colours) {
-  std::vector<Colour> crossed(set.links.size(), 0);
+  std::vector<collective::Colour> crossed(set.links.size(), 0);
   for (std::size_t r = 0; r < set.routes.size(); ++r) {
     for (std::size_t place = 0; place < set.routes[r].size(); ++place) {
       // The place on the route keeps ports up and ports down apart: a merged flow must not cross
       // one merged link twice.
       const auto link = static_cast<std::size_t>(set.routes[r][place]);
-      crossed[link] += mix(colours.routes[r], place);
+      crossed[link] += collective::mix(colours.routes[r], place);
     }
   }
   for (std::size_t l = 0; l < crossed.size(); ++l) {
-    colours.links[l] = mix(colours.links[l], crossed[l]);
+    colours.links[l] = collective::mix(colours.links[l], crossed[l]);
   }
   for (std::size_t r = 0; r < set.routes.size(); ++r) {
     for (const int link : set.routes[r]) {
-      colours.routes[r] = mix(colours.routes[r], colours.links[static_cast<std::size_t>(link)]);
+      colours.routes[r] =
+          collective::mix(colours.routes[r], colours.links[static_cast<std::size_t>(link)]);
     }
   }
 }
@@ -157,4 +159,4 @@ FlowSet folded(const FlowSet& set) {
   return out;
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

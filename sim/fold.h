@@ -8,9 +8,9 @@
 
 #include "sim/flows.h"
 
-namespace syncline {
+namespace syncline::sim {
 
 // The same plans over the merged links; the operations keep their plans.
 FlowSet folded(const FlowSet& set);
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -5,19 +5,19 @@
 #include "sim/flows.h"
 #include "sim/fold.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 class MergedRun final : public CollectiveRun {
  public:
-  MergedRun(const Plan& plan, const Cluster& cluster, bool fold)
+  MergedRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
       : plan_(plan), overhead_(cluster.collective_overhead) {
-    const Network network(cluster);
+    const collective::Network network(cluster);
     flows_ = merged_flows(plan, network);
     if (fold) flows_ = folded(flows_);
-    PriceBook book(cluster);
+    collective::PriceBook book(cluster);
     for (const auto& op : plan.ops) {
-      const auto* collective = std::get_if<Collective>(&op.work);
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
       latencies_.push_back(collective == nullptr ? std::vector<Seconds>{}
                                                  : book.latencies(*collective));
       scales_.push_back(collective == nullptr ? 1 : book.price(*collective).scale);
@@ -27,7 +27,7 @@ class MergedRun final : public CollectiveRun {
   // Latencies are timers here: one a stage, not one a flow.
   FluidPlan fluid_plan() const override { return {flows_.links, flows_.routes, 0}; }
 
-  bool start(Fluid& fluid, int instance, OpId op) override {
+  bool start(Fluid& fluid, int instance, plan::OpId op) override {
     const auto& stages = stages_of(op);
     if (stages.empty()) return true;
     running_[instance] = {op, 0, 0};
@@ -51,24 +51,24 @@ class MergedRun final : public CollectiveRun {
 
  private:
   struct Progress {
-    OpId op = 0;
+    plan::OpId op = 0;
     std::size_t stage = 0;
     int outstanding = 0;
   };
 
-  const FlowPlan& stages_of(OpId op) const {
+  const FlowPlan& stages_of(plan::OpId op) const {
     const int plan = flows_.plan_of_op[static_cast<std::size_t>(op)];
     return flows_.plans[static_cast<std::size_t>(plan)];
   }
 
-  Seconds latency_of(OpId op, std::size_t stage) const {
+  Seconds latency_of(plan::OpId op, std::size_t stage) const {
     return latencies_[static_cast<std::size_t>(op)][stage];
   }
 
   // Starts the stage's flows; false when there is nothing to carry.
   bool set_out(Fluid& fluid, int instance, Progress& progress) {
     const auto& work = plan_.ops[static_cast<std::size_t>(progress.op)].work;
-    const auto bytes = static_cast<double>(std::get<Collective>(work).bytes());
+    const auto bytes = static_cast<double>(std::get<collective::Collective>(work).bytes());
     const auto& flows = stages_of(progress.op)[progress.stage];
     progress.outstanding = bytes > 0 ? static_cast<int>(flows.size()) : 0;
     if (progress.outstanding == 0) return false;
@@ -79,7 +79,7 @@ class MergedRun final : public CollectiveRun {
     return true;
   }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   Seconds overhead_;
   FlowSet flows_;
   std::vector<std::vector<Seconds>> latencies_;  // by operation and stage
@@ -89,9 +89,9 @@ class MergedRun final : public CollectiveRun {
 
 }  // namespace
 
-std::unique_ptr<CollectiveRun> make_merged_run(const Plan& plan, const Cluster& cluster,
+std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
                                                bool fold) {
   return std::make_unique<MergedRun>(plan, cluster, fold);
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

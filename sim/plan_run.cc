@@ -9,7 +9,7 @@
 #include "sim/collective_run.h"
 #include "sim/fluid.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 // Ranks whose spans are recorded.
@@ -17,7 +17,7 @@ constexpr int kTracedRanks = 4;
 
 class PlanRun {
  public:
-  PlanRun(const Plan& plan, const ExecutorSettings& settings, int periods)
+  PlanRun(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods)
       : plan_(plan),
         settings_(settings),
         walk_(plan, periods),
@@ -33,7 +33,7 @@ class PlanRun {
     timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
   }
 
-  Timeline run() {
+  run::Timeline run() {
     ready_ = walk_.first();
     start_ready();
     fluid_.run([this](Fluid::Token token) {
@@ -45,18 +45,19 @@ class PlanRun {
       start_ready();
     });
     std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
-                     [](const Span& a, const Span& b) { return a.begin < b.begin; });
+                     [](const run::Span& a, const run::Span& b) { return a.begin < b.begin; });
     return std::move(timeline_);
   }
 
  private:
-  const Op& op_of(int instance) const {
+  const plan::Op& op_of(int instance) const {
     return plan_.ops[static_cast<std::size_t>(walk_.op(instance))];
   }
 
   // Work on the compute stream goes on at each rank's own pace.
-  static bool own_pace(const Op& op) {
-    return op.stream == kComputeStream && !std::holds_alternative<Collective>(op.work);
+  static bool own_pace(const plan::Op& op) {
+    return op.stream == plan::kComputeStream &&
+           !std::holds_alternative<collective::Collective>(op.work);
   }
 
   void start_ready() {
@@ -68,24 +69,24 @@ class PlanRun {
   }
 
   void start(int instance) {
-    const Op& op = op_of(instance);
+    const plan::Op& op = op_of(instance);
     if (own_pace(op)) {
       advance_lanes(instance, op);
       return;
     }
     Seconds wait = 0;
-    if (op.stream == kComputeStream) {
+    if (op.stream == plan::kComputeStream) {
       // In one stream with the computation: the slowest rank's computation comes first.
       wait = *std::max_element(lane_free_.begin(), lane_free_.end()) - fluid_.now();
     }
-    const bool collective = std::holds_alternative<Collective>(op.work);
+    const bool collective = std::holds_alternative<collective::Collective>(op.work);
     if (wait > 0 && collective && !std::exchange(awaited_[instance], true)) {
       fluid_.start_timer(wait, {kOpDone, ~instance, 0});
       return;
     }
     begins_[static_cast<std::size_t>(instance)] = fluid_.now();
     if (!collective) {
-      fluid_.start_timer(seconds_of(op.work), {kOpDone, instance, 0});
+      fluid_.start_timer(plan::seconds_of(op.work), {kOpDone, instance, 0});
     } else if (collectives_->start(fluid_, instance, walk_.op(instance))) {
       finish(instance);
     }
@@ -93,10 +94,10 @@ class PlanRun {
 
   // Each rank does the work when it is free; the next operation on the stream may queue at once,
   // whoever depends on this one waits for the slowest rank.
-  void advance_lanes(int instance, const Op& op) {
+  void advance_lanes(int instance, const plan::Op& op) {
     const Seconds now = fluid_.now();
-    const Seconds seconds = seconds_of(op.work);
-    const bool jittered = std::holds_alternative<Compute>(op.work) && lane_free_.size() > 1;
+    const Seconds seconds = plan::seconds_of(op.work);
+    const bool jittered = std::holds_alternative<plan::Compute>(op.work) && lane_free_.size() > 1;
     const int period = walk_.period(instance);
     const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;
     Seconds last = now;
@@ -120,7 +121,8 @@ class PlanRun {
       factors_step_ = step;
       factors_.clear();
       for (int rank = 0; rank < plan_.ranks; ++rank) {
-        factors_.push_back(jitter_factor(settings_.cluster.jitter, settings_.seed, rank, step));
+        factors_.push_back(
+            run::jitter_factor(settings_.cluster.jitter, settings_.seed, rank, step));
       }
     }
     return factors_[static_cast<std::size_t>(lane)];
@@ -145,9 +147,9 @@ class PlanRun {
     walk_.pass_dependents(instance, ready_);
   }
 
-  const Plan& plan_;
-  const ExecutorSettings& settings_;
-  Walk walk_;
+  const plan::Plan& plan_;
+  const run::ExecutorSettings& settings_;
+  run::Walk walk_;
   std::unique_ptr<CollectiveRun> collectives_;
   FluidPlan fluid_plan_;
   Fluid fluid_;
@@ -158,13 +160,13 @@ class PlanRun {
   std::vector<double> factors_;
   std::int64_t factors_step_ = -1;
   int traced_ = 1;
-  Timeline timeline_;
+  run::Timeline timeline_;
 };
 
 }  // namespace
 
-Timeline simulate(const Plan& plan, const ExecutorSettings& settings, int periods) {
+run::Timeline simulate(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods) {
   return PlanRun(plan, settings, periods).run();
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -3,10 +3,10 @@
 
 #include "core/run/executor.h"
 
-namespace syncline {
+namespace syncline::sim {
 
 // Repeats the plan `periods` times. Ranks with a jitter of their own have compute streams of their
 // own; the others share one. A collective sets out when its slowest rank is there.
-Timeline simulate(const Plan& plan, const ExecutorSettings& settings, int periods);
+run::Timeline simulate(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods);
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "sim/plan_run.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 // The child's answer: a status byte, then either the timeline or a message.
@@ -67,8 +67,8 @@ std::string read_all(int fd) {
   }
 }
 
-[[noreturn]] void answer(int fd, pid_t parent, const Plan& plan, const ExecutorSettings& settings,
-                         int periods) {
+[[noreturn]] void answer(int fd, pid_t parent, const plan::Plan& plan,
+                         const run::ExecutorSettings& settings, int periods) {
   // Ctrl-C is the parent's to handle (SimGrid would install a handler that ends the process, so the
   // signal is blocked, not ignored); and when the parent goes, so does the child.
   sigset_t interrupt;
@@ -79,7 +79,7 @@ std::string read_all(int fd) {
   if (::getppid() != parent) ::_exit(0);  // it went before the line above
   std::string bytes;
   try {
-    const Timeline timeline = simulate(plan, settings, periods);
+    const run::Timeline timeline = simulate(plan, settings, periods);
     bytes = kAnswered;
     append(bytes, timeline.spans);
     append(bytes, timeline.period_ends);
@@ -91,13 +91,13 @@ std::string read_all(int fd) {
   ::_exit(0);
 }
 
-class SimExecutor final : public Executor {
+class SimExecutor final : public run::Executor {
  public:
-  explicit SimExecutor(const ExecutorSettings& settings) : settings_(settings) {}
+  explicit SimExecutor(const run::ExecutorSettings& settings) : settings_(settings) {}
 
   std::string_view name() const override { return "sim"; }
 
-  Outcome run(const Plan& plan, const Gradients&, int periods) override {
+  run::Outcome run(const plan::Plan& plan, const run::Gradients&, int periods) override {
     int ends[2];
     if (::pipe(ends) != 0) {
       throw MachineError(std::string("simulation: pipe: ") + std::strerror(errno));
@@ -127,7 +127,7 @@ class SimExecutor final : public Executor {
   }
 
  private:
-  static Outcome decoded(const std::string& bytes, int status) {
+  static run::Outcome decoded(const std::string& bytes, int status) {
     if (WIFSIGNALED(status)) {
       throw MachineError("simulation: its process was ended by signal " +
                          std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) +
@@ -138,20 +138,20 @@ class SimExecutor final : public Executor {
                          std::to_string(WEXITSTATUS(status)));
     }
     if (bytes.front() != kAnswered) throw MachineError("simulation: " + bytes.substr(1));
-    Outcome outcome;
+    run::Outcome outcome;
     std::size_t at = 1;
-    outcome.timeline.spans = take<Span>(bytes, at);
+    outcome.timeline.spans = take<run::Span>(bytes, at);
     outcome.timeline.period_ends = take<Seconds>(bytes, at);
     return outcome;
   }
 
-  ExecutorSettings settings_;
+  run::ExecutorSettings settings_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_sim_executor(const ExecutorSettings& settings) {
+std::unique_ptr<run::Executor> make_sim_executor(const run::ExecutorSettings& settings) {
   return std::make_unique<SimExecutor>(settings);
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -12,10 +12,10 @@
 
 #include "core/run/executor.h"
 
-namespace syncline {
+namespace syncline::sim {
 
 // SimGrid allows one engine a process, so each run happens in a child process of its own; a child
 // that fails ends in a MachineError here.
-std::unique_ptr<Executor> make_sim_executor(const ExecutorSettings& settings);
+std::unique_ptr<run::Executor> make_sim_executor(const run::ExecutorSettings& settings);
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -4,7 +4,7 @@
 #include "core/plan/lower.h"
 #include "sim/collective_run.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 // A collective's messages, and for each rank the rounds that it takes part in. Rounds are numbered
@@ -41,12 +41,12 @@ struct Progress {
 
 class StepRun final : public CollectiveRun {
  public:
-  StepRun(const Plan& plan, const Cluster& cluster)
+  StepRun(const plan::Plan& plan, const Cluster& cluster)
       : network_(cluster), ranks_(cluster.ranks()), overhead_(cluster.collective_overhead) {
     // Every flow pays the fastest tier's latency; what a slower tier adds is a timer of its own.
     latency_ = network_.fastest();
     for (const auto& op : plan.ops) {
-      const auto* collective = std::get_if<Collective>(&op.work);
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
       programs_.push_back(collective == nullptr ? nullptr : program_of(*collective));
     }
   }
@@ -59,7 +59,7 @@ class StepRun final : public CollectiveRun {
     return plan;
   }
 
-  bool start(Fluid& fluid, int instance, OpId op) override {
+  bool start(Fluid& fluid, int instance, plan::OpId op) override {
     const Program* program = programs_[static_cast<std::size_t>(op)];
     Progress& progress = running_[instance];
     progress.program = program;
@@ -111,9 +111,9 @@ class StepRun final : public CollectiveRun {
   }
 
  private:
-  const Program* program_of(const Collective& collective) {
+  const Program* program_of(const collective::Collective& collective) {
     const auto same = std::find_if(known_.begin(), known_.end(), [&](const auto& known) {
-      const Collective& other = known.first;
+      const collective::Collective& other = known.first;
       return other.kind == collective.kind && other.algorithm == collective.algorithm &&
              other.groups == collective.groups && other.elements == collective.elements &&
              other.unit == collective.unit;
@@ -134,9 +134,10 @@ class StepRun final : public CollectiveRun {
   };
 
   // Lists the collective's messages; returns for each rank those that leave or reach it, by round.
-  std::vector<std::vector<End>> messages_by_rank(const Collective& collective, Program& program) {
+  std::vector<std::vector<End>> messages_by_rank(const collective::Collective& collective,
+                                                 Program& program) {
     std::vector<std::vector<End>> by_rank(static_cast<std::size_t>(ranks_));
-    const Schedule rounds = lower(collective);
+    const collective::Schedule rounds = plan::lower(collective);
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       for (const auto& t : rounds[r]) {
         if (t.elements.size() == 0) continue;
@@ -241,21 +242,21 @@ class StepRun final : public CollectiveRun {
     }
   }
 
-  Network network_;
+  collective::Network network_;
   int ranks_;
   Seconds overhead_;
   Seconds latency_ = 0;
   std::vector<Route> routes_;
   std::unordered_map<std::uint64_t, int> route_ids_;
-  std::vector<std::pair<Collective, std::unique_ptr<Program>>> known_;
+  std::vector<std::pair<collective::Collective, std::unique_ptr<Program>>> known_;
   std::vector<const Program*> programs_;  // by operation
   std::unordered_map<int, Progress> running_;
 };
 
 }  // namespace
 
-std::unique_ptr<CollectiveRun> make_step_run(const Plan& plan, const Cluster& cluster) {
+std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster) {
   return std::make_unique<StepRun>(plan, cluster);
 }
 
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -82,9 +82,9 @@ class Golden : public testing::TestWithParam<fs::path> {};
 
 TEST_P(Golden, TheWholeAnswerIsAsKept) {
   const fs::path file = GetParam();
-  StudyOptions options;
-  options.make_executor = make_model_executor;
-  Report report = run_study(read_document(file.string()), options);
+  measure::StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  measure::Report report = measure::run_study(input::read_document(file.string()), options);
   expect_same(fs::path(file).replace_extension(".txt"), test::table_of(report));
   expect_same(fs::path(file).replace_extension(".report.json"), test::json_of(report));
 }
@@ -96,12 +96,12 @@ class Shipped : public testing::TestWithParam<fs::path> {};
 
 // What `syncline check` does.
 TEST_P(Shipped, IsCorrectAtEverySweepPoint) {
-  const Document document = read_document(GetParam().string());
-  const Scenario scenario = parse_scenario(document);
+  const input::Document document = input::read_document(GetParam().string());
+  const Scenario scenario = input::parse_scenario(document);
   for (const auto& point : sweep_points(scenario)) {
-    Document at = document;
-    for (const auto& [path, value] : point) set_key(at, path, value);
-    EXPECT_NO_THROW(parse_scenario(at));
+    input::Document at = document;
+    for (const auto& [path, value] : point) input::set_key(at, path, value);
+    EXPECT_NO_THROW(input::parse_scenario(at));
   }
 }
 

@@ -39,7 +39,7 @@
 #include "reports/grid.h"
 #include "reports/validation_report.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 constexpr int kWrongValues = 1;
@@ -425,7 +425,7 @@ int run(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::nccl_backend
 
 int main(int count, char** words) {
   try {

@@ -13,7 +13,7 @@
 #include "core/json/reader.h"
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 std::string counts(int nodes, int gpus) {
@@ -22,13 +22,13 @@ std::string counts(int nodes, int gpus) {
 }
 
 // Tables of one cluster agree where they overlap.
-void check_one_cluster(const std::vector<MeasuredTable>& tables) {
+void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   constexpr double kApart = 1.5;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     std::map<Bytes, Seconds> first;
     for (const auto& point : points_of(tables[i]).points) first[point.size] = point.time;
     for (std::size_t j = i + 1; j < tables.size(); ++j) {
-      const MeasuredTable& other = tables[j];
+      const cost::MeasuredTable& other = tables[j];
       if (other.kind != tables[i].kind || other.nodes != tables[i].nodes ||
           other.gpus_per_node != tables[i].gpus_per_node || other.forced != tables[i].forced) {
         continue;
@@ -52,14 +52,17 @@ void check_one_cluster(const std::vector<MeasuredTable>& tables) {
   }
 }
 
-ComparedTable compared(const MeasuredTable& table, const std::vector<MeasuredPoint>& points,
-                       const MeasuredLaw& law) {
-  ComparedTable result{
-      table.source, table.test, table.nodes, table.gpus_per_node, table.forced, is_clean(table), {},
-      "",           -1,         {}};
+ComparedTable compared(const cost::MeasuredTable& table,
+                       const std::vector<cost::MeasuredPoint>& points,
+                       const cost::MeasuredLaw& law) {
+  ComparedTable result{table.source, table.test,
+                       table.nodes,  table.gpus_per_node,
+                       table.forced, cost::is_clean(table),
+                       {},           "",
+                       -1,           {}};
   for (const auto& point : points) {
-    const auto answer = law_time(law, *table.kind, static_cast<double>(point.size), table.nodes,
-                                 table.gpus_per_node, table.forced);
+    const auto answer = cost::law_time(law, *table.kind, static_cast<double>(point.size),
+                                       table.nodes, table.gpus_per_node, table.forced);
     if (!answer) {
       throw InputError(
           table.source + ": " + table.test + " on " + counts(table.nodes, table.gpus_per_node) +
@@ -84,7 +87,7 @@ std::string sizes_text(const std::vector<Bytes>& sizes) {
 
 std::vector<std::string> warnings_of(const LogCalibration& calibration) {
   std::vector<std::string> list;
-  for (const TableLaw& table : calibration.law.tables) {
+  for (const cost::TableLaw& table : calibration.law.tables) {
     if (!table.clean) {
       list.push_back(table.source +
                      ": not clean: the test's two times of each size differ by 6 % "
@@ -120,22 +123,23 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration) {
 
 }  // namespace
 
-ErrorSummary errors_of(const ComparedTable& table) {
+measure::ErrorSummary errors_of(const ComparedTable& table) {
   std::vector<double> errors;
   for (const auto& row : table.rows) errors.push_back(row.predicted / row.measured - 1);
-  return summary_of(errors).value_or(ErrorSummary{});
+  return measure::summary_of(errors).value_or(measure::ErrorSummary{});
 }
 
-LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
-                              const std::vector<MeasuredTable>& against, const std::string& name,
-                              const std::optional<TreeFactor>& tree) {
+LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
+                              const std::vector<cost::MeasuredTable>& against,
+                              const std::string& name,
+                              const std::optional<cost::TreeFactor>& tree) {
   check_one_cluster(tables);
   LogCalibration result;
   Calibrated found = calibrate(tables);
   found.law.tree = tree;
   result.cluster = cluster_from_fit(found.law, name);
   // What is printed are the answers of the file, not those of more digits in memory.
-  result.law = read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
+  result.law = input::read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
   double rows = 0;
   double with_left_out = 0;
   double left_out = 0;
@@ -143,7 +147,7 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
     const CalibratedTable& table = found.tables[i];
     ComparedTable& fitted =
         result.fitted.emplace_back(compared(table.measured, table.fit.points, result.law));
-    fitted.form = describe(result.law.tables[i].law);
+    fitted.form = cost::describe(result.law.tables[i].law);
     fitted.left_out = table.fit.left_out;
     fitted.outliers = result.law.tables[i].outliers;
     for (const auto& row : fitted.rows) {
@@ -158,10 +162,10 @@ LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
   }
   result.in_sample /= rows;
   if (with_left_out > 0) result.left_out = left_out / with_left_out;
-  for (const MeasuredTable& table : against) {
+  for (const cost::MeasuredTable& table : against) {
     // Nothing is left out of what is predicted: disturbed rows count as well.
     const SizeFit points = points_of(table);
-    std::vector<MeasuredPoint> all = points.points;
+    std::vector<cost::MeasuredPoint> all = points.points;
     all.insert(all.end(), points.outliers.begin(), points.outliers.end());
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
     result.against.push_back(compared(table, all, result.law));
@@ -175,4 +179,4 @@ void set_device(LogCalibration& calibration, const DeviceFit& device) {
   calibration.device = device;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -13,7 +13,7 @@
 #include "core/measure/fidelity.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 struct ComparedRow {
   Bytes bytes = 0;
@@ -27,7 +27,7 @@ struct ComparedTable {
   std::string test;  // "all_reduce", ...
   int nodes = 0;
   int gpus_per_node = 0;
-  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
   bool clean = true;
   std::vector<ComparedRow> rows;
   std::string form;      // of the law, where the table was fitted
@@ -36,7 +36,7 @@ struct ComparedTable {
 };
 
 struct LogCalibration {
-  MeasuredLaw law;  // as read back from the JSON that is written
+  cost::MeasuredLaw law;  // as read back from the JSON that is written
   Json cluster;
   std::vector<ComparedTable> fitted;
   std::vector<ComparedTable> against;
@@ -47,17 +47,18 @@ struct LogCalibration {
 };
 
 // Of a table's relative errors, as shares.
-ErrorSummary errors_of(const ComparedTable& table);
+measure::ErrorSummary errors_of(const ComparedTable& table);
 
 // Requires known kinds and counts. `tree`: what a forced tree cost on another network, for this
 // cluster's forced trees where none was measured here. Throws InputError where two tables cannot be
 // of one cluster: same collective, counts and sizes, times apart by half or more; or where a table
 // in `against`, which is to be predicted, is of a kind or count outside the cost model.
-LogCalibration calibration_of(const std::vector<MeasuredTable>& tables,
-                              const std::vector<MeasuredTable>& against, const std::string& name,
-                              const std::optional<TreeFactor>& tree = {});
+LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
+                              const std::vector<cost::MeasuredTable>& against,
+                              const std::string& name,
+                              const std::optional<cost::TreeFactor>& tree = {});
 
 // Puts the device into the calibration and its cluster.
 void set_device(LogCalibration& calibration, const DeviceFit& device);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

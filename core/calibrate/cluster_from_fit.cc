@@ -5,38 +5,39 @@
 
 #include "core/input/cluster_json.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 // Tiers are read by people and changed by hand.
 constexpr int kDigits = 5;
 
 // The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
-BytesPerSecond bus_rate(const TableLaw& table) {
+BytesPerSecond bus_rate(const cost::TableLaw& table) {
   const double ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
-  const double times = ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
-  return times * table.max_bytes / size_time(table.law, table.max_bytes);
+  const double times = cost::ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
+  return times * table.max_bytes / cost::size_time(table.law, table.max_bytes);
 }
 
-bool ring_like(CollectiveKind kind) {
-  return kind != CollectiveKind::kReduce && kind != CollectiveKind::kBroadcast;
+bool ring_like(collective::CollectiveKind kind) {
+  return kind != collective::CollectiveKind::kReduce &&
+         kind != collective::CollectiveKind::kBroadcast;
 }
 
 // A step of the ring between nodes, from the path that shows latency best.
-Seconds step_latency(const ScaleLaw& scale) {
-  constexpr StepPath kRing{false, NcclProtocol::kLl};
-  return step_law_of(scale, kRing).latency;
+Seconds step_latency(const cost::ScaleLaw& scale) {
+  constexpr cost::StepPath kRing{false, collective::NcclProtocol::kLl};
+  return cost::step_law_of(scale, kRing).latency;
 }
 
 }  // namespace
 
-Json cluster_from_fit(const MeasuredLaw& law, const std::string& name) {
+Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name) {
   Cluster cluster;
   cluster.name = name;
   BytesPerSecond inside = 0;
   BytesPerSecond between = 0;
   std::set<std::string> sources;
-  for (const TableLaw& table : law.tables) {
+  for (const cost::TableLaw& table : law.tables) {
     cluster.nodes = std::max(cluster.nodes, table.nodes);
     cluster.gpus_per_node = std::max(cluster.gpus_per_node, table.gpus_per_node);
     sources.insert(table.source);
@@ -49,7 +50,7 @@ Json cluster_from_fit(const MeasuredLaw& law, const std::string& name) {
   cluster.source = "calibrated by syncline from nccl-tests:";
   for (const std::string& file : sources) cluster.source += " " + file + ",";
   cluster.source.back() = '.';
-  ClusterNotes notes;
+  input::ClusterNotes notes;
   notes.about =
       "Latencies are those of a small step, bandwidths the best that was measured; "
       "the algorithm 'nccl' takes its times from the calibration below.";
@@ -58,7 +59,7 @@ Json cluster_from_fit(const MeasuredLaw& law, const std::string& name) {
         " No table of one node was given: the inside of a node is assumed as fast as its "
         "network, with NCCL's own latency.";
   }
-  constexpr StepPath kSmall{false, NcclProtocol::kLl};
+  constexpr cost::StepPath kSmall{false, collective::NcclProtocol::kLl};
   const auto add_tier = [&](const char* key, int span, Seconds latency, BytesPerSecond bandwidth) {
     Tier& tier = cluster.tiers.emplace_back();
     tier.name = key;
@@ -67,7 +68,7 @@ Json cluster_from_fit(const MeasuredLaw& law, const std::string& name) {
     tier.bandwidth = bandwidth;
   };
   if (gpus > 1) {
-    const Seconds latency = inside > 0 ? law.node.step : nccl_step_latency(kSmall, false);
+    const Seconds latency = inside > 0 ? law.node.step : cost::nccl_step_latency(kSmall, false);
     // A broadcast alone says nothing of a ring: a rate must stand here, its own.
     BytesPerSecond rate = inside > 0 ? inside : between;
     if (rate == 0) rate = bus_rate(law.tables.front());
@@ -76,13 +77,13 @@ Json cluster_from_fit(const MeasuredLaw& law, const std::string& name) {
   if (nodes > 1 && law.scale) {
     add_tier("inter", cluster.ranks(), step_latency(*law.scale), law.scale->prior.bandwidth);
   } else if (nodes > 1) {
-    const Seconds latency = nccl_step_latency(kSmall, true);
+    const Seconds latency = cost::nccl_step_latency(kSmall, true);
     add_tier("inter", cluster.ranks(), latency, bus_rate(law.tables.front()));
   }
   cluster.collective_overhead =
-      nodes > 1 && law.scale ? step_law_of(*law.scale, kSmall).base : law.node.base;
+      nodes > 1 && law.scale ? cost::step_law_of(*law.scale, kSmall).base : law.node.base;
   notes.calibration = law;
-  return cluster_json(cluster, kDigits, notes);
+  return input::cluster_json(cluster, kDigits, notes);
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -8,10 +8,10 @@
 #include "core/cost/law.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
-Json cluster_from_fit(const MeasuredLaw& law, const std::string& name);
+Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -15,7 +15,7 @@
 #include "core/json/reader.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 constexpr const char* kHead = "wait_us,bytes";
@@ -35,7 +35,7 @@ Workload flops_of(Json json, const std::string& file) {
   }
   Device device;
   device.flops = 1;
-  Workload workload = read_workload(Reader(json, file, ""), device);
+  Workload workload = input::read_workload(Reader(json, file, ""), device);
   if (backward_time(workload) <= 0) {
     throw InputError(file + ": tensors: none has backward_flops, which a rate is reckoned from");
   }
@@ -138,9 +138,9 @@ DeviceFit device_from_throughput(const Json& json, const std::string& file,
 
 Json device_json(const DeviceFit& fit) {
   Json json = {{"name", "calibrated on " + fit.workload + ": " + fit.source}};
-  set_device_figure(json, &Device::flops, fit.flops, kDigits);
-  if (fit.launch) set_device_figure(json, &Device::launch, *fit.launch, kDigits);
+  input::set_device_figure(json, &Device::flops, fit.flops, kDigits);
+  if (fit.launch) input::set_device_figure(json, &Device::launch, *fit.launch, kDigits);
   return json;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -13,7 +13,7 @@
 #include "core/json/reader.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // One gradient of a measured backward pass, in the order in which they became ready.
 struct TraceRow {
@@ -49,4 +49,4 @@ DeviceFit device_from_throughput(const Json& workload, const std::string& file,
 // The object "device" of a cluster.
 Json device_json(const DeviceFit& fit);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

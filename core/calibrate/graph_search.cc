@@ -8,11 +8,11 @@
 #include <set>
 #include <tuple>
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 // What speaks against a graph before any row is looked at, as minus the logarithm of a likelihood.
-double against(const GraphGuess& graph, BytesPerSecond bus, bool fast) {
+double against(const cost::GraphGuess& graph, BytesPerSecond bus, bool fast) {
   // A tree faster than the ring is rare on such nodes: it must explain the rows clearly better.
   constexpr double kFastTree = 6.0;
   double cost = graph.tree_intra > graph.ring_intra && !fast ? kFastTree : 0;
@@ -48,8 +48,8 @@ std::vector<Rates> rates_tried() {
 
 // Puts each value of an axis into each graph; the axis that comes last varies fastest.
 template <typename Value, typename Set>
-void vary(std::vector<GraphGuess>& graphs, const std::vector<Value>& values, Set set) {
-  std::vector<GraphGuess> varied;
+void vary(std::vector<cost::GraphGuess>& graphs, const std::vector<Value>& values, Set set) {
+  std::vector<cost::GraphGuess> varied;
   for (const auto& graph : graphs) {
     for (const auto& value : values) set(varied.emplace_back(graph), value);
   }
@@ -58,21 +58,23 @@ void vary(std::vector<GraphGuess>& graphs, const std::vector<Value>& values, Set
 
 // The graphs that are tried: every combination of channels, rates, and what else a log does not
 // show.
-std::vector<GraphGuess> graphs_tried() {
+std::vector<cost::GraphGuess> graphs_tried() {
   constexpr double kGB = kGigabytePerSecond;
-  std::vector<GraphGuess> graphs(1);
-  vary(graphs, std::vector<int>{0, 1}, [](GraphGuess& graph, int amd) { graph.amd = amd != 0; });
+  std::vector<cost::GraphGuess> graphs(1);
+  vary(graphs, std::vector<int>{0, 1},
+       [](cost::GraphGuess& graph, int amd) { graph.amd = amd != 0; });
   vary(graphs, std::vector<int>{1, 2, 4, 6, 8, 12},
-       [](GraphGuess& graph, int channels) { graph.channels = channels; });
-  vary(graphs, rates_tried(), [](GraphGuess& graph, const Rates& rates) {
+       [](cost::GraphGuess& graph, int channels) { graph.channels = channels; });
+  vary(graphs, rates_tried(), [](cost::GraphGuess& graph, const Rates& rates) {
     graph.ring_intra = rates.intra * kGB;
     graph.ring_inter = rates.inter * kGB;
     graph.tree_intra = rates.tree * kGB;
     graph.tree_inter = std::min(rates.tree, rates.inter) * kGB;
   });
   vary(graphs, std::vector<int>{1, 0},
-       [](GraphGuess& graph, int plain) { graph.plain_tree = plain != 0; });
-  vary(graphs, std::vector<int>{0, 1}, [](GraphGuess& graph, int on) { graph.ll128 = on != 0; });
+       [](cost::GraphGuess& graph, int plain) { graph.plain_tree = plain != 0; });
+  vary(graphs, std::vector<int>{0, 1},
+       [](cost::GraphGuess& graph, int on) { graph.ll128 = on != 0; });
   return graphs;
 }
 
@@ -91,8 +93,8 @@ class GraphSearch {
     FoundGraph best;
     best.cost = std::numeric_limits<double>::infinity();
     bool any = false;
-    std::set<std::vector<StepPath>> seen;
-    for (const GraphGuess& graph : graphs) {
+    std::set<std::vector<cost::StepPath>> seen;
+    for (const cost::GraphGuess& graph : graphs) {
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
       FoundGraph found = fit(graph, paths, best.cost);
@@ -107,12 +109,12 @@ class GraphSearch {
   using Rows = std::vector<bool>;  // by sample: whether it is one of them
 
   // The path of every sample.
-  std::vector<StepPath> chosen(const GraphGuess& graph) const {
-    std::vector<StepPath> paths;
+  std::vector<cost::StepPath> chosen(const cost::GraphGuess& graph) const {
+    std::vector<cost::StepPath> paths;
     std::size_t table = samples_.size();
-    std::optional<PathChoice> choice;
+    std::optional<cost::PathChoice> choice;
     for (const GraphSample& sample : samples_) {
-      const StepRow& row = sample.row;
+      const cost::StepRow& row = sample.row;
       if (sample.table != table) {
         choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, sample.forced);
         table = sample.table;
@@ -123,27 +125,27 @@ class GraphSearch {
   }
 
   // The fit of one path's rows; many graphs agree about a path, so fits are remembered.
-  StepFit fit_path(StepPath path, const Rows& mine, const StepPrior& prior) {
+  cost::StepFit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
     const auto key =
         std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
                         std::lround(std::log(prior.bandwidth) * 50), prior.latency_spread);
     const auto [known, fresh] = fits_.try_emplace(key);
     if (fresh) {
-      std::vector<StepRow> rows;
+      std::vector<cost::StepRow> rows;
       for (std::size_t i = 0; i < mine.size(); ++i) {
         if (mine[i]) rows.push_back(samples_[i].row);
       }
-      known->second = fit_step_law(path, rows, prior);
+      known->second = cost::fit_step_law(path, rows, prior);
     }
     return known->second;
   }
 
   // The fabric's rate: the fastest row, as its path counts bytes.
-  double rate_of(const std::vector<StepPath>& paths) const {
+  double rate_of(const std::vector<cost::StepPath>& paths) const {
     double rate = 0;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      const StepRow& row = samples_[i].row;
-      const RingSteps steps = ring_steps(row.kind, row.nodes, row.gpus_per_node);
+      const cost::StepRow& row = samples_[i].row;
+      const cost::RingSteps steps = cost::ring_steps(row.kind, row.nodes, row.gpus_per_node);
       const double times =
           paths[i].tree ? (row.nodes <= 2 ? 1 : 2) : steps.all / (row.nodes * row.gpus_per_node);
       rate = std::max(rate, times * row.bytes / row.time / row.share);
@@ -154,14 +156,14 @@ class GraphSearch {
 
   // The fabric's factor on NCCL's constants: the LL paths are nearly all latency and speak for it,
   // each fitted by itself with a loose prior.
-  double latency_scale(const std::map<StepPath, Rows>& rows_of, double rate) {
-    const StepPrior loose{1, 1.5, rate};
+  double latency_scale(const std::map<cost::StepPath, Rows>& rows_of, double rate) {
+    const cost::StepPrior loose{1, 1.5, rate};
     double shift = 0;
     int shifts = 0;
     for (const auto& [path, mine] : rows_of) {
-      if (path.protocol == NcclProtocol::kSimple) continue;
-      const StepLaw law = fit_path(path, mine, loose).law;
-      shift += std::log(law.latency / nccl_step_latency(path, true));
+      if (path.protocol == collective::NcclProtocol::kSimple) continue;
+      const cost::StepLaw law = fit_path(path, mine, loose).law;
+      shift += std::log(law.latency / cost::nccl_step_latency(path, true));
       ++shifts;
     }
     return std::exp(shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0);
@@ -169,19 +171,20 @@ class GraphSearch {
 
   // All paths of a graph, held together by one prior for the fabric. Stops where the cost reaches
   // `bound`: such a graph has lost already.
-  FoundGraph fit(const GraphGuess& graph, const std::vector<StepPath>& paths, double bound) {
-    std::map<StepPath, Rows> rows_of;
+  FoundGraph fit(const cost::GraphGuess& graph, const std::vector<cost::StepPath>& paths,
+                 double bound) {
+    std::map<cost::StepPath, Rows> rows_of;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       auto& mine = rows_of[paths[i]];
       mine.resize(paths.size());
       mine[i] = true;
     }
     const double rate = rate_of(paths);
-    const StepPrior prior{latency_scale(rows_of, rate), 0.7, rate};
+    const cost::StepPrior prior{latency_scale(rows_of, rate), 0.7, rate};
     FoundGraph found{graph, prior, {}, against(graph, bus_, fast_)};
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : rows_of) {
-      const StepFit fit = fit_path(path, mine, prior);
+      const cost::StepFit fit = fit_path(path, mine, prior);
       found.steps.push_back(fit.law);
       found.cost += fit.cost + kPath;
       if (found.cost >= bound) break;
@@ -189,11 +192,11 @@ class GraphSearch {
     return found;
   }
 
-  using Key = std::tuple<StepPath, Rows, long, long, double>;
+  using Key = std::tuple<cost::StepPath, Rows, long, long, double>;
   const std::vector<GraphSample>& samples_;
   BytesPerSecond bus_;
   bool fast_;
-  std::map<Key, StepFit> fits_;
+  std::map<Key, cost::StepFit> fits_;
 };
 
 }  // namespace
@@ -202,4 +205,4 @@ FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bu
   return GraphSearch(samples, bus, fast).best();
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -9,20 +9,20 @@
 #include "core/cost/path_choice.h"
 #include "core/cost/step_law.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // One row of a table between nodes, with the share of the rate its GPUs a node have.
 struct GraphSample {
-  StepRow row;
-  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  cost::StepRow row;
+  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
   std::size_t table = 0;
 };
 
 struct FoundGraph {
-  GraphGuess graph;
-  StepPrior prior;
-  std::vector<StepLaw> steps;  // of the paths that the rows show
-  double cost = 0;             // minus the logarithm of the likelihood
+  cost::GraphGuess graph;
+  cost::StepPrior prior;
+  std::vector<cost::StepLaw> steps;  // of the paths that the rows show
+  double cost = 0;                   // minus the logarithm of the likelihood
 };
 
 // `bus`: the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a
@@ -30,4 +30,4 @@ struct FoundGraph {
 // for all its graphs has. Samples of one table stand together.
 FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

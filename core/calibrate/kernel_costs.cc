@@ -10,7 +10,7 @@
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 constexpr const char* kFormat = "syncline gpu-check 1";
@@ -31,7 +31,8 @@ double priced_bytes(Reader& row, const std::string& kind, double counted) {
   if (kind != "dgc_step") return counted;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const std::int64_t elements = row.integer("elements", 1, kMost);
-  return find_codec("dgc")->encode_traffic(elements, row.integer("kept", 0, elements), kFp32);
+  return compress::find_codec("dgc")->encode_traffic(elements, row.integer("kept", 0, elements),
+                                                     kFp32);
 }
 
 KernelTiming timing_of(Reader& row) {
@@ -103,13 +104,13 @@ KernelCosts kernel_costs(const Json& check, const std::string& file) {
 
 Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts& costs) {
   if (!cluster.is_object()) throw InputError(file + ": expected a cluster, an object");
-  read_cluster(Reader(cluster, file, ""));
+  input::read_cluster(Reader(cluster, file, ""));
   Json& device = cluster["device"];
   if (!device.is_object()) device = Json::object();
   if (!device.contains("name")) device["name"] = costs.gpu;
-  set_device_figure(device, &Device::memory, costs.memory, kDigits);
-  set_device_figure(device, &Device::launch, costs.launch, kDigits);
-  set_device_figure(device, &Device::kernel_gap, costs.kernel_gap, kDigits);
+  input::set_device_figure(device, &Device::memory, costs.memory, kDigits);
+  input::set_device_figure(device, &Device::launch, costs.launch, kDigits);
+  input::set_device_figure(device, &Device::kernel_gap, costs.kernel_gap, kDigits);
   std::string source = cluster.value("source", "");
   if (!source.empty()) source += "; ";
   source += "memory, launch and gap of the device measured by make gpu-check on " + costs.gpu;
@@ -119,4 +120,4 @@ Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts&
   return cluster;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -14,7 +14,7 @@
 #include "core/scenario/scenario.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 struct KernelTiming {
   std::string name;
@@ -44,4 +44,4 @@ KernelCosts kernel_costs(const Json& check, const std::string& file);
 // the device says stays, and "source" names the measurement. Throws InputError naming `file`.
 Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts& costs);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

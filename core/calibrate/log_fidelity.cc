@@ -9,7 +9,7 @@
 #include "core/input/document.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 struct Comparison {
@@ -33,7 +33,7 @@ std::vector<std::string> files_at(Reader& reader, const char* key, const std::st
 }
 
 List read_list(const std::string& path) {
-  const Document document = read_document(path);
+  const input::Document document = input::read_document(path);
   const std::string folder = std::filesystem::path(path).parent_path().string();
   Reader reader(document.root, path, "");
   List list;
@@ -80,12 +80,12 @@ std::string shape_of(const ComparedTable& table) {
   return table.test + " " + std::to_string(table.nodes) + "x" + std::to_string(table.gpus_per_node);
 }
 
-std::vector<FidelityTable> compared(const Comparison& comparison, Bytes from_bytes) {
+std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes from_bytes) {
   const LogCalibration calibration =
       calibration_of(tables_in(comparison.calibrate), tables_in(comparison.predict), "fidelity");
-  std::vector<FidelityTable> tables;
+  std::vector<measure::FidelityTable> tables;
   for (const auto& against : calibration.against) {
-    FidelityTable table;
+    measure::FidelityTable table;
     table.name = comparison.name + ", " + shape_of(against);
     table.file = against.file;
     table.predicted = errors_in_percent(against, from_bytes);
@@ -102,12 +102,12 @@ std::vector<FidelityTable> compared(const Comparison& comparison, Bytes from_byt
   return tables;
 }
 
-FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes) {
-  FidelityTable table;
+measure::FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes) {
+  measure::FidelityTable table;
   table.name = comparison.name;
   for (const auto& file : comparison.alone) {
     for (const auto& measured : tables_in({file})) {
-      if (!is_clean(measured)) continue;
+      if (!cost::is_clean(measured)) continue;
       const LogCalibration calibration = calibration_of({measured}, {}, "fidelity");
       const auto errors = errors_in_percent(calibration.fitted.front(), from_bytes);
       table.calibrated.insert(table.calibrated.end(), errors.begin(), errors.end());
@@ -118,11 +118,11 @@ FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes) {
 
 }  // namespace
 
-std::vector<FidelityTable> log_fidelity(
+std::vector<measure::FidelityTable> log_fidelity(
     const std::string& path, const std::function<void(std::size_t, std::size_t)>& progress,
     const std::function<bool()>& interrupted) {
   const List list = read_list(path);
-  std::vector<FidelityTable> tables;
+  std::vector<measure::FidelityTable> tables;
   for (const auto& comparison : list.comparisons) {
     if (interrupted()) break;
     if (!comparison.alone.empty()) tables.push_back(each_alone(comparison, list.from_bytes));
@@ -135,4 +135,4 @@ std::vector<FidelityTable> log_fidelity(
   return tables;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

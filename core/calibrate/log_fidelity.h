@@ -14,13 +14,13 @@
 
 #include "core/measure/fidelity.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // One table for each comparison and predicted log. Sizes below `from_bytes` are left out. Throws
 // InputError for a wrong list. `progress` is called after each comparison with how many are done
 // and wanted, `interrupted` asked between them.
-std::vector<FidelityTable> log_fidelity(
+std::vector<measure::FidelityTable> log_fidelity(
     const std::string& path, const std::function<void(std::size_t, std::size_t)>& progress,
     const std::function<bool()>& interrupted);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

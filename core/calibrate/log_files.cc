@@ -7,14 +7,14 @@
 #include "core/calibrate/nccl_log.h"
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 // FILE, FILE@10x2 (the counts of nodes and GPUs a node of all tables in it), FILE:ring (what NCCL
 // was forced to), FILE@10x2:ring.
 struct LogFile {
   std::string path;
-  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
   int nodes = 0;
   int gpus_per_node = 0;
 };
@@ -24,13 +24,13 @@ bool whole_number(std::string_view text, int& value) {
   return error == std::errc() && end == text.data() + text.size() && value > 0;
 }
 
-const std::vector<std::pair<std::string, ForcedAlgorithm>> kAlgorithms = {
-    {"nccl", ForcedAlgorithm::kNone},
-    {"ring", ForcedAlgorithm::kRing},
-    {"tree", ForcedAlgorithm::kTree}};
+const std::vector<std::pair<std::string, cost::ForcedAlgorithm>> kAlgorithms = {
+    {"nccl", cost::ForcedAlgorithm::kNone},
+    {"ring", cost::ForcedAlgorithm::kRing},
+    {"tree", cost::ForcedAlgorithm::kTree}};
 
 LogFile log_file(std::string argument, const std::string& algorithm) {
-  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
   for (const auto& [name, value] : kAlgorithms) {
     if (name == algorithm) forced = value;
   }
@@ -56,18 +56,18 @@ LogFile log_file(std::string argument, const std::string& algorithm) {
 
 }  // namespace
 
-std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
-                                     const std::string& algorithm) {
-  std::vector<MeasuredTable> tables;
+std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
+                                           const std::string& algorithm) {
+  std::vector<cost::MeasuredTable> tables;
   for (const auto& argument : names) {
     const LogFile file = log_file(argument, algorithm);
     bool any = false;
     std::string seen;
-    for (MeasuredTable& table : read_nccl_log(file.path)) {
+    for (cost::MeasuredTable& table : read_nccl_log(file.path)) {
       seen += (seen.empty() ? "" : ", ") + (table.test.empty() ? "unknown" : table.test);
       // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
       if (!table.kind) continue;
-      if (file.nodes > 0) set_shape(table, file.nodes, file.gpus_per_node);
+      if (file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
       const std::string place = file.path + ": line " + std::to_string(table.line) + ": ";
       if (table.nodes == 0 || table.gpus_per_node == 0) {
         throw InputError(place + "the log does not say on how many nodes" +
@@ -79,7 +79,8 @@ std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
         throw InputError(place + "one rank exchanges nothing");
       }
       table.forced = file.forced;
-      if (file.forced == ForcedAlgorithm::kTree && table.kind != CollectiveKind::kAllReduce) {
+      if (file.forced == cost::ForcedAlgorithm::kTree &&
+          table.kind != collective::CollectiveKind::kAllReduce) {
         throw InputError(place + "algorithm tree: NCCL has it for all_reduce only, found " +
                          table.test);
       }
@@ -96,4 +97,4 @@ std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
   return tables;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

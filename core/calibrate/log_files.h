@@ -7,14 +7,14 @@
 
 #include "core/cost/measured_table.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // Their tables of collectives that a plan can ask for, with known counts of nodes and GPUs. Throws
 // InputError for a file without any, and where the counts are known neither from it nor its name.
 //
 // `algorithm`: what NCCL was forced to where a name does not say: ring, tree, or nccl for its own
 // choice.
-std::vector<MeasuredTable> tables_in(const std::vector<std::string>& names,
-                                     const std::string& algorithm = "nccl");
+std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
+                                           const std::string& algorithm = "nccl");
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

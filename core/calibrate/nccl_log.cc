@@ -7,13 +7,14 @@
 #include "core/input/document.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
-std::vector<MeasuredTable> read_nccl_log(const std::string& path) {
+std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path) {
   return nccl_log_from_text(path, read_text_file(path, "an nccl-tests log"));
 }
 
-std::vector<MeasuredTable> nccl_log_from_text(const std::string& name, std::string_view text) {
+std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
+                                                    std::string_view text) {
   std::string problem;
   std::vector<RawTable> raws;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -23,7 +24,7 @@ std::vector<MeasuredTable> nccl_log_from_text(const std::string& name, std::stri
     raws = nccl_text_tables(text);
     problem = "holds no table of nccl-tests";
   }
-  std::vector<MeasuredTable> tables;
+  std::vector<cost::MeasuredTable> tables;
   const std::string file_name = std::filesystem::path(name).filename().string();
   for (RawTable& raw : raws) {
     if (raw.table.rows.empty()) continue;
@@ -39,4 +40,4 @@ std::vector<MeasuredTable> nccl_log_from_text(const std::string& name, std::stri
   return tables;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

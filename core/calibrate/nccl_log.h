@@ -20,13 +20,13 @@
 
 #include "core/cost/measured_table.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // All tables of a file that hold a row, in order. Throws InputError when there is none, saying what
 // was looked for.
-std::vector<MeasuredTable> read_nccl_log(const std::string& path);
+std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path);
 
 // The same of a text; `name` stands for the file in messages.
-std::vector<MeasuredTable> nccl_log_from_text(const std::string& name, std::string_view text);
+std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name, std::string_view text);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

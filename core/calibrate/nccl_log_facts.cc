@@ -1,6 +1,6 @@
 #include "core/calibrate/nccl_log_facts.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
@@ -81,4 +81,4 @@ std::optional<LogFact> fact_of(const Tokens& tokens, const std::string& line) {
   return something ? std::optional(fact) : std::nullopt;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -7,7 +7,7 @@
 #include "core/calibrate/nccl_log_parts.h"
 #include "core/calibrate/nccl_log_words.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 struct LogFact {
   bool begins_run = false;   // the line with which a test begins
@@ -24,4 +24,4 @@ struct LogFact {
 // The line's fact, or nothing.
 std::optional<LogFact> fact_of(const Tokens& tokens, const std::string& line);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -1,6 +1,6 @@
 #include "core/calibrate/nccl_log_head.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 std::optional<LogHead> head_of(const Tokens& tokens) {
   std::size_t at = 0;
@@ -56,4 +56,4 @@ std::optional<LogHead> head_by_row(const Tokens& tokens, std::size_t at) {
   return head;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

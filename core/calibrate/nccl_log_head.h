@@ -7,7 +7,7 @@
 
 #include "core/calibrate/nccl_log_words.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 enum class LogColumn { kTime, kCpuTime, kAlg, kBus, kWrong, kOther };
 
@@ -32,4 +32,4 @@ std::optional<LogHead> head_of(const Tokens& tokens);
 // operation, an odd number of numbers has a root.
 std::optional<LogHead> head_by_row(const Tokens& tokens, std::size_t at);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -6,7 +6,7 @@
 
 #include "core/calibrate/nccl_log_parts.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 using Report = nlohmann::json;
@@ -58,7 +58,7 @@ std::optional<double> amount(const Report& object, const char* key) {
 }
 
 // One measurement of a result: time, bandwidths and check. Bandwidths carry six decimals.
-void read_place(const Report& result, bool out, MeasuredRow& row, RawTable& raw) {
+void read_place(const Report& result, bool out, cost::MeasuredRow& row, RawTable& raw) {
   const auto found = result.find(out ? "out_of_place" : "in_place");
   if (found == result.end() || !found->is_object()) return;
   if (const auto time = amount(*found, "time")) {
@@ -110,7 +110,7 @@ void read_head(const Report& report, LogContext& context) {
 
 // One size's result; true where its times were taken on the host.
 bool read_result(const Report& result, RawTable& raw) {
-  MeasuredRow row;
+  cost::MeasuredRow row;
   row.size = integer(result, "size", -1);
   row.count = integer(result, "count", -1);
   if (row.size < 0 || row.count < 0) return false;
@@ -170,4 +170,4 @@ std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& probl
   return tables;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -5,7 +5,7 @@
 
 #include "core/calibrate/nccl_log_parts.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 struct TestName {
@@ -82,4 +82,4 @@ int nccl_type_size(std::string_view word) {
   return 0;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -10,7 +10,7 @@
 
 #include "core/cost/measured_table.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 // One line of the list of devices.
 struct LogDevice {
@@ -33,7 +33,7 @@ struct LogContext {
 };
 
 struct RawTable {
-  MeasuredTable table;
+  cost::MeasuredTable table;
   LogContext context;
   bool context_inherited = false;  // the log said nothing new since the table before
   int root = -1;                   // of the last row; -1: none
@@ -63,4 +63,4 @@ std::string version_of_code(int code);
 // Bytes of an element of that type, or 0 for a word that is not a type.
 int nccl_type_size(std::string_view word);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -7,12 +7,12 @@
 
 #include "core/calibrate/nccl_log_parts.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
-std::optional<CollectiveKind> kind_of(std::string_view test) {
-  for (const CollectiveKind kind : kAllCollectiveKinds) {
-    if (to_string(kind) == test) return kind;
+std::optional<collective::CollectiveKind> kind_of(std::string_view test) {
+  for (const collective::CollectiveKind kind : collective::kAllCollectiveKinds) {
+    if (collective::to_string(kind) == test) return kind;
   }
   return std::nullopt;
 }
@@ -28,12 +28,12 @@ struct Columns {
   bool in_place_unchecked = false;  // only the out-of-place results were checked
 };
 
-Columns columns_of(const MeasuredTable& table) {
+Columns columns_of(const cost::MeasuredTable& table) {
   Columns columns;
   bool out_checked = false;
   bool in_checked = false;
   bool first = true;
-  for (const MeasuredRow& row : table.rows) {
+  for (const cost::MeasuredRow& row : table.rows) {
     columns.redop = row.redop;
     out_checked = out_checked || row.out_of_place_wrong.has_value();
     in_checked = in_checked || row.in_place_wrong.has_value();
@@ -109,7 +109,7 @@ Span ranks_by_ratio(const RawTable& raw, std::string_view test) {
 }
 
 void settle_test(RawTable& raw, const Columns& columns, const std::string& file_name) {
-  MeasuredTable& table = raw.table;
+  cost::MeasuredTable& table = raw.table;
   const std::string by_columns = test_by_columns(raw, columns);
   const auto take = [&](const std::string& name, const std::string& where) {
     if (name.empty() || !table.test.empty()) return;
@@ -165,7 +165,7 @@ Listed listed_devices(const LogContext& context) {
 }
 
 // Takes ranks and hosts from the list; true where it shows the nodes too.
-bool take_devices(const Listed& listed, const Span& span, MeasuredTable& table) {
+bool take_devices(const Listed& listed, const Span& span, cost::MeasuredTable& table) {
   if (!span.holds(listed.ranks)) {
     table.notes.push_back("the list of devices shows " + std::to_string(listed.ranks) +
                           " ranks, which busbw / algbw contradicts");
@@ -185,7 +185,7 @@ bool take_devices(const Listed& listed, const Span& span, MeasuredTable& table) 
   return true;
 }
 
-void take_comment(int said_gpus, const Span& span, MeasuredTable& table) {
+void take_comment(int said_gpus, const Span& span, cost::MeasuredTable& table) {
   if (said_gpus <= 0) return;
   if (span.holds(said_gpus)) {
     table.ranks = said_gpus;
@@ -195,7 +195,7 @@ void take_comment(int said_gpus, const Span& span, MeasuredTable& table) {
                         " GPUs, which the columns contradict");
 }
 
-void take_columns(const Span& span, MeasuredTable& table) {
+void take_columns(const Span& span, cost::MeasuredTable& table) {
   table.ranks = span.only();
   if (table.ranks > 0) {
     table.notes.push_back("ranks recovered from the columns");
@@ -209,7 +209,7 @@ void take_columns(const Span& span, MeasuredTable& table) {
 // Witnesses in the order of their worth: the list of devices, a comment, the columns. The columns
 // have a veto: what they rule out is not taken.
 void settle_ranks(RawTable& raw, const Columns& columns) {
-  MeasuredTable& table = raw.table;
+  cost::MeasuredTable& table = raw.table;
   Span span = ranks_by_ratio(raw, table.test);
   if (one_of(table.test, {"all_gather", "reduce_scatter"}) && columns.multiple > 0) {
     span = {columns.multiple, columns.multiple, true};
@@ -248,4 +248,4 @@ void settle_shape(RawTable& raw, const std::string& file_name) {
       !context.nccl_version.empty() ? context.nccl_version : context.said_version;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -9,13 +9,13 @@
 #include "core/calibrate/nccl_log_head.h"
 #include "core/calibrate/nccl_log_parts.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 // A row, as far as it has come.
 
 struct TornRow {
-  MeasuredRow row;
+  cost::MeasuredRow row;
   int root = -1;
   int line = 0;
   bool in_place_only = false;
@@ -155,7 +155,7 @@ class TextReader {
   }
 
   void finish_row() {
-    MeasuredRow row = torn_->row;
+    cost::MeasuredRow row = torn_->row;
     std::size_t next = 0;
     bool measured = false;
     for (std::size_t p = torn_->in_place_only ? 1 : 0; p < head_->places.size(); ++p) {
@@ -242,7 +242,7 @@ class TextReader {
   void settle_unit(RawTable& raw) const {
     int micro = 0;
     int milli = 0;
-    for (const MeasuredRow& row : raw.table.rows) {
+    for (const cost::MeasuredRow& row : raw.table.rows) {
       if (!row.out_of_place || *row.out_of_place <= 0) continue;
       if (row.out_of_place_alg < 0.1 * kGigabytePerSecond) continue;
       const double ratio = static_cast<double>(row.size) / row.out_of_place_alg / *row.out_of_place;
@@ -254,7 +254,7 @@ class TextReader {
                               : unit_ != 0                    ? unit_ == 2
                                                               : by_head;
     if (milliseconds) {
-      for (MeasuredRow& row : raw.table.rows) {
+      for (cost::MeasuredRow& row : raw.table.rows) {
         if (row.out_of_place) *row.out_of_place *= 1000;
         if (row.in_place) *row.in_place *= 1000;
       }
@@ -329,4 +329,4 @@ class TextReader {
 
 std::vector<RawTable> nccl_text_tables(std::string_view text) { return TextReader().read(text); }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace syncline {
+namespace syncline::calibrate {
 
 Tokens split_words(std::string_view line) {
   Tokens tokens;
@@ -75,4 +75,4 @@ std::string_view bare(std::string_view label) {
   return label;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

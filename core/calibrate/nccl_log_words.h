@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncline {
+namespace syncline::calibrate {
 
 using Tokens = std::vector<std::string_view>;
 
@@ -39,4 +39,4 @@ bool is_nccl_line(std::string_view line);
 // A label without its '#'.
 std::string_view bare(std::string_view label);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

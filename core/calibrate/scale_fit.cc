@@ -10,16 +10,16 @@
 #include "core/error.h"
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 // At most some sixty points, evenly spread by their logarithms.
-std::vector<MeasuredPoint> thinned(const std::vector<MeasuredPoint>& points) {
+std::vector<cost::MeasuredPoint> thinned(const std::vector<cost::MeasuredPoint>& points) {
   constexpr double kMost = 64;
   if (static_cast<double>(points.size()) <= kMost) return points;
   const double first = std::log(static_cast<double>(points.front().size));
   const double last = std::log(static_cast<double>(points.back().size));
-  std::vector<MeasuredPoint> kept;
+  std::vector<cost::MeasuredPoint> kept;
   double bin = -1;
   for (const auto& point : points) {
     const double at = (std::log(static_cast<double>(point.size)) - first) / (last - first) * kMost;
@@ -30,9 +30,9 @@ std::vector<MeasuredPoint> thinned(const std::vector<MeasuredPoint>& points) {
   return kept;
 }
 
-double bus_rate(const TableLaw& table, const std::vector<MeasuredPoint>& points) {
+double bus_rate(const cost::TableLaw& table, const std::vector<cost::MeasuredPoint>& points) {
   const double ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
-  const double times = ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
+  const double times = cost::ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
   double rate = 0;
   for (const auto& point : points) {
     rate = std::max(rate, times * static_cast<double>(point.size) / point.time);
@@ -40,9 +40,10 @@ double bus_rate(const TableLaw& table, const std::vector<MeasuredPoint>& points)
   return rate;
 }
 
-bool scales(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
-         kind == CollectiveKind::kReduceScatter;
+bool scales(collective::CollectiveKind kind) {
+  return kind == collective::CollectiveKind::kAllReduce ||
+         kind == collective::CollectiveKind::kAllGather ||
+         kind == collective::CollectiveKind::kReduceScatter;
 }
 
 // The best rates that were measured: between nodes by the GPUs of a node, and inside one.
@@ -51,25 +52,27 @@ struct MeasuredRates {
   BytesPerSecond inside = 0;
 };
 
-MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const MeasuredLaw& law) {
+MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law) {
   MeasuredRates rates;
   double ring_inside = 0;
   double any_inside = 0;
   const bool only_trees = std::none_of(law.tables.begin(), law.tables.end(), [](const auto& table) {
-    return scales(table.kind) && table.nodes > 1 && table.forced != ForcedAlgorithm::kTree;
+    return scales(table.kind) && table.nodes > 1 && table.forced != cost::ForcedAlgorithm::kTree;
   });
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const TableLaw& table = law.tables[i];
+    const cost::TableLaw& table = law.tables[i];
     if (!scales(table.kind)) continue;
     // A forced tree does not show what its network carries, unless nothing else does.
-    if (table.forced == ForcedAlgorithm::kTree && !only_trees) continue;
+    if (table.forced == cost::ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(table, tables[i].fit.points);
     if (table.nodes > 1) {
       auto& best = rates.between[table.gpus_per_node];
       best = std::max(best, rate);
     } else {
       // An all-reduce inside a node may be done by the switch (NVLS), the other two are rings.
-      if (table.kind != CollectiveKind::kAllReduce) ring_inside = std::max(ring_inside, rate);
+      if (table.kind != collective::CollectiveKind::kAllReduce) {
+        ring_inside = std::max(ring_inside, rate);
+      }
       any_inside = std::max(any_inside, rate);
     }
   }
@@ -79,12 +82,12 @@ MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const Measure
 
 // The rows between nodes, thinned so that a fine table does not outweigh the others.
 std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
-                                    const MeasuredLaw& law, const ScaleLaw& scale) {
+                                    const cost::MeasuredLaw& law, const cost::ScaleLaw& scale) {
   std::vector<GraphSample> samples;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const TableLaw& table = law.tables[i];
+    const cost::TableLaw& table = law.tables[i];
     if (table.nodes == 1 || !scales(table.kind)) continue;
-    const double share = rate_share(scale, table.gpus_per_node);
+    const double share = cost::rate_share(scale, table.gpus_per_node);
     for (const auto& point : thinned(tables[i].fit.points)) {
       samples.push_back({{table.kind, static_cast<double>(point.size), table.nodes,
                           table.gpus_per_node, share, point.time},
@@ -96,16 +99,16 @@ std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
 }
 
 // The median error over the rows of 64 KiB and more; 0 where there are none.
-double error_of(const ScaleLaw& scale, const std::vector<GraphSample>& samples) {
+double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& samples) {
   constexpr double kLarge = 65536;
   std::vector<double> errors;
   for (const GraphSample& sample : samples) {
-    const StepRow& row = sample.row;
+    const cost::StepRow& row = sample.row;
     if (row.bytes < kLarge) continue;
-    const StepPath path =
-        PathChoice(scale.graph, row.kind, row.nodes, row.gpus_per_node, sample.forced)(row.bytes);
-    const double time = step_time(step_law_of(scale, path), row.kind, row.bytes, row.nodes,
-                                  row.gpus_per_node, row.share);
+    const cost::StepPath path = cost::PathChoice(scale.graph, row.kind, row.nodes,
+                                                 row.gpus_per_node, sample.forced)(row.bytes);
+    const double time = cost::step_time(cost::step_law_of(scale, path), row.kind, row.bytes,
+                                        row.nodes, row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
   }
   return errors.empty() ? 0 : median(std::move(errors));
@@ -113,9 +116,9 @@ double error_of(const ScaleLaw& scale, const std::vector<GraphSample>& samples) 
 
 // The part between nodes: rates first, which every row is then measured against, then the graph
 // under which the rows are likeliest, with its paths' laws.
-ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw& law) {
+cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law) {
   const MeasuredRates rates = rates_of(tables, law);
-  ScaleLaw scale;
+  cost::ScaleLaw scale;
   scale.inside = rates.inside;
   constexpr BytesPerSecond kPort = 25e9;  // 200 Gbit/s
   bool fast = false;
@@ -135,38 +138,38 @@ ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const MeasuredLaw
 }
 
 // What small payloads cost inside a node, by the steps of a ring.
-NodeLaw fit_node(const MeasuredLaw& law) {
+cost::NodeLaw fit_node(const cost::MeasuredLaw& law) {
   constexpr double kSmall = 4096;
   constexpr double kNoise = 0.08;
-  const StepPath path{false, NcclProtocol::kLl};
-  const std::array<double, 2> centre = {std::log(nccl_base_latency(path)),
-                                        std::log(nccl_step_latency(path, false))};
+  const cost::StepPath path{false, collective::NcclProtocol::kLl};
+  const std::array<double, 2> centre = {std::log(cost::nccl_base_latency(path)),
+                                        std::log(cost::nccl_step_latency(path, false))};
   const std::array<double, 2> spread = {0.7, 1.5};
   std::vector<std::pair<double, double>> rows;  // steps, time
-  for (const TableLaw& table : law.tables) {
+  for (const cost::TableLaw& table : law.tables) {
     if (table.nodes != 1 || table.min_bytes > kSmall || !scales(table.kind)) continue;
-    if (table.forced == ForcedAlgorithm::kTree) continue;
-    rows.emplace_back(ring_steps(table.kind, 1, table.gpus_per_node).all,
-                      size_time(table.law, table.min_bytes));
+    if (table.forced == cost::ForcedAlgorithm::kTree) continue;
+    rows.emplace_back(cost::ring_steps(table.kind, 1, table.gpus_per_node).all,
+                      cost::size_time(table.law, table.min_bytes));
   }
   const auto residuals = [&](const std::array<double, 2>& p, double* out) {
     for (const auto& [steps, time] : rows) {
-      *out++ = damped(std::log((std::exp(p[0]) + std::exp(p[1]) * steps) / time) / kNoise);
+      *out++ = cost::damped(std::log((std::exp(p[0]) + std::exp(p[1]) * steps) / time) / kNoise);
     }
     for (std::size_t i = 0; i < 2; ++i) *out++ = (p[i] - centre[i]) / spread[i];
   };
-  const auto [found, squares] = least_squares<2>(residuals, rows.size() + 2, centre);
+  const auto [found, squares] = cost::least_squares<2>(residuals, rows.size() + 2, centre);
   return {std::exp(found[0]), std::exp(found[1])};
 }
 
 // The points of two runs; a size that both have at the mean of its two times.
-std::vector<MeasuredPoint> joined(const std::vector<MeasuredPoint>& a,
-                                  const std::vector<MeasuredPoint>& b) {
+std::vector<cost::MeasuredPoint> joined(const std::vector<cost::MeasuredPoint>& a,
+                                        const std::vector<cost::MeasuredPoint>& b) {
   std::map<Bytes, std::vector<double>> times;
   for (const auto* list : {&a, &b}) {
     for (const auto& point : *list) times[point.size].push_back(point.time);
   }
-  std::vector<MeasuredPoint> points;
+  std::vector<cost::MeasuredPoint> points;
   for (const auto& [size, list] : times) {
     points.push_back({size, list.size() == 1 ? list[0] : (list[0] + list[1]) / 2});
   }
@@ -174,9 +177,9 @@ std::vector<MeasuredPoint> joined(const std::vector<MeasuredPoint>& a,
 }
 
 // Points of every table; tables of the same counts, kind and algorithm become one.
-std::vector<CalibratedTable> gathered(const std::vector<MeasuredTable>& tables) {
+std::vector<CalibratedTable> gathered(const std::vector<cost::MeasuredTable>& tables) {
   std::vector<CalibratedTable> gathered;
-  for (const MeasuredTable& measured : tables) {
+  for (const cost::MeasuredTable& measured : tables) {
     assert(measured.kind && measured.nodes > 0 && measured.gpus_per_node > 0);
     SizeFit points = points_of(measured);
     if (points.points.empty()) {
@@ -201,9 +204,9 @@ std::vector<CalibratedTable> gathered(const std::vector<MeasuredTable>& tables) 
   return gathered;
 }
 
-TableLaw table_law(const CalibratedTable& table) {
+cost::TableLaw table_law(const CalibratedTable& table) {
   const SizeFit& fit = table.fit;
-  TableLaw law;
+  cost::TableLaw law;
   law.kind = *table.measured.kind;
   law.nodes = table.measured.nodes;
   law.gpus_per_node = table.measured.gpus_per_node;
@@ -214,7 +217,7 @@ TableLaw table_law(const CalibratedTable& table) {
   law.rows = static_cast<int>(fit.points.size());
   law.in_sample = fit.in_sample;
   law.left_out = fit.left_out;
-  law.clean = is_clean(table.measured);
+  law.clean = cost::is_clean(table.measured);
   law.source = table.measured.source;
   for (const auto& point : fit.outliers) law.outliers.push_back(point.size);
   return law;
@@ -223,13 +226,13 @@ TableLaw table_law(const CalibratedTable& table) {
 }  // namespace
 
 // Each table by itself first; then what they have in common, inside a node and between nodes.
-Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
+Calibrated calibrate(const std::vector<cost::MeasuredTable>& tables) {
   Calibrated result;
   result.tables = gathered(tables);
   bool between = false;
   for (CalibratedTable& table : result.tables) {
     table.fit = fit_sizes(std::move(table.fit));
-    const TableLaw& law = result.law.tables.emplace_back(table_law(table));
+    const cost::TableLaw& law = result.law.tables.emplace_back(table_law(table));
     between = between || (law.nodes > 1 && scales(law.kind));
   }
   result.law.node = fit_node(result.law);
@@ -237,4 +240,4 @@ Calibrated calibrate(const std::vector<MeasuredTable>& tables) {
   return result;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

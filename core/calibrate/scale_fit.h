@@ -12,21 +12,21 @@
 #include "core/cost/law.h"
 #include "core/cost/measured_table.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 struct CalibratedTable {
-  MeasuredTable measured;
+  cost::MeasuredTable measured;
   SizeFit fit;
 };
 
 struct Calibrated {
-  MeasuredLaw law;
+  cost::MeasuredLaw law;
   std::vector<CalibratedTable> tables;
 };
 
 // Requires tables with a kind and counts of nodes and GPUs. Several tables of the same counts and
 // kind are joined, sizes measured twice by the mean of their times. Throws InputError where a table
 // has no usable row.
-Calibrated calibrate(const std::vector<MeasuredTable>& tables);
+Calibrated calibrate(const std::vector<cost::MeasuredTable>& tables);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

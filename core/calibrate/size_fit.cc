@@ -11,16 +11,16 @@
 #include <map>
 #include <optional>
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 constexpr int kMostSegments = 7;
 constexpr std::size_t kMostKnots = 48;
 constexpr std::size_t kMostLeftOut = 64;
 
-using Points = std::vector<MeasuredPoint>;
+using Points = std::vector<cost::MeasuredPoint>;
 
-double bytes_of(const MeasuredPoint& point) { return static_cast<double>(point.size); }
+double bytes_of(const cost::MeasuredPoint& point) { return static_cast<double>(point.size); }
 
 // Sums over points [0, i) that the least squares of a line on relative errors need.
 class Sums {
@@ -63,8 +63,8 @@ class Sums {
   std::vector<std::array<double, 5>> sums_;
 };
 
-SizeLine size_line(const Points& points, std::size_t begin, std::size_t end, double latency,
-                   double slope) {
+cost::SizeLine size_line(const Points& points, std::size_t begin, std::size_t end, double latency,
+                         double slope) {
   return {bytes_of(points[begin]), bytes_of(points[end - 1]), latency, slope};
 }
 
@@ -88,7 +88,7 @@ std::vector<std::size_t> knots_of(const Points& points) {
 // The best 1, 2, ... segments of at least two points each, by dynamic programming over the knots
 // (Bellman 1961, "On the approximation of curves by line segments"): the best k segments up to a
 // knot are the best k - 1 up to an earlier one and a line from there on.
-std::vector<SizeLaw> fit_segments(const Points& points) {
+std::vector<cost::SizeLaw> fit_segments(const Points& points) {
   const Sums sums(points);
   const auto knots = knots_of(points);
   const std::size_t n = knots.size() - 1;
@@ -110,9 +110,9 @@ std::vector<SizeLaw> fit_segments(const Points& points) {
     }
   }
   // Each count's segments, read back from the last one.
-  std::vector<SizeLaw> laws;
+  std::vector<cost::SizeLaw> laws;
   for (std::size_t k = 1; k <= kMostSegments && least[k][n] < kNone; ++k) {
-    SizeLaw& law = laws.emplace_back();
+    cost::SizeLaw& law = laws.emplace_back();
     std::size_t end = n;
     for (std::size_t left = k; left > 0; --left) {
       const std::size_t begin = from[left][end];
@@ -125,11 +125,11 @@ std::vector<SizeLaw> fit_segments(const Points& points) {
   return laws;
 }
 
-double relative_error(const SizeLaw& law, const MeasuredPoint& point) {
-  return size_time(law, bytes_of(point)) / point.time - 1;
+double relative_error(const cost::SizeLaw& law, const cost::MeasuredPoint& point) {
+  return cost::size_time(law, bytes_of(point)) / point.time - 1;
 }
 
-double squares_of(const SizeLaw& law, const Points& points) {
+double squares_of(const cost::SizeLaw& law, const Points& points) {
   double sum = 0;
   for (const auto& point : points) {
     const double error = relative_error(law, point);
@@ -139,7 +139,7 @@ double squares_of(const SizeLaw& law, const Points& points) {
 }
 
 // The points for which each line is the lowest.
-std::vector<Points> shared_out(const Points& points, const std::vector<SizeLine>& lines) {
+std::vector<Points> shared_out(const Points& points, const std::vector<cost::SizeLine>& lines) {
   std::vector<Points> own(lines.size());
   for (const auto& point : points) {
     std::size_t lowest = 0;
@@ -158,10 +158,10 @@ std::vector<Points> shared_out(const Points& points, const std::vector<SizeLine>
 
 // The least of as many lines as `start` has: each point belongs to the line that is lowest there,
 // each line is fitted to its points, until nothing changes.
-SizeLaw fit_envelope(const Points& points, const SizeLaw& start) {
-  SizeLaw law = start;
-  law.form = SizeLaw::Form::kEnvelope;
-  SizeLaw best = law;
+cost::SizeLaw fit_envelope(const Points& points, const cost::SizeLaw& start) {
+  cost::SizeLaw law = start;
+  law.form = cost::SizeLaw::Form::kEnvelope;
+  cost::SizeLaw best = law;
   double best_squares = squares_of(law, points);
   for (int round = 0; round < 30; ++round) {
     const auto own = shared_out(points, law.lines);
@@ -176,17 +176,17 @@ SizeLaw fit_envelope(const Points& points, const SizeLaw& start) {
     best_squares = squares;
   }
   std::sort(best.lines.begin(), best.lines.end(),
-            [](const SizeLine& a, const SizeLine& b) { return a.from < b.from; });
+            [](const cost::SizeLine& a, const cost::SizeLine& b) { return a.from < b.from; });
   return best;
 }
 
 // A sum of powers: the plain line's two parameters, from where each explains one end of the table,
 // moved by factors that shrink once none of them is an improvement (a pattern search).
-SizeLaw fit_sum(const Points& points, const SizeLaw& line, double exponent) {
-  SizeLaw law = line;
-  law.form = SizeLaw::Form::kSum;
+cost::SizeLaw fit_sum(const Points& points, const cost::SizeLaw& line, double exponent) {
+  cost::SizeLaw law = line;
+  law.form = cost::SizeLaw::Form::kSum;
   law.exponent = exponent;
-  SizeLine& only = law.lines.front();
+  cost::SizeLine& only = law.lines.front();
   only.latency = points.front().time;
   only.seconds_per_byte = points.back().time / bytes_of(points.back());
   double least = squares_of(law, points);
@@ -221,12 +221,12 @@ Points thinned(const Points& points) {
 }
 
 // All candidates by name, so that those of two fits can be compared.
-using Candidates = std::map<std::string, SizeLaw>;
+using Candidates = std::map<std::string, cost::SizeLaw>;
 
 Candidates candidates(const Points& points) {
   Candidates laws;
   const Points few = thinned(points);
-  for (const SizeLaw& law : fit_segments(points)) {
+  for (const cost::SizeLaw& law : fit_segments(points)) {
     const auto lines = law.lines.size();
     laws["segments " + std::to_string(lines)] = law;
     if (lines == 2 || lines == 3) {
@@ -241,13 +241,13 @@ Candidates candidates(const Points& points) {
   return laws;
 }
 
-double log_interpolation(const MeasuredPoint& a, const MeasuredPoint& b, double bytes) {
+double log_interpolation(const cost::MeasuredPoint& a, const cost::MeasuredPoint& b, double bytes) {
   const double share = std::log(bytes / bytes_of(a)) / std::log(bytes_of(b) / bytes_of(a));
   return std::exp((1 - share) * std::log(a.time) + share * std::log(b.time));
 }
 
 // The median error of the sizes of 64 KiB and more, of all sizes where there are none.
-double median_error(const SizeLaw& law, const Points& points) {
+double median_error(const cost::SizeLaw& law, const Points& points) {
   constexpr Bytes kLarge = 64 * kKiB;
   const bool large = points.back().size >= kLarge;
   std::vector<double> errors;
@@ -301,13 +301,13 @@ Candidates describing(const Candidates& full, const Points& points) {
 
 }  // namespace
 
-SizeFit points_of(const MeasuredTable& table) {
+SizeFit points_of(const cost::MeasuredTable& table) {
   SizeFit fit;
   std::map<Bytes, std::pair<double, double>> both;  // out of place, in place; 0: none
-  for (const auto& point : usable_points(table, Place::kOutOfPlace)) {
+  for (const auto& point : cost::usable_points(table, cost::Place::kOutOfPlace)) {
     both[point.size].first = point.time;
   }
-  for (const auto& point : usable_points(table, Place::kInPlace)) {
+  for (const auto& point : cost::usable_points(table, cost::Place::kInPlace)) {
     both[point.size].second = point.time;
   }
   Points all;
@@ -348,7 +348,7 @@ SizeFit fit_sizes(SizeFit fit) {
 
   // The fewest parameters among those within a fiftieth of the best.
   constexpr double kAlike = 1.02;
-  const SizeLaw* chosen = nullptr;
+  const cost::SizeLaw* chosen = nullptr;
   for (const auto& [name, law] : admitted) {
     if (!left_out.empty() && left_out.at(name).bounded > kAlike * least) continue;
     if (chosen != nullptr && chosen->lines.size() <= law.lines.size()) continue;
@@ -362,4 +362,4 @@ SizeFit fit_sizes(SizeFit fit) {
   return fit;
 }
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

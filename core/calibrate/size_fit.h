@@ -7,12 +7,12 @@
 #include "core/cost/measured_table.h"
 #include "core/cost/size_law.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 
 struct SizeFit {
-  SizeLaw law;
-  std::vector<MeasuredPoint> points;    // what was fitted, by ascending size
-  std::vector<MeasuredPoint> outliers;  // what was left out as disturbed
+  cost::SizeLaw law;
+  std::vector<cost::MeasuredPoint> points;    // what was fitted, by ascending size
+  std::vector<cost::MeasuredPoint> outliers;  // what was left out as disturbed
   // Means of |fitted / measured - 1| over the points: with all sizes seen, and for each size with
   // that size left out of the fit (of more than 64 sizes, 64 evenly spread ones are left out in
   // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
@@ -23,9 +23,9 @@ struct SizeFit {
 // The table's points: out of place, or in place for sizes that have no good out-of-place time.
 // Disturbed are a first row that is slower than the next size by a quarter (the test's warm-up),
 // and rows whose two times differ by 30 % where only the other one lies near the neighbours.
-SizeFit points_of(const MeasuredTable& table);
+SizeFit points_of(const cost::MeasuredTable& table);
 
 // Fits the points. Requires at least one.
 SizeFit fit_sizes(SizeFit measured);
 
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -8,7 +8,7 @@
 #include "core/collective/ring.h"
 #include "core/collective/to_one.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 std::span<const Algorithm> algorithms() {
   static const std::array kRows = {
@@ -38,4 +38,4 @@ std::int64_t pipeline_chunks(std::int64_t elements) {
   return std::clamp<std::int64_t>(begun, 1, kMaxChunks);
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -10,7 +10,7 @@
 
 #include "core/collective/schedule.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // Closed form on one tier whose ports are full duplex:
 // time = steps * latency + volume * payload bytes / bandwidth.
@@ -49,4 +49,4 @@ inline constexpr std::int64_t kChunkElements = 131072;
 inline constexpr std::int64_t kMaxChunks = 128;
 std::int64_t pipeline_chunks(std::int64_t elements);
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -8,7 +8,7 @@
 #include "core/collective/groups.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // NCCL's algorithms and protocols, in the order in which it tries them.
 enum class NcclAlgorithm { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };
@@ -36,4 +36,4 @@ struct Collective {
   Bytes bytes() const { return elements * unit; }
 };
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace syncline {
+namespace syncline::collective {
 
 using Colour = std::uint64_t;
 
@@ -23,4 +23,4 @@ inline Colour bits(double value) {
   return out;
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

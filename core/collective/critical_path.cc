@@ -8,7 +8,7 @@
 
 #include "core/collective/colour.h"
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 // What one round puts on the links. A round touches few of many links: clearing it costs no more
@@ -172,4 +172,4 @@ std::vector<Seconds> CriticalPath::latencies(double bytes) const {
   return added;
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

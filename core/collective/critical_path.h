@@ -14,7 +14,7 @@
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 class CriticalPath {
  public:
@@ -49,4 +49,4 @@ class CriticalPath {
   bool uniform_ = true;
 };
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cassert>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 // An in-order binary tree over the places 1 to `size`: the lowest set bit of a place is its
@@ -206,4 +206,4 @@ Algorithm double_binary_tree_algorithm() {
           chunks};
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -8,9 +8,9 @@
 
 #include "core/collective/algorithm.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // Fits all_reduce, reduce and broadcast.
 Algorithm double_binary_tree_algorithm();
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -2,7 +2,7 @@
 // collective in every group of a regular partition, e.g. "reduce inside each node".
 #pragma once
 
-namespace syncline {
+namespace syncline::collective {
 
 // `count` groups of `size` members; member m of group g is world rank
 // base + g * group_step + m * member_step. Member 0 is the root where one is needed.
@@ -26,4 +26,4 @@ inline Groups leader_group(int ranks, int size) { return {0, 1, 0, ranks / size,
 // `size` groups: ranks with the same place in their block.
 inline Groups shard_groups(int ranks, int size) { return {0, size, 1, ranks / size, size}; }
 
-}  // namespace syncline
+}  // namespace syncline::collective

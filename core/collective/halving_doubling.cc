@@ -3,7 +3,7 @@
 #include <bit>
 #include <cassert>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 // Only a power of two of members can halve and double. The others, `extra` of them, fold away:
@@ -154,4 +154,4 @@ Algorithm halving_doubling_algorithm() {
           chunks};
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

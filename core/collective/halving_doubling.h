@@ -9,9 +9,9 @@
 
 #include "core/collective/algorithm.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // Fits all_reduce on any number of ranks; reduce_scatter and all_gather on powers of two.
 Algorithm halving_doubling_algorithm();
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 // Speeds of a channel that NCCL's search tries, in GB/s (src/graph/search.cc), by generation.
@@ -266,4 +266,4 @@ std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collec
                    static_cast<double>(collective.bytes()));
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

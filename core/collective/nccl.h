@@ -19,7 +19,7 @@
 #include "core/collective/nccl_model.h"
 #include "core/scenario/cluster.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 inline constexpr std::string_view kNcclName = "nccl";
 inline constexpr std::string_view kNcclSummary =
@@ -39,4 +39,4 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
 // their nodes' NICs. Nothing for a collective that NCCL did not choose.
 std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective);
 
-}  // namespace syncline
+}  // namespace syncline::collective

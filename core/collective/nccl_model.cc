@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 using Choice = NcclAlgorithm;
@@ -324,4 +324,4 @@ std::string_view to_string(NcclProtocol protocol) {
   return kNames[static_cast<std::size_t>(protocol)];
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

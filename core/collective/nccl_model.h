@@ -21,7 +21,7 @@
 #include "core/scenario/cluster.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // Kinds of paths between two ends, the nearest first.
 enum class NcclPath { kLoc, kNvl, kNvb, kPix, kPxb, kPxn, kPhb, kSys, kNet };
@@ -89,4 +89,4 @@ std::optional<Seconds> nccl_time(const NcclTopology& topology, const NcclTable& 
 std::string_view to_string(NcclAlgorithm algorithm);
 std::string_view to_string(NcclProtocol protocol);
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::collective {
 
 Network::Network(const Cluster& cluster) : ranks_(cluster.ranks()) {
   const int ranks = ranks_;
@@ -62,4 +62,4 @@ void Network::route(int from, int to, std::vector<int>& links) const {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -8,7 +8,7 @@
 
 #include "core/scenario/cluster.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 struct Link {
   BytesPerSecond capacity = 0;
@@ -50,4 +50,4 @@ class Network {
   std::vector<Link> links_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::collective

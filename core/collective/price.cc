@@ -7,7 +7,7 @@
 
 #include "core/collective/nccl.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 struct PriceBook::Entry {
   CollectiveKind kind;
@@ -240,4 +240,4 @@ Seconds PriceBook::time(const Collective& collective) {
          known.seconds_per_byte * static_cast<double>(collective.bytes());
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -21,7 +21,7 @@
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // All rounds of one stage.
 struct StagePrice {
@@ -78,4 +78,4 @@ class PriceBook {
   LawEntry* last_law_ = nullptr;
 };
 
-}  // namespace syncline
+}  // namespace syncline::collective

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 // While a chain fills and drains, no two of its rounds load the same links, so its stages cannot
@@ -140,4 +140,4 @@ Algorithm ring_algorithm() {
           chunks};
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

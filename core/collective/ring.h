@@ -8,9 +8,9 @@
 
 #include "core/collective/algorithm.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // Fits every kind; reduce and broadcast, which run along an open chain, up to 1024 ranks.
 Algorithm ring_algorithm();
 
-}  // namespace syncline
+}  // namespace syncline::collective

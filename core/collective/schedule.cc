@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace syncline {
+namespace syncline::collective {
 
 std::string_view to_string(CollectiveKind kind) {
   switch (kind) {
@@ -26,4 +26,4 @@ Range part_of(std::int64_t elements, std::int64_t parts, std::int64_t index) {
   return {index * elements / parts, (index + 1) * elements / parts};
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

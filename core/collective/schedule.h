@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncline {
+namespace syncline::collective {
 
 // The payload is `elements` long on every rank:
 //   all_reduce      everyone ends with the sum
@@ -60,4 +60,4 @@ struct Stage {
 
 using Stages = std::vector<Stage>;
 
-}  // namespace syncline
+}  // namespace syncline::collective

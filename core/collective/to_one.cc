@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 // An all-reduce is two rounds of N-1 whole payloads through member 0's port: a reduce, in which
@@ -70,4 +70,4 @@ Algorithm to_one_algorithm() {
           chunks};
 }
 
-}  // namespace syncline
+}  // namespace syncline::collective

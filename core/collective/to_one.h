@@ -6,9 +6,9 @@
 
 #include "core/collective/algorithm.h"
 
-namespace syncline {
+namespace syncline::collective {
 
 // Fits all_reduce, reduce and broadcast.
 Algorithm to_one_algorithm();
 
-}  // namespace syncline
+}  // namespace syncline::collective

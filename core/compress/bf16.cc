@@ -4,11 +4,11 @@
 
 #include "core/compress/half.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 Codec bf16_codec() {
   return HalfPrecision<Eigen::bfloat16>::codec(
       "bf16", "gradients rounded to bfloat16 for the wire, summed by all-reduce", DType::kBf16);
 }
 
-}  // namespace syncline
+}  // namespace syncline::compress

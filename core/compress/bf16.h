@@ -4,8 +4,8 @@
 
 #include "core/compress/codec.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 Codec bf16_codec();
 
-}  // namespace syncline
+}  // namespace syncline::compress

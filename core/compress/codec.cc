@@ -6,7 +6,7 @@
 #include "core/compress/dgc.h"
 #include "core/compress/fp16.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 std::span<const Codec> codecs() {
   static const std::array table{dgc_codec(), fp16_codec(), bf16_codec()};
@@ -26,4 +26,4 @@ std::vector<std::string> codec_names() {
   return names;
 }
 
-}  // namespace syncline
+}  // namespace syncline::compress

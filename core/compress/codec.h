@@ -10,7 +10,7 @@
 
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 // A gradient in its compressed form. A sparse codec fills `indices` and `values` alike; a dense one
 // leaves `indices` empty and keeps one value an element.
@@ -44,4 +44,4 @@ std::span<const Codec> codecs();
 const Codec* find_codec(std::string_view name);  // or nullptr
 std::vector<std::string> codec_names();
 
-}  // namespace syncline
+}  // namespace syncline::compress

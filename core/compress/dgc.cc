@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace syncline {
+namespace syncline::compress {
 namespace {
 
 // An int32 index and an fp32 value, as in Paddle's encoding.
@@ -114,4 +114,4 @@ Codec dgc_codec() {
           add};
 }
 
-}  // namespace syncline
+}  // namespace syncline::compress

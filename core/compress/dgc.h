@@ -4,8 +4,8 @@
 
 #include "core/compress/codec.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 Codec dgc_codec();
 
-}  // namespace syncline
+}  // namespace syncline::compress

@@ -4,7 +4,7 @@
 
 #include "core/compress/half.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 Codec fp16_codec() {
   return HalfPrecision<Eigen::half>::codec(
@@ -12,4 +12,4 @@ Codec fp16_codec() {
       DType::kFp16);
 }
 
-}  // namespace syncline
+}  // namespace syncline::compress

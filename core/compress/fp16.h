@@ -3,8 +3,8 @@
 
 #include "core/compress/codec.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 Codec fp16_codec();
 
-}  // namespace syncline
+}  // namespace syncline::compress

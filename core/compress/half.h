@@ -3,7 +3,7 @@
 
 #include "core/compress/codec.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 // Half is a 16-bit floating-point type that converts from and to float.
 template <typename Half>
@@ -45,4 +45,4 @@ struct HalfPrecision {
   }
 };
 
-}  // namespace syncline
+}  // namespace syncline::compress

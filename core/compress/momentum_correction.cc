@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace syncline {
+namespace syncline::compress {
 
 bool accumulate(std::span<const float> gradient, std::span<const float> weight,
                 const DgcUpdate& update, std::span<float> velocity, std::span<float> residual) {
@@ -32,4 +32,4 @@ bool accumulate(std::span<const float> gradient, std::span<const float> weight,
   return held;
 }
 
-}  // namespace syncline
+}  // namespace syncline::compress

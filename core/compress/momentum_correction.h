@@ -11,7 +11,7 @@
 
 #include <span>
 
-namespace syncline {
+namespace syncline::compress {
 
 struct DgcUpdate {
   float momentum = 0.9f;
@@ -25,4 +25,4 @@ struct DgcUpdate {
 bool accumulate(std::span<const float> gradient, std::span<const float> weight,
                 const DgcUpdate& update, std::span<float> velocity, std::span<float> residual);
 
-}  // namespace syncline
+}  // namespace syncline::compress

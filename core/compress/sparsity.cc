@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncline {
+namespace syncline::compress {
 
 int sparsity_index(const Compression& compression, std::int64_t step) {
   if (step < compression.rampup_begin_step) return -1;
@@ -40,4 +40,4 @@ std::vector<std::int64_t> sparsity_changes(const Compression& compression) {
   return changes;
 }
 
-}  // namespace syncline
+}  // namespace syncline::compress

@@ -8,7 +8,7 @@
 
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::compress {
 
 // Index into compression.sparsity at this step, or -1 while gradients are still dense.
 // Steps count from 0; between begin and begin + rampup_step the sparsities share the ramp evenly.
@@ -21,4 +21,4 @@ std::int64_t kept_elements(std::int64_t elements, double sparsity);
 // The steps at which the plan changes: the ramp's first step and each later rise, ascending.
 std::vector<std::int64_t> sparsity_changes(const Compression& compression);
 
-}  // namespace syncline
+}  // namespace syncline::compress

@@ -7,12 +7,13 @@
 
 #include "core/cost/tiers.h"
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
-bool ring_like(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
-         kind == CollectiveKind::kReduceScatter;
+bool ring_like(collective::CollectiveKind kind) {
+  return kind == collective::CollectiveKind::kAllReduce ||
+         kind == collective::CollectiveKind::kAllGather ||
+         kind == collective::CollectiveKind::kReduceScatter;
 }
 
 double octaves(double a, double b) { return std::abs(std::log2(a / b)); }
@@ -26,12 +27,14 @@ double steepness(const TableLaw& table, double bytes) {
   return std::clamp(rise / std::log(high / low), 0.0, 1.0);
 }
 
-double bus_factor(CollectiveKind kind, int ranks) { return ring_steps(kind, 1, ranks).all / ranks; }
+double bus_factor(collective::CollectiveKind kind, int ranks) {
+  return ring_steps(kind, 1, ranks).all / ranks;
+}
 
 // Inside one node, from the tables of other numbers of GPUs and of other collectives.
-std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind, double bytes,
-                                    int gpus, ForcedAlgorithm forced) {
-  const auto latency = [&](CollectiveKind of, int ranks) {
+std::optional<Seconds> time_in_node(const MeasuredLaw& law, collective::CollectiveKind kind,
+                                    double bytes, int gpus, ForcedAlgorithm forced) {
+  const auto latency = [&](collective::CollectiveKind of, int ranks) {
     return law.node.base + law.node.step * ring_steps(of, 1, ranks).all;
   };
   double sum = 0;
@@ -54,8 +57,8 @@ std::optional<Seconds> time_in_node(const MeasuredLaw& law, CollectiveKind kind,
 }
 
 // How far the law of `path` was off in the tables, as a logarithm, where they took that path.
-double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, double bytes,
-                  int nodes, int gpus_per_node) {
+double correction(const MeasuredLaw& law, StepPath path, collective::CollectiveKind kind,
+                  double bytes, int nodes, int gpus_per_node) {
   const ScaleLaw& scale = *law.scale;
   const StepLaw steps = step_law_of(scale, path);
   const double ranks = static_cast<double>(nodes) * gpus_per_node;
@@ -95,7 +98,7 @@ double correction(const MeasuredLaw& law, StepPath path, CollectiveKind kind, do
 // At one payload more nodes cannot be faster than the bytes that a link carries allow, nor slower
 // than a ring, whose time grows with its ranks at most: a law that leaves these bounds around the
 // nearest table by much is wrong there.
-Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int nodes,
+Seconds bounded(const MeasuredLaw& law, collective::CollectiveKind kind, double bytes, int nodes,
                 int gpus_per_node, ForcedAlgorithm forced, Seconds time) {
   const TableLaw* nearest = nullptr;
   for (const TableLaw& table : law.tables) {
@@ -120,8 +123,8 @@ Seconds bounded(const MeasuredLaw& law, CollectiveKind kind, double bytes, int n
 }
 
 // Whether clean tables of that kind speak for these counts.
-bool counts_in_range(const MeasuredLaw& law, CollectiveKind kind, int nodes, int gpus_per_node,
-                     ForcedAlgorithm forced) {
+bool counts_in_range(const MeasuredLaw& law, collective::CollectiveKind kind, int nodes,
+                     int gpus_per_node, ForcedAlgorithm forced) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes
   constexpr double kWell = 0.15;
   std::set<int> node_counts;
@@ -190,8 +193,9 @@ StepLaw step_law_of(const ScaleLaw& scale, StepPath path) {
   return prior_law(path, scale.prior);
 }
 
-std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
-                                  int nodes, int gpus_per_node, ForcedAlgorithm forced) {
+std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::CollectiveKind kind,
+                                  double bytes, int nodes, int gpus_per_node,
+                                  ForcedAlgorithm forced) {
   if (nodes * gpus_per_node < 2 || bytes <= 0) return std::nullopt;
   constexpr double kSlack = 2;
   double smallest = 0;
@@ -209,7 +213,9 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, d
     largest = std::max(largest, table.max_bytes);
   }
   const bool tree = forced == ForcedAlgorithm::kTree;
-  if (!ring_like(kind) || (tree && kind != CollectiveKind::kAllReduce)) return std::nullopt;
+  if (!ring_like(kind) || (tree && kind != collective::CollectiveKind::kAllReduce)) {
+    return std::nullopt;
+  }
   const bool covered = bytes >= smallest / kSlack && bytes <= largest * kSlack;
   if (nodes == 1) {
     const auto time = time_in_node(law, kind, bytes, gpus_per_node, forced);
@@ -234,4 +240,4 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, d
                        counts_in_range(law, kind, nodes, gpus_per_node, forced)};
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

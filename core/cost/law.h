@@ -18,11 +18,11 @@
 #include "core/cost/size_law.h"
 #include "core/cost/step_law.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 // One measured table.
 struct TableLaw {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
+  collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
   ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   int nodes = 1;
   int gpus_per_node = 1;
@@ -83,8 +83,8 @@ struct LawAnswer {
 // nothing: one rank, no table, or a kind other than these three that was not measured itself.
 // With a forced algorithm it answers for that one: from its own tables at the same counts, else
 // from the laws of its protocols, for a tree without a table by the factor of another network.
-std::optional<LawAnswer> law_time(const MeasuredLaw& law, CollectiveKind kind, double bytes,
-                                  int nodes, int gpus_per_node,
+std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::CollectiveKind kind,
+                                  double bytes, int nodes, int gpus_per_node,
                                   ForcedAlgorithm forced = ForcedAlgorithm::kNone);
 
 // The rate between nodes with so many GPUs a node at work, relative to the law's own.
@@ -93,4 +93,4 @@ double rate_share(const ScaleLaw& scale, int gpus_per_node);
 // The law of a path, its prior where no row showed it.
 StepLaw step_law_of(const ScaleLaw& scale, StepPath path);
 
-}  // namespace syncline
+}  // namespace syncline::cost

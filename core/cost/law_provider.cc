@@ -6,7 +6,7 @@
 
 #include "core/collective/collective.h"
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 struct Shape {
@@ -15,7 +15,7 @@ struct Shape {
   int groups_per_node = 1;
 };
 
-Shape shape_of(const Groups& groups, int gpus_per_node) {
+Shape shape_of(const collective::Groups& groups, int gpus_per_node) {
   Shape shape;
   std::map<int, int> members;
   for (int member = 0; member < groups.size; ++member) {
@@ -41,7 +41,8 @@ Shape shape_of(const Groups& groups, int gpus_per_node) {
 
 // What the law is asked about: NCCL's choice, or an algorithm that NCCL was forced to in some
 // table. Empty: nothing that was measured.
-std::optional<ForcedAlgorithm> forced_of(const MeasuredLaw& law, const Collective& collective) {
+std::optional<ForcedAlgorithm> forced_of(const MeasuredLaw& law,
+                                         const collective::Collective& collective) {
   if (collective.nccl) return ForcedAlgorithm::kNone;
   if (collective.algorithm == nullptr) return std::nullopt;
   ForcedAlgorithm forced = ForcedAlgorithm::kNone;
@@ -60,7 +61,8 @@ std::optional<ForcedAlgorithm> forced_of(const MeasuredLaw& law, const Collectiv
 CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhead) {
   // Prices copy their cluster: all copies share the tables.
   const auto shared = std::make_shared<const MeasuredLaw>(std::move(law));
-  return [shared, gpus_per_node, overhead](const Collective& collective) -> std::optional<Seconds> {
+  return [shared, gpus_per_node,
+          overhead](const collective::Collective& collective) -> std::optional<Seconds> {
     const auto forced = forced_of(*shared, collective);
     if (!forced) return std::nullopt;
     const Shape shape = shape_of(collective.groups, gpus_per_node);
@@ -80,4 +82,4 @@ CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhea
   };
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -4,7 +4,7 @@
 #include "core/cost/law.h"
 #include "core/scenario/cluster.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 // Answers for collectives that NCCL runs (`nccl` set), and for the algorithms `ring` and
 // `double_binary_tree` where NCCL was measured while forced to them: the counts are those of one
@@ -13,4 +13,4 @@ namespace syncline {
 // times hold the launch: `overhead`, which prices add to every collective, is taken off.
 CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhead);
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace syncline {
+namespace syncline::cost {
 
 // Grows like the square root of |error| beyond one: rows far off pull little.
 inline double damped(double error) {
@@ -73,4 +73,4 @@ std::pair<std::array<double, N>, double> least_squares(const Residuals& residual
   return {x, squares};
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

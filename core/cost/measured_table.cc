@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::cost {
 std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place) {
   std::map<Bytes, std::vector<double>> times;
   for (const MeasuredRow& row : table.rows) {
@@ -54,4 +54,4 @@ void set_shape(MeasuredTable& table, int nodes, int gpus_per_node) {
   table.ranks = static_cast<int>(ranks);
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -10,7 +10,7 @@
 #include "core/collective/schedule.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 // One size. nccl-tests measures each size twice: out of place and in place.
 struct MeasuredRow {
@@ -36,8 +36,9 @@ struct MeasuredTable {
   std::string source;  // the file
   int line = 0;        // where the table begins in it
   std::string test;    // "all_reduce", "all_gather", "alltoall", "sendrecv", ...; empty: unknown
-  std::optional<CollectiveKind> kind;  // of `test`, where it is one that a plan can hold
-  int ranks = 0;                       // 0: unknown, as in the two below
+  std::optional<collective::CollectiveKind>
+      kind;       // of `test`, where it is one that a plan can hold
+  int ranks = 0;  // 0: unknown, as in the two below
   int nodes = 0;
   int gpus_per_node = 0;
   std::string nccl_version;  // "2.18.3", empty: unknown
@@ -67,4 +68,4 @@ bool is_clean(const MeasuredTable& table);
 // contradicts the ranks that the log shows.
 void set_shape(MeasuredTable& table, int nodes, int gpus_per_node);
 
-}  // namespace syncline
+}  // namespace syncline::cost

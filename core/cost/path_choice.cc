@@ -3,7 +3,7 @@
 #include <array>
 #include <cassert>
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 // us, by protocol LL, LL128, Simple, as in NCCL 2.28.9 (src/graph/tuning.cc).
@@ -15,10 +15,10 @@ constexpr PerProtocol kRingNvlink = {.6, 1.9, 3.4};
 constexpr PerProtocol kTreeNet = {5.0, 8.5, 14.0};
 constexpr PerProtocol kRingNet = {2.7, 4.0, 14.0};
 
-std::size_t index(NcclProtocol protocol) { return static_cast<std::size_t>(protocol); }
+std::size_t index(collective::NcclProtocol protocol) { return static_cast<std::size_t>(protocol); }
 
-NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpus_per_node) {
-  NcclTopology topology;
+collective::NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpus_per_node) {
+  collective::NcclTopology topology;
   topology.nodes = nodes;
   topology.ranks = nodes * gpus_per_node;
   // Between nodes the bounds of the GPU generations differ little: Hopper's are used.
@@ -27,15 +27,15 @@ NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpus_per_node) 
   topology.ring = {guess.channels,
                    guess.ring_intra,
                    guess.ring_inter,
-                   NcclPath::kNvl,
-                   guess.ll128 ? NcclPath::kPix : NcclPath::kPhb,
-                   NcclPattern::kBalancedTree,
+                   collective::NcclPath::kNvl,
+                   guess.ll128 ? collective::NcclPath::kPix : collective::NcclPath::kPhb,
+                   collective::NcclPattern::kBalancedTree,
                    true,
                    0};
   topology.tree = topology.ring;
   topology.tree.intra = guess.tree_intra;
   topology.tree.inter = guess.tree_inter;
-  if (guess.plain_tree) topology.tree.pattern = NcclPattern::kTree;
+  if (guess.plain_tree) topology.tree.pattern = collective::NcclPattern::kTree;
   topology.channels = 2 * guess.channels;
   return topology;
 }
@@ -50,15 +50,16 @@ std::string to_string(StepPath path) {
 std::vector<StepPath> all_step_paths() {
   std::vector<StepPath> paths;
   for (const bool tree : {false, true}) {
-    for (const auto protocol : {NcclProtocol::kLl, NcclProtocol::kLl128, NcclProtocol::kSimple}) {
+    for (const auto protocol : {collective::NcclProtocol::kLl, collective::NcclProtocol::kLl128,
+                                collective::NcclProtocol::kSimple}) {
       paths.push_back({tree, protocol});
     }
   }
   return paths;
 }
 
-RingSteps ring_steps(CollectiveKind kind, int nodes, int gpus_per_node) {
-  const double times = kind == CollectiveKind::kAllReduce ? 2 : 1;
+RingSteps ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node) {
+  const double times = kind == collective::CollectiveKind::kAllReduce ? 2 : 1;
   const double ranks = static_cast<double>(nodes) * gpus_per_node;
   return {times * (ranks - 1), times * (nodes - 1)};
 }
@@ -73,26 +74,26 @@ Seconds nccl_step_latency(StepPath path, bool between_nodes) {
   return list[index(path.protocol)] * kMicrosecond;
 }
 
-PathChoice::PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node,
-                       ForcedAlgorithm forced)
+PathChoice::PathChoice(const GraphGuess& guess, collective::CollectiveKind kind, int nodes,
+                       int gpus_per_node, ForcedAlgorithm forced)
     : kind_(kind),
       topology_(topology_of(guess, nodes, gpus_per_node)),
-      table_(nccl_table(topology_, kind)) {
+      table_(collective::nccl_table(topology_, kind)) {
   // Measured tables of PAT are too few to tell it from the ring.
-  table_[static_cast<std::size_t>(NcclAlgorithm::kPat)] = {};
+  table_[static_cast<std::size_t>(collective::NcclAlgorithm::kPat)] = {};
   assert((forced != ForcedAlgorithm::kTree || kind == CollectiveKind::kAllReduce) &&
          "NCCL has trees for all-reduce only");
   if (forced == ForcedAlgorithm::kRing) {
-    table_[static_cast<std::size_t>(NcclAlgorithm::kTree)] = {};
+    table_[static_cast<std::size_t>(collective::NcclAlgorithm::kTree)] = {};
   }
   if (forced == ForcedAlgorithm::kTree) {
-    table_[static_cast<std::size_t>(NcclAlgorithm::kRing)] = {};
+    table_[static_cast<std::size_t>(collective::NcclAlgorithm::kRing)] = {};
   }
 }
 
 StepPath PathChoice::operator()(double bytes) const {
-  const NcclPick pick = nccl_choice(topology_, table_, kind_, bytes).pick;
-  return {pick.algorithm == NcclAlgorithm::kTree, pick.protocol};
+  const collective::NcclPick pick = collective::nccl_choice(topology_, table_, kind_, bytes).pick;
+  return {pick.algorithm == collective::NcclAlgorithm::kTree, pick.protocol};
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -11,7 +11,7 @@
 #include "core/cost/measured_table.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 // What decides the choice and a log of times does not show: the fit searches for it (scale_fit.h).
 // It stands for all that NCCL's search of the topology found; rates are those of one channel.
@@ -29,7 +29,7 @@ struct GraphGuess {
 
 struct StepPath {
   bool tree = false;
-  NcclProtocol protocol = NcclProtocol::kSimple;
+  collective::NcclProtocol protocol = collective::NcclProtocol::kSimple;
   bool operator==(const StepPath&) const = default;
   bool operator<(const StepPath& other) const {
     return tree != other.tree ? other.tree : protocol < other.protocol;
@@ -46,7 +46,7 @@ struct RingSteps {
   double all = 0;
   double between_nodes = 0;
 };
-RingSteps ring_steps(CollectiveKind kind, int nodes, int gpus_per_node);
+RingSteps ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node);
 
 // NCCL's latency constants, the prior of the laws: once per collective, and per step of a ring or
 // hop of a tree.
@@ -58,14 +58,14 @@ Seconds nccl_step_latency(StepPath path, bool between_nodes);
 // the algorithm is forced NCCL chooses the protocol only; trees are for all-reduce alone.
 class PathChoice {
  public:
-  PathChoice(const GraphGuess& guess, CollectiveKind kind, int nodes, int gpus_per_node,
+  PathChoice(const GraphGuess& guess, collective::CollectiveKind kind, int nodes, int gpus_per_node,
              ForcedAlgorithm forced = ForcedAlgorithm::kNone);
   StepPath operator()(double bytes) const;
 
  private:
-  CollectiveKind kind_;
-  NcclTopology topology_;
-  NcclTable table_;
+  collective::CollectiveKind kind_;
+  collective::NcclTopology topology_;
+  collective::NcclTable table_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 Seconds on_line(const SizeLine& line, double bytes) {
@@ -58,4 +58,4 @@ std::string describe(const SizeLaw& law) {
   return law.lines.size() == 1 ? "one line" : count + " segments";
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

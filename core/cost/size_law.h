@@ -15,7 +15,7 @@
 
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 struct SizeLine {
   double from = 0;  // bytes that the line was fitted to, both ends included
@@ -38,4 +38,4 @@ Seconds size_time(const SizeLaw& law, double bytes);
 // "3 segments", "envelope of 2 lines", "sum with exponent 4".
 std::string describe(const SizeLaw& law);
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -7,7 +7,7 @@
 
 #include "core/collective/collective.h"
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 // Ranks below one port of each tier.
@@ -29,7 +29,7 @@ class StepLaw {
     assert(curves_.size() == units_.size() && "a curve a tier");
   }
 
-  std::optional<Seconds> operator()(const Collective& collective) const {
+  std::optional<Seconds> operator()(const collective::Collective& collective) const {
     if (collective.algorithm == nullptr || collective.nccl) return std::nullopt;
     const auto stages =
         collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
@@ -50,7 +50,8 @@ class StepLaw {
   }
 
   // The busiest port of each tier decides; ports work side by side.
-  std::optional<Seconds> round_time(const Stage& stage, const Collective& collective) const {
+  std::optional<Seconds> round_time(const collective::Stage& stage,
+                                    const collective::Collective& collective) const {
     const auto payload = static_cast<double>(collective.bytes());
     std::map<std::tuple<std::size_t, int, bool>, double> ports;  // (tier, unit, outwards) -> bytes
     for (int group = 0; group < collective.groups.count; ++group) {
@@ -110,4 +111,4 @@ CollectiveLaw step_law(const Cluster& cluster, std::vector<StepCurve> curves) {
   return StepLaw(cluster, std::move(curves));
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

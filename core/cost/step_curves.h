@@ -9,7 +9,7 @@
 
 #include "core/scenario/cluster.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 struct StepPoint {
   double bytes = 0;
@@ -28,4 +28,4 @@ BytesPerSecond slope_of(const StepCurve& curve);
 // that cross it to the links. Without the cluster's fixed cost of a collective.
 CollectiveLaw step_law(const Cluster& cluster, std::vector<StepCurve> curves);
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -5,7 +5,7 @@
 
 #include "core/cost/least_squares.h"
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 constexpr double kFillPower = 0.42;  // fitted by many: a pipeline's chunks grow with the payload
@@ -29,15 +29,15 @@ Parameters parameters_of(const StepLaw& law) {
 
 Parameters spreads(StepPath path, const StepPrior& prior) {
   // Simple reaches the network's rate; LL and LL128 a share of it that varies.
-  const double rate = path.protocol == NcclProtocol::kSimple  ? 0.2
-                      : path.protocol == NcclProtocol::kLl128 ? 0.3
-                                                              : 0.7;
+  const double rate = path.protocol == collective::NcclProtocol::kSimple  ? 0.2
+                      : path.protocol == collective::NcclProtocol::kLl128 ? 0.3
+                                                                          : 0.7;
   return {0.5, prior.latency_spread, rate, path.tree ? 1.0 : 0.7};
 }
 
 }  // namespace
 
-Seconds step_time(const StepLaw& law, CollectiveKind kind, double bytes, int nodes,
+Seconds step_time(const StepLaw& law, collective::CollectiveKind kind, double bytes, int nodes,
                   int gpus_per_node, double share) {
   const double bandwidth = law.bandwidth * share;
   if (law.path.tree) {
@@ -61,8 +61,8 @@ StepLaw prior_law(StepPath path, const StepPrior& prior) {
   law.path = path;
   law.base = nccl_base_latency(path);
   law.latency = nccl_step_latency(path, true) * prior.latency_scale;
-  const bool simple = path.protocol == NcclProtocol::kSimple;
-  const bool ll = path.protocol == NcclProtocol::kLl;
+  const bool simple = path.protocol == collective::NcclProtocol::kSimple;
+  const bool ll = path.protocol == collective::NcclProtocol::kLl;
   // LL sends 4 bytes of flag with 4 of data, LL128 8 with 120; a tree of LL loses more.
   const double efficiency = path.tree ? (simple ? .95
                                          : ll   ? .25
@@ -82,7 +82,7 @@ StepFit fit_step_law(StepPath path, const std::vector<StepRow>& rows, const Step
   StepFit best;
   bool any = false;
   for (const double exponent : {1.0, 2.0, 4.0}) {
-    const bool shaped = !path.tree && path.protocol == NcclProtocol::kSimple;
+    const bool shaped = !path.tree && path.protocol == collective::NcclProtocol::kSimple;
     if (exponent != 1 && !shaped) break;
     const auto residuals = [&](const Parameters& p, double* out) {
       const StepLaw law = law_of(path, p, exponent);
@@ -104,4 +104,4 @@ StepFit fit_step_law(StepPath path, const std::vector<StepRow>& rows, const Step
   return best;
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -17,7 +17,7 @@
 
 #include "core/cost/path_choice.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 struct StepLaw {
   StepPath path;
@@ -30,7 +30,7 @@ struct StepLaw {
 };
 
 // Seconds. `share` scales the bandwidth: GPUs a node other than the law's own.
-Seconds step_time(const StepLaw& law, CollectiveKind kind, double bytes, int nodes,
+Seconds step_time(const StepLaw& law, collective::CollectiveKind kind, double bytes, int nodes,
                   int gpus_per_node, double share);
 
 // What is believed before any row is seen: NCCL's latencies times `latency_scale`, give or take a
@@ -43,7 +43,7 @@ struct StepPrior {
 StepLaw prior_law(StepPath path, const StepPrior& prior);
 
 struct StepRow {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
+  collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
   double bytes = 0;
   int nodes = 1;
   int gpus_per_node = 1;
@@ -59,4 +59,4 @@ struct StepFit {
 // Least squares of the relative errors, damped for outliers, and of the distances to the prior.
 StepFit fit_step_law(StepPath path, const std::vector<StepRow>& rows, const StepPrior& prior);
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -4,7 +4,7 @@
 
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 std::optional<double> tree_factor(const MeasuredLaw& law) {
   bool network = false;
@@ -27,4 +27,4 @@ std::optional<double> tree_factor(const MeasuredLaw& law) {
   return median(std::move(factors));
 }
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -8,7 +8,7 @@
 #include "core/cost/law.h"
 #include "core/cost/measured_table.h"
 
-namespace syncline {
+namespace syncline::cost {
 
 // `factor` is time * bandwidth / bytes: 2 for an ideal pipelined tree, 4.1 for the double tree of
 // NCCL 2.4 on PCIe nodes.
@@ -21,4 +21,4 @@ inline Seconds time_by_factor(double factor, double bytes, BytesPerSecond bandwi
 // show. Empty where the law holds no such tree, or nothing but trees.
 std::optional<double> tree_factor(const MeasuredLaw& law);
 
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -1,6 +1,6 @@
 #include "core/dialect/changes.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 std::string value_text(const Json& value) {
@@ -40,4 +40,4 @@ std::string change_text(const Dialect& dialect, const Json& config, const Json& 
   return text;
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -9,7 +9,7 @@
 
 #include "core/dialect/dialect.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 // What a change is about: only the best change of a kind is told.
 enum class ChangeKind {
@@ -35,4 +35,4 @@ inline constexpr std::array kTriedMebibytes{1, 2, 4, 8, 16, 25, 32, 64, 128};
 // default.
 std::string change_text(const Dialect& dialect, const Json& config, const Json& patch);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -8,7 +8,7 @@
 #include "core/dialect/paddle.h"
 #include "core/dialect/pytorch_ddp.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 std::span<const Dialect> dialects() {
   static const std::array table{paddle_dialect(), paddle_dygraph_dialect(), mindspore_dialect(),
@@ -46,4 +46,4 @@ Reading reading_of(const Dialect& dialect, const Json& config, const Workload& w
   return dialect.read(Reader(config, std::string(dialect.name), ""), workload, cluster, false);
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

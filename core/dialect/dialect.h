@@ -16,7 +16,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 // A configuration as understood on this workload and cluster.
 struct Reading {
@@ -34,7 +34,7 @@ struct Partitions {
   // rising from 0.
   std::function<std::vector<Bytes>(const Fusion& rule)> sizes;
   // The buckets that suit a strategy best, whatever rule they come from.
-  std::function<std::vector<Bucket>(const Strategy&)> best_buckets;
+  std::function<std::vector<plan::Bucket>(const Strategy&)> best_buckets;
 };
 
 struct Dialect {
@@ -48,7 +48,7 @@ struct Dialect {
 
   // Configurations that may come to this strategy, whose buckets on this workload are given, the
   // likeliest first; write.h tries them. nullptr: the dialect is not written.
-  std::vector<Json> (*suggest)(const Strategy&, const std::vector<Bucket>&, const Workload&,
+  std::vector<Json> (*suggest)(const Strategy&, const std::vector<plan::Bucket>&, const Workload&,
                                const Cluster&) = nullptr;
   // Changes worth trying for that configuration on this cluster; some may be no change, or refused
   // by the framework beside other keys.
@@ -75,4 +75,4 @@ Json least_config(const Dialect& dialect);
 Reading reading_of(const Dialect& dialect, const Json& config, const Workload& workload,
                    const Cluster& cluster);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -7,7 +7,7 @@
 #include "core/dialect/changes.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 constexpr double kDefaultThreshold = 128.0 * static_cast<double>(kMiB);
@@ -143,7 +143,7 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
 
 // Horovod always has ticks; a strategy without them comes out with the default cycle, which is then
 // the difference.
-std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& buckets,
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster& cluster) {
   Json config = Json::object();
   const Hierarchy& hierarchy = strategy.hierarchy;
@@ -227,4 +227,4 @@ Dialect horovod_dialect() {
           .candidates = candidates};
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

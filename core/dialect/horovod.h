@@ -4,8 +4,8 @@
 
 #include "core/dialect/dialect.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 Dialect horovod_dialect();
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -7,7 +7,7 @@
 #include "core/dialect/mindspore_rules.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using namespace mindspore;
@@ -78,7 +78,7 @@ std::vector<Json> suggest_sharded() {
 
 // Any partition into runs of its parameter order, first layer first, is an index list; everything
 // in one AllReduce and every gradient alone have words of their own.
-std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& buckets,
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster&) {
   if (strategy.exchange == Strategy::Exchange::kSharded) return suggest_sharded();
   Json config{{"parallel_mode", "data_parallel"}};
@@ -90,8 +90,9 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& b
     last += static_cast<std::int64_t>(bucket->tensors.size());
     ends.push_back(last);
   }
-  const bool alone = std::all_of(buckets.begin(), buckets.end(),
-                                 [](const Bucket& bucket) { return bucket.tensors.size() == 1; });
+  const bool alone = std::all_of(buckets.begin(), buckets.end(), [](const plan::Bucket& bucket) {
+    return bucket.tensors.size() == 1;
+  });
   if (alone) {
     config["comm_fusion"] = {{"allreduce", {{"mode", "size"}, {"config", 0}}}};
     configs.push_back(config);
@@ -139,4 +140,4 @@ Dialect mindspore_dialect() {
           .candidates = candidates};
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

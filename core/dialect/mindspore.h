@@ -5,8 +5,8 @@
 
 #include "core/dialect/dialect.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 Dialect mindspore_dialect();
 
-}  // namespace syncline
+}  // namespace syncline::dialect

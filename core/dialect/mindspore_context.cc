@@ -6,7 +6,7 @@
 
 #include "core/json/reader.h"
 
-namespace syncline::mindspore {
+namespace syncline::dialect::mindspore {
 namespace {
 
 constexpr std::int64_t kMostMb = std::int64_t{1} << 32;
@@ -259,4 +259,4 @@ Ids read_ids(Reader& config, const std::vector<const Tensor*>& parameters, Conte
   return ids;
 }
 
-}  // namespace syncline::mindspore
+}  // namespace syncline::dialect::mindspore

@@ -10,7 +10,7 @@
 #include "core/dialect/dialect.h"
 #include "core/json/reader.h"
 
-namespace syncline::mindspore {
+namespace syncline::dialect::mindspore {
 
 using Ids = std::vector<std::int64_t>;
 
@@ -45,4 +45,4 @@ Context read_context(Reader& config, std::vector<std::string>& notes);
 // Fusion ids in parameter order (first layer first); marks the context where any was set by hand.
 Ids read_ids(Reader& config, const std::vector<const Tensor*>& parameters, Context& context);
 
-}  // namespace syncline::mindspore
+}  // namespace syncline::dialect::mindspore

@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-namespace syncline::mindspore {
+namespace syncline::dialect::mindspore {
 namespace {
 
 constexpr std::int64_t kUnfused = 0;           // an operator with this id is never fused
@@ -259,4 +259,4 @@ Sharded sharded_groups(const Context& context, const std::vector<const Tensor*>&
           groups_among(context, parameters, ids, shared, context.gather_megabytes)};
 }
 
-}  // namespace syncline::mindspore
+}  // namespace syncline::dialect::mindspore

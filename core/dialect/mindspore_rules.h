@@ -4,7 +4,7 @@
 
 #include "core/dialect/mindspore_context.h"
 
-namespace syncline::mindspore {
+namespace syncline::dialect::mindspore {
 
 using Parts = std::vector<std::vector<int>>;
 
@@ -31,4 +31,4 @@ struct Sharded {
 Sharded sharded_groups(const Context& context, const std::vector<const Tensor*>& parameters,
                        const Ids& ids, int ranks, std::vector<std::string>& notes);
 
-}  // namespace syncline::mindspore
+}  // namespace syncline::dialect::mindspore

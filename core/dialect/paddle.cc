@@ -9,7 +9,7 @@
 #include "core/dialect/paddle_write.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using Notes = std::vector<std::string>;
@@ -280,4 +280,4 @@ Dialect paddle_dialect() {
           .candidates = paddle_candidates};
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -4,9 +4,9 @@
 
 #include "core/dialect/dialect.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 Dialect paddle_dialect();          // paddle.cc
 Dialect paddle_dygraph_dialect();  // paddle_dygraph.cc
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -6,7 +6,7 @@
 #include "core/dialect/paddle_setters.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 // paddle.DataParallel's defaults; Fleet passes its fuse_grad_size_in_MB in place of the first.
@@ -128,4 +128,4 @@ Dialect paddle_dygraph_dialect() {
           .defaults = defaults};
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

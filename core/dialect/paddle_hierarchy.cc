@@ -2,7 +2,7 @@
 
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 constexpr const char* kKey = "hierarchical_allreduce_inter_nranks";
@@ -65,4 +65,4 @@ Hierarchy read_paddle_hierarchy(Reader& config, std::int64_t inter, const Cluste
                       : hierarchy_of(config, inter, cluster, notes);
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -9,10 +9,10 @@
 #include "core/dialect/dialect.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 // Checks `inter_nranks` as Paddle does. Requires use_hierarchical_allreduce and more than one rank.
 Hierarchy read_paddle_hierarchy(Reader& config, std::int64_t inter_nranks, const Cluster& cluster,
                                 bool as_documents, std::vector<std::string>& notes);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

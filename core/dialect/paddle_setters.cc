@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 // Protobuf's own words for a number that its field cannot hold.
@@ -53,4 +53,4 @@ void PaddleSetters::ignored(std::string_view key, const Json& value, const char*
                    describe(value) + " is ignored with a warning, " + kept.dump() + " stays");
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

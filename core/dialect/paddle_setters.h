@@ -10,7 +10,7 @@
 
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 class PaddleSetters {
  public:
@@ -29,4 +29,4 @@ class PaddleSetters {
   std::vector<std::string>& notes_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -8,7 +8,7 @@
 #include "core/dialect/paddle_setters.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
@@ -50,13 +50,15 @@ Compression read_dgc(Reader configs, const Workload& workload, const Cluster& cl
 
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const auto& tensor : workload.tensors) {
-    if (find_codec("dgc")->applies(tensor, kMinElements)) least = std::min(least, tensor.elements);
+    if (compress::find_codec("dgc")->applies(tensor, kMinElements)) {
+      least = std::min(least, tensor.elements);
+    }
   }
   dgc.sparsity.clear();
   for (std::size_t i = 0; i < ramp.size(); ++i) {
     const std::string place = configs.place_of("sparsity") + "[" + std::to_string(i) + "]";
     const double sparsity = checked_sparsity(configs, ramp[i], place);
-    if (sparsity == 1 || kept_elements(least, sparsity) < kLeastKept) {
+    if (sparsity == 1 || compress::kept_elements(least, sparsity) < kLeastKept) {
       configs.fail("sparsity", "found " + describe(ramp[i]) +
                                    ": k_select needs k >= 2 elements of each gradient, of the "
                                    "smallest one fewer would be sent");
@@ -81,9 +83,10 @@ LocalSgd read_local_sgd(Reader configs, bool adaptive) {
 }
 
 void note_dgc(const Workload& workload, const Compression& dgc, std::vector<std::string>& notes) {
-  const auto sent = std::count_if(
-      workload.tensors.begin(), workload.tensors.end(),
-      [&](const Tensor& tensor) { return find_codec("dgc")->applies(tensor, dgc.min_elements); });
+  const auto sent =
+      std::count_if(workload.tensors.begin(), workload.tensors.end(), [&](const Tensor& tensor) {
+        return compress::find_codec("dgc")->applies(tensor, dgc.min_elements);
+      });
   const auto all = static_cast<std::ptrdiff_t>(workload.tensors.size());
   notes.push_back(
       "dgc switches fuse_all_reduce_ops off for the whole program: " + std::to_string(sent) +
@@ -146,4 +149,4 @@ PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
   return training;
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -9,7 +9,7 @@
 #include "core/dialect/dialect.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 struct PaddleTraining {
   Compression compression;  // its codec is empty without DGC
@@ -20,4 +20,4 @@ struct PaddleTraining {
 PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
                                     const Cluster& cluster, std::vector<std::string>& notes);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

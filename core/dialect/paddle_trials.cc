@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace syncline {
+namespace syncline::dialect {
 
 // Each size is tried with the limit by count as it stands, and without one.
 Changes paddle_changes(const Json& config, const Cluster& cluster) {
@@ -88,4 +88,4 @@ std::vector<Json> paddle_candidates(const Strategy&, const Workload&, const Clus
   return configs;
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -5,11 +5,11 @@
 
 #include "core/dialect/changes.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 Changes paddle_changes(const Json& config, const Cluster& cluster);
 Json paddle_defaults();
 std::vector<Json> paddle_candidates(const Strategy& winner, const Workload& workload,
                                     const Cluster& cluster, const Partitions& partitions);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

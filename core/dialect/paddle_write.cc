@@ -4,7 +4,7 @@
 
 #include "core/dialect/write.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 // What does not depend on the sizes: communicators, hierarchy, compression, averaging.
@@ -47,10 +47,11 @@ Json build_strategy_of(const ComputeFusion& fusion) {
 }
 
 // Whole mebibytes are all that Paddle takes.
-std::vector<std::int64_t> sizes_for(const Fusion& fusion, const std::vector<Bucket>& buckets) {
+std::vector<std::int64_t> sizes_for(const Fusion& fusion,
+                                    const std::vector<plan::Bucket>& buckets) {
   std::vector<std::int64_t> sizes;
   if (fusion.rule == Fusion::Rule::kSize) sizes.push_back(fusion.size / kMiB);
-  std::vector<Bucket> closed;
+  std::vector<plan::Bucket> closed;
   if (buckets.size() > 1) closed.assign(buckets.begin(), buckets.end() - 1);
   for (const double size : sizes_that_close(closed)) {
     sizes.push_back(static_cast<std::int64_t>(std::floor(size)));
@@ -61,7 +62,7 @@ std::vector<std::int64_t> sizes_for(const Fusion& fusion, const std::vector<Buck
 
 }  // namespace
 
-std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<Bucket>& buckets,
+std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                  const Workload& workload, const Cluster&) {
   Json switches = switches_of(strategy);
   const Json build = build_strategy_of(strategy.compute_fusion);
@@ -91,4 +92,4 @@ std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<Buc
   return configs;
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

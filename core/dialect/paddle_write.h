@@ -5,9 +5,9 @@
 
 #include "core/dialect/dialect.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
-std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<Bucket>& buckets,
+std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                  const Workload& workload, const Cluster& cluster);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -10,7 +10,7 @@
 #include "core/dialect/write.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 // torch/nn/parallel/distributed.py: the first bucket is small so that communication starts early.
@@ -153,10 +153,10 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-std::vector<Json> suggest(const Strategy& strategy, const std::vector<Bucket>& buckets,
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster&) {
   // The first bucket closes at its own limit, the last one with the last gradient.
-  std::vector<Bucket> middle;
+  std::vector<plan::Bucket> middle;
   if (buckets.size() > 2) middle.assign(buckets.begin() + 1, buckets.end() - 1);
   std::vector<double> caps{kDefaultCapMb};
   for (const double cap : sizes_that_close(middle)) caps.push_back(cap);
@@ -243,4 +243,4 @@ Dialect pytorch_ddp_dialect() {
           .candidates = candidates};
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

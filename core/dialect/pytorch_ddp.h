@@ -3,8 +3,8 @@
 
 #include "core/dialect/dialect.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 Dialect pytorch_ddp_dialect();
 
-}  // namespace syncline
+}  // namespace syncline::dialect

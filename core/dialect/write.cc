@@ -6,14 +6,15 @@
 #include "core/json/reader.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
-std::vector<const Collective*> collectives_of(const Plan& plan, std::size_t bucket,
-                                              StreamId& stream) {
-  std::vector<const Collective*> list;
+std::vector<const collective::Collective*> collectives_of(const plan::Plan& plan,
+                                                          std::size_t bucket,
+                                                          plan::StreamId& stream) {
+  std::vector<const collective::Collective*> list;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->bucket != static_cast<int>(bucket)) continue;
     list.push_back(collective);
     stream = op.stream;
@@ -21,7 +22,7 @@ std::vector<const Collective*> collectives_of(const Plan& plan, std::size_t buck
   return list;
 }
 
-bool same_tensors(const Bucket& a, const Bucket& b) {
+bool same_tensors(const plan::Bucket& a, const plan::Bucket& b) {
   auto x = a.tensors;
   auto y = b.tensors;
   std::sort(x.begin(), x.end());
@@ -30,10 +31,10 @@ bool same_tensors(const Bucket& a, const Bucket& b) {
 }
 
 // Time of the forward or the backward pass, which compute fusion changes.
-Seconds compute_time(const Plan& plan, Phase phase) {
+Seconds compute_time(const plan::Plan& plan, plan::Phase phase) {
   Seconds sum = 0;
   for (const auto& op : plan.ops) {
-    const auto* compute = std::get_if<Compute>(&op.work);
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
     if (compute != nullptr && compute->phase == phase) sum += compute->seconds;
   }
   return sum;
@@ -41,51 +42,51 @@ Seconds compute_time(const Plan& plan, Phase phase) {
 
 bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
-bool same_collective(const Collective* a, const Collective* b) {
+bool same_collective(const collective::Collective* a, const collective::Collective* b) {
   return a->kind == b->kind && a->algorithm == b->algorithm && a->groups == b->groups &&
          a->unit == b->unit;
 }
 
 template <typename Kind>
-std::size_t count_of(const Plan& plan) {
-  return static_cast<std::size_t>(std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-    return std::holds_alternative<Kind>(op.work);
-  }));
+std::size_t count_of(const plan::Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.ops.begin(), plan.ops.end(),
+                    [](const plan::Op& op) { return std::holds_alternative<Kind>(op.work); }));
 }
 
 // What happens around the collectives.
-std::string schedule_difference(const Plan& wanted, const Plan& found) {
-  if (crosses_steps(wanted) != crosses_steps(found)) {
-    return crosses_steps(wanted) ? "its next step begins when all parameters are in"
-                                 : "its next step begins before all parameters are in";
+std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& found) {
+  if (plan::crosses_steps(wanted) != plan::crosses_steps(found)) {
+    return plan::crosses_steps(wanted) ? "its next step begins when all parameters are in"
+                                       : "its next step begins before all parameters are in";
   }
-  const auto waits = count_of<Wait>(wanted);
-  const auto other_waits = count_of<Wait>(found);
+  const auto waits = count_of<plan::Wait>(wanted);
+  const auto other_waits = count_of<plan::Wait>(found);
   if (waits != other_waits) {
     return waits == 0         ? "it releases gradients at ticks"
            : other_waits == 0 ? "it releases gradients as soon as they are ready, not at ticks"
                               : "it releases gradients at other ticks";
   }
-  const auto copies = count_of<Copy>(wanted);
-  if (copies != count_of<Copy>(found)) {
+  const auto copies = count_of<plan::Copy>(wanted);
+  if (copies != count_of<plan::Copy>(found)) {
     return copies == 0 ? "it copies gradients into buckets and back"
                        : "it does not copy gradients into buckets and back";
   }
-  const auto syncs = count_of<HostSync>(wanted);
-  if (syncs < count_of<HostSync>(found)) return "its host waits for exchanges";
-  if (syncs > count_of<HostSync>(found)) return "its host does not wait for exchanges";
+  const auto syncs = count_of<plan::HostSync>(wanted);
+  if (syncs < count_of<plan::HostSync>(found)) return "its host waits for exchanges";
+  if (syncs > count_of<plan::HostSync>(found)) return "its host does not wait for exchanges";
   return {};
 }
 
 }  // namespace
 
-std::string plan_difference(const Plan& wanted, const Plan& found) {
+std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found) {
   if (wanted.steps != found.steps) {
     return "it averages every " + std::to_string(found.steps) +
            (found.steps == 1 ? " step" : " steps") + " instead of " + std::to_string(wanted.steps);
   }
-  const int streams = communication_streams(wanted);
-  const int other_streams = communication_streams(found);
+  const int streams = plan::communication_streams(wanted);
+  const int other_streams = plan::communication_streams(found);
   if (streams != other_streams) {
     return "it uses " + std::to_string(other_streams) + " communication " +
            (other_streams == 1 ? "stream" : "streams") + " instead of " + std::to_string(streams);
@@ -100,7 +101,7 @@ std::string plan_difference(const Plan& wanted, const Plan& found) {
     if (!same_tensors(wanted.buckets[b], found.buckets[b])) return name + " holds other gradients";
     if (wanted.buckets[b].codec != found.buckets[b].codec) return name + " is compressed otherwise";
     if (wanted.buckets[b].kept != found.buckets[b].kept) return name + " keeps another share";
-    StreamId a_stream = 0, b_stream = 0;
+    plan::StreamId a_stream = 0, b_stream = 0;
     const auto a = collectives_of(wanted, b, a_stream);
     const auto other = collectives_of(found, b, b_stream);
     if (a_stream != b_stream) return name + " travels on another stream";
@@ -108,7 +109,7 @@ std::string plan_difference(const Plan& wanted, const Plan& found) {
       return name + " is exchanged by other collectives";
     }
   }
-  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+  for (const plan::Phase phase : {plan::Phase::kForward, plan::Phase::kBackward}) {
     if (!same_time(compute_time(wanted, phase), compute_time(found, phase))) {
       return "it fuses other operators of the computation";
     }
@@ -116,13 +117,13 @@ std::string plan_difference(const Plan& wanted, const Plan& found) {
   return schedule_difference(wanted, found);
 }
 
-std::vector<double> sizes_that_close(const std::vector<Bucket>& closed) {
+std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {
   constexpr auto kBytes = static_cast<double>(kMiB);
   if (closed.empty()) return {};
   // Each is closed no later than with its last tensor: the smallest sets the size.
-  const auto least =
-      std::min_element(closed.begin(), closed.end(),
-                       [](const Bucket& x, const Bucket& y) { return x.bytes < y.bytes; });
+  const auto least = std::min_element(
+      closed.begin(), closed.end(),
+      [](const plan::Bucket& x, const plan::Bucket& y) { return x.bytes < y.bytes; });
   const double exact = static_cast<double>(least->bytes) / kBytes;
   const double whole = std::floor(exact);
   if (whole < 1) return {exact};
@@ -132,16 +133,16 @@ std::vector<double> sizes_that_close(const std::vector<Bucket>& closed) {
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster) {
   if (dialect.suggest == nullptr) return std::nullopt;
-  const Plan wanted = make_plan(workload, cluster, strategy);
+  const plan::Plan wanted = plan::make_plan(workload, cluster, strategy);
   std::optional<Written> nearest;
   for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, cluster)) {
     Reading reading = reading_of(dialect, config, workload, cluster);
     const std::string difference =
-        plan_difference(wanted, make_plan(workload, cluster, reading.strategy));
+        plan_difference(wanted, plan::make_plan(workload, cluster, reading.strategy));
     if (difference.empty()) return Written{config, true, {}, reading.strategy};
     if (!nearest) nearest = Written{config, false, difference, reading.strategy};
   }
   return nearest;
 }
 
-}  // namespace syncline
+}  // namespace syncline::dialect

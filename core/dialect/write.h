@@ -8,7 +8,7 @@
 #include "core/dialect/dialect.h"
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::dialect {
 
 struct Written {
   Json config;
@@ -24,10 +24,10 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
 
 // What differs between two plans, in words; empty where they exchange the same gradients in the
 // same collectives on the same streams.
-std::string plan_difference(const Plan& wanted, const Plan& found);
+std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found);
 
 // For rules that close a bucket once it holds at least a size: the sizes in MiB to try so that each
 // of `closed` closes where it ends, whole numbers first. Empty without closed buckets.
-std::vector<double> sizes_that_close(const std::vector<Bucket>& closed);
+std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed);
 
-}  // namespace syncline
+}  // namespace syncline::dialect

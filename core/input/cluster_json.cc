@@ -8,7 +8,7 @@
 #include "core/digits.h"
 #include "core/input/law_json.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 struct DeviceFigure {
@@ -57,12 +57,12 @@ Json nccl_json(const NcclHints& hints, int digits) {
 }
 
 // The levels under the keys where the reader looks for them: inside a node, between nodes, above.
-void add_tiers(const Cluster& cluster, const std::vector<StepCurve>& curves, int digits,
+void add_tiers(const Cluster& cluster, const std::vector<cost::StepCurve>& curves, int digits,
                Json& json) {
   int below = 1;  // ranks in a unit of the level
   for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
     const Tier& tier = cluster.tiers[t];
-    Json level = tier_json(tier, t < curves.size() ? curves[t] : StepCurve{}, digits);
+    Json level = tier_json(tier, t < curves.size() ? curves[t] : cost::StepCurve{}, digits);
     if (tier.span <= cluster.gpus_per_node) {
       json["intra"] = std::move(level);
     } else if (!json.contains("inter") && tier.name == "inter") {
@@ -80,7 +80,7 @@ void add_tiers(const Cluster& cluster, const std::vector<StepCurve>& curves, int
 
 }  // namespace
 
-Json tier_json(const Tier& tier, const StepCurve& curve, int digits) {
+Json tier_json(const Tier& tier, const cost::StepCurve& curve, int digits) {
   Json json = {
       {"latency_us", significant(tier.latency / kMicrosecond, digits)},
       {"bandwidth_gbps", significant(tier.bandwidth / kGigabitPerSecond / tier.nics, digits)}};
@@ -125,4 +125,4 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
   return json;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -5,7 +5,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 // What of streams, parts and updates cannot be had together.
@@ -63,14 +63,15 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
     }
     const std::string& codec = strategy.compression.codec;
     const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
-    if (!codec.empty() && (sharded || find_codec(codec)->sparse)) {
+    if (!codec.empty() && (sharded || compress::find_codec(codec)->sparse)) {
       return Conflict{"compression", sharded ? "sharded parameters are gathered in full"
                                              : "a sparse exchange has no halves"};
     }
-    for (const auto kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
-      if (choice_fits(strategy.algorithm, kind, cluster.ranks())) continue;
+    for (const auto kind :
+         {collective::CollectiveKind::kReduceScatter, collective::CollectiveKind::kAllGather}) {
+      if (collective::choice_fits(strategy.algorithm, kind, cluster.ranks())) continue;
       return Conflict{"algorithm", "'" + strategy.algorithm + "' does no " +
-                                       std::string(to_string(kind)) + " among " +
+                                       std::string(collective::to_string(kind)) + " among " +
                                        std::to_string(cluster.ranks()) + " ranks"};
     }
   }
@@ -88,7 +89,8 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
     if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
       return Conflict{"hierarchy", "cannot be combined with local_sgd.subgroup"};
     }
-    if (!choice_fits(strategy.algorithm, CollectiveKind::kAllReduce, local.subgroup)) {
+    if (!collective::choice_fits(strategy.algorithm, collective::CollectiveKind::kAllReduce,
+                                 local.subgroup)) {
       return Conflict{"algorithm", "'" + strategy.algorithm + "' does no all_reduce among " +
                                        std::to_string(local.subgroup) + " ranks"};
     }
@@ -101,28 +103,29 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& cluster) {
   const int ranks = cluster.ranks();
   std::optional<Conflict> conflict;
-  const auto must_fit = [&](const char* key, const std::string& name, CollectiveKind kind,
-                            int size) {
-    if (conflict || choice_fits(name, kind, size)) return;
-    conflict = Conflict{key, "'" + name + "' does no " + std::string(to_string(kind)) + " among " +
-                                 std::to_string(size) + " ranks"};
+  const auto must_fit = [&](const char* key, const std::string& name,
+                            collective::CollectiveKind kind, int size) {
+    if (conflict || collective::choice_fits(name, kind, size)) return;
+    conflict = Conflict{key, "'" + name + "' does no " + std::string(collective::to_string(kind)) +
+                                 " among " + std::to_string(size) + " ranks"};
   };
   const Hierarchy& hierarchy = strategy.hierarchy;
   if (hierarchy.form == Hierarchy::Form::kFlat) {
-    must_fit("algorithm", strategy.algorithm, CollectiveKind::kAllReduce, ranks);
+    must_fit("algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce, ranks);
   } else {
     const int size = hierarchy.group_size;
     const auto& inside = hierarchy.inside.empty() ? strategy.algorithm : hierarchy.inside;
     const auto& across = hierarchy.across.empty() ? strategy.algorithm : hierarchy.across;
-    must_fit("hierarchy.across", across, CollectiveKind::kAllReduce, ranks / size);
+    must_fit("hierarchy.across", across, collective::CollectiveKind::kAllReduce, ranks / size);
     if (hierarchy.form == Hierarchy::Form::kSharded) {
-      must_fit("hierarchy.inside", inside, CollectiveKind::kReduceScatter, size);
-      must_fit("hierarchy.inside", inside, CollectiveKind::kAllGather, size);
+      must_fit("hierarchy.inside", inside, collective::CollectiveKind::kReduceScatter, size);
+      must_fit("hierarchy.inside", inside, collective::CollectiveKind::kAllGather, size);
     } else {
       must_fit("hierarchy.inside", inside,
-               hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce,
+               hierarchy.first_all_reduce ? collective::CollectiveKind::kAllReduce
+                                          : collective::CollectiveKind::kReduce,
                size);
-      must_fit("hierarchy.inside", inside, CollectiveKind::kBroadcast, size);
+      must_fit("hierarchy.inside", inside, collective::CollectiveKind::kBroadcast, size);
     }
   }
   if (!conflict && strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
@@ -134,4 +137,4 @@ std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& clu
   return conflict;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -8,7 +8,7 @@
 #include "core/scenario/cluster.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::input {
 
 // A knob that another one, or the cluster, rules out: the key at fault and why; nothing where all
 // fit together.
@@ -18,4 +18,4 @@ struct Conflict {
 };
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& cluster);
 
-}  // namespace syncline
+}  // namespace syncline::input

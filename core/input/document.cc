@@ -10,7 +10,7 @@
 #include "core/json/reader.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   *last = value;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

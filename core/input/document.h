@@ -12,7 +12,7 @@
 
 #include "core/json/json.h"
 
-namespace syncline {
+namespace syncline::input {
 
 struct Document {
   Json root;
@@ -35,4 +35,4 @@ Document document_from_text(const std::string& name, const std::string& text);
 // Throws InputError when the path leads through something that does not exist.
 void set_key(Document& document, const std::string& path, const Json& value);
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -3,7 +3,7 @@
 #include "core/input/knobs.h"
 #include "core/input/spellings.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 constexpr double kBytesPerMegabyte = 1e6;
@@ -176,4 +176,4 @@ const Table<Fusion>& fusion_knobs() {
   return table;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -14,7 +14,7 @@
 #include "core/scenario/cluster.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::input {
 
 // What the limits of a knob may hang on.
 struct Setting {
@@ -294,4 +294,4 @@ std::string moved_knobs(const Table<T>& table, const T& object) {
   return text.empty() ? text : text + ")";
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -7,7 +7,7 @@
 #include "core/compress/codec.h"
 #include "core/input/spellings.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 Spelling<std::vector<double>> shares_below_one() {
@@ -24,7 +24,7 @@ Spelling<std::vector<double>> shares_below_one() {
 }
 
 bool is_sparse(const Compression& compression) {
-  const Codec* codec = find_codec(compression.codec);
+  const compress::Codec* codec = compress::find_codec(compression.codec);
   return codec != nullptr && codec->sparse;
 }
 
@@ -145,7 +145,7 @@ const Table<Compression>& compression_knobs() {
         compression.codec = "dgc";
         return compression;
       },
-      {knob("codec", &C::codec, one_of(codec_names()),
+      {knob("codec", &C::codec, one_of(compress::codec_names()),
             "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
             "for later steps. fp16 and bf16: gradients travel as 16-bit numbers.")
            .with(kDecides | kWritten)
@@ -402,4 +402,4 @@ std::string arm_words(const Strategy& strategy, const Strategy& base) {
   return words;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -4,7 +4,7 @@
 #include "core/input/knob_table.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::input {
 
 const Table<Fusion::AssumedCost>& assumed_cost_knobs();
 const Table<Fusion>& fusion_knobs();
@@ -27,4 +27,4 @@ bool changes_training(const Strategy& strategy);
 // What a strategy does otherwise than `base`, fusion aside: "2 streams, sharded"; may be empty.
 std::string arm_words(const Strategy& strategy, const Strategy& base);
 
-}  // namespace syncline
+}  // namespace syncline::input

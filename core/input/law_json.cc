@@ -7,7 +7,7 @@
 
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 constexpr double kMegabyte = 1e6;
@@ -21,15 +21,15 @@ double micro(Seconds value) { return rounded(value / kMicrosecond); }
 double giga(BytesPerSecond value) { return rounded(value / kGigabytePerSecond); }
 double percent(double share) { return rounded(share * 100); }
 
-Json table_json(const TableLaw& table) {
+Json table_json(const cost::TableLaw& table) {
   Json lines = Json::array();
-  for (const SizeLine& line : table.law.lines) {
+  for (const cost::SizeLine& line : table.law.lines) {
     lines.push_back({{"from_bytes", line.from},
                      {"to_bytes", line.to},
                      {"latency_us", micro(line.latency)},
                      {"us_per_mbyte", micro(line.seconds_per_byte * kMegabyte)}});
   }
-  Json json = {{"collective", std::string(to_string(table.kind))},
+  Json json = {{"collective", std::string(collective::to_string(table.kind))},
                {"nodes", table.nodes},
                {"gpus_per_node", table.gpus_per_node},
                {"source", table.source},
@@ -41,19 +41,19 @@ Json table_json(const TableLaw& table) {
                {"form", kForms[static_cast<std::size_t>(table.law.form)]},
                {"lines", lines}};
   if (table.left_out >= 0) json["left_out_percent"] = percent(table.left_out);
-  if (table.law.form == SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
+  if (table.law.form == cost::SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
   if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
-  if (table.forced != ForcedAlgorithm::kNone) {
+  if (table.forced != cost::ForcedAlgorithm::kNone) {
     json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
   }
   return json;
 }
 
-Json scale_json(const ScaleLaw& scale) {
-  const GraphGuess& graph = scale.graph;
+Json scale_json(const cost::ScaleLaw& scale) {
+  const cost::GraphGuess& graph = scale.graph;
   Json steps = Json::array();
-  for (const StepLaw& law : scale.steps) {
-    Json step = {{"path", to_string(law.path)},
+  for (const cost::StepLaw& law : scale.steps) {
+    Json step = {{"path", cost::to_string(law.path)},
                  {"base_us", micro(law.base)},
                  {"latency_us", micro(law.latency)},
                  {"bandwidth_gbytes_per_s", giga(law.bandwidth)}};
@@ -66,7 +66,7 @@ Json scale_json(const ScaleLaw& scale) {
     steps.push_back(std::move(step));
   }
   Json rates = Json::array();
-  for (const NodeRate& rate : scale.rates) {
+  for (const cost::NodeRate& rate : scale.rates) {
     rates.push_back(
         {{"gpus_per_node", rate.gpus_per_node}, {"bandwidth_gbytes_per_s", giga(rate.bandwidth)}});
   }
@@ -87,15 +87,17 @@ Json scale_json(const ScaleLaw& scale) {
           {"steps", steps}};
 }
 
-CollectiveKind read_kind(Reader& reader) {
+collective::CollectiveKind read_kind(Reader& reader) {
   std::vector<std::string> words;
-  for (const auto kind : kAllCollectiveKinds) words.emplace_back(to_string(kind));
+  for (const auto kind : collective::kAllCollectiveKinds) {
+    words.emplace_back(collective::to_string(kind));
+  }
   reader.require("collective");
   const std::string word = reader.word_or("collective", "", words);
-  for (const auto kind : kAllCollectiveKinds) {
-    if (word == to_string(kind)) return kind;
+  for (const auto kind : collective::kAllCollectiveKinds) {
+    if (word == collective::to_string(kind)) return kind;
   }
-  return CollectiveKind::kAllReduce;
+  return collective::CollectiveKind::kAllReduce;
 }
 
 constexpr double kMostBytes = 1e15;
@@ -112,16 +114,17 @@ bool required_flag(Reader& reader, const char* key) {
   return reader.boolean_or(key, false);
 }
 
-TableLaw read_table(Reader reader) {
-  TableLaw table;
+cost::TableLaw read_table(Reader reader) {
+  cost::TableLaw table;
   table.kind = read_kind(reader);
   table.nodes = static_cast<int>(reader.integer("nodes", 1, kMostCount));
   table.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
   const std::string algorithm =
       reader.word_or("algorithm", kAlgorithms[0], {kAlgorithms.begin(), kAlgorithms.end()});
-  if (algorithm == kAlgorithms[1]) table.forced = ForcedAlgorithm::kRing;
-  if (algorithm == kAlgorithms[2]) table.forced = ForcedAlgorithm::kTree;
-  if (table.forced == ForcedAlgorithm::kTree && table.kind != CollectiveKind::kAllReduce) {
+  if (algorithm == kAlgorithms[1]) table.forced = cost::ForcedAlgorithm::kRing;
+  if (algorithm == kAlgorithms[2]) table.forced = cost::ForcedAlgorithm::kTree;
+  if (table.forced == cost::ForcedAlgorithm::kTree &&
+      table.kind != collective::CollectiveKind::kAllReduce) {
     reader.fail("algorithm", "tree, which NCCL has for all_reduce only");
   }
   table.source = reader.text_or("source", "");
@@ -134,11 +137,11 @@ TableLaw read_table(Reader reader) {
   table.left_out = reader.number_or("left_out_percent", -100, kShare) / 100;
   reader.require("form");
   const std::string form = reader.word_or("form", "", {kForms.begin(), kForms.end()});
-  table.law.form = form == kForms[0]   ? SizeLaw::Form::kSegments
-                   : form == kForms[1] ? SizeLaw::Form::kEnvelope
-                                       : SizeLaw::Form::kSum;
+  table.law.form = form == kForms[0]   ? cost::SizeLaw::Form::kSegments
+                   : form == kForms[1] ? cost::SizeLaw::Form::kEnvelope
+                                       : cost::SizeLaw::Form::kSum;
   for (Reader& line : reader.objects("lines")) {
-    SizeLine& own = table.law.lines.emplace_back();
+    cost::SizeLine& own = table.law.lines.emplace_back();
     own.from = line.number("from_bytes", kBytes);
     own.to = line.number("to_bytes", kBytes);
     if (own.to < own.from) line.fail("to_bytes", "less than from_bytes");
@@ -146,13 +149,13 @@ TableLaw read_table(Reader reader) {
     own.seconds_per_byte = line.number("us_per_mbyte", kTime) * kMicrosecond / kMegabyte;
     if (own.latency + own.seconds_per_byte <= 0) line.fail("latency_us", "0 beside no slope");
     const auto count = table.law.lines.size();
-    if (table.law.form == SizeLaw::Form::kSegments && count > 1 &&
+    if (table.law.form == cost::SizeLaw::Form::kSegments && count > 1 &&
         own.from <= table.law.lines[count - 2].to) {
       line.fail("from_bytes", "expected more than the line before goes to");
     }
     line.finish();
   }
-  if (table.law.form == SizeLaw::Form::kSum)
+  if (table.law.form == cost::SizeLaw::Form::kSum)
     table.law.exponent = reader.number("exponent", kExponent);
   if (reader.has("outlier_bytes")) {
     for (const Json& bytes : reader.array("outlier_bytes")) {
@@ -169,14 +172,14 @@ BytesPerSecond read_rate(Reader& reader, const char* key) {
   return reader.number(key, kRate) * kGigabytePerSecond;
 }
 
-StepLaw read_step(Reader reader) {
-  StepLaw law;
+cost::StepLaw read_step(Reader reader) {
+  cost::StepLaw law;
   std::vector<std::string> words;
-  for (const StepPath path : all_step_paths()) words.push_back(to_string(path));
+  for (const cost::StepPath path : cost::all_step_paths()) words.push_back(cost::to_string(path));
   reader.require("path");
   const std::string word = reader.word_or("path", "", words);
-  for (const StepPath path : all_step_paths()) {
-    if (word == to_string(path)) law.path = path;
+  for (const cost::StepPath path : cost::all_step_paths()) {
+    if (word == cost::to_string(path)) law.path = path;
   }
   law.base = reader.number("base_us", kTime) * kMicrosecond;
   law.latency = reader.number("latency_us", kTime) * kMicrosecond;
@@ -191,8 +194,8 @@ StepLaw read_step(Reader reader) {
   return law;
 }
 
-ScaleLaw read_scale(Reader reader) {
-  ScaleLaw scale;
+cost::ScaleLaw read_scale(Reader reader) {
+  cost::ScaleLaw scale;
   Reader graph = reader.object("graph");
   scale.graph.amd = required_flag(graph, "amd");
   scale.graph.channels = static_cast<int>(graph.integer("channels", 1, 64));
@@ -223,9 +226,9 @@ ScaleLaw read_scale(Reader reader) {
 
 }  // namespace
 
-Json law_json(const MeasuredLaw& law) {
+Json law_json(const cost::MeasuredLaw& law) {
   Json tables = Json::array();
-  for (const TableLaw& table : law.tables) tables.push_back(table_json(table));
+  for (const cost::TableLaw& table : law.tables) tables.push_back(table_json(table));
   Json json = {{"tables", tables},
                {"node", {{"base_us", micro(law.node.base)}, {"step_us", micro(law.node.step)}}}};
   if (law.scale) json["scale"] = scale_json(*law.scale);
@@ -235,8 +238,8 @@ Json law_json(const MeasuredLaw& law) {
   return json;
 }
 
-MeasuredLaw read_law(Reader reader) {
-  MeasuredLaw law;
+cost::MeasuredLaw read_law(Reader reader) {
+  cost::MeasuredLaw law;
   for (Reader& table : reader.objects("tables")) law.tables.push_back(read_table(table));
   Reader node = reader.object("node");
   law.node.base = node.number("base_us", kTime) * kMicrosecond;
@@ -245,7 +248,7 @@ MeasuredLaw read_law(Reader reader) {
   if (reader.has("scale")) law.scale = read_scale(reader.object("scale"));
   if (reader.has("forced_tree")) {
     Reader tree = reader.object("forced_tree");
-    law.tree = TreeFactor{tree.number("factor", kRate), tree.text_or("source", "")};
+    law.tree = cost::TreeFactor{tree.number("factor", kRate), tree.text_or("source", "")};
     tree.finish();
   }
   reader.finish();
@@ -253,4 +256,4 @@ MeasuredLaw read_law(Reader reader) {
   return law;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -5,11 +5,11 @@
 #include "core/cost/law.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::input {
 
-Json law_json(const MeasuredLaw& law);
+Json law_json(const cost::MeasuredLaw& law);
 
 // Throws InputError about unknown keys and values out of bounds.
-MeasuredLaw read_law(Reader reader);
+cost::MeasuredLaw read_law(Reader reader);
 
-}  // namespace syncline
+}  // namespace syncline::input

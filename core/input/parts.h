@@ -5,7 +5,7 @@
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 
-namespace syncline {
+namespace syncline::input {
 
 Cluster read_cluster(Reader reader);
 // FLOPs without a measured time are priced by the device.
@@ -15,4 +15,4 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
 // The axes of a search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);
 
-}  // namespace syncline
+}  // namespace syncline::input

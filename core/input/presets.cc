@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 struct Preset {
@@ -54,4 +54,4 @@ Strategy preset_of(std::string_view name) {
   return strategy;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

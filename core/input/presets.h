@@ -7,10 +7,10 @@
 
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::input {
 
 std::vector<std::string> preset_names();
 // The strategy that a preset of that name starts from.
 Strategy preset_of(std::string_view name);
 
-}  // namespace syncline
+}  // namespace syncline::input

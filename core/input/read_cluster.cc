@@ -7,7 +7,7 @@
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 20;
@@ -29,14 +29,14 @@ Tier read_tier(Reader& reader, std::string name, int span) {
 }
 
 // [[bytes, microseconds], ...], rising in both; empty where there is none.
-StepCurve read_steps(Reader& reader, const Tier& tier) {
-  StepCurve curve;
+cost::StepCurve read_steps(Reader& reader, const Tier& tier) {
+  cost::StepCurve curve;
   if (!reader.has("measured_steps_us")) return curve;
   const Json& points = reader.array("measured_steps_us");
   for (const auto& point : points) {
     const bool pair =
         point.is_array() && point.size() == 2 && point[0].is_number() && point[1].is_number();
-    StepPoint step;
+    cost::StepPoint step;
     if (pair) step = {point[0].get<double>(), point[1].get<double>() * kMicrosecond};
     const bool rises =
         curve.empty() || (step.bytes > curve.back().bytes && step.seconds > curve.back().seconds);
@@ -49,11 +49,11 @@ StepCurve read_steps(Reader& reader, const Tier& tier) {
   }
   if (curve.size() < 2) reader.fail("measured_steps_us", "expected at least two points");
   // A bandwidth that was changed, by a sweep perhaps, would be ignored.
-  const double ratio = slope_of(curve) / tier.bandwidth;
+  const double ratio = cost::slope_of(curve) / tier.bandwidth;
   constexpr double kNear = 1.5;
   if (ratio > kNear || ratio < 1 / kNear) {
     reader.fail("measured_steps_us", "they speak of a link of " +
-                                         std::to_string(slope_of(curve) / kGigabitPerSecond) +
+                                         std::to_string(cost::slope_of(curve) / kGigabitPerSecond) +
                                          " Gbit/s, bandwidth_gbps of " +
                                          std::to_string(tier.bandwidth / kGigabitPerSecond) +
                                          "; leave them out to ask about another link");
@@ -117,11 +117,11 @@ Jitter read_jitter(Reader reader) {
 // judged and left out, so that a sweep may pass through one node or one GPU a node.
 struct Levels {
   std::vector<Tier> tiers;
-  std::vector<StepCurve> curves;  // by tier
+  std::vector<cost::StepCurve> curves;  // by tier
 
   void read(Reader& reader, const std::string& name, int span, bool joins) {
     Tier tier = read_tier(reader, name, span);
-    StepCurve steps = read_steps(reader, tier);
+    cost::StepCurve steps = read_steps(reader, tier);
     reader.finish();
     if (!joins) return;
     tiers.push_back(std::move(tier));
@@ -174,13 +174,13 @@ Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
 }
 
 // What collectives cost where that was measured, step by step or as a whole.
-void read_laws(Reader& reader, const std::vector<StepCurve>& curves, Cluster& cluster) {
+void read_laws(Reader& reader, const std::vector<cost::StepCurve>& curves, Cluster& cluster) {
   if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
-    cluster.law = step_law(cluster, curves);
+    cluster.law = cost::step_law(cluster, curves);
   }
   if (reader.has("calibration")) {
-    cluster.law = collective_law(read_law(reader.object("calibration")), cluster.gpus_per_node,
-                                 cluster.collective_overhead);
+    cluster.law = cost::collective_law(read_law(reader.object("calibration")),
+                                       cluster.gpus_per_node, cluster.collective_overhead);
   }
 }
 
@@ -210,4 +210,4 @@ Cluster read_cluster(Reader reader) {
   return cluster;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -6,7 +6,7 @@
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
@@ -23,13 +23,16 @@ Layout layout_of(Reader& reader, const std::string& fallback) {
                                                                         : Layout::kNchw;
 }
 
-Optimizer optimizer_of(Reader& reader, Optimizer fallback) {
+operators::Optimizer optimizer_of(Reader& reader, operators::Optimizer fallback) {
   if (!reader.has("optimizer")) return fallback;
   const std::string word = reader.word_or("optimizer", "", {"sgd", "momentum", "adam"});
-  return word == "sgd" ? Optimizer::kSgd : word == "adam" ? Optimizer::kAdam : Optimizer::kMomentum;
+  return word == "sgd"    ? operators::Optimizer::kSgd
+         : word == "adam" ? operators::Optimizer::kAdam
+                          : operators::Optimizer::kMomentum;
 }
 
-void take_generated(Reader& reader, Generated generated, Workload& workload, bool given) {
+void take_generated(Reader& reader, operators::Generated generated, Workload& workload,
+                    bool given) {
   workload.operators = std::move(generated.operators);
   if (!given) {
     workload.tensors = std::move(generated.tensors);
@@ -52,8 +55,8 @@ void take_generated(Reader& reader, Generated generated, Workload& workload, boo
 }
 
 void read_architecture(Reader& reader, Workload& workload, bool given) {
-  const Architecture* row =
-      find_architecture(reader.word_or("architecture", "", architecture_names()));
+  const operators::Architecture* row = operators::find_architecture(
+      reader.word_or("architecture", "", operators::architecture_names()));
   const auto only_for = [&](const char* key, bool applies, const char* kinds) {
     if (reader.has(key) && !applies) {
       reader.fail(key, "has no meaning with '" + std::string(row->name) + "', only with " + kinds);
@@ -63,7 +66,7 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
   for (const char* key : {"sequence", "fused_attention", "fused_feedforward", "fused_linear"}) {
     only_for(key, !row->images, "transformers");
   }
-  ArchitectureOptions options;
+  operators::ArchitectureOptions options;
   options.batch = workload.batch;
   options.dtype = dtype_of(reader, "fp32");
   options.layout = layout_of(reader, "NCHW");
@@ -82,7 +85,7 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
     reader.fail("architecture", "a batch of " + std::to_string(options.batch) +
                                     ", expected at most " + std::to_string(kMostSamples));
   }
-  take_generated(reader, generate(*row, options), workload, given);
+  take_generated(reader, operators::generate(*row, options), workload, given);
 }
 
 // The list of an operator's values by name. A value that is named twice is passed over twice.
@@ -212,4 +215,4 @@ void read_operators(Reader reader, Workload& workload, bool given) {
   reader.finish();
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -4,7 +4,7 @@
 #include "core/json/reader.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::input {
 
 // Fills in workload.operators; with an architecture also tensors and buffers, where the workload
 // names none (`given`: it does). Given tensors must be the architecture's gradients in its order,
@@ -12,4 +12,4 @@ namespace syncline {
 // tensors.
 void read_operators(Reader reader, Workload& workload, bool given);
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -8,7 +8,7 @@
 #include "core/json/reader.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
@@ -256,4 +256,4 @@ std::optional<Search> parse_search(const Document& document, const Scenario& sce
   return read_search(Reader(document.root["search"], document.file, "search"), scenario);
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

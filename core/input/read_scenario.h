@@ -8,7 +8,7 @@
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 
-namespace syncline {
+namespace syncline::input {
 
 // Checks every key and gives the typed scenario. Throws InputError.
 Scenario parse_scenario(const Document& document);
@@ -16,4 +16,4 @@ Scenario parse_scenario(const Document& document);
 // The document's search; nothing where it has none. `scenario` is the document's.
 std::optional<Search> parse_search(const Document& document, const Scenario& scenario);
 
-}  // namespace syncline
+}  // namespace syncline::input

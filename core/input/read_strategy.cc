@@ -5,7 +5,7 @@
 #include "core/input/presets.h"
 #include "core/plan/compute_fusion.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 // What compute fusion finds on this workload, in the strategy's notes.
@@ -13,15 +13,17 @@ void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool 
                          Strategy& strategy) {
   std::vector<std::string> silent;
   if (default_on) silent.push_back("fuse_bn_add_act_ops");
-  for (auto& note : fusion_notes(workload, cluster.device, strategy.compute_fusion, silent)) {
+  for (auto& note : plan::fusion_notes(workload, cluster.device, strategy.compute_fusion, silent)) {
     strategy.notes.push_back(std::move(note));
   }
 }
 
 Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& cluster) {
-  const Dialect* dialect = find_dialect(reader.word_or("dialect", "", dialect_names()));
+  const dialect::Dialect* dialect =
+      dialect::find_dialect(reader.word_or("dialect", "", dialect::dialect_names()));
   const bool as_documents = reader.word_or("read_as", "code", {"code", "documents"}) == "documents";
-  Reading reading = dialect->read(reader.object("config"), workload, cluster, as_documents);
+  dialect::Reading reading =
+      dialect->read(reader.object("config"), workload, cluster, as_documents);
   reader.finish();
   Strategy strategy = std::move(reading.strategy);
   strategy.dialect = dialect->name;
@@ -71,4 +73,4 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   return strategy;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -7,7 +7,7 @@
 #include "core/json/reader.h"
 #include "core/operators/price.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 // Limits that no training reaches: beyond them a unit was mistaken.
@@ -110,7 +110,7 @@ void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
     reader.fail("operators",
                 "needs cluster.device.tflops and memory_gbytes_per_s, which price them");
   }
-  const StepTimes times = price_operators(workload.operators, device);
+  const operators::StepTimes times = operators::price_operators(workload.operators, device);
   const bool forward_given = reader.has("forward_ms");
   const bool backward_given = waits_given || reader.has("backward_ms");
   workload.times_given = forward_given || backward_given || reader.has("update_ms");
@@ -177,4 +177,4 @@ Workload read_workload(Reader reader, const Device& device) {
   return workload;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

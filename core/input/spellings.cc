@@ -2,10 +2,10 @@
 
 #include "core/collective/nccl.h"
 
-namespace syncline {
+namespace syncline::input {
 
 Spelling<std::string> algorithm() {
-  auto names = one_of(algorithm_choices());
+  auto names = one_of(collective::algorithm_choices());
   names.schema = {{"allOf", Json::array({{{"$ref", "#/definitions/algorithm"}}})}};
   return names;
 }
@@ -91,4 +91,4 @@ Spelling<Strategy::Priority> priorities() {
       {{"ready", Strategy::Priority::kReady}, {"layer", Strategy::Priority::kLayer}});
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

@@ -7,7 +7,7 @@
 #include "core/input/knob_table.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::input {
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
@@ -33,4 +33,4 @@ std::function<std::string(const T&)> where(Applies applies, const std::string& w
   return [=](const T& object) { return applies(object) ? std::string() : why_not; };
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

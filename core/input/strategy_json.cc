@@ -4,7 +4,7 @@
 
 #include "core/input/knobs.h"
 
-namespace syncline {
+namespace syncline::input {
 
 Json strategy_json(const Strategy& strategy) {
   Json json{{"name", strategy.name}};
@@ -21,4 +21,4 @@ Json strategy_json(const Strategy& strategy) {
   return json;
 }
 
-}  // namespace syncline
+}  // namespace syncline::input

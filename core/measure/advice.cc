@@ -10,7 +10,7 @@
 #include "core/json/reader.h"
 #include "core/measure/study.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // One way to change a strategy.
@@ -21,7 +21,7 @@ struct Candidate {
 
 // Candidates of one kind: only the best of them is reported.
 struct Kind {
-  ChangeKind kind = ChangeKind::kFusion;
+  dialect::ChangeKind kind = dialect::ChangeKind::kFusion;
   std::vector<Candidate> candidates;
   bool changes_training = false;
 };
@@ -53,7 +53,7 @@ Kind fusion_changes(const Strategy& strategy) {
 
 Kind stream_changes(const Strategy& strategy) {
   Kind kind;
-  kind.kind = ChangeKind::kStreams;
+  kind.kind = dialect::ChangeKind::kStreams;
   if (!strategy.overlap) {
     Strategy changed = strategy;
     changed.overlap = true;
@@ -74,7 +74,7 @@ Kind stream_changes(const Strategy& strategy) {
 
 Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
   Kind kind;
-  kind.kind = ChangeKind::kHierarchy;
+  kind.kind = dialect::ChangeKind::kHierarchy;
   const int group = cluster.gpus_per_node;
   if (cluster.nodes < 2 || group < 2 || strategy.hierarchy.form != Hierarchy::Form::kFlat ||
       strategy.exchange != Strategy::Exchange::kAllReduce || strategy.local_sgd.subgroup > 1) {
@@ -96,13 +96,14 @@ Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
 
 Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
   Kind kind;
-  kind.kind = ChangeKind::kAlgorithm;
+  kind.kind = dialect::ChangeKind::kAlgorithm;
   if (strategy.hierarchy.form != Hierarchy::Form::kFlat) return kind;
-  for (const auto& algorithm : algorithms()) {
+  for (const auto& algorithm : collective::algorithms()) {
     if (algorithm.name == strategy.algorithm) continue;
-    if (!algorithm.fits(CollectiveKind::kAllReduce, cluster.ranks())) continue;
-    const bool halves = algorithm.fits(CollectiveKind::kReduceScatter, cluster.ranks()) &&
-                        algorithm.fits(CollectiveKind::kAllGather, cluster.ranks());
+    if (!algorithm.fits(collective::CollectiveKind::kAllReduce, cluster.ranks())) continue;
+    const bool halves =
+        algorithm.fits(collective::CollectiveKind::kReduceScatter, cluster.ranks()) &&
+        algorithm.fits(collective::CollectiveKind::kAllGather, cluster.ranks());
     if (strategy.exchange != Strategy::Exchange::kAllReduce && !halves) continue;
     Strategy changed = strategy;
     changed.algorithm = algorithm.name;
@@ -115,7 +116,7 @@ Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
 
 Kind compression_changes(const Strategy& strategy) {
   Kind kind;
-  kind.kind = ChangeKind::kCompression;
+  kind.kind = dialect::ChangeKind::kCompression;
   kind.changes_training = true;
   if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) return kind;
   if (strategy.exchange == Strategy::Exchange::kSharded) return kind;
@@ -134,7 +135,7 @@ Kind compression_changes(const Strategy& strategy) {
 
 Kind averaging_changes(const Strategy& strategy) {
   Kind kind;
-  kind.kind = ChangeKind::kAveraging;
+  kind.kind = dialect::ChangeKind::kAveraging;
   kind.changes_training = true;
   if (strategy.local_sgd.enabled || !strategy.compression.codec.empty()) return kind;
   if (strategy.cross_step || strategy.exchange != Strategy::Exchange::kAllReduce) return kind;
@@ -147,22 +148,22 @@ Kind averaging_changes(const Strategy& strategy) {
 }
 
 // The same kinds of change in the keys of the dialect in which the strategy is written.
-std::vector<Candidate> said_changes(ChangeKind kind, const Scenario& scenario,
+std::vector<Candidate> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
                                     const Json& written) {
   std::vector<Candidate> candidates;
-  const Dialect* dialect = find_dialect(written.value("dialect", ""));
+  const dialect::Dialect* dialect = dialect::find_dialect(written.value("dialect", ""));
   if (dialect == nullptr || dialect->changes == nullptr) return candidates;
   const Json config = written.value("config", Json::object());
   const bool as_documents = written.value("read_as", "code") == "documents";
   for (const auto& change : dialect->changes(config, scenario.cluster)) {
     if (change.kind != kind) continue;
-    const std::string text = change_text(*dialect, config, change.patch);
+    const std::string text = dialect::change_text(*dialect, config, change.patch);
     if (text.empty()) continue;
     Json changed = config;
     changed.merge_patch(change.patch);
     try {
-      Reading reading = dialect->read(Reader(changed, std::string(dialect->name), ""),
-                                      scenario.workload, scenario.cluster, as_documents);
+      dialect::Reading reading = dialect->read(Reader(changed, std::string(dialect->name), ""),
+                                               scenario.workload, scenario.cluster, as_documents);
       candidates.push_back({text, std::move(reading.strategy)});
     } catch (const InputError&) {
       // The framework refuses this beside the other keys: nothing to advise.
@@ -175,8 +176,8 @@ std::vector<Candidate> said_changes(ChangeKind kind, const Scenario& scenario,
 std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
   constexpr std::size_t kLongest = 200;
-  const auto found =
-      write_config(*find_dialect(dialect), changed, scenario.workload, scenario.cluster);
+  const auto found = dialect::write_config(*dialect::find_dialect(dialect), changed,
+                                           scenario.workload, scenario.cluster);
   if (!found || !found->exact) return change + ", which cannot be said in " + std::string(dialect);
   const std::string config = found->config.dump();
   return change + ", in " + std::string(dialect) + " " +
@@ -186,7 +187,8 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
 // The best of some candidates, if it gains `least_percent` and more than `gain_before`.
 class Chooser {
  public:
-  Chooser(const Scenario& scenario, const Strategy& strategy, Executor& executor, PriceBook& book)
+  Chooser(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
+          collective::PriceBook& book)
       : scenario_(scenario), executor_(executor), book_(book), now_(step_time(strategy)) {}
 
   std::optional<Advice> best(const std::vector<Candidate>& candidates, bool changes_training,
@@ -207,15 +209,15 @@ class Chooser {
   }
 
   const Scenario& scenario_;
-  Executor& executor_;
-  PriceBook& book_;
+  run::Executor& executor_;
+  collective::PriceBook& book_;
   Seconds now_;
 };
 
 // Each of Paddle's switches that is off, where the workload's operators tell what it would match.
 Kind compute_changes(const Workload& workload, const Strategy& strategy) {
   Kind kind;
-  kind.kind = ChangeKind::kCompute;
+  kind.kind = dialect::ChangeKind::kCompute;
   if (workload.operators.empty()) return kind;
   struct Switch {
     const char* name;
@@ -242,8 +244,9 @@ Kind compute_changes(const Workload& workload, const Strategy& strategy) {
 
 }  // namespace
 
-std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                           PriceBook& book, double least_percent, const Json* written) {
+std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
+                           run::Executor& executor, collective::PriceBook& book,
+                           double least_percent, const Json* written) {
   std::vector<Advice> advice;
   std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
   if (scenario.cluster.ranks() > 1) {
@@ -278,4 +281,4 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, E
   return advice;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -8,7 +8,7 @@
 #include "core/run/executor.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 struct Advice {
   // In plain words with our keys; for a strategy of a dialect in that framework's keys
@@ -27,7 +27,8 @@ struct Advice {
 // `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
 // known. Where it is in a dialect, changes of its configuration go first, each read back as the
 // framework reads it; one of ours is added where it gains at least `least_percent` more.
-std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                           PriceBook& book, double least_percent, const Json* written = nullptr);
+std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
+                           run::Executor& executor, collective::PriceBook& book,
+                           double least_percent, const Json* written = nullptr);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -4,7 +4,7 @@
 
 #include "core/run/stragglers.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 std::string_view Bottleneck::what() const {
   constexpr double kLittle = 0.1;
@@ -13,18 +13,19 @@ std::string_view Bottleneck::what() const {
   return start_up > transfer ? "latency" : "bandwidth";
 }
 
-Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster, PriceBook& book) {
-  const Plan& plan = priced.plan;
+Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster,
+                         collective::PriceBook& book) {
+  const plan::Plan& plan = priced.plan;
   Bottleneck bottleneck;
   bottleneck.step = priced.metrics.step_time;
   bottleneck.compute =
-      priced.metrics.compute / expected_slowest(cluster.jitter, plan.ranks, plan.steps);
+      priced.metrics.compute / run::expected_slowest(cluster.jitter, plan.ranks, plan.steps);
   bottleneck.stragglers = priced.metrics.compute - bottleneck.compute;
   bottleneck.overhead = std::min(cluster.step_overhead(), priced.metrics.exposed);
 
   Seconds all = 0, transfer = 0;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
     all += book.time(*collective);
     transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
@@ -36,4 +37,4 @@ Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster, PriceBook
   return bottleneck;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -5,7 +5,7 @@
 
 #include "core/measure/price_strategy.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // A step's time by cause. The communication that nothing hides is shared out as start-up and
 // transfer are in the collectives' own time.
@@ -25,6 +25,6 @@ struct Bottleneck {
 };
 
 // Of what was priced on this cluster, whose prices are in the book.
-Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster, PriceBook& book);
+Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster, collective::PriceBook& book);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -4,7 +4,7 @@
 
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::measure {
 std::optional<ErrorSummary> summary_of(const std::vector<double>& errors) {
   if (errors.empty()) return std::nullopt;
   std::vector<double> sizes;
@@ -34,4 +34,4 @@ std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables) {
   return summary_of(errors);
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

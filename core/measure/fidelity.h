@@ -8,7 +8,7 @@
 
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // Absolute errors in percent. The 90th percentile lies between ranks, on the straight line.
 struct ErrorSummary {
@@ -40,4 +40,4 @@ FidelityTable table_of(const Report& report);
 // All predicted rows of the tables whose forecasts stay in range.
 std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -7,7 +7,7 @@
 
 #include "core/plan/forward.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // The model's own work in one period, with what data-parallel running adds to it.
@@ -19,10 +19,10 @@ struct ModelWork {
   Seconds tail = 0;       // what can only follow the last exchange
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
   bool crosses = false;   // the next step's forward pass waits for its parameters layer by layer
-  OpId last_update = -1;
+  plan::OpId last_update = -1;
 };
 
-ModelWork model_work(const Plan& plan, Seconds overhead) {
+ModelWork model_work(const plan::Plan& plan, Seconds overhead) {
   ModelWork work;
   int updates = 0;
   int forwards = 0;
@@ -31,18 +31,20 @@ ModelWork model_work(const Plan& plan, Seconds overhead) {
   work.all = work.overhead;
   work.forward = work.overhead;
   for (const auto& op : plan.ops) {
-    const auto* compute = std::get_if<Compute>(&op.work);
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
     if (compute == nullptr) continue;
     work.all += compute->seconds;
-    if (compute->phase == Phase::kForward) work.forward += compute->seconds;
-    if (compute->phase == Phase::kBackward) work.backward += compute->seconds;
-    if (compute->phase == Phase::kUpdate) work.tail += compute->seconds;
-    updates += compute->phase == Phase::kUpdate;
-    work.averages |= compute->phase == Phase::kAverage;
-    forwards += compute->phase == Phase::kForward;
-    if (compute->phase == Phase::kUpdate) work.last_update = static_cast<OpId>(&op - &plan.ops[0]);
+    if (compute->phase == plan::Phase::kForward) work.forward += compute->seconds;
+    if (compute->phase == plan::Phase::kBackward) work.backward += compute->seconds;
+    if (compute->phase == plan::Phase::kUpdate) work.tail += compute->seconds;
+    updates += compute->phase == plan::Phase::kUpdate;
+    work.averages |= compute->phase == plan::Phase::kAverage;
+    forwards += compute->phase == plan::Phase::kForward;
+    if (compute->phase == plan::Phase::kUpdate) {
+      work.last_update = static_cast<plan::OpId>(&op - &plan.ops[0]);
+    }
   }
-  work.crosses = crosses_steps(plan) && forwards > 1;
+  work.crosses = plan::crosses_steps(plan) && forwards > 1;
   // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
   if (updates > 1) work.tail = 0;
   return work;
@@ -57,23 +59,23 @@ struct Demand {
 };
 
 struct Demands {
-  std::vector<const CollectivePrice*> prices;
+  std::vector<const collective::CollectivePrice*> prices;
   std::vector<Demand> buckets;
 };
 
-Demands demands_of(const Plan& plan, PriceBook& book) {
+Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
   // Where tiers mix, a larger payload hides more of the latency: count what the largest leaves.
   double largest = 0;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective != nullptr) largest += static_cast<double>(collective->bytes());
   }
   Demands demands;
   demands.buckets.resize(plan.buckets.size());
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
-    const CollectivePrice* price = &book.price(*collective);
+    const collective::CollectivePrice* price = &book.price(*collective);
     const auto known = std::find(demands.prices.begin(), demands.prices.end(), price);
     const auto index = static_cast<std::size_t>(known - demands.prices.begin());
     if (known == demands.prices.end()) demands.prices.push_back(price);
@@ -100,7 +102,8 @@ Demands demands_of(const Plan& plan, PriceBook& book) {
 
 // How long each link works for a byte of each price's payload; links that work alike are listed
 // once.
-std::vector<std::vector<double>> link_profiles(const std::vector<const CollectivePrice*>& prices) {
+std::vector<std::vector<double>> link_profiles(
+    const std::vector<const collective::CollectivePrice*>& prices) {
   std::map<int, std::vector<double>> by_link;
   for (std::size_t p = 0; p < prices.size(); ++p) {
     for (const auto& stage : prices[p]->stages) {
@@ -136,7 +139,7 @@ std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork&
     return ready;
   }
   Seconds rest = work.forward - work.overhead;  // of the forward pass, from this layer on
-  for (const auto& layer : forward_layers(workload)) {
+  for (const auto& layer : plan::forward_layers(workload)) {
     for (int t = layer.first; t <= layer.last; ++t) ready[static_cast<std::size_t>(t)] += rest;
     rest -= layer.seconds * stretch;
   }
@@ -144,17 +147,18 @@ std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork&
 }
 
 // Buckets that LocalSGD's local steps exchange, which are over long before the averaging.
-std::vector<char> local_buckets(const Plan& plan, const ModelWork& work) {
+std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
   std::vector<char> local(plan.buckets.size(), 0);
-  for (OpId id = 0; work.averages && id < work.last_update; ++id) {
-    const auto* collective = std::get_if<Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
+  for (plan::OpId id = 0; work.averages && id < work.last_update; ++id) {
+    const auto* collective =
+        std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
     if (collective != nullptr) local[static_cast<std::size_t>(collective->bucket)] = 1;
   }
   return local;
 }
 
-std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const ModelWork& work,
-                             double stretch) {
+std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
+                             const ModelWork& work, double stretch) {
   const std::vector<Seconds> ready = ready_after_need(workload, work, stretch);
   const std::vector<char> local = local_buckets(plan, work);
   std::vector<Piece> pieces;
@@ -178,7 +182,7 @@ std::vector<Piece> pieces_of(const Plan& plan, const Workload& workload, const M
 
 }  // namespace
 
-Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book) {
+Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book) {
   const ModelWork work = model_work(plan, book.cluster().step_overhead());
   if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
 
@@ -207,4 +211,4 @@ Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book)
   return std::max(work.all, follows ? bound + work.tail : bound) / plan.steps;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // The greatest of
 //   the computation of a step,
@@ -25,6 +25,6 @@ namespace syncline {
 // the same latencies and rates: same algorithm, hierarchy and codec (pipelined algorithms change
 // them a little with the size of a bucket). Messages are those of the merged grain, which puts a
 // stage's latency before its transfer.
-Seconds lower_bound(const Plan& plan, const Workload& workload, PriceBook& book);
+Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book);
 
-}  // namespace syncline
+}  // namespace syncline::measure

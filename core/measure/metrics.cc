@@ -5,11 +5,13 @@
 
 #include "core/measure/lower_bound.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
-bool is_model_work(const Work& work) { return std::holds_alternative<Compute>(work); }
-bool is_collective(const Work& work) { return std::holds_alternative<Collective>(work); }
+bool is_model_work(const plan::Work& work) { return std::holds_alternative<plan::Compute>(work); }
+bool is_collective(const plan::Work& work) {
+  return std::holds_alternative<collective::Collective>(work);
+}
 
 // Length of the union of intervals, given by rising begin.
 Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
@@ -24,13 +26,13 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
 }
 
 // Bytes that each rank sends in one period; the greatest of them.
-double busiest_sender(const Plan& plan, PriceBook& book) {
+double busiest_sender(const plan::Plan& plan, collective::PriceBook& book) {
   // Few distinct prices, many collectives: add up the payload of each price first.
-  std::vector<std::pair<const CollectivePrice*, double>> payloads;
+  std::vector<std::pair<const collective::CollectivePrice*, double>> payloads;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
-    const CollectivePrice* price = &book.price(*collective);
+    const collective::CollectivePrice* price = &book.price(*collective);
     auto it = std::find_if(payloads.begin(), payloads.end(),
                            [&](const auto& known) { return known.first == price; });
     if (it == payloads.end()) it = payloads.insert(it, {price, 0.0});
@@ -45,8 +47,8 @@ double busiest_sender(const Plan& plan, PriceBook& book) {
 
 }  // namespace
 
-Metrics measure(const Plan& plan, const Workload& workload, const Timeline& timeline, int warmup,
-                PriceBook& book) {
+Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,
+                int warmup, collective::PriceBook& book) {
   const auto& ends = timeline.period_ends;
   assert(warmup >= 0 && static_cast<std::size_t>(warmup) < ends.size() && "a period must be left");
   const auto kept = static_cast<double>(ends.size()) - warmup;
@@ -59,7 +61,7 @@ Metrics measure(const Plan& plan, const Workload& workload, const Timeline& time
   std::vector<std::pair<Seconds, Seconds>> busy;
   for (const auto& span : timeline.spans) {
     if (span.rank != 0 || span.period < warmup) continue;
-    const Work& work = plan.ops[static_cast<std::size_t>(span.op)].work;
+    const plan::Work& work = plan.ops[static_cast<std::size_t>(span.op)].work;
     if (is_model_work(work)) metrics.compute += span.end - span.begin;
     if (is_collective(work)) busy.emplace_back(span.begin, span.end);
   }
@@ -100,4 +102,4 @@ Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples
   return mean;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -5,7 +5,7 @@
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 struct Metrics {
   Seconds step_time = 0;      // one training step in steady state
@@ -22,8 +22,8 @@ struct Metrics {
 
 // Steady state: the first `warmup` periods of the timeline are dropped. Requires fewer than the
 // timeline has.
-Metrics measure(const Plan& plan, const Workload& workload, const Timeline& timeline, int warmup,
-                PriceBook& book);
+Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,
+                int warmup, collective::PriceBook& book);
 
 // Weighted mean of the metrics of a run's phases, by steps.
 struct WeightedMetrics {
@@ -32,4 +32,4 @@ struct WeightedMetrics {
 };
 Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples_per_step);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -7,7 +7,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // How many periods are run, and how many of the first are dropped.
@@ -18,11 +18,12 @@ struct Periods {
 
 // Without jitter every period after the first is alike. With jitter the mean of about
 // kJitteredSteps steps is taken, unless the expectation is known in closed form.
-Periods periods_for(const Scenario& scenario, const Plan& plan, ExecutorTraits executor) {
+Periods periods_for(const Scenario& scenario, const plan::Plan& plan,
+                    run::ExecutorTraits executor) {
   constexpr int kJitteredSteps = 256;
   Periods periods;
   // Where steps overlap the first ones are not yet alike: the slope over some later ones.
-  if (crosses_steps(plan)) {
+  if (plan::crosses_steps(plan)) {
     periods.warmup = executor.cheap ? 8 : 3;
     periods.all = 2 * periods.warmup;
   }
@@ -37,19 +38,19 @@ Periods periods_for(const Scenario& scenario, const Plan& plan, ExecutorTraits e
 
 }  // namespace
 
-Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                      PriceBook& book) {
+Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
+                      collective::PriceBook& book) {
   // A sparsity ramp or growing periods make a training of several plans: each is measured by itself
   // and counts by its steps. The first one is kept for traces.
   Priced priced;
   std::vector<WeightedMetrics> phases;
   const auto fused =
-      fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
+      plan::fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
   const Workload& workload = fused ? *fused : scenario.workload;
-  for (const auto& phase : training_phases(strategy, scenario.training)) {
-    Plan plan = make_plan(workload, scenario.cluster, strategy, phase.point);
+  for (const auto& phase : plan::training_phases(strategy, scenario.training)) {
+    plan::Plan plan = plan::make_plan(workload, scenario.cluster, strategy, phase.point);
     const Periods periods = periods_for(scenario, plan, executor.traits());
-    Outcome outcome = executor.run(plan, {}, periods.all);
+    run::Outcome outcome = executor.run(plan, {}, periods.all);
     phases.push_back({measure(plan, workload, outcome.timeline, periods.warmup, book),
                       static_cast<double>(phase.steps)});
     if (phases.size() > 1) continue;
@@ -62,4 +63,4 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Execut
   return priced;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

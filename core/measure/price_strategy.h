@@ -11,18 +11,18 @@
 #include "core/run/timeline.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::measure {
 
-using ExecutorFactory = std::function<std::unique_ptr<Executor>(const ExecutorSettings&)>;
+using ExecutorFactory = std::function<std::unique_ptr<run::Executor>(const run::ExecutorSettings&)>;
 
 struct Priced {
   Metrics metrics;
-  Plan plan;  // of the first phase, and its timeline
-  Timeline timeline;
+  plan::Plan plan;  // of the first phase, and its timeline
+  run::Timeline timeline;
 };
 
 // The scenario as it stands: a sweep point has been put in place already.
-Priced price_strategy(const Scenario& scenario, const Strategy& strategy, Executor& executor,
-                      PriceBook& book);
+Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
+                      collective::PriceBook& book);
 
-}  // namespace syncline
+}  // namespace syncline::measure

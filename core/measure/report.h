@@ -12,7 +12,7 @@
 #include "core/run/timeline.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 struct Row {
   std::string strategy;
@@ -46,8 +46,8 @@ struct Split {
 // One strategy's plan and timeline at the first sweep point, for the trace.
 struct Traced {
   std::string strategy;
-  Plan plan;
-  Timeline timeline;
+  plan::Plan plan;
+  run::Timeline timeline;
 };
 
 struct Report {
@@ -73,4 +73,4 @@ struct Report {
 // A baseline that only its own speedup was published for is once as fast as itself: no prediction.
 bool is_trivial(const Row& row, const Report& report);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 void append(std::string& bytes, const void* data, std::size_t size) {
@@ -63,4 +63,4 @@ std::vector<Metrics> metrics_from_bytes(const std::string& bytes) {
   return list;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

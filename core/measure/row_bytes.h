@@ -6,7 +6,7 @@
 
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // Executor, metrics, speedup and buckets. What the scenario says of the row (its strategy, sweep
 // values, published figure) is not among them.
@@ -19,4 +19,4 @@ std::string metrics_bytes(const Metrics& metrics);
 // Throws MachineError where the bytes are cut short.
 std::vector<Metrics> metrics_from_bytes(const std::string& bytes);
 
-}  // namespace syncline
+}  // namespace syncline::measure

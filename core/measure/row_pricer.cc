@@ -8,10 +8,10 @@
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
-std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<Bucket>& buckets) {
+std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<plan::Bucket>& buckets) {
   std::vector<std::pair<std::int64_t, double>> sizes;
   for (const auto& bucket : buckets) {
     sizes.emplace_back(static_cast<std::int64_t>(bucket.tensors.size()),
@@ -51,10 +51,10 @@ std::optional<double> relative_error(const Row& row) {
   return std::nullopt;
 }
 
-Scenario at_point(Document document, const SweepPoint& point) {
-  for (const auto& [path, value] : point) set_key(document, path, value);
+Scenario at_point(input::Document document, const SweepPoint& point) {
+  for (const auto& [path, value] : point) input::set_key(document, path, value);
   try {
-    return parse_scenario(document);
+    return input::parse_scenario(document);
   } catch (const InputError& error) {
     std::string where;
     for (const auto& [path, value] : point) {
@@ -65,10 +65,12 @@ Scenario at_point(Document document, const SweepPoint& point) {
   }
 }
 
-Document with_fitted(Document document, const std::vector<Fitted>& fitted,
-                     const SweepPoint& point) {
+input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
+                            const SweepPoint& point) {
   for (const auto& parameter : fitted) {
-    if (lies_at(point, parameter.at)) set_key(document, parameter.path, Json(parameter.value));
+    if (lies_at(point, parameter.at)) {
+      input::set_key(document, parameter.path, Json(parameter.value));
+    }
   }
   return document;
 }
@@ -76,7 +78,8 @@ Document with_fitted(Document document, const std::vector<Fitted>& fitted,
 // One sweep point: its strategies, and the baseline that they are compared to.
 class RowPricer::PointStudy {
  public:
-  PointStudy(const Document& document, const SweepPoint& point, const ExecutorFactory& factory)
+  PointStudy(const input::Document& document, const SweepPoint& point,
+             const ExecutorFactory& factory)
       : point_(point), scenario_(at_point(document, point)), book_(scenario_.cluster) {
     executor_ = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
   }
@@ -106,12 +109,13 @@ class RowPricer::PointStudy {
  private:
   SweepPoint point_;
   Scenario scenario_;
-  PriceBook book_;
-  std::unique_ptr<Executor> executor_;
+  collective::PriceBook book_;
+  std::unique_ptr<run::Executor> executor_;
   std::optional<Seconds> baseline_;  // its step time, once it is known
 };
 
-RowPricer::RowPricer(const Document& document, std::vector<Fitted> fitted, ExecutorFactory factory)
+RowPricer::RowPricer(const input::Document& document, std::vector<Fitted> fitted,
+                     ExecutorFactory factory)
     : document_(document), fitted_(std::move(fitted)), factory_(std::move(factory)) {}
 
 RowPricer::~RowPricer() = default;
@@ -124,4 +128,4 @@ Row RowPricer::price(const RowKey& key, Traced* traced) {
   return study_->row(key.strategy, traced);
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -11,7 +11,7 @@
 #include "core/measure/price_strategy.h"
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // A row by its place in the report.
 struct RowKey {
@@ -32,17 +32,18 @@ std::optional<Published> published_for(const Scenario& scenario, const RowKey& k
 std::optional<double> relative_error(const Row& row);
 
 // Throws InputError, naming the point, where its values make the scenario wrong.
-Scenario at_point(Document document, const SweepPoint& point);
+Scenario at_point(input::Document document, const SweepPoint& point);
 
 // The document with the fitted values that hold at a sweep point.
-Document with_fitted(Document document, const std::vector<Fitted>& fitted, const SweepPoint& point);
+input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
+                            const SweepPoint& point);
 
 // Prices rows. The point at hand is kept, its baseline and prices too: rows of one point should
 // come one after the other.
 class RowPricer {
  public:
   // The document must outlive this.
-  RowPricer(const Document& document, std::vector<Fitted> fitted, ExecutorFactory factory);
+  RowPricer(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory);
   ~RowPricer();
   RowPricer(const RowPricer&) = delete;
   RowPricer& operator=(const RowPricer&) = delete;
@@ -53,10 +54,10 @@ class RowPricer {
  private:
   class PointStudy;
 
-  const Document& document_;
+  const input::Document& document_;
   std::vector<Fitted> fitted_;
   ExecutorFactory factory_;
   std::unique_ptr<PointStudy> study_;  // of the point at hand
 };
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -6,7 +6,7 @@
 #include <unsupported/Eigen/NonLinearOptimization>
 #include <unsupported/Eigen/NumericalDiff>
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // value = min + (max - min) * sin^2(angle): bounds are never left, and can be reached.
@@ -96,4 +96,4 @@ std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& pa
   return best;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

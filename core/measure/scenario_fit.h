@@ -7,7 +7,7 @@
 
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // Relative errors (predicted / published - 1) of the fitted rows at these parameter values.
 using Residuals = std::function<std::vector<double>(const std::vector<double>&)>;
@@ -17,4 +17,4 @@ using Residuals = std::function<std::vector<double>(const std::vector<double>&)>
 std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& parameters,
                                    const Residuals& residuals);
 
-}  // namespace syncline
+}  // namespace syncline::measure

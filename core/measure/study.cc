@@ -10,17 +10,17 @@
 #include "core/measure/row_pricer.h"
 #include "core/measure/study_calibration.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // The rows of `keys`, priced by options.parallel_map. What pricing found out travels as bytes; what
 // the document knows is put beside it here.
-std::vector<Row> rows_elsewhere(const Document& document, const Scenario& scenario,
+std::vector<Row> rows_elsewhere(const input::Document& document, const Scenario& scenario,
                                 const std::vector<Fitted>& fitted, const std::vector<RowKey>& keys,
                                 std::size_t rows_before, const StudyOptions& options) {
   RowPricer pricer(document, fitted, options.make_executor);  // of the process that prices
   const auto price = [&](std::size_t index) { return row_bytes(pricer.price(keys[index])); };
-  JobHooks hooks;
+  run::JobHooks hooks;
   hooks.interrupted = options.interrupted;
   hooks.progress = [&](std::size_t done, std::size_t wanted) {
     options.progress(rows_before + done, rows_before + wanted);
@@ -87,7 +87,7 @@ Report head_of(const Scenario& scenario, const std::string& executor) {
 }
 
 // Prices rows one after the other; false where it was interrupted.
-bool add_rows(const Document& document, const std::vector<RowKey>& keys, bool trace,
+bool add_rows(const input::Document& document, const std::vector<RowKey>& keys, bool trace,
               std::size_t wanted, const StudyOptions& options, Report& report) {
   RowPricer pricer(document, report.fitted, options.make_executor);
   for (const auto& key : keys) {
@@ -102,8 +102,8 @@ bool add_rows(const Document& document, const std::vector<RowKey>& keys, bool tr
 
 }  // namespace
 
-Report run_study(const Document& document, const StudyOptions& options) {
-  const Scenario scenario = parse_scenario(document);
+Report run_study(const input::Document& document, const StudyOptions& options) {
+  const Scenario scenario = input::parse_scenario(document);
   Report report = head_of(scenario, options.executor);
 
   const auto points = sweep_points(scenario);
@@ -136,4 +136,4 @@ Report run_study(const Document& document, const StudyOptions& options) {
   return report;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

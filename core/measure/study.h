@@ -10,7 +10,7 @@
 #include "core/measure/study_calibration.h"
 #include "core/run/jobs.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 struct StudyOptions {
   std::string executor = "model";
@@ -26,10 +26,10 @@ struct StudyOptions {
   // Prices the rows elsewhere, in other processes (run_jobs) or on other machines (run_sharded);
   // empty: here, one after the other. The rows are the same. Those that it does not return are
   // missing in the report, which is incomplete then.
-  ParallelMap parallel_map;
+  run::ParallelMap parallel_map;
 };
 
 // Throws InputError where a sweep value or a calibrated value makes the scenario wrong.
-Report run_study(const Document& document, const StudyOptions& options);
+Report run_study(const input::Document& document, const StudyOptions& options);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -12,7 +12,7 @@
 #include "core/measure/scenario_fit.h"
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // What of a sweep point is fitted on its own.
@@ -38,7 +38,7 @@ std::vector<SweepPoint> parts_of(const Scenario& scenario) {
 // Fits the calibrated rows of one part of the sweep.
 class PartFit {
  public:
-  PartFit(const Document& document, const Scenario& scenario, SweepPoint part)
+  PartFit(const input::Document& document, const Scenario& scenario, SweepPoint part)
       : document_(document), scenario_(scenario), part_(std::move(part)) {
     for (const auto& point : sweep_points(scenario)) {
       if (!lies_at(point, part_)) continue;
@@ -82,13 +82,13 @@ class PartFit {
   // Of the predictions with these values, row by row.
   std::vector<double> errors(const std::vector<Fitted>& fitted,
                              const std::vector<RowKey>& keys) const {
-    RowPricer pricer(document_, fitted, make_model_executor);
+    RowPricer pricer(document_, fitted, run::make_model_executor);
     std::vector<double> list;
     for (const auto& key : keys) list.push_back(relative_error(pricer.price(key)).value_or(0));
     return list;
   }
 
-  const Document& document_;
+  const input::Document& document_;
   const Scenario& scenario_;
   SweepPoint part_;
   std::vector<RowKey> used_;
@@ -124,7 +124,7 @@ std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& 
 
 }  // namespace
 
-void calibrate_study(const Document& document, const Scenario& scenario,
+void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report) {
   for (const auto& part : parts_of(scenario)) {
@@ -149,8 +149,8 @@ void calibrate_study(const Document& document, const Scenario& scenario,
   }
 }
 
-Document calibrated(const Document& document) {
-  const Scenario scenario = parse_scenario(document);
+input::Document calibrated(const input::Document& document) {
+  const Scenario scenario = input::parse_scenario(document);
   if (scenario.calibration.parameters.empty()) return document;
   const SweepPoint first = sweep_points(scenario).front();
   const SweepPoint part = part_of(first, scenario.calibration);
@@ -159,4 +159,4 @@ Document calibrated(const Document& document) {
   return with_fitted(document, fit.without([](const RowKey&) { return false; }), first);
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -10,16 +10,16 @@
 #include "core/measure/price_strategy.h"
 #include "core/measure/report.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // Adds what was fitted to the report, and the refits with one group of rows left out each, those
 // rows priced by `factory`. Where `interrupted` says so the later refits are missing.
-void calibrate_study(const Document& document, const Scenario& scenario,
+void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report);
 
 // The document with its calibration's fitted values in place, those of the first sweep point;
 // unchanged without a calibration.
-Document calibrated(const Document& document);
+input::Document calibrated(const input::Document& document);
 
-}  // namespace syncline
+}  // namespace syncline::measure

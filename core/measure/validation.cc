@@ -7,33 +7,34 @@
 
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
-std::string kind_of(const Work& work) {
-  if (const auto* compute = std::get_if<Compute>(&work)) {
+std::string kind_of(const plan::Work& work) {
+  if (const auto* compute = std::get_if<plan::Compute>(&work)) {
     switch (compute->phase) {
-      case Phase::kForward:
+      case plan::Phase::kForward:
         return "forward";
-      case Phase::kBackward:
+      case plan::Phase::kBackward:
         return "backward";
-      case Phase::kUpdate:
+      case plan::Phase::kUpdate:
         return "update";
-      case Phase::kAverage:
+      case plan::Phase::kAverage:
         return "average";
     }
   }
-  if (const auto* collective = std::get_if<Collective>(&work)) {
-    return std::string(to_string(collective->kind));
+  if (const auto* collective = std::get_if<collective::Collective>(&work)) {
+    return std::string(collective::to_string(collective->kind));
   }
-  if (std::holds_alternative<Encode>(work)) return "encode";
-  if (std::holds_alternative<Decode>(work)) return "decode";
-  if (std::holds_alternative<Copy>(work)) return "copy";
+  if (std::holds_alternative<plan::Encode>(work)) return "encode";
+  if (std::holds_alternative<plan::Decode>(work)) return "decode";
+  if (std::holds_alternative<plan::Copy>(work)) return "copy";
   return "wait";
 }
 
 // Mean length of each operation over the ranks and periods from `first` on.
-std::vector<Seconds> mean_lengths(const Plan& plan, const Timeline& timeline, int first) {
+std::vector<Seconds> mean_lengths(const plan::Plan& plan, const run::Timeline& timeline,
+                                  int first) {
   std::vector<Seconds> sum(plan.ops.size(), 0);
   std::vector<int> count(plan.ops.size(), 0);
   for (const auto& span : timeline.spans) {
@@ -61,8 +62,8 @@ std::optional<double> measured_speedup(const Validation& validation, const Valid
   return std::nullopt;
 }
 
-ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds predicted_step,
-                     const Timeline& predicted, const Timeline& measured, int warmup) {
+ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Seconds predicted_step,
+                     const run::Timeline& predicted, const run::Timeline& measured, int warmup) {
   ValidatedRow row;
   row.strategy = strategy;
   row.predicted = predicted_step;
@@ -80,8 +81,8 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
   const auto found = mean_lengths(plan, measured, warmup);
   // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
   const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
-                                   [](const Bucket& b) { return b.codec != nullptr; });
-  const bool alone = communication_streams(plan) <= 1 && !encodes;
+                                   [](const plan::Bucket& b) { return b.codec != nullptr; });
+  const bool alone = plan::communication_streams(plan) <= 1 && !encodes;
   std::vector<std::string> order;
   std::map<std::string, KindTime> kinds;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
@@ -92,7 +93,7 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
     ++it->second.operations;
     it->second.predicted += foretold[i];
     it->second.measured += found[i];
-    const auto* collective = std::get_if<Collective>(&plan.ops[i].work);
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
     if (collective != nullptr && alone) {
       row.collectives.push_back({collective->bytes(), foretold[i], found[i]});
     }
@@ -150,4 +151,4 @@ std::vector<std::string> link_advice(const Validation& validation) {
   return advice;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

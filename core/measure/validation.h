@@ -9,7 +9,7 @@
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 // A payload or encoding that was timed to calibrate links.
 struct LinkSample {
@@ -76,8 +76,8 @@ std::optional<double> measured_speedup(const Validation& validation, const Valid
 
 // Puts both timelines of one plan side by side. The first `warmup` periods of the measured one are
 // dropped; of the predicted one the last period counts.
-ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds predicted_step,
-                     const Timeline& predicted, const Timeline& measured, int warmup);
+ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Seconds predicted_step,
+                     const run::Timeline& predicted, const run::Timeline& measured, int warmup);
 
 // What the rows say about the links: sentences, one where small collectives (latency) or large ones
 // (bandwidth) are systematically off, none where they are not.
@@ -85,4 +85,4 @@ ValidatedRow compare(const std::string& strategy, const Plan& plan, Seconds pred
 // steps are far off.
 std::vector<std::string> link_advice(const Validation& validation);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -6,7 +6,7 @@
 #include "core/input/document.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 [[noreturn]] void refuse(const std::string& file, const std::string& place,
@@ -68,4 +68,4 @@ FidelityTable table_of(const LiveFile& live) {
   return table;
 }
 
-}  // namespace syncline
+}  // namespace syncline::measure

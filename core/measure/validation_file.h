@@ -9,7 +9,7 @@
 #include "core/measure/fidelity.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::measure {
 
 struct LiveRow {
   std::string strategy;
@@ -37,4 +37,4 @@ LiveFile read_validation(const std::string& file);
 // Every row was predicted before it was measured.
 FidelityTable table_of(const LiveFile& live);
 
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-namespace syncline {
+namespace syncline::operators {
 
 std::span<const Architecture> architectures() {
   static const std::array<Architecture, 6> rows{{
@@ -45,4 +45,4 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   return {std::move(build.list), std::move(build.tensors), std::move(build.buffers)};
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

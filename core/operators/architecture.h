@@ -9,7 +9,7 @@
 
 #include "core/operators/builder.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 struct ArchitectureOptions {
   std::int64_t batch = 1;
@@ -55,4 +55,4 @@ void build_bert_base(GraphBuilder& build, const ArchitectureOptions& options);
 void build_bert_large(GraphBuilder& build, const ArchitectureOptions& options);
 void build_gpt2_small(GraphBuilder& build, const ArchitectureOptions& options);
 
-}  // namespace syncline
+}  // namespace syncline::operators

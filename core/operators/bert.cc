@@ -2,7 +2,7 @@
 // published checkpoints. Dropout everywhere but after the activation, as published.
 #include "core/operators/transformer.h"
 
-namespace syncline {
+namespace syncline::operators {
 namespace {
 
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options, std::int64_t hidden,
@@ -57,4 +57,4 @@ void build_bert_large(GraphBuilder& build, const ArchitectureOptions& options) {
   build_bert(build, options, 1024, 24);
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

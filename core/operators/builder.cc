@@ -3,7 +3,7 @@
 #include <cassert>
 #include <utility>
 
-namespace syncline {
+namespace syncline::operators {
 
 int GraphBuilder::raw_value(std::string name, Bytes bytes) {
   list.values.push_back({std::move(name), bytes});
@@ -164,4 +164,4 @@ void GraphBuilder::update(Optimizer optimizer) {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

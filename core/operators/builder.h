@@ -17,7 +17,7 @@
 #include "core/scenario/operators.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 enum class Optimizer { kSgd, kMomentum, kAdam };
 
@@ -94,4 +94,4 @@ class GraphBuilder {
   std::map<int, std::size_t> owner_;  // parameter of each of its gradients' values
 };
 
-}  // namespace syncline
+}  // namespace syncline::operators

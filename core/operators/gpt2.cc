@@ -3,7 +3,7 @@
 // weights stored as [inner, columns] like the published checkpoints.
 #include "core/operators/transformer.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 void build_gpt2_small(GraphBuilder& build, const ArchitectureOptions& options) {
   constexpr std::int64_t kHidden = 768, kWords = 50257, kPositions = 1024;
@@ -30,4 +30,4 @@ void build_gpt2_small(GraphBuilder& build, const ArchitectureOptions& options) {
   cross_entropy(build, logits, rows * kWords);
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

@@ -1,6 +1,6 @@
 #include "core/operators/layers.h"
 
-namespace syncline {
+namespace syncline::operators {
 namespace {
 
 double real(std::int64_t count) { return static_cast<double>(count); }
@@ -268,4 +268,4 @@ void mean_loss(GraphBuilder& build, int x, std::int64_t elements) {
   build.on_backward([=, &build] { build.add("mean_grad", {{mean}}, {{build.contribute(x)}}); });
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

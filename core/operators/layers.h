@@ -7,7 +7,7 @@
 
 #include "core/operators/builder.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 // A square image with its channels, for the whole batch.
 struct Image {
@@ -62,4 +62,4 @@ int embedding(GraphBuilder& build, const std::string& weight, std::int64_t table
 void cross_entropy(GraphBuilder& build, int logits, std::int64_t elements);
 void mean_loss(GraphBuilder& build, int x, std::int64_t elements);
 
-}  // namespace syncline
+}  // namespace syncline::operators

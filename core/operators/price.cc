@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace syncline {
+namespace syncline::operators {
 
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device) {
   const bool half = op.dtype == DType::kFp16 || op.dtype == DType::kBf16;
@@ -54,4 +54,4 @@ StepTimes price_operators(const OperatorList& list, const Device& device) {
   return times;
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

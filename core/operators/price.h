@@ -14,7 +14,7 @@
 #include "core/scenario/cluster.h"
 #include "core/scenario/operators.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 // Time of one step's parts on the compute stream, with nothing to wait for.
 struct StepTimes {
@@ -31,4 +31,4 @@ Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& 
 // Requires device.flops and device.memory above 0.
 StepTimes price_operators(const OperatorList& list, const Device& device);
 
-}  // namespace syncline
+}  // namespace syncline::operators

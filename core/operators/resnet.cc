@@ -5,7 +5,7 @@
 #include "core/operators/architecture.h"
 #include "core/operators/layers.h"
 
-namespace syncline {
+namespace syncline::operators {
 namespace {
 
 Image conv_bn(GraphBuilder& build, const Image& x, const std::string& conv, const std::string& bn,
@@ -67,4 +67,4 @@ void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options
   build_resnet(build, options, false);
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

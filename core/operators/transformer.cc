@@ -1,6 +1,6 @@
 #include "core/operators/transformer.h"
 
-namespace syncline {
+namespace syncline::operators {
 namespace {
 
 double real(std::int64_t count) { return static_cast<double>(count); }
@@ -199,4 +199,4 @@ int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const Block
   return plain_tail(build, y, x, shape, names.feedforward_norm, style);
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

@@ -9,7 +9,7 @@
 #include "core/operators/architecture.h"
 #include "core/operators/layers.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 struct BlockShape {
   std::int64_t batch = 1;
@@ -47,4 +47,4 @@ int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNa
 int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
                 const BlockStyle& style);
 
-}  // namespace syncline
+}  // namespace syncline::operators

@@ -5,7 +5,7 @@
 #include "core/operators/architecture.h"
 #include "core/operators/layers.h"
 
-namespace syncline {
+namespace syncline::operators {
 
 void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options) {
   Image x{0, options.batch, 3, options.image};
@@ -40,4 +40,4 @@ void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options) {
   cross_entropy(build, y, options.batch * options.classes);
 }
 
-}  // namespace syncline
+}  // namespace syncline::operators

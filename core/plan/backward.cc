@@ -5,7 +5,7 @@
 #include "core/collective/price.h"
 #include "core/plan/priority.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
                                 const std::vector<char>& split) {
@@ -50,7 +50,7 @@ OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpI
   if (prepare) after.front() = build_.prepare(bucket, after.front());
   const StreamId stream = build_.stream_of(place);
   if (split) {
-    return build_.send({build_.half_of(CollectiveKind::kReduceScatter, bucket)}, stream,
+    return build_.send({build_.half_of(collective::CollectiveKind::kReduceScatter, bucket)}, stream,
                        std::move(after));
   }
   const auto collectives =
@@ -70,7 +70,7 @@ OpId Backward::tick(Seconds time) {
 
 std::vector<int> Backward::order(std::size_t begin, const Exchanges& exchanges,
                                  const std::vector<char>& split) {
-  PriceBook book(cluster_);
+  collective::PriceBook book(cluster_);
   std::vector<Urgent> items;
   Seconds clock = 0;
   int next = 0;
@@ -83,7 +83,8 @@ std::vector<int> Backward::order(std::size_t begin, const Exchanges& exchanges,
     // What the forward pass needs first became ready last.
     Urgent item{clock, -bucket.ready, 0, bucket.bytes};
     if (split[i] != 0) {
-      item.duration = book.time(build_.half_of(CollectiveKind::kReduceScatter, begin + i));
+      item.duration =
+          book.time(build_.half_of(collective::CollectiveKind::kReduceScatter, begin + i));
     } else {
       for (const auto& collective : build_.collectives_of(bucket, static_cast<int>(begin + i))) {
         item.duration += book.time(collective);
@@ -94,4 +95,4 @@ std::vector<int> Backward::order(std::size_t begin, const Exchanges& exchanges,
   return urgent_first(items, strategy_.credit);
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -6,7 +6,7 @@
 #include "core/plan/builder.h"
 #include "core/plan/exchanges.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // The backward pass, each bucket's exchange (or the first half of a split one) as soon as its last
 // gradient is there, or its tick has come, or it is the most urgent. Buckets [begin, ...) of the
@@ -47,4 +47,4 @@ class Backward {
   Seconds tick_time_ = 0;
 };
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -2,7 +2,7 @@
 
 #include "core/plan/builder.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 BucketExchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
                            const Strategy& strategy) {
@@ -16,4 +16,4 @@ BucketExchange exchange_of(const Bucket& bucket, const Workload& workload, const
   return exchange;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -8,17 +8,17 @@
 #include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // What a plan does for this bucket: encoding on the compute stream, then collectives and decoding
 // one after the other on a communication stream. Nothing where there is one rank.
 struct BucketExchange {
   Seconds encode = 0;
-  std::vector<Collective> collectives;
+  std::vector<collective::Collective> collectives;
   Seconds decode = 0;
 };
 
 BucketExchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
                            const Strategy& strategy);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -4,7 +4,7 @@
 
 #include "core/plan/hierarchy.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 // Rows of a sparse gradient travel with an int64 row index each.
@@ -24,7 +24,7 @@ OpId Builder::prepare(std::size_t index, OpId ready) {
   return ready;
 }
 
-OpId Builder::send(const std::vector<Collective>& collectives, StreamId stream,
+OpId Builder::send(const std::vector<collective::Collective>& collectives, StreamId stream,
                    std::vector<OpId> after) {
   OpId last = after.back();
   for (const auto& collective : collectives) {
@@ -63,33 +63,34 @@ OpId Builder::exchange(std::size_t index, OpId ready) {
   return receive(index, send(collectives, stream_of(index), {prepared}));
 }
 
-Collective Builder::half_of(CollectiveKind kind, std::size_t index) const {
+collective::Collective Builder::half_of(collective::CollectiveKind kind, std::size_t index) const {
   const Bucket& bucket = plan.buckets[index];
   const Bytes unit =
       bucket.codec == nullptr ? size_of(bucket.dtype) : bucket.codec->encoded_bytes(1, 1);
   const std::int64_t elements =
       bucket.codec == nullptr ? (bucket.padded_bytes + unit - 1) / unit : bucket.elements;
-  Collective half{kind, nullptr, world_group(plan.ranks), elements, unit, static_cast<int>(index),
-                  {}};
-  choose_algorithm(half, strategy_.algorithm, cluster_);
+  collective::Collective half{kind,     nullptr, collective::world_group(plan.ranks),
+                              elements, unit,    static_cast<int>(index),
+                              {}};
+  collective::choose_algorithm(half, strategy_.algorithm, cluster_);
   return half;
 }
 
 // How a bucket travels follows from what it is. Under post-local SGD gradients stay in their group.
 // What ranks select for themselves (rows, pairs of index and value) has to be gathered: no sum can
 // be taken on the way. Everything else is summed by the strategy's hierarchy.
-std::vector<Collective> Builder::collectives_of(const Bucket& bucket, int id) const {
+std::vector<collective::Collective> Builder::collectives_of(const Bucket& bucket, int id) const {
   const int ranks = plan.ranks;
   if (subgroup > 1) {
     const Bytes unit = size_of(bucket.dtype);
-    Collective inside{CollectiveKind::kAllReduce,
-                      nullptr,
-                      block_groups(ranks, subgroup),
-                      (bucket.padded_bytes + unit - 1) / unit,
-                      unit,
-                      id,
-                      {}};
-    choose_algorithm(inside, strategy_.algorithm, cluster_);
+    collective::Collective inside{collective::CollectiveKind::kAllReduce,
+                                  nullptr,
+                                  collective::block_groups(ranks, subgroup),
+                                  (bucket.padded_bytes + unit - 1) / unit,
+                                  unit,
+                                  id,
+                                  {}};
+    collective::choose_algorithm(inside, strategy_.algorithm, cluster_);
     return {inside};
   }
   if (bucket.sparse) {
@@ -135,4 +136,4 @@ Seconds Builder::decode_time(const Bucket& bucket) const {
                                                   size_of(bucket.dtype)));
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

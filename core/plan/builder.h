@@ -10,7 +10,7 @@
 #include "core/scenario/cluster.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // Puts a plan together: an operation goes behind its stream's last one.
 class Builder {
@@ -49,7 +49,8 @@ class Builder {
 
   // The collectives one after the other on a stream, beginning once all of `after` is done. Returns
   // the last one, or the last of `after` where there are none.
-  OpId send(const std::vector<Collective>& collectives, StreamId stream, std::vector<OpId> after);
+  OpId send(const std::vector<collective::Collective>& collectives, StreamId stream,
+            std::vector<OpId> after);
 
   // What follows a bucket's last collective on its stream. Returns the operation after which the
   // bucket is complete.
@@ -64,9 +65,9 @@ class Builder {
   OpId exchange(std::size_t index, OpId ready);
 
   // The collective of one half of a split exchange.
-  Collective half_of(CollectiveKind kind, std::size_t index) const;
+  collective::Collective half_of(collective::CollectiveKind kind, std::size_t index) const;
 
-  std::vector<Collective> collectives_of(const Bucket& bucket, int id) const;
+  std::vector<collective::Collective> collectives_of(const Bucket& bucket, int id) const;
 
   Seconds memory_time(double bytes) const {
     return cluster_.device.memory > 0 ? bytes / cluster_.device.memory : 0;
@@ -89,4 +90,4 @@ class Builder {
   const Strategy& strategy_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -2,29 +2,30 @@
 
 #include "core/compress/sparsity.h"
 
-namespace syncline {
+namespace syncline::plan {
 
-const Codec* codec_at(const Compression& compression, std::int64_t step) {
+const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
   if (compression.codec.empty()) return nullptr;
-  const Codec* codec = find_codec(compression.codec);
-  if (codec->sparse && sparsity_index(compression, step) < 0) return nullptr;
+  const compress::Codec* codec = compress::find_codec(compression.codec);
+  if (codec->sparse && compress::sparsity_index(compression, step) < 0) return nullptr;
   return codec;
 }
 
-bool compressed_alone(const Codec* codec, const Compression& compression, const Tensor& tensor) {
+bool compressed_alone(const compress::Codec* codec, const Compression& compression,
+                      const Tensor& tensor) {
   return codec != nullptr && codec->sparse && codec->applies(tensor, compression.min_elements);
 }
 
-void compress(Bucket& bucket, const Codec* codec, const Compression& compression,
+void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Tensor& first_tensor, std::int64_t step) {
   if (codec == nullptr || bucket.sparse) return;
   if (codec->sparse) {
     if (bucket.tensors.size() != 1 || !codec->applies(first_tensor, compression.min_elements)) {
       return;
     }
-    const auto index = static_cast<std::size_t>(sparsity_index(compression, step));
+    const auto index = static_cast<std::size_t>(compress::sparsity_index(compression, step));
     bucket.codec = codec;
-    bucket.kept = kept_elements(bucket.elements, compression.sparsity[index]);
+    bucket.kept = compress::kept_elements(bucket.elements, compression.sparsity[index]);
     return;
   }
   if (!codec->applies(first_tensor, 0)) return;
@@ -32,4 +33,4 @@ void compress(Bucket& bucket, const Codec* codec, const Compression& compression
   bucket.kept = bucket.elements;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -6,16 +6,17 @@
 #include "core/plan/planner.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // The codec in force at this step, or nullptr while (or where) gradients travel as they are.
-const Codec* codec_at(const Compression& compression, std::int64_t step);
+const compress::Codec* codec_at(const Compression& compression, std::int64_t step);
 
 // Whether a sparse codec takes this tensor out of fusion: each is selected and sent on its own.
-bool compressed_alone(const Codec* codec, const Compression& compression, const Tensor& tensor);
+bool compressed_alone(const compress::Codec* codec, const Compression& compression,
+                      const Tensor& tensor);
 
 // Marks the bucket with its codec and the elements it keeps.
-void compress(Bucket& bucket, const Codec* codec, const Compression& compression,
+void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Tensor& first_tensor, std::int64_t step);
 
-}  // namespace syncline
+}  // namespace syncline::plan

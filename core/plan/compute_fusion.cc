@@ -6,7 +6,7 @@
 
 #include "core/plan/fusion_patterns.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 std::string count_text(int forward, int backward) {
@@ -75,12 +75,13 @@ double bytes_moved(const OperatorList& list) {
 
 // What both lists cost.
 struct Prices {
-  StepTimes before;
-  StepTimes after;
+  operators::StepTimes before;
+  operators::StepTimes after;
 };
 
 Prices prices(const Workload& workload, const OperatorList& fused, const Device& device) {
-  return {price_operators(workload.operators, device), price_operators(fused, device)};
+  return {operators::price_operators(workload.operators, device),
+          operators::price_operators(fused, device)};
 }
 
 }  // namespace
@@ -188,4 +189,4 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
   return notes;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

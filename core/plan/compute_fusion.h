@@ -16,7 +16,7 @@
 #include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // What one switch found: subgraphs, as Paddle's log counts them.
 struct FusionMatch {
@@ -46,4 +46,4 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
                                       const ComputeFusion& fusion,
                                       const std::vector<std::string>& silent);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -4,7 +4,7 @@
 
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 // "fc.bias" or "fc.bias .. conv1.weight"; nothing for an empty range.
@@ -40,8 +40,8 @@ std::string bucket_text(std::string_view verb, int bucket) {
 
 std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* compute = std::get_if<Compute>(&op.work)) return compute_text(*compute, workload);
-  if (const auto* collective = std::get_if<Collective>(&op.work)) {
-    return bucket_text(to_string(collective->kind), collective->bucket);
+  if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+    return bucket_text(collective::to_string(collective->kind), collective->bucket);
   }
   if (const auto* encode = std::get_if<Encode>(&op.work)) {
     return bucket_text("encode", encode->bucket);
@@ -85,4 +85,4 @@ const std::string& tensor_name(const Workload& workload, int index) {
   return place < tensors ? workload.tensors[place].name : workload.buffers[place - tensors].name;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -10,7 +10,7 @@
 #include "core/plan/mg_wfbp.h"
 #include "core/plan/ticks.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
@@ -21,11 +21,11 @@ std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
 }
 
 // Whether a codec that keeps every element, smaller, takes this tensor.
-bool takes(const Codec* codec, const Tensor& tensor) {
+bool takes(const compress::Codec* codec, const Tensor& tensor) {
   return codec != nullptr && !codec->sparse && codec->applies(tensor, 0);
 }
 
-OnWire on_wire(const Codec* codec, const Tensor& tensor) {
+OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
   if (!takes(codec, tensor)) return {tensor.dtype, tensor.bytes()};
   return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
@@ -33,7 +33,7 @@ OnWire on_wire(const Codec* codec, const Tensor& tensor) {
 // When each gradient is there, from the step's begin. Encoding is on the way: at ticks it has been
 // done gradient by gradient before.
 std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluster,
-                                 const Strategy& strategy, const Codec* codec) {
+                                 const Strategy& strategy, const compress::Codec* codec) {
   std::vector<Seconds> ready;
   Seconds clock = cluster.step_overhead() + workload.forward;
   for (const auto& tensor : workload.tensors) {
@@ -51,9 +51,10 @@ std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluste
 
 // MG-WFBP on this cluster: the start-up and the cost of an all-reduce as its network prices it.
 std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cluster& cluster,
-                                              const Strategy& strategy, const Codec* codec,
+                                              const Strategy& strategy,
+                                              const compress::Codec* codec,
                                               const std::vector<int>& candidates) {
-  PriceBook book(cluster);
+  collective::PriceBook book(cluster);
   const auto collectives = [&](Bytes bytes) {
     return all_reduce_by(strategy, cluster, std::max<Bytes>(1, bytes / 4), 4, 0);
   };
@@ -121,7 +122,7 @@ void partition(std::vector<Bucket>& buckets, Bytes most, const Fusion& fusion) {
 // Horovod's packing at ticks. The buckets of one tick keep the order in which they are queued;
 // sparse gradients, which are gathered, are released at their tick too.
 Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
-                            const Strategy& strategy, const Codec* codec,
+                            const Strategy& strategy, const compress::Codec* codec,
                             const std::vector<int>& candidates, std::vector<Bucket> alone,
                             int tick_phase) {
   // When candidates are ready, and as what they travel.
@@ -169,7 +170,7 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
 Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
                              const Strategy& strategy, const TrainingPoint& point) {
   // Sparse gradients, and those that a sparse codec takes, cannot be joined with others.
-  const Codec* codec = codec_at(strategy.compression, point.step);
+  const compress::Codec* codec = codec_at(strategy.compression, point.step);
   const auto tensors = pointers(workload.tensors);
   std::vector<Bucket> alone;
   std::vector<int> candidates;
@@ -240,4 +241,4 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
   return buckets;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

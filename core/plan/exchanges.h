@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 struct Exchanges {
   std::vector<Bucket> buckets;  // in the order in which they become ready (or are released)
@@ -25,4 +25,4 @@ std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fu
 // The buckets of the groups in which sharded parameters are gathered; none without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -2,7 +2,7 @@
 
 #include "core/plan/fusion.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 std::vector<ForwardLayer> forward_layers(const Workload& workload) {
   const auto times = forward_times(workload);
@@ -19,4 +19,4 @@ std::vector<ForwardLayer> forward_layers(const Workload& workload) {
   return layers;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -5,7 +5,7 @@
 
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // One layer: tensors [first, last] of the workload are its parameters.
 struct ForwardLayer {
@@ -18,4 +18,4 @@ struct ForwardLayer {
 // its tensors' forward_times.
 std::vector<ForwardLayer> forward_layers(const Workload& workload);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using Parts = std::vector<std::vector<int>>;
@@ -156,4 +156,4 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
   return buckets;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -7,7 +7,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // Splits `candidates` (indices into `tensors`, in the order in which they become ready) into
 // groups. Groups come out in the order in which they are formed.
@@ -21,4 +21,4 @@ std::string layer_of(const std::string& name, Fusion::LayerKey key);
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -5,7 +5,7 @@
 
 #include "core/plan/fusion_patterns.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 // matmul_v2 -> elementwise_add (its first input), the second one being a bias.
@@ -92,4 +92,4 @@ PatternCount fuse_gemm_epilogue(OperatorGraph& graph) {
   return count;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

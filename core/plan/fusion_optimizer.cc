@@ -5,7 +5,7 @@
 
 #include "core/plan/fusion_patterns.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 bool is_in(const std::vector<int>& list, int item) {
@@ -94,4 +94,4 @@ OptimizerFusion fuse_all_optimizers(OperatorGraph& graph, const Workload& worklo
   return result;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

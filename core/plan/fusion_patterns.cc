@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 bool half_channels_last(const Operator& op) {
@@ -126,4 +126,4 @@ PatternCount fuse_elewise_add_act(OperatorGraph& graph) {
   return count;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -7,7 +7,7 @@
 #include "core/plan/operator_graph.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 struct PatternCount {
   int forward = 0;
@@ -40,4 +40,4 @@ struct OptimizerFusion {
 };
 OptimizerFusion fuse_all_optimizers(OperatorGraph& graph, const Workload& workload);
 
-}  // namespace syncline
+}  // namespace syncline::plan

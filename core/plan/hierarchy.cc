@@ -2,7 +2,7 @@
 
 #include "core/collective/nccl.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 const std::string& named(const std::string& name, const std::string& fallback) {
@@ -14,31 +14,32 @@ std::int64_t shard(std::int64_t elements, int parts) { return (elements + parts 
 
 }  // namespace
 
-std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& cluster,
-                                      std::int64_t elements, Bytes unit, int bucket) {
-  using Kind = CollectiveKind;
+std::vector<collective::Collective> all_reduce_by(const Strategy& strategy, const Cluster& cluster,
+                                                  std::int64_t elements, Bytes unit, int bucket) {
+  using Kind = collective::CollectiveKind;
   const Hierarchy& hierarchy = strategy.hierarchy;
   const int ranks = cluster.ranks();
   const int size = hierarchy.group_size;
-  std::vector<Collective> collectives;
-  const auto add = [&](Kind kind, const std::string& algorithm, Groups groups, std::int64_t count) {
+  std::vector<collective::Collective> collectives;
+  const auto add = [&](Kind kind, const std::string& algorithm, collective::Groups groups,
+                       std::int64_t count) {
     if (groups.size < 2) return;
     collectives.push_back({kind, nullptr, groups, count, unit, bucket, {}});
-    choose_algorithm(collectives.back(), algorithm, cluster);
+    collective::choose_algorithm(collectives.back(), algorithm, cluster);
   };
 
   if (hierarchy.form == Hierarchy::Form::kFlat) {
-    add(Kind::kAllReduce, strategy.algorithm, world_group(ranks), elements);
+    add(Kind::kAllReduce, strategy.algorithm, collective::world_group(ranks), elements);
     return collectives;
   }
   // Two levels: inside blocks of neighbours, which share fast links, and across them.
   const std::string& inside = named(hierarchy.inside, strategy.algorithm);
   const std::string& across = named(hierarchy.across, strategy.algorithm);
-  const Groups blocks = block_groups(ranks, size);
+  const collective::Groups blocks = collective::block_groups(ranks, size);
   if (hierarchy.form == Hierarchy::Form::kLeaders) {
     collectives.reserve(3);
     add(hierarchy.first_all_reduce ? Kind::kAllReduce : Kind::kReduce, inside, blocks, elements);
-    add(Kind::kAllReduce, across, leader_group(ranks, size), elements);
+    add(Kind::kAllReduce, across, collective::leader_group(ranks, size), elements);
     add(Kind::kBroadcast, inside, blocks, elements);
     return collectives;
   }
@@ -46,19 +47,20 @@ std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& c
   const std::int64_t part = shard(elements, size);
   collectives.reserve(3);
   add(Kind::kReduceScatter, inside, blocks, part * size);
-  add(Kind::kAllReduce, across, shard_groups(ranks, size), part);
+  add(Kind::kAllReduce, across, collective::shard_groups(ranks, size), part);
   add(Kind::kAllGather, inside, blocks, part * size);
   return collectives;
 }
 
-Collective all_gather_by(const Strategy& strategy, const Cluster& cluster, std::int64_t elements,
-                         Bytes unit, int bucket) {
-  constexpr auto kKind = CollectiveKind::kAllGather;
+collective::Collective all_gather_by(const Strategy& strategy, const Cluster& cluster,
+                                     std::int64_t elements, Bytes unit, int bucket) {
+  constexpr auto kKind = collective::CollectiveKind::kAllGather;
   const int ranks = cluster.ranks();
-  Collective collective{kKind, nullptr, world_group(ranks), elements, unit, bucket, {}};
-  const bool fits = choice_fits(strategy.algorithm, kKind, ranks);
-  choose_algorithm(collective, fits ? strategy.algorithm : "ring", cluster);
+  collective::Collective collective{kKind,  nullptr, collective::world_group(ranks), elements, unit,
+                                    bucket, {}};
+  const bool fits = collective::choice_fits(strategy.algorithm, kKind, ranks);
+  collective::choose_algorithm(collective, fits ? strategy.algorithm : "ring", cluster);
   return collective;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -12,16 +12,16 @@
 #include "core/scenario/cluster.h"
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // Collectives in order, for a payload of `elements` units of `unit` bytes; groups of one rank have
 // nothing to do and are left out.
-std::vector<Collective> all_reduce_by(const Strategy& strategy, const Cluster& cluster,
-                                      std::int64_t elements, Bytes unit, int bucket);
+std::vector<collective::Collective> all_reduce_by(const Strategy& strategy, const Cluster& cluster,
+                                                  std::int64_t elements, Bytes unit, int bucket);
 
 // An all-gather of `elements` units in total, always flat: Paddle's sparse exchange ignores the
 // hierarchy. The strategy's algorithm where it gathers, else ring.
-Collective all_gather_by(const Strategy& strategy, const Cluster& cluster, std::int64_t elements,
-                         Bytes unit, int bucket);
+collective::Collective all_gather_by(const Strategy& strategy, const Cluster& cluster,
+                                     std::int64_t elements, Bytes unit, int bucket);
 
-}  // namespace syncline
+}  // namespace syncline::plan

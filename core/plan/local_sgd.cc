@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-namespace syncline {
+namespace syncline::plan {
 
 double learning_rate_at(const Training& training, std::int64_t step) {
   const auto& rate = training.learning_rate;
@@ -63,4 +63,4 @@ std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& tr
   return list;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -11,7 +11,7 @@
 
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 double learning_rate_at(const Training& training, std::int64_t step);
 double loss_at(const Training& training, std::int64_t step);
@@ -27,4 +27,4 @@ struct PeriodShare {
 };
 std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training);
 
-}  // namespace syncline
+}  // namespace syncline::plan

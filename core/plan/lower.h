@@ -4,10 +4,10 @@
 #include "core/collective/schedule.h"
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // Rounds of all groups side by side: round i holds round i of every group. Transfers name world
 // ranks; elements count inside the group's payload.
-Schedule lower(const Collective& collective);
+collective::Schedule lower(const collective::Collective& collective);
 
-}  // namespace syncline
+}  // namespace syncline::plan

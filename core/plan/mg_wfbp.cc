@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncline {
+namespace syncline::plan {
 
 std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
                                              const std::vector<Bytes>& bytes, Seconds start_up,
@@ -29,4 +29,4 @@ std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
   return groups;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

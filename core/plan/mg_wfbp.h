@@ -10,7 +10,7 @@
 
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // Groups of indices into `ready` and `bytes`, which are in the order of readiness. `cost` returns
 // the time of one exchange of that many bytes, `start_up` its part that does not depend on the
@@ -20,4 +20,4 @@ std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
                                              const std::function<Seconds(Bytes)>& cost,
                                              Bytes least = 0);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 std::size_t index(int id) { return static_cast<std::size_t>(id); }
@@ -165,4 +165,4 @@ int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kin
   return -1;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -7,7 +7,7 @@
 
 #include "core/scenario/operators.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 class OperatorGraph {
  public:
@@ -63,4 +63,4 @@ OperatorLink link_to(const OperatorGraph& graph, int op, const std::string& kind
 // A reader of `value` that is of this kind, or -1.
 int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind);
 
-}  // namespace syncline
+}  // namespace syncline::plan

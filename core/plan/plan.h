@@ -15,7 +15,7 @@
 #include "core/scenario/workload.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 using OpId = std::int32_t;
 using StreamId = std::int32_t;
@@ -29,13 +29,13 @@ struct Bucket {
   // Indices into the workload's tensors; from tensors.size() on, into its buffers.
   std::vector<int> tensors;
   DType dtype = DType::kFp32;
-  bool sparse = false;           // one sparse gradient, exchanged as rows
-  std::int64_t elements = 0;     // of all tensors, without padding
-  Bytes bytes = 0;               // likewise
-  Bytes padded_bytes = 0;        // what travels uncompressed: each tensor padded to fusion.align
-  const Codec* codec = nullptr;  // nullptr: travels as it is
-  std::int64_t kept = 0;         // elements (or rows) that one rank sends
-  int ready = 0;                 // the tensor with which the bucket is complete
+  bool sparse = false;        // one sparse gradient, exchanged as rows
+  std::int64_t elements = 0;  // of all tensors, without padding
+  Bytes bytes = 0;            // likewise
+  Bytes padded_bytes = 0;     // what travels uncompressed: each tensor padded to fusion.align
+  const compress::Codec* codec = nullptr;  // nullptr: travels as it is
+  std::int64_t kept = 0;                   // elements (or rows) that one rank sends
+  int ready = 0;                           // the tensor with which the bucket is complete
   // A part of one tensor, where large ones are partitioned: `elements` from this one on.
   std::int64_t first = 0;
 };
@@ -77,7 +77,7 @@ struct Wait {
   Seconds seconds = 0;
 };
 
-using Work = std::variant<Compute, Collective, Encode, Decode, HostSync, Copy, Wait>;
+using Work = std::variant<Compute, collective::Collective, Encode, Decode, HostSync, Copy, Wait>;
 
 // How long the work takes by itself; 0 for a collective, whose time depends on the network.
 Seconds seconds_of(const Work& work);
@@ -113,4 +113,4 @@ std::string describe(const Op& op, const Plan& plan, const Workload& workload);
 // Name of a bucket's tensor by its index, which may be a buffer's.
 const std::string& tensor_name(const Workload& workload, int index);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -9,7 +9,7 @@
 #include "core/plan/local_sgd.h"
 #include "core/plan/step_plan.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 // The steps between two averagings; returns the last one's update. Post-local SGD: the ranks of a
@@ -134,8 +134,9 @@ std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& t
     return phases;
   }
   std::vector<std::int64_t> cuts{first};
-  if (!strategy.compression.codec.empty() && find_codec(strategy.compression.codec)->sparse) {
-    for (const auto change : sparsity_changes(strategy.compression)) {
+  if (!strategy.compression.codec.empty() &&
+      compress::find_codec(strategy.compression.codec)->sparse) {
+    for (const auto change : compress::sparsity_changes(strategy.compression)) {
       if (change > first && change < end) cuts.push_back(change);
     }
   }
@@ -162,4 +163,4 @@ std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Train
   return ticked;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -9,7 +9,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // The moment of the training that a plan is for.
 struct TrainingPoint {
@@ -37,4 +37,4 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
 // where a sparsity ramp or a LocalSGD period changes on the way.
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training);
 
-}  // namespace syncline
+}  // namespace syncline::plan

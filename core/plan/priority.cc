@@ -6,7 +6,7 @@
 #include <numeric>
 #include <queue>
 
-namespace syncline {
+namespace syncline::plan {
 
 // A small simulation of the network as one server: the clock goes from moment to moment at which
 // something becomes ready or leaves it. What is ready waits by urgency; the most urgent is handed
@@ -53,4 +53,4 @@ std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
   return order;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

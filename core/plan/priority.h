@@ -7,7 +7,7 @@
 
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 struct Urgent {
   Seconds ready = 0;
@@ -21,4 +21,4 @@ struct Urgent {
 // single one. One always may, however large.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
 
-}  // namespace syncline
+}  // namespace syncline::plan

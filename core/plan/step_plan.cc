@@ -6,7 +6,7 @@
 #include "core/plan/backward.h"
 #include "core/plan/forward.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 class StepPlan {
@@ -183,7 +183,7 @@ class StepPlan {
       } else {
         awaited = updates_of(b, after);
       }
-      const Collective half = build_.half_of(CollectiveKind::kAllGather, b);
+      const collective::Collective half = build_.half_of(collective::CollectiveKind::kAllGather, b);
       arrived_[b] = build_.receive(b, build_.send({half}, build_.stream_of(place++), awaited));
     }
   }
@@ -245,4 +245,4 @@ Plan step_plan(const Workload& workload, const Cluster& cluster, const Strategy&
   return StepPlan(workload, cluster, strategy, point).make();
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

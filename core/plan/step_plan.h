@@ -3,7 +3,7 @@
 
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // In order: the forward pass (by layers where it may begin before all parameters are in, each
 // layer's update ahead of it), the backward pass with its exchanges, the second halves of split
@@ -11,4 +11,4 @@ namespace syncline {
 Plan step_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <deque>
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<OnWire>& wire,
@@ -52,4 +52,4 @@ std::vector<Release> tick_releases(const std::vector<Seconds>& ready,
   return releases;
 }
 
-}  // namespace syncline
+}  // namespace syncline::plan

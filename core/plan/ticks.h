@@ -6,7 +6,7 @@
 
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::plan {
 
 // What is ready at one tick, packed.
 struct Release {
@@ -29,4 +29,4 @@ std::vector<Release> tick_releases(const std::vector<Seconds>& ready,
                                    const std::vector<OnWire>& wire, Bytes threshold, Seconds cycle,
                                    Seconds phase);
 
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -1,17 +1,17 @@
 #include "core/run/bucket_use.h"
 
-namespace syncline {
+namespace syncline::run {
 
-std::vector<BucketUse> bucket_uses(const Plan& plan) {
+std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
   std::vector<BucketUse> uses(plan.buckets.size());
   const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto& work = plan.ops[i].work;
-    if (const auto* copy = std::get_if<Copy>(&work)) of(copy->bucket).staged = true;
-    if (const auto* encode = std::get_if<Encode>(&work)) of(encode->bucket).staged = true;
-    if (const auto* collective = std::get_if<Collective>(&work)) {
+    if (const auto* copy = std::get_if<plan::Copy>(&work)) of(copy->bucket).staged = true;
+    if (const auto* encode = std::get_if<plan::Encode>(&work)) of(encode->bucket).staged = true;
+    if (const auto* collective = std::get_if<collective::Collective>(&work)) {
       BucketUse& use = of(collective->bucket);
-      use.last = static_cast<OpId>(i);
+      use.last = static_cast<plan::OpId>(i);
       if (use.first < 0) use.first = use.last;
     }
   }
@@ -22,4 +22,4 @@ bool is_view(const BucketUse& use, const Payload& layout) {
   return layout.by_tensor() && !use.staged;
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

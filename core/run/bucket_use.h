@@ -8,21 +8,21 @@
 #include "core/plan/plan.h"
 #include "core/run/payload.h"
 
-namespace syncline {
+namespace syncline::run {
 
 struct BucketUse {
   // An operation of its own fills and reads the payload: a copy, or encoding and decoding.
   // Otherwise the first collective finds it to be filled and the last one leaves it to be read.
   bool staged = false;
-  OpId first = -1;  // collective; -1: it has none
-  OpId last = -1;
+  plan::OpId first = -1;  // collective; -1: it has none
+  plan::OpId last = -1;
 };
 
 // By bucket.
-std::vector<BucketUse> bucket_uses(const Plan& plan);
+std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
 
 // A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and
 // nothing is filled or read.
 bool is_view(const BucketUse& use, const Payload& layout);
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -10,7 +10,7 @@
 #include "core/run/timeline.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // Gradients by rank and by index (tensors, then buffers); empty where only time is asked for.
 using Gradients = std::vector<std::vector<std::vector<float>>>;
@@ -35,7 +35,7 @@ class Executor {
   virtual std::string_view name() const = 0;
   virtual ExecutorTraits traits() const { return {}; }
   // Runs `periods` repetitions of the plan, one after the other on the same streams.
-  virtual Outcome run(const Plan& plan, const Gradients& input, int periods) = 0;
+  virtual Outcome run(const plan::Plan& plan, const Gradients& input, int periods) = 0;
 };
 
 // What an executor needs beside the plan.
@@ -45,4 +45,4 @@ struct ExecutorSettings {
   std::uint64_t seed = 1;
 };
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -7,10 +7,10 @@
 #include "core/plan/lower.h"
 #include "core/run/payload.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
-int group_of(const Groups& groups, int rank) {
+int group_of(const collective::Groups& groups, int rank) {
   for (int g = 0; g < groups.count; ++g) {
     for (int m = 0; m < groups.size; ++m) {
       if (groups.rank(g, m) == rank) return g;
@@ -20,10 +20,10 @@ int group_of(const Groups& groups, int rank) {
   return 0;
 }
 
-bool averages(const Plan& plan) {
+bool averages(const plan::Plan& plan) {
   for (const auto& op : plan.ops) {
-    const auto* work = std::get_if<Compute>(&op.work);
-    if (work != nullptr && work->phase == Phase::kAverage) return true;
+    const auto* work = std::get_if<plan::Compute>(&op.work);
+    if (work != nullptr && work->phase == plan::Phase::kAverage) return true;
   }
   return false;
 }
@@ -37,14 +37,14 @@ void divide(Gradients& gradients, int ranks) {
 }
 
 // Carries out one collective on the payloads of all ranks.
-void move(const Collective& collective, const std::vector<Payload>& layouts,
+void move(const collective::Collective& collective, const std::vector<Payload>& layouts,
           std::vector<std::vector<std::byte>>& payloads, std::vector<Bytes>& sent) {
-  const auto place = [&](int rank, const Transfer& transfer) {
+  const auto place = [&](int rank, const collective::Transfer& transfer) {
     const auto r = static_cast<std::size_t>(rank);
     return payloads[r].data() + layouts[r].offset(collective, group_of(collective.groups, rank)) +
            transfer.elements.begin * collective.unit;
   };
-  for (const Round& round : lower(collective)) {
+  for (const collective::Round& round : plan::lower(collective)) {
     // All transfers read what stood before the round.
     std::vector<std::vector<std::byte>> messages;
     messages.reserve(round.size());
@@ -73,7 +73,7 @@ class HostExecutor final : public Executor {
 
   std::string_view name() const override { return "host"; }
 
-  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+  Outcome run(const plan::Plan& plan, const Gradients& input, int periods) override {
     assert(static_cast<int>(input.size()) == plan.ranks && "one set of gradients a rank");
     Outcome outcome;
     outcome.gradients = input;
@@ -88,7 +88,7 @@ class HostExecutor final : public Executor {
   }
 
  private:
-  void exchange(const Plan& plan, int bucket, Outcome& outcome) const {
+  void exchange(const plan::Plan& plan, int bucket, Outcome& outcome) const {
     std::vector<Payload> layouts;
     std::vector<std::vector<std::byte>> payloads;
     for (int rank = 0; rank < plan.ranks; ++rank) {
@@ -113,4 +113,4 @@ std::unique_ptr<Executor> make_host_executor(const Workload& workload) {
   return std::make_unique<HostExecutor>(workload);
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -6,9 +6,9 @@
 
 #include "core/run/executor.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // `workload` has the shapes behind the plan's buckets and must outlive the executor.
 std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 
-}  // namespace syncline
+}  // namespace syncline::run

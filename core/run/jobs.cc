@@ -20,7 +20,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 // A worker's answer to a piece: its kind, the length of the text, the text.
@@ -316,4 +316,4 @@ ParallelMap over_processes(int jobs) {
              const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

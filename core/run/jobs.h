@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace syncline {
+namespace syncline::run {
 
 struct JobHooks {
   // Called in this process after each piece with the number done and wanted.
@@ -41,4 +41,4 @@ using ParallelMap = std::function<std::vector<std::string>(
 // run_jobs in so many processes; of one an empty ParallelMap: the work is done here.
 ParallelMap over_processes(int jobs);
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -5,9 +5,10 @@
 #include <limits>
 #include <map>
 
-namespace syncline {
+namespace syncline::run {
 
-Sharing::Sharing(std::vector<const CollectivePrice*> prices) : prices_(std::move(prices)) {
+Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
+    : prices_(std::move(prices)) {
   // A link's profile: its share of every stage that it serves.
   using Profile = std::vector<std::pair<int, double>>;
   std::map<int, Profile> profiles;
@@ -37,7 +38,7 @@ Sharing::Sharing(std::vector<const CollectivePrice*> prices) : prices_(std::move
   resources_ = kinds.size();
 }
 
-const Claim& Sharing::claim(const CollectivePrice* price, std::size_t stage) const {
+const Claim& Sharing::claim(const collective::CollectivePrice* price, std::size_t stage) const {
   const auto it = std::find(prices_.begin(), prices_.end(), price);
   const auto first = first_[static_cast<std::size_t>(it - prices_.begin())];
   return claims_[static_cast<std::size_t>(first) + stage];
@@ -89,4 +90,4 @@ void share_links(std::vector<SharedFlow*> open, std::size_t resources) {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -8,7 +8,7 @@
 
 #include "core/collective/price.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // A stage's claim on each resource, as the share that it takes at full speed.
 struct Claim {
@@ -21,14 +21,14 @@ struct Claim {
 class Sharing {
  public:
   // Prices must outlive this. The same prices in the same order give the same claims.
-  explicit Sharing(std::vector<const CollectivePrice*> prices);
+  explicit Sharing(std::vector<const collective::CollectivePrice*> prices);
 
-  const std::vector<const CollectivePrice*>& prices() const { return prices_; }
+  const std::vector<const collective::CollectivePrice*>& prices() const { return prices_; }
   std::size_t resources() const { return resources_; }
-  const Claim& claim(const CollectivePrice* price, std::size_t stage) const;
+  const Claim& claim(const collective::CollectivePrice* price, std::size_t stage) const;
 
  private:
-  std::vector<const CollectivePrice*> prices_;
+  std::vector<const collective::CollectivePrice*> prices_;
   std::vector<int> first_;  // by price: number of its first stage
   std::vector<Claim> claims_;
   std::size_t resources_ = 0;
@@ -44,4 +44,4 @@ struct SharedFlow {
 // flow's level is the occupancy of its busiest resource. Flows that compete with none run at 1.
 void share_links(std::vector<SharedFlow*> flows, std::size_t resources);
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -14,13 +14,13 @@
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 // How long work other than a collective takes, on a rank whose computation is stretched.
-Seconds stretched_seconds(const Work& work, double stretch) {
-  const auto* compute = std::get_if<Compute>(&work);
-  return compute != nullptr ? compute->seconds * stretch : seconds_of(work);
+Seconds stretched_seconds(const plan::Work& work, double stretch) {
+  const auto* compute = std::get_if<plan::Compute>(&work);
+  return compute != nullptr ? compute->seconds * stretch : plan::seconds_of(work);
 }
 
 // Several streams that communicate: a clock that goes from event to event. Between two events every
@@ -29,8 +29,8 @@ Seconds stretched_seconds(const Work& work, double stretch) {
 class FluidModel {
  public:
   // `sharing` holds the prices of the plan's collectives; all arguments must outlive this.
-  FluidModel(const Plan& plan, int periods, const Sharing& sharing, PriceBook& book,
-             Seconds overhead, double stretch)
+  FluidModel(const plan::Plan& plan, int periods, const Sharing& sharing,
+             collective::PriceBook& book, Seconds overhead, double stretch)
       : plan_(plan),
         walk_(plan, periods),
         sharing_(sharing),
@@ -61,7 +61,7 @@ class FluidModel {
   // A collective on its way.
   struct Transfer {
     int instance = 0;
-    const CollectivePrice* price = nullptr;
+    const collective::CollectivePrice* price = nullptr;
     const std::vector<Seconds>* latencies = nullptr;
     double bytes = 0;
     std::size_t stage = 0;
@@ -84,8 +84,8 @@ class FluidModel {
 
   void start(int instance) {
     begins_[static_cast<std::size_t>(instance)] = now_;
-    const Work& work = plan_.ops[static_cast<std::size_t>(walk_.op(instance))].work;
-    const auto* collective = std::get_if<Collective>(&work);
+    const plan::Work& work = plan_.ops[static_cast<std::size_t>(walk_.op(instance))].work;
+    const auto* collective = std::get_if<collective::Collective>(&work);
     if (collective == nullptr) {
       timed_.emplace(now_ + stretched_seconds(work, stretch_), instance);
       return;
@@ -173,10 +173,10 @@ class FluidModel {
     walk_.pass_dependents(instance, ready_);
   }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   Walk walk_;
   const Sharing& sharing_;
-  PriceBook& book_;
+  collective::PriceBook& book_;
   Seconds overhead_;  // of each collective
   double stretch_;
   std::vector<int> ready_;
@@ -196,7 +196,7 @@ class ModelExecutor final : public Executor {
   std::string_view name() const override { return "model"; }
   ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
 
-  Outcome run(const Plan& plan, const Gradients&, int periods) override {
+  Outcome run(const plan::Plan& plan, const Gradients&, int periods) override {
     stretch_ = expected_slowest_of(plan);
     Outcome outcome;
     outcome.timeline = contended(plan) ? run_shared(plan, periods) : run_queues(plan, periods);
@@ -204,7 +204,7 @@ class ModelExecutor final : public Executor {
   }
 
  private:
-  double expected_slowest_of(const Plan& plan) {
+  double expected_slowest_of(const plan::Plan& plan) {
     if (cluster_.jitter.kind == Jitter::Kind::kNone) return 1;
     if (plan.steps != stretch_steps_) {
       stretch_steps_ = plan.steps;
@@ -214,25 +214,27 @@ class ModelExecutor final : public Executor {
   }
 
   // Whether collectives on several streams may meet on the links.
-  static bool contended(const Plan& plan) {
-    StreamId stream = -1;
+  static bool contended(const plan::Plan& plan) {
+    plan::StreamId stream = -1;
     for (const auto& op : plan.ops) {
-      if (!std::holds_alternative<Collective>(op.work)) continue;
+      if (!std::holds_alternative<collective::Collective>(op.work)) continue;
       if (stream >= 0 && op.stream != stream) return true;
       stream = op.stream;
     }
     return false;
   }
 
-  Seconds duration(const Work& work) {
-    if (const auto* collective = std::get_if<Collective>(&work)) return book_.time(*collective);
+  Seconds duration(const plan::Work& work) {
+    if (const auto* collective = std::get_if<collective::Collective>(&work)) {
+      return book_.time(*collective);
+    }
     return stretched_seconds(work, stretch_);
   }
 
   // One communication stream. Operations are listed after what they wait for, so one pass in order
   // settles a period: each begins when its stream is free and what it waits for has ended, in this
   // period or the one before.
-  Timeline run_queues(const Plan& plan, int periods) {
+  Timeline run_queues(const plan::Plan& plan, int periods) {
     Timeline timeline;
     timeline.spans.reserve(plan.ops.size() * static_cast<std::size_t>(periods));
     std::vector<Seconds> free(static_cast<std::size_t>(plan.streams), 0);
@@ -244,18 +246,18 @@ class ModelExecutor final : public Executor {
       Seconds all = 0;
       std::swap(ends, ends_before);
       for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-        const Op& op = plan.ops[i];
+        const plan::Op& op = plan.ops[i];
         Seconds& stream = free[static_cast<std::size_t>(op.stream)];
         Seconds begin = stream;
-        for (const OpId before : op.after) {
+        for (const plan::OpId before : op.after) {
           begin = std::max(begin, ends[static_cast<std::size_t>(before)]);
         }
-        for (const OpId before : op.after_previous) {
+        for (const plan::OpId before : op.after_previous) {
           begin = std::max(begin, ends_before[static_cast<std::size_t>(before)]);
         }
         ends[i] = stream = begin + durations_[i];
         all = std::max(all, ends[i]);
-        timeline.spans.push_back({p, static_cast<OpId>(i), 0, begin, ends[i]});
+        timeline.spans.push_back({p, static_cast<plan::OpId>(i), 0, begin, ends[i]});
       }
       timeline.period_ends.push_back(all);
     }
@@ -263,10 +265,10 @@ class ModelExecutor final : public Executor {
   }
 
   // The prices of a plan's collectives, each once, in order of appearance.
-  std::vector<const CollectivePrice*> prices_of(const Plan& plan) {
-    std::vector<const CollectivePrice*> prices;
+  std::vector<const collective::CollectivePrice*> prices_of(const plan::Plan& plan) {
+    std::vector<const collective::CollectivePrice*> prices;
     for (const auto& op : plan.ops) {
-      const auto* collective = std::get_if<Collective>(&op.work);
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
       const auto* price = &book_.price(*collective);
       if (std::find(prices.begin(), prices.end(), price) == prices.end()) prices.push_back(price);
@@ -276,7 +278,7 @@ class ModelExecutor final : public Executor {
 
   // Several: claims depend on prices alone, so plans that are priced one after the other, as in a
   // search, often share them.
-  Timeline run_shared(const Plan& plan, int periods) {
+  Timeline run_shared(const plan::Plan& plan, int periods) {
     auto prices = prices_of(plan);
     if (!sharing_ || sharing_->prices() != prices) sharing_.emplace(std::move(prices));
     return FluidModel(plan, periods, *sharing_, book_, cluster_.collective_overhead, stretch_)
@@ -284,7 +286,7 @@ class ModelExecutor final : public Executor {
   }
 
   Cluster cluster_;
-  PriceBook book_;
+  collective::PriceBook book_;
   std::optional<Sharing> sharing_;  // of the last plan that needed one
   double stretch_ = 1;
   double known_stretch_ = 1;
@@ -298,4 +300,4 @@ std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings) 
   return std::make_unique<ModelExecutor>(settings);
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

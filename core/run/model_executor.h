@@ -6,8 +6,8 @@
 
 #include "core/run/executor.h"
 
-namespace syncline {
+namespace syncline::run {
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
 
-}  // namespace syncline
+}  // namespace syncline::run

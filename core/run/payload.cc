@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cstring>
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 template <typename Number>
@@ -74,16 +74,16 @@ void read_as(DType format, const std::byte* bytes, std::int64_t count, float* va
   }
 }
 
-Payload::Payload(const Plan& plan, int bucket, int rank, const Workload& workload)
+Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload)
     : bucket_(plan.buckets[static_cast<std::size_t>(bucket)]), rank_(rank), ranks_(plan.ranks) {
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective != nullptr && collective->bucket == bucket) collectives_.push_back(*collective);
   }
   assert(!collectives_.empty() && "a payload is what collectives move");
   // The layout follows from what the bucket holds and how it travels.
   for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
-  const Collective& first = collectives_.front();
+  const collective::Collective& first = collectives_.front();
   unit_ = first.unit;
   format_ = bucket_.codec != nullptr ? bucket_.codec->wire : bucket_.dtype;
 
@@ -99,9 +99,9 @@ Payload::Payload(const Plan& plan, int bucket, int rank, const Workload& workloa
     layout_ = Layout::kPairs;
     return;
   }
-  if (collectives_.size() == 1 && first.kind != CollectiveKind::kAllReduce) {
+  if (collectives_.size() == 1 && first.kind != collective::CollectiveKind::kAllReduce) {
     layout_ = Layout::kShards;
-    scatters_ = first.kind == CollectiveKind::kReduceScatter;
+    scatters_ = first.kind == collective::CollectiveKind::kReduceScatter;
   }
   // Numbers one behind the other. A bucket of one tensor may hold a part of it.
   std::int64_t at = 0;
@@ -116,7 +116,7 @@ Payload::Payload(const Plan& plan, int bucket, int rank, const Workload& workloa
   assert(at <= elements_ && "the collectives carry the whole bucket");
 }
 
-std::int64_t Payload::offset(const Collective& collective, int group) const {
+std::int64_t Payload::offset(const collective::Collective& collective, int group) const {
   const bool shards = collective.groups.group_step == 1 && collective.elements < elements_;
   return shards ? group * collective.elements * unit_ : 0;
 }
@@ -215,7 +215,7 @@ void Payload::read(const std::byte* payload, RankGradients& gradients) const {
 
 void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
   auto& gradient = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
-  const Encoded own = bucket_.codec->encode(gradient, bucket_.kept);
+  const compress::Encoded own = bucket_.codec->encode(gradient, bucket_.kept);
   std::byte* at = payload + rank_ * bucket_.kept * unit_;
   // Fewer than `kept` elements there are only in a tensor that is smaller: the rest adds zero.
   std::memset(at, 0, static_cast<std::size_t>(bucket_.kept * unit_));
@@ -228,7 +228,7 @@ void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
 void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) const {
   auto& sum = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
   std::fill(sum.begin(), sum.end(), 0.0F);
-  Encoded encoded;
+  compress::Encoded encoded;
   const auto kept = static_cast<std::size_t>(bucket_.kept);
   encoded.indices.resize(kept);
   encoded.values.resize(kept);
@@ -275,4 +275,4 @@ void Payload::read_rows(const std::byte* payload, RankGradients& gradients) cons
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -18,7 +18,7 @@
 
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // One rank's gradients by tensor, then buffers.
 using RankGradients = std::vector<std::vector<float>>;
@@ -34,14 +34,14 @@ struct PayloadSlice {
 class Payload {
  public:
   // The bucket's payload on `rank`. `workload` has the shapes.
-  Payload(const Plan& plan, int bucket, int rank, const Workload& workload);
+  Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload);
 
   // The bucket's collectives, in the order in which they run.
-  const std::vector<Collective>& collectives() const { return collectives_; }
+  const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
   // Where the payload of `group` begins in a member's bytes: members of an all-reduce of shards own
   // a part each, everyone else begins at the front.
-  std::int64_t offset(const Collective& collective, int group) const;
+  std::int64_t offset(const collective::Collective& collective, int group) const;
   // Sums `count` bytes, whole units, of `from` into `to`. Requires a layout that is summed.
   void add(std::byte* to, const std::byte* from, std::int64_t count) const;
 
@@ -80,8 +80,8 @@ class Payload {
   template <typename Visit>
   void walk_shards(Visit visit) const;
 
-  Bucket bucket_;
-  std::vector<Collective> collectives_;
+  plan::Bucket bucket_;
+  std::vector<collective::Collective> collectives_;
   Layout layout_ = Layout::kDense;
   DType format_ = DType::kFp32;
   std::int64_t unit_ = 4;
@@ -98,4 +98,4 @@ class Payload {
 void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes);
 void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values);
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -5,7 +5,7 @@
 
 #include "core/random.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 // The sum of twelve uniform numbers is close enough to normal for values that are only summed.
@@ -39,7 +39,7 @@ std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
 
 }  // namespace
 
-SampleValues exact_values(const Plan& plan) {
+SampleValues exact_values(const plan::Plan& plan) {
   for (const auto& bucket : plan.buckets) {
     const DType format = bucket.codec != nullptr ? bucket.codec->wire : bucket.dtype;
     if (size_of(format) < size_of(DType::kFp32)) return SampleValues::kIntegers;
@@ -68,4 +68,4 @@ RankGradients sample_gradients(const Workload& workload, int rank, int ranks, st
   return gradients;
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

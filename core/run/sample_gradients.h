@@ -6,7 +6,7 @@
 
 #include "core/run/payload.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // Integers: their sums over all ranks are exact in any order. Small ones (up to 256 over all ranks)
 // in every number format, wide ones (normally distributed over 24 bits, so that a codec that looks
@@ -16,9 +16,9 @@ namespace syncline {
 enum class SampleValues { kIntegers, kWideIntegers, kReal };
 
 // The widest integers that are exact in every number format in which the plan's buckets travel.
-SampleValues exact_values(const Plan& plan);
+SampleValues exact_values(const plan::Plan& plan);
 
 RankGradients sample_gradients(const Workload& workload, int rank, int ranks, std::uint64_t seed,
                                SampleValues values = SampleValues::kIntegers);
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 // What a rank leaves behind: its results in order, and how it ended.
@@ -225,4 +225,4 @@ std::vector<std::string> run_sharded(std::size_t count, int jobs, const Shard& s
   return results;
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -10,7 +10,7 @@
 
 #include "core/run/jobs.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // This process's place among the ranks, and a name that all ranks of one launch share and no other
 // launch has.
@@ -41,4 +41,4 @@ std::vector<std::string> run_sharded(std::size_t count, int jobs, const Shard& s
                                      const std::function<std::string(std::size_t)>& work,
                                      const JobHooks& hooks = {});
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 // E[max of n draws] = low + integral of (1 - F(x)^n) dx from low, where F is 0 below `low`, by
@@ -53,4 +53,4 @@ double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::in
   return std::max(0.0, 1.0 + jitter.relative * Random::normal_of(first, second));
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -6,7 +6,7 @@
 
 #include "core/scenario/cluster.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // E[max over `ranks` of the mean factor over `steps` independent steps]: the factor by which the
 // slowest rank's computation is longer when all ranks synchronise every `steps` steps. 1 without
@@ -17,4 +17,4 @@ double expected_slowest(const Jitter& jitter, int ranks, int steps);
 // The factor of one rank in one step: a pure function of its arguments, the same on any machine.
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step);
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -5,12 +5,12 @@
 
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // One operation on one rank.
 struct Span {
   int period = 0;
-  OpId op = 0;
+  plan::OpId op = 0;
   int rank = 0;
   Seconds begin = 0;
   Seconds end = 0;
@@ -24,4 +24,4 @@ struct Timeline {
   std::vector<Seconds> period_ends;
 };
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -3,43 +3,43 @@
 #include <algorithm>
 #include <cassert>
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 // Turns what each operation waits for into who waits for it: `begin` holds each one's range in
 // `successors`.
-void gather_edges(const Plan& plan, std::vector<OpId> Op::*awaited, std::vector<int>& begin,
-                  std::vector<OpId>& successors) {
+void gather_edges(const plan::Plan& plan, std::vector<plan::OpId> plan::Op::*awaited,
+                  std::vector<int>& begin, std::vector<plan::OpId>& successors) {
   const auto n = plan.ops.size();
   begin.assign(n + 1, 0);
   for (const auto& op : plan.ops) {
-    for (const OpId before : op.*awaited) ++begin[static_cast<std::size_t>(before) + 1];
+    for (const plan::OpId before : op.*awaited) ++begin[static_cast<std::size_t>(before) + 1];
   }
   for (std::size_t i = 0; i < n; ++i) begin[i + 1] += begin[i];
   successors.resize(static_cast<std::size_t>(begin[n]));
   std::vector<int> fill(begin.begin(), begin.end() - 1);
   for (std::size_t i = 0; i < n; ++i) {
-    for (const OpId before : plan.ops[i].*awaited) {
+    for (const plan::OpId before : plan.ops[i].*awaited) {
       successors[static_cast<std::size_t>(fill[static_cast<std::size_t>(before)]++)] =
-          static_cast<OpId>(i);
+          static_cast<plan::OpId>(i);
     }
   }
 }
 
 }  // namespace
 
-Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.ops.size())) {
+Walk::Walk(const plan::Plan& plan, int periods) : operations_(static_cast<int>(plan.ops.size())) {
   const auto n = plan.ops.size();
   next_on_stream_.assign(n, -1);
   wraps_.assign(n, 0);
   waiting_.assign(n * static_cast<std::size_t>(periods), 0);
 
   // Streams are rings: the last operation of a period is followed by the first of the next.
-  std::vector<OpId> first(static_cast<std::size_t>(plan.streams), -1);
-  std::vector<OpId> last(static_cast<std::size_t>(plan.streams), -1);
+  std::vector<plan::OpId> first(static_cast<std::size_t>(plan.streams), -1);
+  std::vector<plan::OpId> last(static_cast<std::size_t>(plan.streams), -1);
   for (std::size_t i = 0; i < n; ++i) {
     const auto stream = static_cast<std::size_t>(plan.ops[i].stream);
-    const auto id = static_cast<OpId>(i);
+    const auto id = static_cast<plan::OpId>(i);
     if (first[stream] < 0) {
       first[stream] = id;
     } else {
@@ -55,13 +55,13 @@ Walk::Walk(const Plan& plan, int periods) : operations_(static_cast<int>(plan.op
     next_on_stream_[static_cast<std::size_t>(last[s])] = first[s];
     wraps_[static_cast<std::size_t>(last[s])] = 1;
   }
-  gather_edges(plan, &Op::after, successor_begin_, successors_);
-  gather_edges(plan, &Op::after_previous, next_begin_, next_successors_);
+  gather_edges(plan, &plan::Op::after, successor_begin_, successors_);
+  gather_edges(plan, &plan::Op::after_previous, next_begin_, next_successors_);
   // What each instance waits for: its dependencies, and its stream but for the very first on it.
   for (int p = 0; p < periods; ++p) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto stream = static_cast<std::size_t>(plan.ops[i].stream);
-      const bool begins_stream = p == 0 && first[stream] == static_cast<OpId>(i);
+      const bool begins_stream = p == 0 && first[stream] == static_cast<plan::OpId>(i);
       waiting_[static_cast<std::size_t>(p) * n + i] =
           static_cast<int>(plan.ops[i].after.size()) + (begins_stream ? 0 : 1) +
           (p == 0 ? 0 : static_cast<int>(plan.ops[i].after_previous.size()));
@@ -96,4 +96,4 @@ void Walk::pass_dependents(int instance, std::vector<int>& ready) {
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::run

@@ -8,15 +8,15 @@
 
 #include "core/plan/plan.h"
 
-namespace syncline {
+namespace syncline::run {
 
 // Instances number the operations of repeated periods: instance = period * operations + op.
 class Walk {
  public:
-  Walk(const Plan& plan, int periods);
+  Walk(const plan::Plan& plan, int periods);
 
   int instances() const { return static_cast<int>(waiting_.size()); }
-  OpId op(int instance) const { return static_cast<OpId>(instance % operations_); }
+  plan::OpId op(int instance) const { return static_cast<plan::OpId>(instance % operations_); }
   int period(int instance) const { return instance / operations_; }
   // Operations that wait for nothing.
   std::vector<int> first() const;
@@ -33,13 +33,13 @@ class Walk {
   }
 
   int operations_;
-  std::vector<int> waiting_;          // by instance: what it still waits for
-  std::vector<OpId> next_on_stream_;  // by op; wraps to the stream's first operation
-  std::vector<char> wraps_;           // by op: the next one is in the next period
-  std::vector<int> successor_begin_;  // by op: range in successors_
-  std::vector<OpId> successors_;
-  std::vector<int> next_begin_;        // by op: range in next_successors_
-  std::vector<OpId> next_successors_;  // those that wait for it in the next period
+  std::vector<int> waiting_;                // by instance: what it still waits for
+  std::vector<plan::OpId> next_on_stream_;  // by op; wraps to the stream's first operation
+  std::vector<char> wraps_;                 // by op: the next one is in the next period
+  std::vector<int> successor_begin_;        // by op: range in successors_
+  std::vector<plan::OpId> successors_;
+  std::vector<int> next_begin_;              // by op: range in next_successors_
+  std::vector<plan::OpId> next_successors_;  // those that wait for it in the next period
 };
 
-}  // namespace syncline
+}  // namespace syncline::run

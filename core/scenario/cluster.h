@@ -11,9 +11,11 @@
 
 #include "core/units.h"
 
-namespace syncline {
-
+namespace syncline::collective {
 struct Collective;
+}
+
+namespace syncline {
 
 // Levels of a network, at most: inside the node, between nodes, and a few above.
 inline constexpr int kMostTiers = 6;
@@ -80,7 +82,7 @@ struct NcclHints {
 
 // How long a collective takes alone on the network, where something better is known than the links
 // and rounds: a calibration, a library's own model. Nothing: the links decide.
-using CollectiveLaw = std::function<std::optional<Seconds>(const Collective&)>;
+using CollectiveLaw = std::function<std::optional<Seconds>(const collective::Collective&)>;
 
 struct Cluster {
   std::string name;

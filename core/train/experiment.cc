@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 constexpr int kHidden = 128;
@@ -97,4 +97,4 @@ Experiment local_sgd_experiment(std::int64_t steps) {
   return experiment;
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -7,7 +7,7 @@
 
 #include "core/train/trainer.h"
 
-namespace syncline {
+namespace syncline::train {
 
 struct Experiment {
   std::string name;
@@ -26,4 +26,4 @@ Experiment compression_experiment(std::string name, std::int64_t steps, double r
 // Averaging at every step, at every second, fourth, eighth and sixteenth, and by the adaptive rule.
 Experiment local_sgd_experiment(std::int64_t steps);
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -4,7 +4,7 @@
 
 #include "core/random.h"
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 using Eigen::MatrixXf;
@@ -123,4 +123,4 @@ Score score(const MlpShape& network, const Tensors& parameters, const Samples& s
   return result;
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

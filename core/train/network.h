@@ -9,7 +9,7 @@
 
 #include "core/train/task.h"
 
-namespace syncline {
+namespace syncline::train {
 
 // Widths of the layers, the features first and the classes last. Layer i has two tensors: its
 // weights (widths[i + 1] x widths[i], column by column) at 2i, its biases at 2i + 1.
@@ -38,4 +38,4 @@ struct Score {
 };
 Score score(const MlpShape& network, const Tensors& parameters, const Samples& samples);
 
-}  // namespace syncline
+}  // namespace syncline::train

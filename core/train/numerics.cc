@@ -7,7 +7,7 @@
 #include "core/input/document.h"
 #include "core/train/throughput.h"
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 // Jobs answer in text. Doubles come back as they were.
@@ -109,11 +109,11 @@ Numerics run_numerics(const NumericsSettings& settings, std::vector<Experiment> 
       }
     }
   }
-  JobHooks hooks = settings.hooks;
+  run::JobHooks hooks = settings.hooks;
   hooks.name = [&](std::size_t index) {
     return pieces[index].method.name + ", seed " + std::to_string(pieces[index].seed);
   };
-  const auto answers = run_jobs(
+  const auto answers = run::run_jobs(
       pieces.size(), settings.jobs,
       [&](std::size_t index) {
         const Piece& piece = pieces[index];
@@ -141,14 +141,14 @@ Numerics run_numerics(const NumericsSettings& settings, std::vector<Experiment> 
   return numerics;
 }
 
-Numerics priced(Numerics numerics, const Document& document) {
+Numerics priced(Numerics numerics, const input::Document& document) {
   PeriodPrices prices(document);
   numerics.workload = prices.workload();
   numerics.cluster = prices.cluster();
   numerics.calibrated = prices.calibrated();
   for (auto& result : numerics.experiments) {
     for (auto& method : result.methods) {
-      std::vector<PeriodShare> all;  // of all seeds
+      std::vector<plan::PeriodShare> all;  // of all seeds
       for (const auto& run : method.runs) {
         if (!run.diverged) all.insert(all.end(), run.periods.begin(), run.periods.end());
       }
@@ -158,4 +158,4 @@ Numerics priced(Numerics numerics, const Document& document) {
   return numerics;
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -11,7 +11,11 @@
 #include "core/train/experiment.h"
 #include "core/train/seeds.h"
 
-namespace syncline {
+namespace syncline::input {
+struct Document;
+}
+
+namespace syncline::train {
 
 struct MethodResult {
   std::string name;
@@ -49,7 +53,7 @@ struct NumericsSettings {
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;
-  JobHooks hooks;
+  run::JobHooks hooks;
 };
 
 // The experiments of the table: DGC at dense momentum's best rate and at one that is too large, and
@@ -58,7 +62,6 @@ Numerics run_numerics(const NumericsSettings& settings);
 Numerics run_numerics(const NumericsSettings& settings, std::vector<Experiment> experiments);
 
 // With LocalSGD's throughput on the workload and cluster of a scenario. Throws InputError.
-struct Document;
-Numerics priced(Numerics numerics, const Document& document);
+Numerics priced(Numerics numerics, const input::Document& document);
 
-}  // namespace syncline
+}  // namespace syncline::train

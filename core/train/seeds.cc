@@ -7,7 +7,7 @@
 
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::train {
 
 SeedMean mean_of_seeds(const std::vector<double>& values) {
   SeedMean result{mean(values), 0};
@@ -27,4 +27,4 @@ PairedDifference paired_difference(const std::vector<double>& values,
   return {both.mean, student_t(kShare, count - 1) * both.deviation / std::sqrt(count)};
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace syncline {
+namespace syncline::train {
 
 struct SeedMean {
   double mean = 0;
@@ -24,4 +24,4 @@ struct PairedDifference {
 PairedDifference paired_difference(const std::vector<double>& values,
                                    const std::vector<double>& bases);
 
-}  // namespace syncline
+}  // namespace syncline::train

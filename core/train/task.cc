@@ -4,7 +4,7 @@
 
 #include "core/random.h"
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 Eigen::MatrixXf normal_matrix(int rows, int columns, double scale, Random& random) {
@@ -49,4 +49,4 @@ Task make_task(const TaskShape& shape, std::uint64_t seed) {
   return task;
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace syncline {
+namespace syncline::train {
 
 struct Samples {
   Eigen::MatrixXf inputs;   // features x samples
@@ -31,4 +31,4 @@ struct TaskShape {
 
 Task make_task(const TaskShape& shape, std::uint64_t seed);
 
-}  // namespace syncline
+}  // namespace syncline::train

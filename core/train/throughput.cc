@@ -7,14 +7,14 @@
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::train {
 
-PeriodPrices::PeriodPrices(const Document& document)
-    : scenario_(parse_scenario(syncline::calibrated(document))) {
+PeriodPrices::PeriodPrices(const input::Document& document)
+    : scenario_(input::parse_scenario(measure::calibrated(document))) {
   scenario_.training = {};  // each price is that of a period for ever
 }
 
-double PeriodPrices::throughput(const std::vector<PeriodShare>& periods) {
+double PeriodPrices::throughput(const std::vector<plan::PeriodShare>& periods) {
   Seconds time = 0;
   double steps = 0;
   for (const auto& share : periods) {
@@ -34,11 +34,12 @@ Seconds PeriodPrices::step_time(std::int64_t period) {
   strategy.local_sgd = {};
   strategy.local_sgd.enabled = true;
   strategy.local_sgd.period = period;
-  PriceBook book(scenario_.cluster);
+  collective::PriceBook book(scenario_.cluster);
   const auto executor =
-      make_model_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
-  const Seconds time = price_strategy(scenario_, strategy, *executor, book).metrics.step_time;
+      run::make_model_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
+  const Seconds time =
+      measure::price_strategy(scenario_, strategy, *executor, book).metrics.step_time;
   return priced_[period] = time;
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -10,20 +10,20 @@
 #include "core/input/document.h"
 #include "core/plan/local_sgd.h"
 
-namespace syncline {
+namespace syncline::train {
 
 class PeriodPrices {
  public:
   // Calibrates the document first, where it says how; LocalSGD runs as the baseline strategy does
   // otherwise. Throws InputError.
-  explicit PeriodPrices(const Document& document);
+  explicit PeriodPrices(const input::Document& document);
 
   const std::string& workload() const { return scenario_.workload.name; }
   const std::string& cluster() const { return scenario_.cluster.name; }
   bool calibrated() const { return !scenario_.calibration.parameters.empty(); }
 
   // Samples a second over a training of these periods. Requires at least one step.
-  double throughput(const std::vector<PeriodShare>& periods);
+  double throughput(const std::vector<plan::PeriodShare>& periods);
 
  private:
   Seconds step_time(std::int64_t period);
@@ -32,4 +32,4 @@ class PeriodPrices {
   std::map<std::int64_t, Seconds> priced_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -9,7 +9,7 @@
 #include "core/compress/sparsity.h"
 #include "core/train/worker_batches.h"
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 constexpr double kDenseBytes = 4;
@@ -71,7 +71,7 @@ class Run {
     assert(course_.training.steps && "a course has a length");
     Trained result;
     for (std::int64_t step = 0; step < *course_.training.steps; ++step) {
-      rate_ = learning_rate_at(course_.training, step);
+      rate_ = plan::learning_rate_at(course_.training, step);
       loss_ = 0;
       const double most = course_.clip / std::sqrt(static_cast<double>(course_.workers));
       for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
@@ -107,7 +107,7 @@ class Run {
 
   // Gradients are exchanged, sparse or dense, and every worker takes the same step.
   void shared_step(std::int64_t step, Trained& result) {
-    const int index = sparse() ? sparsity_index(method_.compression, step) : -1;
+    const int index = sparse() ? compress::sparsity_index(method_.compression, step) : -1;
     Tensors sum = zeros(network_);
     std::vector<bool> sent_sparse(sum.size(), false);
     for (std::size_t tensor = 0; tensor < sum.size(); ++tensor) {
@@ -115,7 +115,7 @@ class Run {
       sent_sparse[tensor] = index >= 0 && elements >= method_.compression.min_elements;
       if (sent_sparse[tensor]) {
         const double sparsity = method_.compression.sparsity[static_cast<std::size_t>(index)];
-        const std::int64_t kept = kept_elements(elements, sparsity);
+        const std::int64_t kept = compress::kept_elements(elements, sparsity);
         for (std::size_t worker = 0; worker < gradients_.size(); ++worker) {
           codec_->add(encoded(worker, tensor, kept), sum[tensor]);
         }
@@ -137,7 +137,7 @@ class Run {
   }
 
   // Takes the gradient in and gives what the worker sends of it.
-  Encoded encoded(std::size_t worker, std::size_t tensor, std::int64_t kept) {
+  compress::Encoded encoded(std::size_t worker, std::size_t tensor, std::int64_t kept) {
     const auto& gradient = gradients_[worker][tensor];
     auto& residual = waiting_[worker].residual[tensor];
     if (!method_.momentum_correction) {
@@ -145,8 +145,8 @@ class Run {
       return codec_->encode(residual, kept);
     }
     auto& velocity = waiting_[worker].velocity[tensor];
-    accumulate(gradient, {}, {.momentum = momentum_}, velocity, residual);
-    Encoded sent = codec_->encode(residual, kept);
+    compress::accumulate(gradient, {}, {.momentum = momentum_}, velocity, residual);
+    compress::Encoded sent = codec_->encode(residual, kept);
     if (method_.masking) {
       for (const std::int32_t index : sent.indices) velocity[static_cast<std::size_t>(index)] = 0;
     }
@@ -173,7 +173,7 @@ class Run {
     average(result);
     last_averaging_ = step;
     if (local.adaptive && step >= local.begin_step) {
-      period_ = adaptive_period(local, first_rate_, first_loss_, rate_, loss_);
+      period_ = plan::adaptive_period(local, first_rate_, first_loss_, rate_, loss_);
     }
   }
 
@@ -194,7 +194,7 @@ class Run {
   const Course& course_;
   const TrainingMethod& method_;
   WorkerBatches batches_;
-  const Codec* codec_ = find_codec("dgc");
+  const compress::Codec* codec_ = compress::find_codec("dgc");
   float momentum_;
   double rate_ = 0;
   double loss_ = 0;  // of this step, all workers' mean
@@ -219,4 +219,4 @@ Trained train(const Task& task, const MlpShape& network, const Course& course,
   return Run(task, network, course, method, seed).trained();
 }
 
-}  // namespace syncline
+}  // namespace syncline::train

@@ -11,7 +11,7 @@
 #include "core/scenario/scenario.h"
 #include "core/train/network.h"
 
-namespace syncline {
+namespace syncline::train {
 
 // What all methods have in common.
 struct Course {
@@ -48,12 +48,12 @@ struct Trained {
   bool diverged = false;  // the loss was no number any more: the scores are 0
   std::int64_t steps = 0;
   std::int64_t synchronisations = 0;
-  double sent_bytes = 0;             // by a worker, all steps: 4 a dense element, 8 a sparse one
-  std::vector<PeriodShare> periods;  // LocalSGD: how many steps were spent in which period
+  double sent_bytes = 0;  // by a worker, all steps: 4 a dense element, 8 a sparse one
+  std::vector<plan::PeriodShare> periods;  // LocalSGD: how many steps were spent in which period
 };
 
 // The same seed gives all methods the same first parameters and the same batches.
 Trained train(const Task& task, const MlpShape& network, const Course& course,
               const TrainingMethod& method, std::uint64_t seed);
 
-}  // namespace syncline
+}  // namespace syncline::train

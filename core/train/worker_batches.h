@@ -8,7 +8,7 @@
 
 #include "core/random.h"
 
-namespace syncline {
+namespace syncline::train {
 
 class WorkerBatches {
  public:
@@ -37,4 +37,4 @@ class WorkerBatches {
   Random random_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::train

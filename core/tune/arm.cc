@@ -11,7 +11,7 @@
 #include "core/plan/planner.h"
 #include "core/run/stragglers.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Costs of runs are kept up to this many gradients (32 MB).
@@ -19,7 +19,8 @@ constexpr std::size_t kMostKept = 2000;
 
 // The busiest link's time for a byte of payload that goes through all of an exchange's collectives,
 // with the payload of `bytes`; 0 where a pipelined algorithm makes it depend on the size.
-double busiest_link(const std::vector<Collective>& collectives, double bytes, PriceBook& book) {
+double busiest_link(const std::vector<collective::Collective>& collectives, double bytes,
+                    collective::PriceBook& book) {
   std::map<int, double> links;
   for (const auto& collective : collectives) {
     const auto& algorithm = *collective.algorithm;
@@ -38,7 +39,7 @@ double busiest_link(const std::vector<Collective>& collectives, double bytes, Pr
 
 }  // namespace
 
-Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
+Arm::Arm(const Scenario& scenario, Strategy strategy, collective::PriceBook& book)
     : scenario_(scenario), strategy_(std::move(strategy)), book_(book) {
   const Workload& workload = scenario.workload;
   const Cluster& cluster = scenario.cluster;
@@ -50,11 +51,11 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
   alone.fusion = Fusion{};
   alone.fusion.align = strategy_.fusion.align;
   alone.partition = 0;
-  const auto phases = training_phases(alone, scenario.training);
-  const Plan plan = make_plan(workload, cluster, alone, phases.back().point);
+  const auto phases = plan::training_phases(alone, scenario.training);
+  const plan::Plan plan = plan::make_plan(workload, cluster, alone, phases.back().point);
   steps_ = plan.steps;
-  const auto own = fused_workload(workload, cluster.device, alone.compute_fusion);
-  lower_bound_ = phases.size() == 1 ? syncline::lower_bound(plan, own ? *own : workload, book) : 0;
+  const auto own = plan::fused_workload(workload, cluster.device, alone.compute_fusion);
+  lower_bound_ = phases.size() == 1 ? measure::lower_bound(plan, own ? *own : workload, book) : 0;
 
   find_candidates(plan, ready_times(plan));
   judge_exactness(plan, phases.size());
@@ -63,20 +64,24 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, PriceBook& book)
 
 // When each bucket of the plan without fusion may set out: walked along the compute stream, with
 // stragglers and encoding, but without what a launch of an encoder adds for each bucket.
-std::vector<Seconds> Arm::ready_times(const Plan& plan) {
-  const double stretch = expected_slowest(cluster().jitter, plan.ranks, plan.steps);
+std::vector<Seconds> Arm::ready_times(const plan::Plan& plan) {
+  const double stretch = run::expected_slowest(cluster().jitter, plan.ranks, plan.steps);
   std::vector<Seconds> ready(plan.buckets.size(), 0);
   Seconds clock = 0, encoded = 0;
   for (const auto& op : plan.ops) {
     int bucket = -1;
-    if (const auto* compute = std::get_if<Compute>(&op.work)) clock += compute->seconds * stretch;
-    if (const auto* sync = std::get_if<HostSync>(&op.work)) clock += sync->seconds;
-    if (const auto* encode = std::get_if<Encode>(&op.work)) {
+    if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
+      clock += compute->seconds * stretch;
+    }
+    if (const auto* sync = std::get_if<plan::HostSync>(&op.work)) clock += sync->seconds;
+    if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
       // A launch a bucket depends on the fusion; the traffic does not.
       encoded += std::max(0.0, encode->seconds - encode_launches());
       bucket = encode->bucket;
     }
-    if (const auto* collective = std::get_if<Collective>(&op.work)) bucket = collective->bucket;
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      bucket = collective->bucket;
+    }
     if (bucket < 0) continue;
     auto& moment = ready[static_cast<std::size_t>(bucket)];
     if (moment == 0) moment = clock + (strategy_.overlap ? encoded : 0);
@@ -89,9 +94,9 @@ std::vector<Seconds> Arm::ready_times(const Plan& plan) {
 }
 
 // What a fusion rule may group: dense gradients, each a bucket of its own in this plan.
-void Arm::find_candidates(const Plan& plan, const std::vector<Seconds>& ready) {
+void Arm::find_candidates(const plan::Plan& plan, const std::vector<Seconds>& ready) {
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Bucket& bucket = plan.buckets[b];
+    const plan::Bucket& bucket = plan.buckets[b];
     if (bucket.sparse || (bucket.codec != nullptr && bucket.codec->sparse)) continue;
     candidates_.push_back(bucket.tensors.front());
     single_.push_back(bucket);
@@ -101,16 +106,16 @@ void Arm::find_candidates(const Plan& plan, const std::vector<Seconds>& ready) {
 
 // Where the recurrence of the dynamic programme (a bucket begins when it is ready and the one
 // before it has ended) is the whole truth about a step.
-void Arm::judge_exactness(const Plan& plan, std::size_t phases) {
+void Arm::judge_exactness(const plan::Plan& plan, std::size_t phases) {
   // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
   // copies and the host's waiting delay the gradients behind it; updates between buckets and a mean
   // over several phases are not in the recurrence.
-  simple_ =
-      in_order_of_readiness(strategy_) && phases == 1 && single_.size() == plan.buckets.size();
+  simple_ = input::in_order_of_readiness(strategy_) && phases == 1 &&
+            single_.size() == plan.buckets.size();
   // Buckets of several formats cannot all be joined.
   bool encodes = false;
-  for (const Bucket& bucket : single_) {
-    const Bucket& first = single_.front();
+  for (const plan::Bucket& bucket : single_) {
+    const plan::Bucket& first = single_.front();
     simple_ &= bucket.dtype == first.dtype && bucket.codec == first.codec;
     encodes |= bucket.codec != nullptr;
   }
@@ -126,8 +131,9 @@ void Arm::prepare_costs() {
   if (single_.empty()) return;
   const auto largest = std::max_element(
       single_.begin(), single_.end(),
-      [](const Bucket& a, const Bucket& b) { return a.padded_bytes < b.padded_bytes; });
-  const BucketExchange exchange = exchange_of(*largest, scenario_.workload, cluster(), strategy_);
+      [](const plan::Bucket& a, const plan::Bucket& b) { return a.padded_bytes < b.padded_bytes; });
+  const plan::BucketExchange exchange =
+      plan::exchange_of(*largest, scenario_.workload, cluster(), strategy_);
   link_seconds_per_byte_ =
       busiest_link(exchange.collectives, static_cast<double>(largest->padded_bytes), book_);
 }
@@ -137,15 +143,15 @@ Seconds Arm::encode_launches() const {
 }
 
 Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
-  Bucket bucket = single_[first];
+  plan::Bucket bucket = single_[first];
   for (std::size_t i = first + 1; i < end; ++i) {
     bucket.elements += single_[i].elements;
     bucket.bytes += single_[i].bytes;
     bucket.padded_bytes += single_[i].padded_bytes;
     bucket.kept += single_[i].kept;
   }
-  const BucketExchange exchange =
-      exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
+  const plan::BucketExchange exchange =
+      plan::exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
   for (const auto& collective : exchange.collectives) time += book_.time(collective);
   return time;
@@ -199,4 +205,4 @@ Seconds Arm::bound(const std::vector<std::vector<int>>& groups) const {
   return std::max(lower_bound_, step_time(finish));
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -12,13 +12,13 @@
 #include "core/scenario/scenario.h"
 #include "core/tune/optimum.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 class Arm {
  public:
   // The scenario and the book must outlive the arm. The strategy's own fusion is ignored, its
   // alignment is kept.
-  Arm(const Scenario& scenario, Strategy strategy, PriceBook& book);
+  Arm(const Scenario& scenario, Strategy strategy, collective::PriceBook& book);
 
   // Costs of buckets do not depend on the number of streams: an arm that differs from `other` in
   // that alone need not work them out again.
@@ -46,9 +46,9 @@ class Arm {
   Seconds step_time(Seconds finish) const;
 
  private:
-  std::vector<Seconds> ready_times(const Plan& plan);
-  void find_candidates(const Plan& plan, const std::vector<Seconds>& ready);
-  void judge_exactness(const Plan& plan, std::size_t phases);
+  std::vector<Seconds> ready_times(const plan::Plan& plan);
+  void find_candidates(const plan::Plan& plan, const std::vector<Seconds>& ready);
+  void judge_exactness(const plan::Plan& plan, std::size_t phases);
   void prepare_costs();
   Seconds encode_launches() const;  // of one bucket
   Seconds cost(std::size_t first, std::size_t end) const;
@@ -56,10 +56,10 @@ class Arm {
 
   const Scenario& scenario_;
   Strategy strategy_;
-  PriceBook& book_;
+  collective::PriceBook& book_;
   std::vector<const Tensor*> tensors_;
   std::vector<int> candidates_;
-  std::vector<Bucket> single_;        // each candidate alone
+  std::vector<plan::Bucket> single_;  // each candidate alone
   std::vector<Seconds> ready_;        // by candidate, stragglers included
   Seconds computed_ = 0;              // when the compute stream has nothing left but the tail
   Seconds tail_ = 0;                  // what follows the last exchange
@@ -71,4 +71,4 @@ class Arm {
   std::shared_ptr<std::vector<Seconds>> costs_;  // of runs, once worked out; below 0: not yet
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

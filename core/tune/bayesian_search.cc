@@ -6,7 +6,7 @@
 
 #include "core/statistics.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 double on_scale(const SearchAxis& axis, double value) {
@@ -156,4 +156,4 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
   return state;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

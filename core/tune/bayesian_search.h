@@ -20,7 +20,7 @@
 #include "core/tune/candidate.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct SearchSettings {
   int budget = 12;   // evaluations at most, at least 1
@@ -63,4 +63,4 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
 // E[max(incumbent - x, 0)] for x normal.
 double expected_improvement(double mean, double deviation, double incumbent);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,7 +8,7 @@
 #include "core/scenario/strategy.h"
 #include "core/tune/gaussian_process.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // An integer axis is a linear one on which candidates stand at integers; on a categorical axis the
 // number is the label's index.
@@ -30,4 +30,4 @@ struct SearchProblem {
   Guides guides;  // logarithms of step times in seconds
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -9,32 +9,33 @@
 #include "core/measure/price_strategy.h"
 #include "core/run/jobs.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 class CandidatePricer {
  public:
   // The scenario and the book must outlive this.
-  CandidatePricer(const Scenario& scenario, PriceBook& book, ExecutorFactory factory)
+  CandidatePricer(const Scenario& scenario, collective::PriceBook& book,
+                  measure::ExecutorFactory factory)
       : scenario_(scenario), book_(book), factory_(std::move(factory)) {}
 
-  Metrics price(const Strategy& strategy);
-  ExecutorTraits traits() { return executor().traits(); }
+  measure::Metrics price(const Strategy& strategy);
+  run::ExecutorTraits traits() { return executor().traits(); }
 
   // All of them by `map`, `piece` at a time; the first ones without a gap where interrupted.
   // `progress` is given candidates, not pieces.
-  std::vector<Metrics> price_all(const std::vector<Strategy>& strategies, std::size_t piece,
-                                 const ParallelMap& map,
-                                 const std::function<void(std::size_t, std::size_t)>& progress,
-                                 const std::function<bool()>& interrupted);
+  std::vector<measure::Metrics> price_all(
+      const std::vector<Strategy>& strategies, std::size_t piece, const run::ParallelMap& map,
+      const std::function<void(std::size_t, std::size_t)>& progress,
+      const std::function<bool()>& interrupted);
 
  private:
   // Made when it is first needed.
-  Executor& executor();
+  run::Executor& executor();
 
   const Scenario& scenario_;
-  PriceBook& book_;
-  ExecutorFactory factory_;
-  std::unique_ptr<Executor> executor_;
+  collective::PriceBook& book_;
+  measure::ExecutorFactory factory_;
+  std::unique_ptr<run::Executor> executor_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,7 +8,7 @@
 #include "core/input/strategy_json.h"
 #include "core/tune/search_space.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // What the rules of an arm depend on: its candidates, and whether it can do with ticks.
@@ -17,13 +17,13 @@ using RulesKey = std::pair<std::vector<int>, bool>;
 RulesKey rules_key(const Arm& arm) {
   Strategy ticked = arm.strategy();
   ticked.fusion.cycle = kMillisecond;
-  return {arm.candidates(), conflict_of(ticked, arm.cluster()).has_value()};
+  return {arm.candidates(), input::conflict_of(ticked, arm.cluster()).has_value()};
 }
 
 }  // namespace
 
 CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
-                               PriceBook& book)
+                               collective::PriceBook& book)
     : base_(base) {
   std::map<RulesKey, std::vector<FusionChoice>> by_rule;
   for (auto& strategy : arm_strategies(search, base, scenario.cluster)) {
@@ -41,13 +41,16 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
 
 // Arms come with the number of streams varying fastest: what the one before knows of buckets' costs
 // mostly holds for the next.
-const Arm& CandidateSpace::add_arm(Strategy strategy, const Scenario& scenario, PriceBook& book) {
+const Arm& CandidateSpace::add_arm(Strategy strategy, const Scenario& scenario,
+                                   collective::PriceBook& book) {
   Arm& arm = *arms_.emplace_back(std::make_unique<Arm>(scenario, std::move(strategy), book));
   if (arms_.size() > 1) {
     const Arm& before = *arms_[arms_.size() - 2];
     Strategy alike = before.strategy();
     alike.streams = arm.strategy().streams;
-    if (strategy_json(alike) == strategy_json(arm.strategy())) arm.share_costs(before);
+    if (input::strategy_json(alike) == input::strategy_json(arm.strategy())) {
+      arm.share_costs(before);
+    }
   }
   return arm;
 }
@@ -56,9 +59,9 @@ Strategy CandidateSpace::strategy_of(const Point& point) const {
   Strategy strategy = fused(arm_of(point), point.fusion);
   strategy.name =
       point.kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(point.fusion);
-  const std::string words = arm_words(strategy, base_);
+  const std::string words = input::arm_words(strategy, base_);
   if (!words.empty()) strategy.name += ", " + words;
   return strategy;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -9,7 +9,7 @@
 #include "core/tune/arm.h"
 #include "core/tune/fusion_choices.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 class CandidateSpace {
  public:
@@ -22,7 +22,7 @@ class CandidateSpace {
 
   // All of `scenario`, `base` and `book` must outlive this.
   CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
-                 PriceBook& book);
+                 collective::PriceBook& book);
 
   const std::vector<Point>& points() const { return points_; }
   const Strategy& arm_of(const Point& point) const { return arms_[point.arm]->strategy(); }
@@ -30,11 +30,11 @@ class CandidateSpace {
   Strategy strategy_of(const Point& point) const;
 
  private:
-  const Arm& add_arm(Strategy strategy, const Scenario& scenario, PriceBook& book);
+  const Arm& add_arm(Strategy strategy, const Scenario& scenario, collective::PriceBook& book);
 
   const Strategy& base_;
   std::vector<std::unique_ptr<Arm>> arms_;
   std::vector<Point> points_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -9,12 +9,12 @@
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // What is known about this scenario's gradients, for dialects that list configurations to try.
-Partitions partitions_of(const Scenario& scenario, PriceBook& book) {
-  Partitions partitions;
+dialect::Partitions partitions_of(const Scenario& scenario, collective::PriceBook& book) {
+  dialect::Partitions partitions;
   partitions.sizes = [&scenario](const Fusion& rule) {
     std::vector<const Tensor*> tensors;
     std::vector<int> places;
@@ -30,14 +30,14 @@ Partitions partitions_of(const Scenario& scenario, PriceBook& book) {
   };
   partitions.best_buckets = [&scenario, &book](Strategy strategy) {
     strategy.fusion = by_ends(Arm(scenario, strategy, book).optimum().ends);
-    return make_plan(scenario.workload, scenario.cluster, strategy).buckets;
+    return plan::make_plan(scenario.workload, scenario.cluster, strategy).buckets;
   };
   return partitions;
 }
 
-std::vector<Json> configs_of(const Dialect& dialect, const Strategy& winner,
-                             const Scenario& scenario, PriceBook& book) {
-  if (dialect.candidates == nullptr) return {least_config(dialect)};
+std::vector<Json> configs_of(const dialect::Dialect& dialect, const Strategy& winner,
+                             const Scenario& scenario, collective::PriceBook& book) {
+  if (dialect.candidates == nullptr) return {dialect::least_config(dialect)};
   return dialect.candidates(winner, scenario.workload, scenario.cluster,
                             partitions_of(scenario, book));
 }
@@ -47,7 +47,7 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   std::string key = std::to_string(strategy.streams) + "," +
                     std::to_string(static_cast<int>(strategy.hierarchy.form)) + "," +
                     std::to_string(strategy.fusion.cycle) + ",";
-  const Plan plan = make_plan(scenario.workload, scenario.cluster, strategy);
+  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
     key += std::to_string(bucket.ready) + ":" + std::to_string(bucket.tensors.size()) + " ";
   }
@@ -68,19 +68,20 @@ std::string difference(const Strategy& wanted, const Strategy& found, const Scen
     };
     return "gradients travel " + name(found) + " instead of " + name(wanted);
   }
-  return plan_difference(make_plan(scenario.workload, scenario.cluster, wanted),
-                         make_plan(scenario.workload, scenario.cluster, found));
+  return dialect::plan_difference(plan::make_plan(scenario.workload, scenario.cluster, wanted),
+                                  plan::make_plan(scenario.workload, scenario.cluster, found));
 }
 
 }  // namespace
 
-Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenario& scenario,
-                    Executor& executor, PriceBook& book) {
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
+                    const Scenario& scenario, run::Executor& executor,
+                    collective::PriceBook& book) {
   const auto step_of = [&](const Strategy& strategy) {
-    return price_strategy(scenario, strategy, executor, book).metrics.step_time;
+    return measure::price_strategy(scenario, strategy, executor, book).metrics.step_time;
   };
   std::vector<Json> configs;
-  const auto written = write_config(dialect, winner, scenario.workload, scenario.cluster);
+  const auto written = dialect::write_config(dialect, winner, scenario.workload, scenario.cluster);
   if (written) {
     Emitted emitted{written->config, written->strategy,   step_of(written->strategy),
                     written->exact,  written->difference, 1};
@@ -98,7 +99,8 @@ Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenar
   Emitted best;
   std::set<std::string> seen;
   for (const Json& config : configs) {
-    Strategy strategy = reading_of(dialect, config, scenario.workload, scenario.cluster).strategy;
+    Strategy strategy =
+        dialect::reading_of(dialect, config, scenario.workload, scenario.cluster).strategy;
     strategy.name = dialect.name;
     if (!seen.insert(plan_key(scenario, strategy)).second) continue;
     const Seconds step = step_of(strategy);
@@ -113,4 +115,4 @@ Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenar
   return best;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -10,7 +10,7 @@
 #include "core/dialect/dialect.h"
 #include "core/run/executor.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct Emitted {
   Json config;
@@ -23,7 +23,7 @@ struct Emitted {
 
 // Compression and averaging are the winner's where the dialect has them; what it lacks is left
 // out and named in the difference.
-Emitted best_config(const Dialect& dialect, const Strategy& winner, const Scenario& scenario,
-                    Executor& executor, PriceBook& book);
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
+                    const Scenario& scenario, run::Executor& executor, collective::PriceBook& book);
 
-}  // namespace syncline
+}  // namespace syncline::tune

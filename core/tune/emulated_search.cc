@@ -1,6 +1,6 @@
 #include "core/tune/emulated_search.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 void search_emulated(const EmulatedSearch& search, ModelTruth& truth, LiveReport& report) {
   EmulatedObjective emulated(
@@ -11,4 +11,4 @@ void search_emulated(const EmulatedSearch& search, ModelTruth& truth, LiveReport
   report.truth = truth.of(report);
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,7 +8,7 @@
 #include "core/tune/model_truth.h"
 #include "core/tune/watched_objective.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct EmulatedSearch {
   double noise = 0.02;  // of a step, relative to the truth
@@ -22,4 +22,4 @@ struct EmulatedSearch {
 // Fills a begun report's tuning and truth. `truth` is of the report's scenario.
 void search_emulated(const EmulatedSearch& search, ModelTruth& truth, LiveReport& report);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,7 +8,7 @@
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // The groups of a rule that looks at sizes alone.
@@ -17,7 +17,7 @@ std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
       fusion.order == Fusion::Order::kForward) {
     return {};
   }
-  return fuse(arm.tensors(), arm.candidates(), fusion);
+  return plan::fuse(arm.tensors(), arm.candidates(), fusion);
 }
 
 // Collects the choices of one arm, axis by axis of the search; what does not fit is left out.
@@ -38,7 +38,7 @@ class RuleChoices {
 
   void add(FusionKind kind, Fusion fusion) {
     fusion.align = base().align;
-    if (conflict_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
+    if (input::conflict_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
     auto groups = groups_of(arm_, fusion);
     choices_.push_back({kind, std::move(fusion), std::move(groups)});
   }
@@ -128,8 +128,8 @@ std::optional<FusionChoice> explicit_choice(const Arm& arm) {
   if (ends.empty()) return std::nullopt;
   Fusion fusion = by_ends(ends);
   fusion.align = arm.strategy().fusion.align;
-  auto groups = fuse(arm.tensors(), arm.candidates(), fusion);
+  auto groups = plan::fuse(arm.tensors(), arm.candidates(), fusion);
   return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(groups)};
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,7 +8,7 @@
 #include "core/scenario/search.h"
 #include "core/tune/arm.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule, kTicks };
 
@@ -29,4 +29,4 @@ std::optional<FusionChoice> explicit_choice(const Arm& arm);
 // alone) is left out.
 Strategy fused(const Strategy& arm, const Fusion& fusion);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -5,7 +5,7 @@
 
 #include "core/tune/minimise.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Squared distances between two points along each axis, before the lengths.
@@ -186,4 +186,4 @@ Posterior condition(const Points& points, const Guides& guides, const Observed& 
   return posterior;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

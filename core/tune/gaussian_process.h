@@ -16,7 +16,7 @@
 #include <Eigen/Dense>
 #include <vector>
 
-namespace syncline {
+namespace syncline::tune {
 
 // Rows are points, columns axes. On a categorical axis only equal or unequal counts.
 struct Points {
@@ -72,4 +72,4 @@ Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& ob
 Posterior condition(const Points& points, const Guides& guides, const Observed& observed,
                     const Kernel& kernel);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::tune {
 
 std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt) {
   assert(doubt.factor > 1 && doubt.steps >= 1 && "a model in doubt may be off");
@@ -36,4 +36,4 @@ Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candid
   return guides;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

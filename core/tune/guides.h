@@ -7,7 +7,7 @@
 #include "core/tune/candidate.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // How far off the model may be: the true latency and bandwidth are log-normal around the model's,
 // and `factor` is one standard deviation. The guides stand on a square grid over the logarithms, to
@@ -29,4 +29,4 @@ std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt);
 Guides price_guides(const std::vector<GuideFactors>& factors, std::size_t candidates,
                     const std::function<Seconds(std::size_t, std::size_t)>& price);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Null where the text is not a JSON object.
@@ -152,4 +152,4 @@ void Journal::machine_failed(const std::string& call) const {
   throw MachineError(path_ + ": " + call + ": " + std::strerror(errno));
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -12,7 +12,7 @@
 
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 class Journal {
  public:
@@ -45,4 +45,4 @@ class Journal {
   std::vector<Json> entries_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

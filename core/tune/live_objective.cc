@@ -6,7 +6,7 @@
 
 #include "core/run/stragglers.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 Measurement summary(const std::vector<Seconds>& steps) {
   assert(!steps.empty() && "a mean is of something");
@@ -40,9 +40,9 @@ Measurement EmulatedObjective::measure(const Candidate& candidate, const Evaluat
   }
   std::vector<Seconds> steps;
   for (int step = 0; step < evaluation.steps; ++step) {
-    steps.push_back(truth * jitter_factor(noise, evaluation.seed, evaluation.number, step));
+    steps.push_back(truth * run::jitter_factor(noise, evaluation.seed, evaluation.number, step));
   }
   return summary(steps);
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -10,7 +10,7 @@
 #include "core/tune/candidate.h"
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // One evaluation of a search. `number` counts from 0 over the whole search, resumed or not: an
 // objective that draws at random draws by seed and number, so that a resumed search sees what an
@@ -52,4 +52,4 @@ class EmulatedObjective final : public LiveObjective {
   double noise_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

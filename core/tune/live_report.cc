@@ -4,7 +4,7 @@
 
 #include "core/tune/live_space.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 LiveReport begin_report(const Scenario& scenario, const Search& search, const GuideFactors& error,
                         bool all) {
@@ -27,4 +27,4 @@ const Strategy& baseline_of(const Scenario& scenario) {
                        [&](const Strategy& s) { return s.name == scenario.baseline; });
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -12,7 +12,7 @@
 #include "core/tune/guides.h"
 #include "core/tune/live_tuner.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // How good the answer really is: known for an emulated machine, measured by an
 // exhaustive sweep tells.
@@ -48,4 +48,4 @@ LiveReport begin_report(const Scenario& scenario, const Search& search, const Gu
 // The scenario's own baseline. Requires a scenario that was read, which has one.
 const Strategy& baseline_of(const Scenario& scenario);
 
-}  // namespace syncline
+}  // namespace syncline::tune

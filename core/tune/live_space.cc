@@ -15,22 +15,22 @@
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // A guide with the scenario as it would be if the guide were right.
 struct GuidedScenario {
   explicit GuidedScenario(const Scenario& original, const GuideFactors& factors)
       : scenario(scaled_scenario(original, factors)), book(scenario.cluster) {
-    executor = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
+    executor = run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
   }
   Seconds price(const Strategy& strategy) {
-    return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+    return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
   }
 
   Scenario scenario;
-  PriceBook book;
-  std::unique_ptr<Executor> executor;
+  collective::PriceBook book;
+  std::unique_ptr<run::Executor> executor;
 };
 using GuidedScenarios = std::vector<std::unique_ptr<GuidedScenario>>;
 
@@ -57,7 +57,8 @@ std::vector<std::vector<int>> planned_groups(const GuidedScenarios& guided,
                                              const Strategy& strategy) {
   const Scenario& scenario = guided.front()->scenario;
   std::vector<std::vector<int>> groups;
-  for (const auto& bucket : make_plan(scenario.workload, scenario.cluster, strategy).buckets) {
+  for (const auto& bucket :
+       plan::make_plan(scenario.workload, scenario.cluster, strategy).buckets) {
     groups.push_back(bucket.tensors);
   }
   return groups;
@@ -114,13 +115,13 @@ class Labels {
 std::string rest_of(Strategy strategy, const Strategy& base) {
   strategy.streams = base.streams;
   strategy.algorithm = base.algorithm;
-  return arm_words(strategy, base);
+  return input::arm_words(strategy, base);
 }
 
 std::string name_of(const Strategy& strategy, double bytes, const Strategy& base) {
   char last[64];
   std::snprintf(last, sizeof last, ", the last of %.4g MiB", bytes / static_cast<double>(kMiB));
-  const std::string arm = arm_words(strategy, base);
+  const std::string arm = input::arm_words(strategy, base);
   return fusion_words(strategy.fusion) + last + (arm.empty() ? "" : ", " + arm);
 }
 
@@ -195,4 +196,4 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   return promising(std::move(problem), space.margin);
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -6,7 +6,7 @@
 #include "core/scenario/search.h"
 #include "core/tune/guides.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct LiveSpace {
   ModelDoubt doubt{2, 1};  // a coarse grid: every candidate is priced under every guide
@@ -26,4 +26,4 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search,
 // bytes by `transfer`.
 Scenario scaled_scenario(Scenario scenario, const GuideFactors& factors);
 
-}  // namespace syncline
+}  // namespace syncline::tune

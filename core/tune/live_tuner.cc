@@ -4,7 +4,7 @@
 
 #include "core/fingerprint.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 Json entry_of(const SearchProblem& problem, std::size_t number, const Observation& seen) {
@@ -104,4 +104,4 @@ std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settin
   return far + ", all of them in " + journal->path() + "; to go on from there, repeat: " + command;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

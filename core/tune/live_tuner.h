@@ -11,7 +11,7 @@
 #include "core/tune/journal.h"
 #include "core/tune/live_objective.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct LiveSettings {
   SearchSettings search;
@@ -46,4 +46,4 @@ Json journal_header(const std::string& scenario, const SearchProblem& problem,
 std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settings,
                           const Journal* journal, const std::string& command);
 
-}  // namespace syncline
+}  // namespace syncline::tune

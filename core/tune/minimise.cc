@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace syncline {
+namespace syncline::tune {
 
 Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::VectorXd& start,
                         const Eigen::VectorXd& low, const Eigen::VectorXd& high,
@@ -34,4 +34,4 @@ Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::Vect
   return best;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

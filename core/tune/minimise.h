@@ -4,7 +4,7 @@
 #include <Eigen/Dense>
 #include <functional>
 
-namespace syncline {
+namespace syncline::tune {
 
 // Returns the value at a point and writes the gradient there.
 using ObjectiveWithGradient =
@@ -21,4 +21,4 @@ Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::Vect
                         const Eigen::VectorXd& low, const Eigen::VectorXd& high,
                         int most_iterations);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -4,18 +4,18 @@
 
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 ModelTruth::ModelTruth(const Scenario& scenario)
     : scenario_(scenario),
       book_(scenario.cluster),
-      executor_(make_model_executor({scenario.cluster, scenario.simulation, scenario.seed})) {}
+      executor_(run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed})) {}
 
 Seconds ModelTruth::step_time(const Strategy& strategy) {
-  return price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+  return measure::price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
 }
 
-Emitted ModelTruth::emitted(const Dialect& dialect, const LiveReport& report) {
+Emitted ModelTruth::emitted(const dialect::Dialect& dialect, const LiveReport& report) {
   return best_config(dialect, report.best().strategy, scenario_, *executor_, book_);
 }
 
@@ -29,4 +29,4 @@ KnownTruth ModelTruth::of(const LiveReport& report) {
   return known;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

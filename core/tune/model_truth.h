@@ -7,7 +7,7 @@
 #include "core/measure/study.h"
 #include "core/tune/live_report.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 class ModelTruth {
  public:
@@ -16,14 +16,14 @@ class ModelTruth {
 
   Seconds step_time(const Strategy& strategy);
   // The report's best candidate as a configuration of the dialect.
-  Emitted emitted(const Dialect& dialect, const LiveReport& report);
+  Emitted emitted(const dialect::Dialect& dialect, const LiveReport& report);
   // How good the report's answer is on a machine that is this model.
   KnownTruth of(const LiveReport& report);
 
  private:
   const Scenario& scenario_;
-  PriceBook book_;
-  std::unique_ptr<Executor> executor_;
+  collective::PriceBook book_;
+  std::unique_ptr<run::Executor> executor_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 constexpr Seconds kNever = std::numeric_limits<double>::infinity();
@@ -34,4 +34,4 @@ FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost) {
   return {finish[count], ends_of(choice)};
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

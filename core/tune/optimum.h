@@ -16,7 +16,7 @@
 
 #include "core/units.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // The time that one bucket of the gradients [first, end) keeps the stream.
 using RunCost = std::function<Seconds(std::size_t first, std::size_t end)>;
@@ -30,4 +30,4 @@ struct FusionPlan {
 // Of equal choices the longest bucket is taken.
 FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost);
 
-}  // namespace syncline
+}  // namespace syncline::tune

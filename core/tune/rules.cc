@@ -1,6 +1,6 @@
 #include "core/tune/rules.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 Fusion by_size(Bytes size, Fusion::Close close, Bytes first_size) {
   Fusion fusion;
@@ -18,4 +18,4 @@ Fusion by_ends(const std::vector<std::size_t>& ends) {
   return fusion;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

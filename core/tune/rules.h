@@ -5,7 +5,7 @@
 
 #include "core/scenario/strategy.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // Fusion by size with this way to close.
 Fusion by_size(Bytes size, Fusion::Close close, Bytes first_size = 0);
@@ -13,4 +13,4 @@ Fusion by_size(Bytes size, Fusion::Close close, Bytes first_size = 0);
 // Explicit buckets: the last gradient of each.
 Fusion by_ends(const std::vector<std::size_t>& ends);
 
-}  // namespace syncline
+}  // namespace syncline::tune

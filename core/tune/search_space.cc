@@ -6,7 +6,7 @@
 #include "core/collective/algorithm.h"
 #include "core/input/conflicts.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Four significant digits without trailing zeros.
@@ -75,7 +75,9 @@ Search default_search(const Scenario& scenario) {
   }
   const Cluster& cluster = scenario.cluster;
   if (cluster.ranks() == 1) return search;
-  for (const auto& algorithm : algorithms()) search.algorithms.emplace_back(algorithm.name);
+  for (const auto& algorithm : collective::algorithms()) {
+    search.algorithms.emplace_back(algorithm.name);
+  }
   search.hierarchies.emplace_back();
   if (cluster.nodes > 1 && cluster.gpus_per_node > 1) {
     for (const auto form : {Hierarchy::Form::kSharded, Hierarchy::Form::kLeaders}) {
@@ -112,7 +114,7 @@ std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
     // Ticks are the fusion's: a candidate with another fusion may fit.
     Strategy unticked = strategy;
     if (search.varies_fusion()) unticked.fusion.cycle = 0;
-    return conflict_of(unticked, cluster).has_value();
+    return input::conflict_of(unticked, cluster).has_value();
   });
   return strategies;
 }
@@ -146,4 +148,4 @@ std::string fusion_words(const Fusion& fusion) {
   return words;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

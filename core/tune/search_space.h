@@ -10,7 +10,7 @@
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // What a scenario without a "search" gets: explicit buckets, every threshold of both ways to close
 // a bucket (a few sizes under LocalSGD), and, where they fit, one to four streams, every algorithm
@@ -26,4 +26,4 @@ std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
 // "4 explicit buckets", "24.56 MiB", "at most 64 MiB", "12 gradients", "one bucket", ...
 std::string fusion_words(const Fusion& fusion);
 
-}  // namespace syncline
+}  // namespace syncline::tune

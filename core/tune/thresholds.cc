@@ -6,7 +6,7 @@
 
 #include "core/plan/fusion.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 using Parts = std::vector<std::vector<int>>;
@@ -30,7 +30,7 @@ Bytes next_size(const std::vector<const Tensor*>& tensors, const std::vector<int
   if (fusion.by_layer && fusion.close == Fusion::Close::kBefore) {
     Fusion layers = fusion;
     layers.rule = Fusion::Rule::kLayer;
-    units = fuse(tensors, candidates, layers);
+    units = plan::fuse(tensors, candidates, layers);
   }
   const auto first_unit = [&](const std::vector<int>& group) {
     for (const auto& unit : units) {
@@ -59,7 +59,7 @@ std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors
   std::vector<Threshold> thresholds;
   fusion.rule = Fusion::Rule::kSize;
   for (fusion.size = 0; fusion.size != kNone;) {
-    Parts groups = fuse(tensors, candidates, fusion);
+    Parts groups = plan::fuse(tensors, candidates, fusion);
     const Bytes next = next_size(tensors, candidates, groups, fusion);
     // Where a bucket grows to the next one's place by another decision, the groups may stay.
     if (thresholds.empty() || thresholds.back().groups != groups) {
@@ -77,11 +77,11 @@ std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensor
   fusion.rule = Fusion::Rule::kCount;
   const auto most = static_cast<std::int64_t>(candidates.size());
   for (fusion.count = 1; fusion.count <= most; ++fusion.count) {
-    Parts groups = fuse(tensors, candidates, fusion);
+    Parts groups = plan::fuse(tensors, candidates, fusion);
     if (!thresholds.empty() && thresholds.back().groups == groups) continue;
     thresholds.push_back({fusion.count, std::move(groups)});
   }
   return thresholds;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -7,7 +7,7 @@
 #include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // One value of a limit and the groups that it makes.
 struct Threshold {
@@ -26,4 +26,4 @@ std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors
 std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensors,
                                         const std::vector<int>& candidates, Fusion fusion);
 
-}  // namespace syncline
+}  // namespace syncline::tune

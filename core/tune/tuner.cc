@@ -11,7 +11,7 @@
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Up to so many candidates are priced one and all: it takes a tenth of a second.
@@ -56,8 +56,8 @@ class Tuner {
   }
 
   // All of them, priced elsewhere.
-  std::vector<Metrics> price_all(const std::vector<Strategy>& strategies, CandidatePricer& pricer,
-                                 std::size_t piece) {
+  std::vector<measure::Metrics> price_all(const std::vector<Strategy>& strategies,
+                                          CandidatePricer& pricer, std::size_t piece) {
     return pricer.price_all(strategies, piece, options_.parallel_map, options_.progress,
                             options_.interrupted);
   }
@@ -151,7 +151,7 @@ class Tuner {
 
   // Kinds are kept apart by whether they change the training: the best of either is reported.
   std::pair<FusionKind, bool> kind_of(const Point& point) const {
-    return {point.kind, changes_training(space_.arm_of(point))};
+    return {point.kind, input::changes_training(space_.arm_of(point))};
   }
 
   // A candidate matters if it may beat the best of its arm and kind, and then either come under the
@@ -194,8 +194,8 @@ class Tuner {
     // The ranking, and the best of each kind and of either way to train.
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
-      auto& best_so =
-          changes_training(best->ranked.strategy) ? tuned_.best_changed : tuned_.best_as_before;
+      auto& best_so = input::changes_training(best->ranked.strategy) ? tuned_.best_changed
+                                                                     : tuned_.best_as_before;
       if (!best_so) best_so = best->ranked;
       if (tuned_.ranking.size() < options_.top && !ranked_already(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
@@ -220,7 +220,7 @@ class Tuner {
     return std::any_of(tuned_.ranking.begin(), tuned_.ranking.end(), [&](const Ranked& other) {
       return rounded(other.metrics.step_time) == rounded(ranked.metrics.step_time) &&
              other.metrics.collectives == ranked.metrics.collectives &&
-             arm_words(other.strategy, ranked.strategy).empty();
+             input::arm_words(other.strategy, ranked.strategy).empty();
     });
   }
 
@@ -253,7 +253,7 @@ class Tuner {
   // The rule by size with the winner's knobs: at each size that changes the partition, thinned out
   // evenly where there are very many.
   void draw_curve() {
-    const auto model = make_model_executor({scenario_.cluster, scenario_.simulation, 1});
+    const auto model = run::make_model_executor({scenario_.cluster, scenario_.simulation, 1});
     const Arm arm(scenario_, tuned_.winner().strategy, book_);
     // Where the winner keeps to ticks, so do its neighbours, which then close before the size.
     const Fusion& best = arm.strategy().fusion;
@@ -268,7 +268,8 @@ class Tuner {
       fusion.size = thresholds[at].value;
       fusion.cycle = best.cycle;
       const Strategy strategy = fused(arm.strategy(), fusion);
-      const Metrics metrics = price_strategy(scenario_, strategy, *model, book_).metrics;
+      const measure::Metrics metrics =
+          measure::price_strategy(scenario_, strategy, *model, book_).metrics;
       tuned_.curve.push_back({thresholds[at].value, metrics.step_time});
     }
   }
@@ -303,7 +304,7 @@ class Tuner {
   const Scenario& scenario_;
   const Search& search_;
   const TuneOptions& options_;
-  PriceBook book_;
+  collective::PriceBook book_;
   CandidatePricer pricer_;
   CandidateSpace space_;
   Tuned tuned_;
@@ -319,4 +320,4 @@ Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& op
   return Tuner(scenario, search, options).run();
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

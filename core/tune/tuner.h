@@ -18,19 +18,19 @@
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct TuneOptions {
-  ExecutorFactory make_executor = make_model_executor;
+  measure::ExecutorFactory make_executor = run::make_model_executor;
   std::string executor = "model";
-  ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
-  std::size_t top = 5;      // how many of the best to report, at least 1
-  std::size_t budget = 0;   // candidates priced at most; 0: no limit
+  measure::ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
+  std::size_t top = 5;               // how many of the best to report, at least 1
+  std::size_t budget = 0;            // candidates priced at most; 0: no limit
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
   // Prices candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
   // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
   // depends on what it found. None: all in this process. The answer is the same.
-  ParallelMap parallel_map;
+  run::ParallelMap parallel_map;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -39,7 +39,7 @@ struct TuneOptions {
 struct Ranked {
   Strategy strategy;  // named in words
   FusionKind kind = FusionKind::kBase;
-  Metrics metrics;
+  measure::Metrics metrics;
   std::optional<Seconds> confirmed;  // its step time by the confirming executor
 };
 
@@ -83,4 +83,4 @@ Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& op
 // Percent above: 100 * (found / best - 1).
 double percent_above(Seconds found, Seconds best);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,11 +8,11 @@
 #include "core/input/strategy_json.h"
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
-void add_break_evens(const Document& document, Tuning& tuning) {
-  const auto compare = [&](const Document& where, const std::string& name,
+void add_break_evens(const input::Document& document, Tuning& tuning) {
+  const auto compare = [&](const input::Document& where, const std::string& name,
                            const std::string& against) {
     for (const auto& even :
          {bandwidth_break_even(where, name, against), nodes_break_even(where, name, against)}) {
@@ -24,7 +24,7 @@ void add_break_evens(const Document& document, Tuning& tuning) {
   for (const auto& strategy : scenario.strategies) {
     own |= !strategy.compression.codec.empty();
     if (strategy.compression.codec.empty()) continue;
-    if (changes_training(tuning.tuned.baseline.strategy)) continue;
+    if (input::changes_training(tuning.tuned.baseline.strategy)) continue;
     compare(document, strategy.name, scenario.baseline);
   }
 
@@ -35,12 +35,12 @@ void add_break_evens(const Document& document, Tuning& tuning) {
   constexpr double kWorthTelling = 0.1;  // percent of a step
   const double gain = percent_above(before->metrics.step_time, changed->metrics.step_time);
   if (std::abs(gain) < kWorthTelling) return;
-  Document with = document;
+  input::Document with = document;
   for (const auto* ranked : {&*before, &*changed}) {
-    with.root["strategies"].push_back(strategy_json(ranked->strategy));
+    with.root["strategies"].push_back(input::strategy_json(ranked->strategy));
   }
   try {
-    parse_scenario(with);
+    input::parse_scenario(with);
   } catch (const InputError&) {
     return;  // a dialect's groups that no key of a scenario can say
   }
@@ -49,25 +49,26 @@ void add_break_evens(const Document& document, Tuning& tuning) {
 
 }  // namespace
 
-Tuning tune_document(const Document& document, const TuneOptions& options,
-                     const std::string& confirmed_by, const Dialect* emit) {
-  const Document fitted = calibrated(document);
+Tuning tune_document(const input::Document& document, const TuneOptions& options,
+                     const std::string& confirmed_by, const dialect::Dialect* emit) {
+  const input::Document fitted = measure::calibrated(document);
   Tuning tuning;
-  tuning.scenario = parse_scenario(fitted);
+  tuning.scenario = input::parse_scenario(fitted);
   const Scenario& scenario = tuning.scenario;
   tuning.calibrated = !scenario.calibration.parameters.empty();
-  const auto own = parse_search(fitted, scenario);
+  const auto own = input::parse_search(fitted, scenario);
   tuning.own_search = own.has_value();
   tuning.search = own ? *own : default_search(scenario);
   tuning.executor = options.executor;
   tuning.confirmed_by = options.confirm && tuning.search.confirm > 0 ? confirmed_by : "";
   tuning.tuned = tune(scenario, tuning.search, options);
 
-  const auto model = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  PriceBook book(scenario.cluster);
+  const auto model =
+      run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
   const Strategy& winner = tuning.tuned.winner().strategy;
-  tuning.bottleneck =
-      bottleneck_of(price_strategy(scenario, winner, *model, book), scenario.cluster, book);
+  tuning.bottleneck = measure::bottleneck_of(
+      measure::price_strategy(scenario, winner, *model, book), scenario.cluster, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
   add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, book);
@@ -78,4 +79,4 @@ Tuning tune_document(const Document& document, const TuneOptions& options,
   return tuning;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -12,7 +12,7 @@
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct Tuning {
   Scenario scenario;  // after calibration; its sweep is ignored
@@ -22,7 +22,7 @@ struct Tuning {
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
-  Bottleneck bottleneck;  // of the winner
+  measure::Bottleneck bottleneck;  // of the winner
   std::vector<FrameworkDefault> defaults;
   // Where compression would begin to pay: each strategy of the scenario that compresses against the
   // baseline, or, where only the search does, its best against the best that does not.
@@ -33,7 +33,7 @@ struct Tuning {
 };
 
 // `emit`: the dialect for the winner's configuration, or nullptr.
-Tuning tune_document(const Document& document, const TuneOptions& options,
-                     const std::string& confirmed_by, const Dialect* emit);
+Tuning tune_document(const input::Document& document, const TuneOptions& options,
+                     const std::string& confirmed_by, const dialect::Dialect* emit);
 
-}  // namespace syncline
+}  // namespace syncline::tune

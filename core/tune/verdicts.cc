@@ -11,28 +11,28 @@
 #include "core/json/reader.h"
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Step times of two strategies at one value of a key, or nothing where the scenario has no meaning
 // there.
 class Comparison {
  public:
-  Comparison(const Document& document, std::string path, const std::string& strategy,
+  Comparison(const input::Document& document, std::string path, const std::string& strategy,
              const std::string& against)
       : document_(document), path_(std::move(path)), strategy_(strategy), against_(against) {}
 
   // How much shorter the strategy's step is, in percent.
   std::optional<double> gain(const Json& value) const {
-    Document changed = document_;
+    input::Document changed = document_;
     try {
-      set_key(changed, path_, value);
-      const Scenario scenario = parse_scenario(changed);
+      input::set_key(changed, path_, value);
+      const Scenario scenario = input::parse_scenario(changed);
       if (scenario.cluster.ranks() == 1) return std::nullopt;
-      const auto executor = make_model_executor({scenario.cluster, {}, scenario.seed});
-      PriceBook book(scenario.cluster);
+      const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+      collective::PriceBook book(scenario.cluster);
       const auto step = [&](const std::string& name) {
-        return price_strategy(scenario, *find_strategy(scenario, name), *executor, book)
+        return measure::price_strategy(scenario, *find_strategy(scenario, name), *executor, book)
             .metrics.step_time;
       };
       return 100 * (1 - step(strategy_) / step(against_));
@@ -42,14 +42,14 @@ class Comparison {
   }
 
  private:
-  const Document& document_;
+  const input::Document& document_;
   std::string path_;
   const std::string& strategy_;
   const std::string& against_;
 };
 
 // The key that holds the bandwidth between the outermost units.
-std::string outermost_bandwidth(const Document& document, const Scenario& scenario) {
+std::string outermost_bandwidth(const input::Document& document, const Scenario& scenario) {
   const Json& cluster = document.root["cluster"];
   if (cluster.contains("upper") && !cluster["upper"].empty()) {
     return "cluster.upper." + std::to_string(cluster["upper"].size() - 1) + ".bandwidth_gbps";
@@ -58,7 +58,7 @@ std::string outermost_bandwidth(const Document& document, const Scenario& scenar
                                     : "cluster.intra.bandwidth_gbps";
 }
 
-double number_at(const Document& document, const std::string& path) {
+double number_at(const input::Document& document, const std::string& path) {
   std::string pointer = "/" + path;
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   return document.root.at(Json::json_pointer(pointer)).get<double>();
@@ -66,9 +66,10 @@ double number_at(const Document& document, const std::string& path) {
 
 }  // namespace
 
-std::optional<BreakEven> bandwidth_break_even(const Document& document, const std::string& strategy,
+std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
+                                              const std::string& strategy,
                                               const std::string& against) {
-  const Scenario scenario = parse_scenario(document);
+  const Scenario scenario = input::parse_scenario(document);
   if (scenario.cluster.ranks() == 1) return std::nullopt;
   BreakEven even{strategy, against, outermost_bandwidth(document, scenario), 0, 0, {}, 0, 0};
   even.now = number_at(document, even.path);
@@ -99,9 +100,9 @@ std::optional<BreakEven> bandwidth_break_even(const Document& document, const st
   return even;
 }
 
-std::optional<BreakEven> nodes_break_even(const Document& document, const std::string& strategy,
-                                          const std::string& against) {
-  const Scenario scenario = parse_scenario(document);
+std::optional<BreakEven> nodes_break_even(const input::Document& document,
+                                          const std::string& strategy, const std::string& against) {
+  const Scenario scenario = input::parse_scenario(document);
   if (scenario.cluster.nodes == 1) return std::nullopt;
   constexpr int kMostNodes = 1024;
   BreakEven even{strategy, against, "cluster.nodes", 0, 0, {}, 0, 0};
@@ -130,14 +131,15 @@ std::optional<BreakEven> nodes_break_even(const Document& document, const std::s
   return even;
 }
 
-std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor, PriceBook& book) {
+std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& executor,
+                                    collective::PriceBook& book) {
   std::vector<Averaging> rows;
   for (const auto& strategy : scenario.strategies) {
     if (!strategy.local_sgd.enabled) continue;
     Averaging row;
     row.strategy = strategy.name;
     row.period = strategy.local_sgd.adaptive ? 0 : strategy.local_sgd.period;
-    row.metrics = price_strategy(scenario, strategy, executor, book).metrics;
+    row.metrics = measure::price_strategy(scenario, strategy, executor, book).metrics;
     for (const auto& published : scenario.published) {
       if (published.strategy == strategy.name && published.sweep.empty()) {
         row.published = published;
@@ -150,21 +152,24 @@ std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor
 }
 
 std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
-                                                 Executor& executor, PriceBook& book) {
+                                                 run::Executor& executor,
+                                                 collective::PriceBook& book) {
   std::vector<FrameworkDefault> defaults;
-  for (const Dialect& dialect : dialects()) {
+  for (const dialect::Dialect& dialect : dialect::dialects()) {
     if (dialect.suggest == nullptr) continue;
     FrameworkDefault own;
     own.dialect = dialect.name;
-    own.config = least_config(dialect);
-    own.strategy = reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
+    own.config = dialect::least_config(dialect);
+    own.strategy =
+        dialect::reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;
-    own.step_time = price_strategy(scenario, own.strategy, executor, book).metrics.step_time;
+    own.step_time =
+        measure::price_strategy(scenario, own.strategy, executor, book).metrics.step_time;
     defaults.push_back(std::move(own));
   }
   return defaults;
 }
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -9,7 +9,7 @@
 #include "core/input/document.h"
 #include "core/measure/study.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 // Where `strategy` begins to be faster than `against` as one key of the scenario varies.
 struct BreakEven {
@@ -28,22 +28,24 @@ struct BreakEven {
 
 // The bandwidth (Gbit/s, as the key says) of the outermost level, by bisection between a thousandth
 // and a thousand times what it is; the highest of several. Nothing for one rank.
-std::optional<BreakEven> bandwidth_break_even(const Document& document, const std::string& strategy,
+std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
+                                              const std::string& strategy,
                                               const std::string& against);
 
 // The number of nodes, among those up to 1,024 for which the scenario is valid; the smallest from
 // which on it pays at every doubling.
-std::optional<BreakEven> nodes_break_even(const Document& document, const std::string& strategy,
-                                          const std::string& against);
+std::optional<BreakEven> nodes_break_even(const input::Document& document,
+                                          const std::string& strategy, const std::string& against);
 
 // Strategies that average parameters, with what was published for them.
 struct Averaging {
   std::string strategy;
   std::int64_t period = 0;  // 0: adaptive
-  Metrics metrics;
+  measure::Metrics metrics;
   std::optional<Published> published;
 };
-std::vector<Averaging> averaging_of(const Scenario& scenario, Executor& executor, PriceBook& book);
+std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& executor,
+                                    collective::PriceBook& book);
 
 // Each framework's own default on this workload and cluster; overlap as in `base`, because that is
 // what the machine does.
@@ -54,6 +56,7 @@ struct FrameworkDefault {
   Seconds step_time = 0;
 };
 std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
-                                                 Executor& executor, PriceBook& book);
+                                                 run::Executor& executor,
+                                                 collective::PriceBook& book);
 
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -7,7 +7,7 @@
 
 #include "core/tune/live_objective.h"
 
-namespace syncline {
+namespace syncline::tune {
 
 struct MeasurementWatch {
   std::function<void(const Candidate&, const Evaluation&)> begins = [](const Candidate&,
@@ -35,4 +35,4 @@ class WatchedObjective final : public LiveObjective {
   MeasurementWatch watch_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::tune

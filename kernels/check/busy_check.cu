@@ -3,7 +3,7 @@
 #include "kernels/busy.h"
 #include "kernels/check/check.cuh"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename Launch>
@@ -56,10 +56,10 @@ void check_traffic(Checks& checks, int blocks, double rate, bool exact) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("busy");
   require(occupy({1, 512, 1e-3, true}, nullptr));  // loads the module
   wait_for_gpu();

@@ -13,7 +13,7 @@
 #include "kernels/cuda_status.cuh"
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // A failing call ends the program: what came after would say nothing.
 inline void require(const Status& status) {
@@ -178,4 +178,4 @@ class Checks {
   int failed_ = 0;
 };
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -24,7 +24,7 @@
 #include "kernels/sampled_threshold.h"
 #include "kernels/sparse_apply.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename T>
@@ -172,8 +172,8 @@ class DgcCase {
     const bool skipped = report.path == DgcPath::kSkipped;
     SparseMessage message;
     if (!skipped) {
-      const DgcUpdate update{step.momentum, step.scale, step.weight_decay, step.nesterov};
-      accumulate(host.gradient, host.weight, update, host.velocity, host.residual);
+      const compress::DgcUpdate update{step.momentum, step.scale, step.weight_decay, step.nesterov};
+      compress::accumulate(host.gradient, host.weight, update, host.velocity, host.residual);
       message = sampled ? take_above(sampled_threshold(host.residual, host.kept), host.kept,
                                      host.velocity, host.residual)
                         : take_out(largest_magnitudes(host.residual, host.kept), host.velocity,
@@ -488,8 +488,8 @@ int check_all(bool time) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main(int count, char** arguments) {
-  return syncline::check_all(count > 1 && std::strcmp(arguments[1], "--time") == 0);
+  return syncline::kernels::check_all(count > 1 && std::strcmp(arguments[1], "--time") == 0);
 }

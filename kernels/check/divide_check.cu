@@ -3,7 +3,7 @@
 #include "kernels/check/check.cuh"
 #include "kernels/divide.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 void check_divide(Checks& checks, std::size_t size, float divisor, int offset) {
@@ -19,10 +19,10 @@ void check_divide(Checks& checks, std::size_t size, float divisor, int offset) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("divide");
   for (const std::size_t size :
        {std::size_t{1}, std::size_t{255}, std::size_t{4097}, std::size_t{10000019}}) {

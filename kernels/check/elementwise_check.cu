@@ -5,7 +5,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/reference/batch_norm.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 Nonlinearity twin_of(Activation activation) {
@@ -231,10 +231,10 @@ void check_type(Checks& checks) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("elementwise");
   check_type<float>(checks);
   check_type<Bf16>(checks);

@@ -4,7 +4,7 @@
 #include "kernels/gemm_epilogue.h"
 #include "kernels/reference/linear.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 struct Sizes {
@@ -295,10 +295,10 @@ void check_type(Checks& checks) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("gemm_epilogue");
   check_type<float>(checks);
   check_type<Bf16>(checks);

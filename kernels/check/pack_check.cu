@@ -7,7 +7,7 @@
 #include "kernels/check/check.cuh"
 #include "kernels/pack.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // Raw device memory has no to_float: a measure travels as bytes.
@@ -132,10 +132,10 @@ void check_determinism(Checks& checks) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("pack");
   check_types<float, float>(checks);
   check_types<float, Bf16>(checks);

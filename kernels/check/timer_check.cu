@@ -3,7 +3,7 @@
 #include "kernels/check/check.cuh"
 #include "kernels/timer.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 void check_spans(Checks& checks, int spans, std::int64_t nanoseconds, bool follows) {
@@ -40,10 +40,10 @@ void check_spans(Checks& checks, int spans, std::int64_t nanoseconds, bool follo
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("timer");
   check_spans(checks, 1, 1000000, false);
   check_spans(checks, 1, 50000000, false);

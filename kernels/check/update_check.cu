@@ -7,7 +7,7 @@
 #include "kernels/reference/sgd.h"
 #include "kernels/update.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr float kUnscale = 0.5f;
@@ -163,10 +163,10 @@ void check_type(Checks& checks) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 int main() {
-  using namespace syncline;
+  using namespace syncline::kernels;
   Checks checks("update");
   check_type<float>(checks);
   check_type<Bf16>(checks);

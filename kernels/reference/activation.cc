@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // The normal distribution; erfc keeps the digits of its lower tail.
@@ -36,4 +36,4 @@ double activation_slope(Nonlinearity kind, double z) {
   return 1;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::kernels {
 
 void adam_step(const AdamSettings& settings, std::span<const float> gradients,
                std::span<float> weights, AdamMemory& memory) {
@@ -38,4 +38,4 @@ void adam_step(const AdamSettings& settings, std::span<const float> gradients,
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct AdamSettings {
   double learning_rate = 1e-3;
@@ -27,4 +27,4 @@ struct AdamMemory {
 void adam_step(const AdamSettings& settings, std::span<const float> gradients,
                std::span<float> weights, AdamMemory& memory);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // One channel's values in every row.
@@ -75,4 +75,4 @@ NormedGradients batch_norm_gradients(const NormedPlane& plane, const std::vector
   return gradients;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -9,7 +9,7 @@
 
 #include "kernels/reference/activation.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct NormedPlane {
   std::size_t channels = 0;
@@ -37,4 +37,4 @@ struct NormedGradients {
 NormedOutput batch_norm(const NormedPlane& plane);
 NormedGradients batch_norm_gradients(const NormedPlane& plane, const std::vector<double>& dy);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

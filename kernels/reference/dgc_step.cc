@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-namespace syncline {
+namespace syncline::kernels {
 
 std::vector<std::uint32_t> largest_magnitudes(std::span<const float> residual, std::int64_t kept) {
   std::vector<std::uint32_t> order;
@@ -48,4 +48,4 @@ float dgc_clip_coefficient(std::span<const float> gradient, float max_norm) {
   return static_cast<float>(static_cast<double>(max_norm) / norm);
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

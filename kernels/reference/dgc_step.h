@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace syncline {
+namespace syncline::kernels {
 
 // What a rank sends of a tensor: rising indices and their values.
 struct SparseMessage {
@@ -27,4 +27,4 @@ SparseMessage take_out(std::vector<std::uint32_t> indices, std::span<float> velo
 // where max_norm is 0; not a number where an element is not finite: the step is to be skipped then.
 float dgc_clip_coefficient(std::span<const float> gradient, float max_norm);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 float rounded(float value, ElementType to) {
@@ -33,4 +33,4 @@ double clip_coefficient(double norm, double max_norm) {
   return std::min(1.0, max_norm / (norm + 1e-6));
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct CopiedGradients {
   std::vector<float> values;  // one tensor after the other, as the bucket's type holds them
@@ -23,4 +23,4 @@ CopiedGradients copy_gradients(std::span<const std::vector<float>> tensors, floa
 // clip_grad_norm_ has it: min(1, max_norm / (norm + 1e-6)).
 double clip_coefficient(double norm, double max_norm);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -1,6 +1,6 @@
 #include "kernels/reference/linear.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 std::vector<double> column_sums(const std::vector<double>& matrix, std::size_t rows,
@@ -62,4 +62,4 @@ LinearGradient linear_gradient_of_weights(const LinearLayer& layer, const std::v
   return gradient;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/reference/activation.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct LinearLayer {
   std::size_t rows = 0;
@@ -38,4 +38,4 @@ LinearGradient linear_gradient_before(const LinearLayer& layer, const std::vecto
 // Of w: dy^T x, [outputs][inputs]; and of b: the sum of dy over the rows.
 LinearGradient linear_gradient_of_weights(const LinearLayer& layer, const std::vector<double>& dy);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // 0 where fewer are finite.
@@ -68,4 +68,4 @@ SparseMessage take_above(float threshold, std::int64_t kept, std::span<float> ve
   return message;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

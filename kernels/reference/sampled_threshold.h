@@ -20,7 +20,7 @@
 
 #include "kernels/reference/dgc_step.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 constexpr std::int64_t kSampledMinElements = 16384;  // the library refuses less
 
@@ -41,4 +41,4 @@ float sampled_threshold(std::span<const float> residual, std::int64_t kept);
 SparseMessage take_above(float threshold, std::int64_t kept, std::span<float> velocity,
                          std::span<float> residual);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace syncline {
+namespace syncline::kernels {
 
 void sgd_step(const SgdSettings& settings, std::span<const float> gradients,
               std::span<float> weights, SgdMemory& memory) {
@@ -25,4 +25,4 @@ void sgd_step(const SgdSettings& settings, std::span<const float> gradients,
   }
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

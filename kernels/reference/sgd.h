@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace syncline {
+namespace syncline::kernels {
 
 struct SgdSettings {
   double learning_rate = 0;
@@ -25,4 +25,4 @@ struct SgdMemory {
 void sgd_step(const SgdSettings& settings, std::span<const float> gradients,
               std::span<float> weights, SgdMemory& memory);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

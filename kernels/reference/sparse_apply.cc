@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr std::uint32_t kPad = 0xffffffffu;
@@ -37,4 +37,4 @@ bool apply_messages(std::span<const SparseMessage> ranks, float rate, std::span<
   return true;
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -6,7 +6,7 @@
 
 #include "kernels/reference/dgc_step.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // w_i = w_i - rate v for each pair, rank after rank; product and difference rounded by themselves.
 // False, and no weight changes, where an index is not less than the number of weights, indices do
@@ -14,4 +14,4 @@ namespace syncline {
 bool apply_messages(std::span<const SparseMessage> ranks, float rate, std::span<float> weights,
                     bool rising = true);
 
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -11,7 +11,7 @@
 #include "tests/support/ranks.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::gloo_backend {
 namespace {
 
 using test::awkward;
@@ -24,20 +24,20 @@ class GlooExecutor : public testing::TestWithParam<int> {};
 
 // Every plan ends on every rank with the host executor's values and bytes.
 void expect_as_host(const Workload& workload, const std::vector<test::LiveCase>& list, int ranks) {
-  Gradients input;
+  run::Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(sample_gradients(workload, rank, ranks, 1));
+    input.push_back(run::sample_gradients(workload, rank, ranks, 1));
   }
-  std::vector<Outcome> expected;
+  std::vector<run::Outcome> expected;
   for (const auto& c : list) {
-    expected.push_back(make_host_executor(workload)->run(c.plan, input, 1));
+    expected.push_back(run::make_host_executor(workload)->run(c.plan, input, 1));
   }
-  const Failures failures = run_ranks(ranks, [&](ControlChannel& channel) {
+  const Failures failures = run_ranks(ranks, [&](live::ControlChannel& channel) {
     const auto executor = make_gloo_executor(workload, channel);
     const auto rank = static_cast<std::size_t>(channel.rank());
     for (std::size_t i = 0; i < list.size(); ++i) {
       const int periods = i % 3 == 0 ? 3 : 1;
-      const Outcome outcome = executor->run(list[i].plan, input, periods);
+      const run::Outcome outcome = executor->run(list[i].plan, input, periods);
       EXPECT_EQ(outcome.gradients[rank], expected[i].gradients[rank])
           << list[i].what << ", rank " << rank;
       EXPECT_EQ(outcome.bytes_sent[rank], expected[i].bytes_sent[rank] * periods) << list[i].what;
@@ -65,14 +65,15 @@ INSTANTIATE_TEST_SUITE_P(Worlds, GlooExecutor, testing::Values(2, 3, 4, 5));
 
 TEST(GlooExecutorAlone, OneRankHasNobodyToTalkTo) {
   const Workload workload = awkward();
-  const Failures failures = run_ranks(1, [&](ControlChannel& channel) {
-    const Gradients input = {sample_gradients(workload, 0, 1, 1)};
-    const Outcome outcome = make_gloo_executor(workload, channel)
-                                ->run(make_plan(workload, cluster_of(1, 1), {}), input, 2);
+  const Failures failures = run_ranks(1, [&](live::ControlChannel& channel) {
+    const run::Gradients input = {run::sample_gradients(workload, 0, 1, 1)};
+    const run::Outcome outcome =
+        make_gloo_executor(workload, channel)
+            ->run(plan::make_plan(workload, cluster_of(1, 1), {}), input, 2);
     EXPECT_EQ(outcome.gradients, input);
   });
   EXPECT_EQ(failures, Failures(1));
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::gloo_backend

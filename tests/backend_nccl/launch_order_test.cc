@@ -9,7 +9,7 @@
 #include "core/index.h"
 #include "tests/support/live_cases.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 using test::LiveCase;
@@ -26,7 +26,7 @@ std::vector<LiveCase> all_cases(int ranks) {
 // Which instances (period, operation) have ended when one begins, as the GPU guarantees it.
 class Guaranteed {
  public:
-  Guaranteed(const Plan& plan, const LaunchOrder& order, int periods)
+  Guaranteed(const plan::Plan& plan, const LaunchOrder& order, int periods)
       : operations_(plan.ops.size()), before_(operations_ * index(periods)) {
     std::vector<int> last(index(plan.streams), -1);
     for (int p = 0; p < periods; ++p) {
@@ -43,7 +43,7 @@ class Guaranteed {
     }
   }
 
-  bool ended(int period, OpId op, int by_period, OpId by) const {
+  bool ended(int period, plan::OpId op, int by_period, plan::OpId by) const {
     return before_[index(by_period) * operations_ + index(by)].count(index(period) * operations_ +
                                                                      index(op)) > 0;
   }
@@ -68,12 +68,12 @@ TEST_P(LaunchOrderOf, KeepsEveryDependency) {
     const Guaranteed guaranteed(c.plan, order, kPeriods);
     for (int p = 0; p < kPeriods; ++p) {
       for (std::size_t i = 0; i < c.plan.ops.size(); ++i) {
-        const auto id = static_cast<OpId>(i);
-        for (const OpId before : c.plan.ops[i].after) {
+        const auto id = static_cast<plan::OpId>(i);
+        for (const plan::OpId before : c.plan.ops[i].after) {
           EXPECT_TRUE(guaranteed.ended(p, before, p, id)) << c.what << ": " << before << " " << id;
         }
         if (p == 0) continue;
-        for (const OpId before : c.plan.ops[i].after_previous) {
+        for (const plan::OpId before : c.plan.ops[i].after_previous) {
           EXPECT_TRUE(guaranteed.ended(p - 1, before, p, id))
               << c.what << ": " << before << " of the period before, " << id;
         }
@@ -123,7 +123,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
       for (int rank = 0; rank < ranks; ++rank) {
         const int communicator = waits_in(rank);
         if (communicator < 0) continue;
-        const Groups& groups = order.communicators[index(communicator)].groups;
+        const collective::Groups& groups = order.communicators[index(communicator)].groups;
         const int group = place_among(groups, rank).group;
         bool all = true;
         for (int m = 0; m < groups.size; ++m) {
@@ -143,7 +143,8 @@ TEST_P(LaunchOrderOf, ACommunicatorServesOneStreamAndOneGrouping) {
   for (const auto& c : all_cases(GetParam())) {
     const LaunchOrder order = launch_order(c.plan);
     for (const Launch& launch : order.launches) {
-      const auto* collective = std::get_if<Collective>(&c.plan.ops[index(launch.op)].work);
+      const auto* collective =
+          std::get_if<collective::Collective>(&c.plan.ops[index(launch.op)].work);
       ASSERT_EQ(collective != nullptr, launch.communicator >= 0) << c.what;
       if (collective == nullptr) continue;
       const auto& key = order.communicators[index(launch.communicator)];
@@ -161,27 +162,28 @@ TEST_P(LaunchOrderOf, ACommunicatorServesOneStreamAndOneGrouping) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, LaunchOrderOf, testing::Values(1, 2, 3, 4, 6));
 
-Plan by_hand(const std::vector<Op>& ops, int streams) {
-  Plan plan;
+plan::Plan by_hand(const std::vector<plan::Op>& ops, int streams) {
+  plan::Plan plan;
   plan.ranks = 2;
   plan.streams = streams;
   plan.ops = ops;
   return plan;
 }
 
-Op waiting(StreamId stream, std::vector<OpId> after, std::vector<OpId> after_previous = {}) {
-  Op op;
+plan::Op waiting(plan::StreamId stream, std::vector<plan::OpId> after,
+                 std::vector<plan::OpId> after_previous = {}) {
+  plan::Op op;
   op.stream = stream;
   op.after = std::move(after);
   op.after_previous = std::move(after_previous);
-  op.work = Wait{};
+  op.work = plan::Wait{};
   return op;
 }
 
 TEST(LaunchOrder, WaitsForTheLastOnEachStreamOnce) {
-  const Plan plan = by_hand({waiting(0, {}), waiting(0, {}), waiting(1, {0, 1}), waiting(1, {0}),
-                             waiting(2, {0, 2, 1}), waiting(0, {4, 3})},
-                            3);
+  const plan::Plan plan = by_hand({waiting(0, {}), waiting(0, {}), waiting(1, {0, 1}),
+                                   waiting(1, {0}), waiting(2, {0, 2, 1}), waiting(0, {4, 3})},
+                                  3);
   const LaunchOrder order = launch_order(plan);
   using Waits = std::vector<EventWait>;
   EXPECT_EQ(order.launches[2].waits, (Waits{{1, false}}));
@@ -193,9 +195,9 @@ TEST(LaunchOrder, WaitsForTheLastOnEachStreamOnce) {
 }
 
 TEST(LaunchOrder, WaitsAcrossPeriods) {
-  const Plan plan = by_hand({waiting(0, {}, {2, 3}), waiting(0, {}, {2}), waiting(1, {0}),
-                             waiting(1, {}), waiting(0, {3}, {3})},
-                            2);
+  const plan::Plan plan = by_hand({waiting(0, {}, {2, 3}), waiting(0, {}, {2}), waiting(1, {0}),
+                                   waiting(1, {}), waiting(0, {3}, {3})},
+                                  2);
   const LaunchOrder order = launch_order(plan);
   using Waits = std::vector<EventWait>;
   EXPECT_EQ(order.launches[0].waits, (Waits{{3, true}}));
@@ -205,30 +207,30 @@ TEST(LaunchOrder, WaitsAcrossPeriods) {
 }
 
 TEST(LaunchOrder, NamesNcclsAlgorithms) {
-  Collective collective;
+  collective::Collective collective;
   EXPECT_EQ(nccl_algorithm(collective), "");
-  collective.algorithm = find_algorithm("ring");
+  collective.algorithm = collective::find_algorithm("ring");
   EXPECT_EQ(nccl_algorithm(collective), "ring");
-  collective.algorithm = find_algorithm("double_binary_tree");
+  collective.algorithm = collective::find_algorithm("double_binary_tree");
   EXPECT_EQ(nccl_algorithm(collective), "tree");
-  collective.algorithm = find_algorithm("halving_doubling");
+  collective.algorithm = collective::find_algorithm("halving_doubling");
   EXPECT_EQ(nccl_algorithm(collective), "");
-  collective.algorithm = find_algorithm("ring");
-  collective.nccl = NcclPick{};
+  collective.algorithm = collective::find_algorithm("ring");
+  collective.nccl = collective::NcclPick{};
   EXPECT_EQ(nccl_algorithm(collective), "");
   collective.nccl.reset();
-  collective.kind = CollectiveKind::kBroadcast;
+  collective.kind = collective::CollectiveKind::kBroadcast;
   EXPECT_EQ(nccl_algorithm(collective), "");
 }
 
 TEST(LaunchOrder, FindsARanksPlace) {
-  EXPECT_EQ(place_among(world_group(4), 2).member, 2);
-  EXPECT_EQ(place_among(block_groups(4, 2), 3).group, 1);
-  EXPECT_EQ(place_among(block_groups(4, 2), 3).member, 1);
-  EXPECT_EQ(place_among(leader_group(4, 2), 3).group, -1);
-  EXPECT_EQ(place_among(leader_group(4, 2), 2).member, 1);
-  EXPECT_EQ(place_among(shard_groups(4, 2), 3).group, 1);
+  EXPECT_EQ(place_among(collective::world_group(4), 2).member, 2);
+  EXPECT_EQ(place_among(collective::block_groups(4, 2), 3).group, 1);
+  EXPECT_EQ(place_among(collective::block_groups(4, 2), 3).member, 1);
+  EXPECT_EQ(place_among(collective::leader_group(4, 2), 3).group, -1);
+  EXPECT_EQ(place_among(collective::leader_group(4, 2), 2).member, 1);
+  EXPECT_EQ(place_among(collective::shard_groups(4, 2), 3).group, 1);
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -12,7 +12,7 @@
 #include "core/run/sample_gradients.h"
 #include "tests/support/live_cases.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 using test::LiveCase;
@@ -35,7 +35,7 @@ std::int64_t bytes_of(WireNumber number) {
 // One rank's block of memory.
 class Block {
  public:
-  Block(const Plan& plan, const Workload& workload, int rank, const RankGradients& input)
+  Block(const plan::Plan& plan, const Workload& workload, int rank, const run::RankGradients& input)
       : layout_(plan, workload, rank), plan_(plan), input_(input) {
     memory_.resize(index(layout_.bytes()));
     layout_.load(input, [&](std::int64_t at, const void* from, std::int64_t bytes) {
@@ -56,16 +56,16 @@ class Block {
           break;
         case Action::Kind::kCast:
           numbers_.resize(index(move.count));
-          read_as(action.from, at(move.from), move.count, numbers_.data());
-          write_as(action.to, numbers_.data(), move.count, at(move.to));
+          run::read_as(action.from, at(move.from), move.count, numbers_.data());
+          run::write_as(action.to, numbers_.data(), move.count, at(move.to));
           break;
         case Action::Kind::kDivide:
           EXPECT_EQ(move.from, move.to);
           EXPECT_EQ(move.from % from, 0);
           numbers_.resize(index(move.count));
-          read_as(action.from, at(move.from), move.count, numbers_.data());
+          run::read_as(action.from, at(move.from), move.count, numbers_.data());
           for (auto& number : numbers_) number /= action.divisor;
-          write_as(action.from, numbers_.data(), move.count, at(move.to));
+          run::write_as(action.from, numbers_.data(), move.count, at(move.to));
           break;
         default:
           FAIL() << "moves of an action that has none";
@@ -75,7 +75,7 @@ class Block {
     if (action.kind == Action::Kind::kStagedRead) staged(action.bucket, false);
   }
 
-  RankGradients result() {
+  run::RankGradients result() {
     return layout_.result(input_, [&](std::int64_t offset, void* to, std::int64_t bytes) {
       std::memcpy(to, at(offset), index(bytes));
     });
@@ -84,8 +84,8 @@ class Block {
  private:
   // As the executor does it: nothing but the slices crosses between device and host.
   void staged(int bucket, bool fill) {
-    const Payload& payload = layout_.layouts()[index(bucket)];
-    RankGradients gradients(layout_.gradients().size());
+    const run::Payload& payload = layout_.layouts()[index(bucket)];
+    run::RankGradients gradients(layout_.gradients().size());
     for (const int tensor : plan_.buckets[index(bucket)].tensors) {
       gradients[index(tensor)].assign(input_[index(tensor)].size(), -77.0F);
     }
@@ -113,15 +113,15 @@ class Block {
   }
 
   MemoryPlan layout_;
-  const Plan& plan_;
-  const RankGradients& input_;
+  const plan::Plan& plan_;
+  const run::RankGradients& input_;
   std::vector<std::byte> memory_;
   std::vector<float> numbers_;
 };
 
 // NCCL's functions among the members of one group, in place or not.
 void exchange(const std::vector<Block*>& members, const std::vector<const CollectiveCall*>& calls,
-              const Payload& payload) {
+              const run::Payload& payload) {
   const CollectiveCall& first = *calls.front();
   const auto size = static_cast<std::int64_t>(members.size());
   const std::int64_t bytes = first.count * bytes_of(first.number);
@@ -131,8 +131,9 @@ void exchange(const std::vector<Block*>& members, const std::vector<const Collec
     ASSERT_EQ(call->root, first.root);
     ASSERT_EQ(call->number, first.number);
   }
-  const bool gathers = first.kind == CollectiveKind::kAllGather;
-  const std::int64_t sent = first.kind == CollectiveKind::kReduceScatter ? size * bytes : bytes;
+  const bool gathers = first.kind == collective::CollectiveKind::kAllGather;
+  const std::int64_t sent =
+      first.kind == collective::CollectiveKind::kReduceScatter ? size * bytes : bytes;
   std::vector<std::vector<std::byte>> inputs;
   for (std::size_t m = 0; m < members.size(); ++m) {
     const std::byte* from = members[m]->at(calls[m]->send);
@@ -147,7 +148,7 @@ void exchange(const std::vector<Block*>& members, const std::vector<const Collec
     }
     return;
   }
-  if (first.kind == CollectiveKind::kBroadcast) {
+  if (first.kind == collective::CollectiveKind::kBroadcast) {
     for (std::size_t m = 0; m < members.size(); ++m) {
       std::memcpy(members[m]->at(calls[m]->receive), inputs[index(first.root)].data(),
                   index(bytes));
@@ -157,16 +158,19 @@ void exchange(const std::vector<Block*>& members, const std::vector<const Collec
   std::vector<std::byte> sum = inputs.front();
   for (std::size_t m = 1; m < inputs.size(); ++m) payload.add(sum.data(), inputs[m].data(), sent);
   for (std::size_t m = 0; m < members.size(); ++m) {
-    if (first.kind == CollectiveKind::kReduce && static_cast<int>(m) != first.root) continue;
-    const std::int64_t share =
-        first.kind == CollectiveKind::kReduceScatter ? static_cast<std::int64_t>(m) * bytes : 0;
+    if (first.kind == collective::CollectiveKind::kReduce && static_cast<int>(m) != first.root) {
+      continue;
+    }
+    const std::int64_t share = first.kind == collective::CollectiveKind::kReduceScatter
+                                   ? static_cast<std::int64_t>(m) * bytes
+                                   : 0;
     std::memcpy(members[m]->at(calls[m]->receive), sum.data() + share, index(bytes));
   }
 }
 
 // The plan on all ranks, operation by operation.
-Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradients& input,
-                      int periods) {
+run::Gradients carried_out(const LiveCase& c, const Workload& workload, const run::Gradients& input,
+                           int periods) {
   const int ranks = c.plan.ranks;
   std::vector<Block> blocks;
   blocks.reserve(index(ranks));
@@ -179,7 +183,8 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
       for (auto& block : blocks) {
         most = std::max(most, block.layout().actions(launch.op).size());
       }
-      const auto* collective = std::get_if<Collective>(&c.plan.ops[index(launch.op)].work);
+      const auto* collective =
+          std::get_if<collective::Collective>(&c.plan.ops[index(launch.op)].work);
       // Ranks outside of a collective's groups have fewer actions: what comes before and after it
       // is each rank's own affair.
       std::vector<std::size_t> next(blocks.size(), 0);
@@ -215,7 +220,7 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
       until_exchange();
     }
   }
-  Gradients results;
+  run::Gradients results;
   for (auto& block : blocks) results.push_back(block.result());
   return results;
 }
@@ -223,12 +228,12 @@ Gradients carried_out(const LiveCase& c, const Workload& workload, const Gradien
 class MemoryPlanOf : public testing::TestWithParam<int> {};
 
 void expect_host_values(const std::vector<LiveCase>& list, const Workload& workload, int ranks) {
-  Gradients input;
+  run::Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(sample_gradients(workload, rank, ranks, 3));
+    input.push_back(run::sample_gradients(workload, rank, ranks, 3));
   }
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const auto expected = make_host_executor(workload)->run(list[i].plan, input, 1).gradients;
+    const auto expected = run::make_host_executor(workload)->run(list[i].plan, input, 1).gradients;
     const auto found = carried_out(list[i], workload, input, i % 2 == 0 ? 2 : 1);
     ASSERT_EQ(found.size(), expected.size()) << list[i].what;
     for (std::size_t r = 0; r < found.size(); ++r) {
@@ -282,14 +287,14 @@ TEST(MemoryPlan, BucketsThatNobodyCopiesAreViews) {
   workload.tensors = {test::tensor_of("a", {100}), test::tensor_of("b", {50})};
   Strategy strategy;
   strategy.fusion.rule = Fusion::Rule::kOne;
-  const Plan plan = make_plan(workload, test::cluster_of(2, 1), strategy);
+  const plan::Plan plan = plan::make_plan(workload, test::cluster_of(2, 1), strategy);
   const MemoryPlan memory(plan, workload, 1);
   EXPECT_EQ(memory.produced().at(0).bytes, memory.payloads().at(0).bytes);
   EXPECT_EQ(memory.gradients().at(0).bytes, 0);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto& actions = memory.actions(static_cast<OpId>(i));
-    const auto* compute = std::get_if<Compute>(&plan.ops[i].work);
-    if (compute == nullptr || compute->phase != Phase::kBackward) continue;
+    const auto& actions = memory.actions(static_cast<plan::OpId>(i));
+    const auto* compute = std::get_if<plan::Compute>(&plan.ops[i].work);
+    if (compute == nullptr || compute->phase != plan::Phase::kBackward) continue;
     // However many tensors one operation gives, they are neighbours: one copy.
     ASSERT_EQ(actions.size(), 1U);
     EXPECT_EQ(actions.front().moves.size(), 1U);
@@ -299,23 +304,24 @@ TEST(MemoryPlan, BucketsThatNobodyCopiesAreViews) {
 TEST(MemoryPlan, SharesThatAreNotAlikeGoOneByOne) {
   Workload workload;
   workload.tensors = {test::tensor_of("a", {7})};
-  Plan plan;
+  plan::Plan plan;
   plan.ranks = 3;
-  Bucket bucket;
+  plan::Bucket bucket;
   bucket.tensors = {0};
   bucket.elements = 7;
   plan.buckets = {bucket};
-  Op op;
+  plan::Op op;
   op.stream = 1;
-  Collective scatter{CollectiveKind::kReduceScatter, nullptr, world_group(3), 7, 4, 0, {}};
-  Collective gather = scatter;
-  gather.kind = CollectiveKind::kAllGather;
+  collective::Collective scatter{
+      collective::CollectiveKind::kReduceScatter, nullptr, collective::world_group(3), 7, 4, 0, {}};
+  collective::Collective gather = scatter;
+  gather.kind = collective::CollectiveKind::kAllGather;
   op.work = scatter;
   plan.ops.push_back(op);
   op.work = gather;
   plan.ops.push_back(op);
   plan.streams = 2;
-  const Gradients input = {
+  const run::Gradients input = {
       {{1, 2, 3, 4, 5, 6, 7}}, {{1, 1, 1, 1, 1, 1, 1}}, {{0, 0, 0, 0, 0, 0, 9}}};
   const auto found = carried_out({"uneven", plan}, workload, input, 1);
   for (const auto& rank : found) {
@@ -325,4 +331,4 @@ TEST(MemoryPlan, SharesThatAreNotAlikeGoOneByOne) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

@@ -16,7 +16,7 @@
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
 
-namespace syncline {
+namespace syncline::nccl_backend {
 namespace {
 
 using test::LiveCase;
@@ -27,11 +27,11 @@ using test::LiveCase;
   }
 
 // Runs the test `name` of this program as so many ranks. It finds a place in the environment then.
-JobEnd run_as_ranks(int ranks, const std::string& name) {
+live::JobEnd run_as_ranks(int ranks, const std::string& name) {
   const test::Scratch scratch;
-  std::vector<RankCommand> commands;
+  std::vector<live::RankCommand> commands;
   for (int rank = 0; rank < ranks; ++rank) {
-    RankCommand command;
+    live::RankCommand command;
     command.words = {std::filesystem::read_symlink("/proc/self/exe").string(),
                      "--gtest_filter=NcclExecutorRank." + name, "--gtest_brief=1"};
     command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
@@ -40,7 +40,7 @@ JobEnd run_as_ranks(int ranks, const std::string& name) {
                            {"SYNCLINE_NCCL_TEST", "1"}};
     commands.push_back(std::move(command));
   }
-  return run_ranks(commands, {});
+  return live::run_ranks(commands, {});
 }
 
 bool is_rank() { return std::getenv("SYNCLINE_NCCL_TEST") != nullptr; }
@@ -48,37 +48,37 @@ bool is_rank() { return std::getenv("SYNCLINE_NCCL_TEST") != nullptr; }
 #define SKIP_UNLESS_RANK() \
   if (!is_rank()) GTEST_SKIP() << "a part of the NcclExecutor tests, which start it\n"
 
-ControlChannelSettings quick() {
-  ControlChannelSettings settings;
+live::ControlChannelSettings quick() {
+  live::ControlChannelSettings settings;
   settings.timeout = std::chrono::seconds(20);
   return settings;
 }
 
-void expect_host_values(ControlChannel& channel, const std::vector<LiveCase>& list,
+void expect_host_values(live::ControlChannel& channel, const std::vector<LiveCase>& list,
                         const Workload& workload, const NcclSettings& settings) {
   const int ranks = channel.ranks();
-  Gradients input;
+  run::Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(sample_gradients(workload, rank, ranks, 1));
+    input.push_back(run::sample_gradients(workload, rank, ranks, 1));
   }
   const auto executor = make_nccl_executor(workload, channel, settings);
   const auto rank = static_cast<std::size_t>(channel.rank());
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const Plan& plan = list[i].plan;
+    const plan::Plan& plan = list[i].plan;
     const int periods = i % 3 == 0 ? 3 : 1;
-    const auto expected = make_host_executor(workload)->run(plan, input, 1).gradients;
-    const Outcome outcome = executor->run(plan, input, periods);
+    const auto expected = run::make_host_executor(workload)->run(plan, input, 1).gradients;
+    const run::Outcome outcome = executor->run(plan, input, periods);
     EXPECT_EQ(outcome.gradients[rank], expected[rank]) << list[i].what << ", rank " << rank;
     EXPECT_EQ(outcome.timeline.spans.size(),
               plan.ops.size() * static_cast<std::size_t>(ranks * periods));
     // What waits for something begins when that has ended, on the rank's own clock.
-    std::map<std::tuple<int, int, OpId>, Span> spans;
-    for (const Span& span : outcome.timeline.spans) {
+    std::map<std::tuple<int, int, plan::OpId>, run::Span> spans;
+    for (const run::Span& span : outcome.timeline.spans) {
       EXPECT_LE(span.begin, span.end);
       spans[{span.rank, span.period, span.op}] = span;
     }
-    for (const Span& span : outcome.timeline.spans) {
-      for (const OpId before : plan.ops[static_cast<std::size_t>(span.op)].after) {
+    for (const run::Span& span : outcome.timeline.spans) {
+      for (const plan::OpId before : plan.ops[static_cast<std::size_t>(span.op)].after) {
         constexpr Seconds kEventStep = 2e-6;
         EXPECT_GE(span.begin + kEventStep, (spans[{span.rank, span.period, before}].end))
             << list[i].what;
@@ -88,9 +88,9 @@ void expect_host_values(ControlChannel& channel, const std::vector<LiveCase>& li
 }
 
 void carry_out(const NcclSettings& settings) {
-  const auto environment = read_rank_environment(process_environment());
+  const auto environment = live::read_rank_environment(live::process_environment());
   ASSERT_TRUE(environment.has_value());
-  ControlChannel channel(*environment, quick());
+  live::ControlChannel channel(*environment, quick());
   const Workload awkward = test::awkward();
   expect_host_values(channel, test::live_cases(awkward, environment->ranks), awkward, settings);
   const Workload even = test::even();
@@ -112,15 +112,15 @@ TEST(NcclExecutorRank, MovesTheSameAsAGraph) {
 // Rank 1 is gone in the middle of a run: rank 0 learns it and says who.
 TEST(NcclExecutorRank, OneDies) {
   SKIP_UNLESS_RANK();
-  const auto environment = read_rank_environment(process_environment());
+  const auto environment = live::read_rank_environment(live::process_environment());
   ASSERT_TRUE(environment.has_value());
   Workload workload = test::even();
   workload.forward = 0.5;
-  const Plan plan = make_plan(workload, test::cluster_of(environment->ranks, 1), {});
-  ControlChannel channel(*environment, quick());
-  Gradients input(static_cast<std::size_t>(environment->ranks));
+  const plan::Plan plan = plan::make_plan(workload, test::cluster_of(environment->ranks, 1), {});
+  live::ControlChannel channel(*environment, quick());
+  run::Gradients input(static_cast<std::size_t>(environment->ranks));
   input[static_cast<std::size_t>(environment->rank)] =
-      sample_gradients(workload, environment->rank, environment->ranks, 1);
+      run::sample_gradients(workload, environment->rank, environment->ranks, 1);
   const auto executor = make_nccl_executor(workload, channel);
   executor->run(plan, input, 1);
   if (environment->rank == 1) {
@@ -139,18 +139,18 @@ TEST(NcclExecutorRank, OneDies) {
 TEST(NcclExecutor, MovesWhatTheHostMoves) {
   SKIP_WITHOUT_GPU();
   for (const int ranks : {1, 2, 4}) {
-    EXPECT_EQ(exit_code(run_as_ranks(ranks, "MovesWhatTheHostMoves")), 0) << ranks;
+    EXPECT_EQ(live::exit_code(run_as_ranks(ranks, "MovesWhatTheHostMoves")), 0) << ranks;
   }
 }
 
 TEST(NcclExecutor, MovesTheSameAsAGraph) {
   SKIP_WITHOUT_GPU();
-  EXPECT_EQ(exit_code(run_as_ranks(2, "MovesTheSameAsAGraph")), 0);
+  EXPECT_EQ(live::exit_code(run_as_ranks(2, "MovesTheSameAsAGraph")), 0);
 }
 
 TEST(NcclExecutor, ARankThatDiesEndsTheOthers) {
   SKIP_WITHOUT_GPU();
-  const JobEnd end = run_as_ranks(2, "OneDies");
+  const live::JobEnd end = run_as_ranks(2, "OneDies");
   EXPECT_EQ(end.ranks.at(0).code, 0);
   EXPECT_FALSE(end.ranks.at(0).by_us);
   EXPECT_EQ(end.ranks.at(1).signal, SIGALRM);
@@ -160,7 +160,7 @@ TEST(NcclExecutor, SaysWhyThereIsNone) {
   const std::string reason = why_no_nccl();
   if (reason.empty()) GTEST_SKIP() << "there is a GPU\n";
   const Workload workload = test::even();
-  const auto failures = test::run_ranks(1, [&](ControlChannel& channel) {
+  const auto failures = test::run_ranks(1, [&](live::ControlChannel& channel) {
     const auto none = make_nccl_executor(workload, channel);
     EXPECT_EQ(none, nullptr) << "made without a GPU";
   });
@@ -168,4 +168,4 @@ TEST(NcclExecutor, SaysWhyThereIsNone) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::nccl_backend

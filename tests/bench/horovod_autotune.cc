@@ -90,7 +90,8 @@ class RawProcess {
     };
     const Eigen::VectorXd low = Eigen::VectorXd::Constant(2, 1e-3);
     const Eigen::VectorXd high = Eigen::VectorXd::Constant(2, 1e3);
-    const auto best = minimise_in_box(sloped, Eigen::VectorXd::Ones(2), low, high, kIterations).at;
+    const auto best =
+        tune::minimise_in_box(sloped, Eigen::VectorXd::Ones(2), low, high, kIterations).at;
     length_ = best(0);
     deviation_ = best(1);
   }
@@ -123,14 +124,14 @@ HorovodKnobs proposal(const std::vector<HorovodTrial>& trials, std::mt19937_64& 
   };
   const Eigen::Vector2d low(0, 1);
   const Eigen::Vector2d high(64, 100);
-  Minimum best{low, INFINITY};
+  tune::Minimum best{low, INFINITY};
   for (int restart = 0; restart < kRestarts; ++restart) {
     // 53 bits, so the draw is the same whichever standard library it is built with.
     const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
     Eigen::VectorXd at(2);
     at(0) = low(0) + (high(0) - low(0)) * uniform();
     at(1) = low(1) + (high(1) - low(1)) * uniform();
-    const Minimum reached = minimise_in_box(loss, at, low, high, kIterations);
+    const tune::Minimum reached = tune::minimise_in_box(loss, at, low, high, kIterations);
     if (reached.value < best.value) best = reached;
   }
   return {best.at(0), best.at(1)};
@@ -150,12 +151,13 @@ double score_of(double bytes, const std::function<Seconds()>& step) {
 // The finish of the stream when the background loop's first tick comes at `phase`.
 Seconds finish_with_ticks(const FusionProblem& gradients, const AffineCost& cost, Bytes limit,
                           Seconds cycle, Seconds phase) {
-  std::vector<OnWire> wire;
+  std::vector<plan::OnWire> wire;
   for (const double bytes : gradients.bytes) {
     wire.push_back({DType::kFp32, static_cast<Bytes>(bytes)});
   }
   Seconds done = 0;
-  for (const auto& [tick, groups] : tick_releases(gradients.ready, wire, limit, cycle, phase)) {
+  for (const auto& [tick, groups] :
+       plan::tick_releases(gradients.ready, wire, limit, cycle, phase)) {
     for (const auto& group : groups) {
       double packed = 0;
       for (const int i : group) packed += gradients.bytes[static_cast<std::size_t>(i)];

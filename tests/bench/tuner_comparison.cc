@@ -54,26 +54,26 @@ TunerScore score_bayesian_search(const NoisyCase& noisy, const GuideError& error
                                  const NoisySettings& settings) {
   const AffineCost guide{noisy.truth.latency * error.latency,
                          noisy.truth.seconds_per_byte * error.transfer};
-  const SearchProblem problem = bucket_problem(noisy.trace, guide, settings.doubt);
-  const auto truth = [&](const Candidate& candidate) {
+  const tune::SearchProblem problem = bucket_problem(noisy.trace, guide, settings.doubt);
+  const auto truth = [&](const tune::Candidate& candidate) {
     const auto& ends = candidate.strategy.fusion.ends;
     return step_time(noisy.trace, {ends.begin(), ends.end()}, noisy.truth);
   };
-  EmulatedObjective machine(truth, settings.noise);
+  tune::EmulatedObjective machine(truth, settings.noise);
   const Seconds optimum = optimal_step_time(noisy.trace, noisy.truth);
   Scores scores;
   for (int seed = 1; seed <= settings.seeds; ++seed) {
-    std::vector<Observation> seen;
+    std::vector<tune::Observation> seen;
     std::vector<double> on_the_way;
-    SearchState state = search_state(problem, settings.search, seen);
+    tune::SearchState state = tune::search_state(problem, settings.search, seen);
     while (state.next) {
-      const Candidate& candidate = problem.candidates[*state.next];
-      const Evaluation evaluation{static_cast<int>(seen.size()), settings.search.steps,
-                                  static_cast<std::uint64_t>(seed)};
-      const Measurement measured = machine.measure(candidate, evaluation);
+      const tune::Candidate& candidate = problem.candidates[*state.next];
+      const tune::Evaluation evaluation{static_cast<int>(seen.size()), settings.search.steps,
+                                        static_cast<std::uint64_t>(seed)};
+      const tune::Measurement measured = machine.measure(candidate, evaluation);
       seen.push_back({*state.next, measured.step_time, measured.standard_error});
       on_the_way.push_back(percent_over(truth(candidate), optimum));
-      state = search_state(problem, settings.search, seen);
+      state = tune::search_state(problem, settings.search, seen);
     }
     scores.add(percent_over(truth(problem.candidates[state.best]), optimum), on_the_way);
   }
@@ -99,7 +99,7 @@ TunerScore score_horovod(const NoisyCase& noisy, const NoisySettings& settings) 
             priced = knobs;
             truth = horovod_step_time(noisy.trace, noisy.truth, knobs);
           }
-          return truth * jitter_factor(noise, static_cast<std::uint64_t>(seed), 0, step++);
+          return truth * run::jitter_factor(noise, static_cast<std::uint64_t>(seed), 0, step++);
         });
     std::vector<double> on_the_way;
     for (const auto& trial : tuning.trials) {

@@ -33,8 +33,8 @@ struct GuideError {
 struct NoisySettings {
   double noise = 0.02;  // standard deviation of one step, relative
   int seeds = 20;       // searches a case, seeded 1, 2, ...
-  SearchSettings search;
-  ModelDoubt doubt;
+  tune::SearchSettings search;
+  tune::ModelDoubt doubt;
 };
 
 // Percent over the optimum, over all seeds.

@@ -31,7 +31,7 @@ NoisyCase noisy_case(const TraceCase& published) {
   for (const auto& row : trace_cases()) {
     if (row.text("model") != published.text("model")) continue;
     if (row.text("network") != published.text("network")) continue;
-    const Scenario scenario = parse_scenario(trace_document(row));
+    const Scenario scenario = input::parse_scenario(trace_document(row));
     return {row.text("model"),
             row.text("network"),
             step_trace(scenario.workload),
@@ -87,8 +87,8 @@ TEST(TunerComparison, GuidesMayAllBeWrong) {
     SCOPED_TRACE(row.text("model") + ", " + row.text("network"));
     const NoisyCase noisy = noisy_case(row);
     const FusionProblem& gradients = noisy.trace.gradients;
-    const RunCost affine = run_cost(gradients, noisy.truth);
-    const RunCost truth = [&](std::size_t first, std::size_t end) {
+    const tune::RunCost affine = run_cost(gradients, noisy.truth);
+    const tune::RunCost truth = [&](std::size_t first, std::size_t end) {
       const Seconds time = affine(first, end);
       const double bytes = (time - noisy.truth.latency) / noisy.truth.seconds_per_byte;
       const double slow = std::max(0.0, bytes - static_cast<double>(kMiB));
@@ -98,16 +98,16 @@ TEST(TunerComparison, GuidesMayAllBeWrong) {
       return noisy.trace.forward +
              std::max(finish_of(gradients.ready, ends, truth), gradients.ready.back());
     };
-    const SearchProblem problem = bucket_problem(noisy.trace, noisy.truth, {});
-    EmulatedObjective machine(
-        [&](const Candidate& candidate) {
+    const tune::SearchProblem problem = bucket_problem(noisy.trace, noisy.truth, {});
+    tune::EmulatedObjective machine(
+        [&](const tune::Candidate& candidate) {
           const auto& ends = candidate.strategy.fusion.ends;
           return step_of({ends.begin(), ends.end()});
         },
         0.02);
-    const LiveTuning tuning = tune_live(problem, {}, machine, nullptr);
+    const tune::LiveTuning tuning = tune::tune_live(problem, {}, machine, nullptr);
     const auto& ends = problem.candidates[tuning.state.best].strategy.fusion.ends;
-    const Seconds best = step_of(best_fusion(gradients.ready, truth).ends);
+    const Seconds best = step_of(tune::best_fusion(gradients.ready, truth).ends);
     EXPECT_LE(step_of({ends.begin(), ends.end()}) / best, 1.03);
   }
 }

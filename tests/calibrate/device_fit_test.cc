@@ -12,7 +12,7 @@
 #include "core/json/reader.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 const std::string kScenarios = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/";
@@ -69,7 +69,7 @@ TEST(DeviceFit, MeasuredPassesComeOut) {
     for (Json& tensor : workload["tensors"]) tensor.erase("backward_us");
     Device device;
     device.flops = device_json(fit).at("tflops").get<double>() * 1e12;
-    const Workload priced = read_workload(Reader(workload, file, ""), device);
+    const Workload priced = input::read_workload(Reader(workload, file, ""), device);
     EXPECT_NEAR(backward_time(priced) / (known.milliseconds * 1e-3), 1, 1e-4) << known.trace;
   }
 }
@@ -101,4 +101,4 @@ TEST(DeviceFit, RefusesWhatDoesNotBelongTogether) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::calibrate

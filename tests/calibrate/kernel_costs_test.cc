@@ -10,7 +10,7 @@
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 constexpr double kElements = 1e8;
@@ -75,7 +75,7 @@ TEST(KernelCosts, WhatFitsIntoACacheIsShownAndNotFitted) {
 
 TEST(KernelCosts, TheClusterKeepsWhatWasNotMeasured) {
   const Json made = with_kernel_costs(cluster(), "c.json", kernel_costs(check(), "gpu.json"));
-  const Cluster read = read_cluster(Reader(made, "c.json", ""));
+  const Cluster read = input::read_cluster(Reader(made, "c.json", ""));
   EXPECT_NEAR(read.device.memory, 3e12, 1e8);
   EXPECT_DOUBLE_EQ(read.device.launch, 2.5e-6);
   EXPECT_DOUBLE_EQ(read.device.kernel_gap, 1.25e-6);
@@ -120,4 +120,4 @@ TEST(KernelCosts, OtherFilesAreRefusedByNameAndPlace) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::calibrate

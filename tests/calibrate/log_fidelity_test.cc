@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests";
@@ -25,7 +25,7 @@ std::string list_of(const test::Scratch& scratch, const std::string& text) {
   return path;
 }
 
-std::vector<FidelityTable> compared(const std::string& text) {
+std::vector<measure::FidelityTable> compared(const std::string& text) {
   const test::Scratch scratch;
   return log_fidelity(
       list_of(scratch, text), [](std::size_t, std::size_t) {}, [] { return false; });
@@ -78,4 +78,4 @@ TEST(LogFiles, TheNameMaySayTheCounts) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -8,7 +8,7 @@
 #include "core/calibrate/nccl_log.h"
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 TEST(NcclLogCorpus, EveryInputIsReadOrRefused) {
@@ -19,16 +19,16 @@ TEST(NcclLogCorpus, EveryInputIsReadOrRefused) {
     std::ifstream in(entry.path(), std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     try {
-      for (const MeasuredTable& table : nccl_log_from_text("corpus", text)) {
+      for (const cost::MeasuredTable& table : nccl_log_from_text("corpus", text)) {
         EXPECT_FALSE(table.rows.empty());
         EXPECT_GE(table.ranks, 0);
-        for (const auto place : {Place::kOutOfPlace, Place::kInPlace}) {
-          for (const MeasuredPoint& point : usable_points(table, place)) {
+        for (const auto place : {cost::Place::kOutOfPlace, cost::Place::kInPlace}) {
+          for (const cost::MeasuredPoint& point : cost::usable_points(table, place)) {
             EXPECT_GT(point.size, 0);
             EXPECT_GT(point.time, 0);
           }
         }
-        is_clean(table);
+        cost::is_clean(table);
       }
       ++read;
     } catch (const InputError&) {
@@ -40,4 +40,4 @@ TEST(NcclLogCorpus, EveryInputIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::calibrate

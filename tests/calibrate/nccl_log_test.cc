@@ -10,24 +10,24 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::calibrate {
 namespace {
 
 namespace fs = std::filesystem;
 
 const fs::path kLogs = fs::path(SYNCLINE_SOURCE_DIR) / "scenarios/measured/nccl-tests";
 
-std::vector<MeasuredTable> read(const std::string& text, const std::string& name = "x.txt") {
+std::vector<cost::MeasuredTable> read(const std::string& text, const std::string& name = "x.txt") {
   return nccl_log_from_text(name, text);
 }
 
-MeasuredTable one(const std::string& text, const std::string& name = "x.txt") {
+cost::MeasuredTable one(const std::string& text, const std::string& name = "x.txt") {
   const auto tables = read(text, name);
   EXPECT_EQ(tables.size(), 1U);
   return tables.at(0);
 }
 
-bool noted(const MeasuredTable& table, const std::string& part) {
+bool noted(const cost::MeasuredTable& table, const std::string& part) {
   for (const auto& note : table.notes) {
     if (note.find(part) != std::string::npos) return true;
   }
@@ -68,16 +68,16 @@ const std::string kLog =
     "# Collective test starting: all_reduce_perf\n" + kDevices + kHead + kRows + kEnd;
 
 TEST(NcclLog, AModernTable) {
-  const MeasuredTable table = one(kLog);
+  const cost::MeasuredTable table = one(kLog);
   EXPECT_EQ(table.test, "all_reduce");
-  EXPECT_EQ(table.kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(table.kind, collective::CollectiveKind::kAllReduce);
   EXPECT_EQ(table.ranks, 4);
   EXPECT_EQ(table.nodes, 2);
   EXPECT_EQ(table.gpus_per_node, 2);
   EXPECT_EQ(table.line, 9);
   EXPECT_TRUE(table.notes.empty()) << table.notes.front();
   ASSERT_EQ(table.rows.size(), 2U);
-  const MeasuredRow& row = table.rows[0];
+  const cost::MeasuredRow& row = table.rows[0];
   EXPECT_EQ(row.size, 1048576);
   EXPECT_EQ(row.count, 262144);
   EXPECT_EQ(row.type, "float");
@@ -115,7 +115,7 @@ TEST(NcclLog, EveryPublishedFileAgreesWithItsIndex) {
     }
     ASSERT_GE(cells.size(), 6U) << line;
     const std::string& file = cells[0];
-    const MeasuredTable table = [&] {
+    const cost::MeasuredTable table = [&] {
       const auto tables = read_nccl_log((kLogs / file).string());
       EXPECT_EQ(tables.size(), 1U) << file;
       return tables.at(0);
@@ -144,11 +144,11 @@ TEST(NcclLog, EveryPublishedFileAgreesWithItsIndex) {
     if (!cells[5].empty() && cells[5].find('.') == std::string::npos) {
       // The index leaves rows of size 0 out.
       const auto sized = std::count_if(table.rows.begin(), table.rows.end(),
-                                       [](const MeasuredRow& row) { return row.size > 0; });
+                                       [](const cost::MeasuredRow& row) { return row.size > 0; });
       EXPECT_EQ(sized, std::stoi(cells[5])) << file;
     }
     // The times are microseconds: size / time is the printed bandwidth.
-    for (const MeasuredRow& row : table.rows) {
+    for (const cost::MeasuredRow& row : table.rows) {
       if (!row.out_of_place || row.out_of_place_alg < 0.2e9 || *row.out_of_place < 1e-6) continue;
       const double bandwidth = static_cast<double>(row.size) / *row.out_of_place;
       EXPECT_NEAR(bandwidth / row.out_of_place_alg, 1, 0.05) << file << " " << row.size;
@@ -169,7 +169,7 @@ TEST(NcclLog, EachPublishedFileNamesItsSource) {
 
 TEST(NcclLog, CleanTablesAreThoseWhoseTwoMeasurementsAgree) {
   const auto clean = [](const char* file) {
-    return is_clean(read_nccl_log((kLogs / file).string()).at(0));
+    return cost::is_clean(read_nccl_log((kLogs / file).string()).at(0));
   };
   EXPECT_TRUE(clean("a100-echo-ndv4_allreduce_gpu016.txt"));
   EXPECT_TRUE(clean("gh200-alps-slingshot-ofi1.9.2_allreduce_n032x4.txt"));
@@ -179,7 +179,7 @@ TEST(NcclLog, CleanTablesAreThoseWhoseTwoMeasurementsAgree) {
 
 // Trap 1: without a root column an integer time must stay a time.
 TEST(NcclLog, OldLayoutsHaveNoRootAndAnErrorColumn) {
-  const MeasuredTable table =
+  const cost::MeasuredTable table =
       one("# nThread 1 nGpus 2 minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 5 iters: 20\n"
           "#\n# Using devices\n"
           "#   Rank  0 Pid  63389 on node-000000 device  0 [0x00] A100-SXM4-40GB\n"
@@ -202,7 +202,7 @@ TEST(NcclLog, OldLayoutsHaveNoRootAndAnErrorColumn) {
 }
 
 TEST(NcclLog, OldAllGatherHasNoOperationAndOldBroadcastARoot) {
-  const MeasuredTable gather =
+  const cost::MeasuredTable gather =
       one("# COLLECTIVE: allgather\n"
           "#       size         count    type     time   algbw   busbw  error     time   algbw   "
           "busbw  "
@@ -215,7 +215,7 @@ TEST(NcclLog, OldAllGatherHasNoOperationAndOldBroadcastARoot) {
   EXPECT_EQ(gather.rows.at(0).redop, "");
   EXPECT_DOUBLE_EQ(*gather.rows[0].in_place, 16474e-6);
 
-  const MeasuredTable broadcast =
+  const cost::MeasuredTable broadcast =
       one("mpirun -np 4 build/broadcast_perf -b 8\n"
           "#       size         count    type    root     time   algbw   busbw  error     time   "
           "algbw   "
@@ -244,7 +244,7 @@ TEST(NcclLog, TheTestsOf2018PrintMilliseconds) {
   const std::string small =
       "           4             1   float     sum    0.010   0.00   0.00      N/A    0.009   0.00  "
       " 0.00      N/A\n";
-  const MeasuredTable table = one(head + small + large);
+  const cost::MeasuredTable table = one(head + small + large);
   EXPECT_EQ(table.ranks, 2);
   EXPECT_EQ(table.nodes, 1);
   EXPECT_NEAR(*table.rows.at(1).out_of_place, 2.123e-3, 1e-12);
@@ -255,7 +255,7 @@ TEST(NcclLog, TheTestsOf2018PrintMilliseconds) {
 
 // Trap 2.
 TEST(NcclLog, UncheckedAndManyWrongResults) {
-  const MeasuredTable table = one(
+  const cost::MeasuredTable table = one(
       kHead +
       "     1048576        262144     float     sum      -1   100.00   10.49   15.73 3.55843e+07   "
       "101.00   10.38   15.57    N/A\n"
@@ -266,14 +266,14 @@ TEST(NcclLog, UncheckedAndManyWrongResults) {
   EXPECT_FALSE(table.rows[0].in_place_wrong);
   EXPECT_FALSE(table.rows[1].out_of_place_wrong);
   // Wrong results are no measurement; unchecked ones are.
-  const auto out = usable_points(table, Place::kOutOfPlace);
+  const auto out = cost::usable_points(table, cost::Place::kOutOfPlace);
   ASSERT_EQ(out.size(), 1U);
   EXPECT_EQ(out[0].size, 2097152);
-  EXPECT_EQ(usable_points(table, Place::kInPlace).size(), 2U);
+  EXPECT_EQ(cost::usable_points(table, cost::Place::kInPlace).size(), 2U);
 }
 
 TEST(NcclLog, TheHeadMaySpellWrongWithoutItsHash) {
-  const MeasuredTable table = one(
+  const cost::MeasuredTable table = one(
       "#   size         count      type   redop    root     time   algbw   busbw  wrong     time   "
       "algbw   busbw  wrong\n"
       "#   (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)\n"
@@ -287,29 +287,30 @@ TEST(NcclLog, TheHeadMaySpellWrongWithoutItsHash) {
 TEST(NcclLog, OperationsTypesAndRoots) {
   for (const char* type : {"int8", "uint8", "int32", "uint32", "int64", "uint64", "half",
                            "bfloat16", "float", "double", "f8e4m3", "f8e5m2"}) {
-    const MeasuredTable table =
+    const cost::MeasuredTable table =
         one(kHead + "     1048576        262144  " + type +
             "    none      -1   100.00   10.49    7.87      0   101.00   10.38    7.79      0\n");
     EXPECT_EQ(table.rows.at(0).type, type);
     EXPECT_EQ(table.rows[0].redop, "none");
   }
-  const MeasuredTable alltoall = one(kHead +
-                                     "     1048576         65536     float    none      -1   "
-                                     "100.00   10.49    7.87      0   101.00 "
-                                     "  10.38    7.79    N/A\n");
+  const cost::MeasuredTable alltoall = one(kHead +
+                                           "     1048576         65536     float    none      -1   "
+                                           "100.00   10.49    7.87      0   101.00 "
+                                           "  10.38    7.79    N/A\n");
   EXPECT_EQ(alltoall.test, "alltoall");
   EXPECT_FALSE(alltoall.kind.has_value());
   EXPECT_EQ(alltoall.ranks, 4);
-  const MeasuredTable reduce = one(kHead +
-                                   "     1048576        262144     float     sum       0   100.00  "
-                                   " 10.49   10.49      0   101.00 "
-                                   "  10.38   10.38      0\n");
+  const cost::MeasuredTable reduce =
+      one(kHead +
+          "     1048576        262144     float     sum       0   100.00  "
+          " 10.49   10.49      0   101.00 "
+          "  10.38   10.38      0\n");
   EXPECT_EQ(reduce.test, "reduce");
 }
 
 // Trap 4: what launchers put ahead of a line.
 TEST(NcclLog, PrefixesOfLaunchersChangeNothing) {
-  const MeasuredTable plain = one(kLog);
+  const cost::MeasuredTable plain = one(kLog);
   const auto prefixed = [](const std::string& prefix) {
     std::string text;
     std::istringstream lines(kLog);
@@ -321,7 +322,7 @@ TEST(NcclLog, PrefixesOfLaunchersChangeNothing) {
        {"[1,0]<stdout>:", "[1,0]<stdout>: ", "Fri Nov 20 12:00:00 2020[1,0]<stdout>:",
         "[prterun-host-1@1,0]<stdout>: ", "0: ", "12: ", "2024-05-01T10:00:00.123456Z ", "    ",
         "> ", "| ", "worker-0  | ", "\t", "\x1b[0m\x1b[32m", "[2025-01-01 10:00:00] "}) {
-    const MeasuredTable table = one(prefixed(prefix));
+    const cost::MeasuredTable table = one(prefixed(prefix));
     EXPECT_EQ(table.test, plain.test) << prefix;
     EXPECT_EQ(table.ranks, 4) << prefix;
     EXPECT_EQ(table.nodes, 2) << prefix;
@@ -354,7 +355,7 @@ TEST(NcclLog, NcclLinesGluedIntoRows) {
            info + lead + out + in,
            lead + out + in,
        }) {
-    const MeasuredTable table = one(kDevices + kHead + kRows + text + kEnd);
+    const cost::MeasuredTable table = one(kDevices + kHead + kRows + text + kEnd);
     ASSERT_EQ(table.rows.size(), 3U) << text;
     EXPECT_EQ(table.rows[2].size, 128) << text;
     EXPECT_NEAR(*table.rows[2].out_of_place, 25.31e-6, 1e-12) << text;
@@ -368,7 +369,8 @@ TEST(NcclLog, NcclLinesBetweenRowsAreSkipped) {
   const std::string noise =
       "n013:161:161 [0] NCCL INFO Channel 00/02 : 0 1 2 3\n"
       "n013:161:170 [0] NCCL INFO NCCL_ALGO set by environment to Ring\n";
-  const MeasuredTable table = one(noise + kDevices + noise + kHead + noise + kRows + noise + kEnd);
+  const cost::MeasuredTable table =
+      one(noise + kDevices + noise + kHead + noise + kRows + noise + kEnd);
   EXPECT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.nodes, 2);
 }
@@ -408,15 +410,15 @@ TEST(NcclLog, SeveralTestsInOneFile) {
 }
 
 TEST(NcclLog, AbridgedAndCutOffLogs) {
-  const MeasuredTable abridged = one(kHead + kRows + "...\n" + kRows);
+  const cost::MeasuredTable abridged = one(kHead + kRows + "...\n" + kRows);
   EXPECT_EQ(abridged.rows.size(), 4U);
   EXPECT_TRUE(noted(abridged, "without an average"));
 
   // Cut anywhere, no number comes out that was not there whole.
-  const MeasuredTable whole = one(kLog);
+  const cost::MeasuredTable whole = one(kLog);
   const std::size_t begin = kLog.find("     2097152");
   for (std::size_t length = begin; length < kLog.size(); ++length) {
-    const MeasuredTable table = one(kLog.substr(0, length));
+    const cost::MeasuredTable table = one(kLog.substr(0, length));
     ASSERT_GE(table.rows.size(), 1U);
     if (table.rows.size() == 1) continue;
     EXPECT_EQ(table.rows[1].out_of_place, whole.rows[1].out_of_place) << length;
@@ -425,7 +427,7 @@ TEST(NcclLog, AbridgedAndCutOffLogs) {
     }
   }
   // No head at all.
-  const MeasuredTable headless = one(kRows);
+  const cost::MeasuredTable headless = one(kRows);
   EXPECT_TRUE(noted(headless, "no head"));
   EXPECT_EQ(headless.rows.at(1).out_of_place, whole.rows[1].out_of_place);
   EXPECT_EQ(headless.ranks, 4);
@@ -436,7 +438,7 @@ TEST(NcclLog, AListOfDevicesThatIsCutOff) {
   const std::string row =
       "  1073741824     268435456     float     sum      -1   4000.0  268.44  503.32      0   "
       "4000.0  268.44  503.32      0\n";
-  const MeasuredTable cut =
+  const cost::MeasuredTable cut =
       one("# Using devices\n"
           "#  Rank  0 Group  0 Pid 1 on hostA device  0 [0x07] A100\n"
           "#  Rank  1 Group  0 Pid 1 on hostA devi...\n" +
@@ -444,7 +446,7 @@ TEST(NcclLog, AListOfDevicesThatIsCutOff) {
   EXPECT_EQ(cut.ranks, 16);
   EXPECT_EQ(cut.nodes, 0);
   // Only the last rank was kept: as many ranks, but the nodes are unknown.
-  const MeasuredTable last =
+  const cost::MeasuredTable last =
       one("#  Rank 15 Group  0 Pid 1 on hostZ device  3 [0x07] A100\n" + kHead + row);
   EXPECT_EQ(last.ranks, 16);
   EXPECT_EQ(last.nodes, 0);
@@ -460,11 +462,11 @@ TEST(NcclLog, SizesOfZeroRepeatedAndOddOnes) {
     return std::string("    33553920       8388480     float     sum      -1   ") + time +
            "  100.00  150.00      0   300.00  100.00  150.00      0\n";
   };
-  const MeasuredTable table =
+  const cost::MeasuredTable table =
       one("# Reducing maxBytes to 26549638485 due to memory limitation\n" + kHead + zero + zero +
           sized("310.00") + sized("330.00") + sized("350.00"));
   EXPECT_EQ(table.rows.size(), 5U);
-  const auto points = usable_points(table, Place::kOutOfPlace);
+  const auto points = cost::usable_points(table, cost::Place::kOutOfPlace);
   ASSERT_EQ(points.size(), 1U);
   EXPECT_EQ(points[0].size, 33553920);
   EXPECT_NEAR(points[0].time, 330e-6, 1e-12);
@@ -477,7 +479,7 @@ TEST(NcclLog, RanksAreNotToldApartByTheirDevice) {
     text += "#  Rank  " + std::to_string(r) + " Group  0 Pid " + std::to_string(r) +
             " on  nid005583 device  0 [0x01] NVIDIA GH200 120GB\n";
   }
-  const MeasuredTable table = one(text + kHead + kRows);
+  const cost::MeasuredTable table = one(text + kHead + kRows);
   EXPECT_EQ(table.ranks, 4);
   EXPECT_EQ(table.nodes, 1);
   EXPECT_EQ(table.gpus_per_node, 4);
@@ -489,7 +491,7 @@ TEST(NcclLog, ASplitWorldIsItsFirstCommunicator) {
     text += "#  Rank  " + std::to_string(r) + " Group  " + std::to_string(r % 2) +
             " Pid 7 on host" + std::to_string(r / 4) + " device  0 [0x01] H100\n";
   }
-  const MeasuredTable table = one(text + kHead + kRows);
+  const cost::MeasuredTable table = one(text + kHead + kRows);
   EXPECT_EQ(table.ranks, 4);
   EXPECT_EQ(table.nodes, 2);
   EXPECT_TRUE(noted(table, "split"));
@@ -505,7 +507,7 @@ TEST(NcclLog, VersionsInEverySpelling) {
 }
 
 TEST(NcclLog, TimestampsAndPerIterationColumns) {
-  const MeasuredTable stamped = one(
+  const cost::MeasuredTable stamped = one(
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong     "
       "time   algbw   busbw  #wrong           timestamp\n"
       "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             "
@@ -513,7 +515,7 @@ TEST(NcclLog, TimestampsAndPerIterationColumns) {
       "     1048576        262144     float     sum      -1   100.00   10.49   15.73       0   "
       "101.00   10.38   15.57       0  2025-10-28 12:00:00\n");
   EXPECT_NEAR(*stamped.rows.at(0).in_place, 101e-6, 1e-12);
-  const MeasuredTable detailed = one(
+  const cost::MeasuredTable detailed = one(
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong    "
       "i_min    i_max    i_p99    i_cv%     time   algbw   busbw  #wrong    i_min    i_max    "
       "i_p99 "
@@ -529,14 +531,15 @@ TEST(NcclLog, TimestampsAndPerIterationColumns) {
 }
 
 TEST(NcclLog, InPlaceAloneLeavesABlank) {
-  const MeasuredTable table = one(kHead + "     1048576        262144     float     sum      -1" +
-                                  std::string(32, ' ') + "   101.00   10.38   15.57      0\n");
+  const cost::MeasuredTable table =
+      one(kHead + "     1048576        262144     float     sum      -1" + std::string(32, ' ') +
+          "   101.00   10.38   15.57      0\n");
   EXPECT_FALSE(table.rows.at(0).out_of_place.has_value());
   EXPECT_NEAR(*table.rows[0].in_place, 101e-6, 1e-12);
 }
 
 TEST(NcclLog, TimesOfTheHostAreNoTimesOfCollectives) {
-  const MeasuredTable table =
+  const cost::MeasuredTable table =
       one("#       size         count      type   redop    root  cputime   algbw   busbw  #wrong  "
           "cputime   algbw   busbw  #wrong\n" +
           kRows);
@@ -545,42 +548,44 @@ TEST(NcclLog, TimesOfTheHostAreNoTimesOfCollectives) {
 }
 
 TEST(NcclLog, ExponentsInTimes) {
-  const MeasuredTable table = one(kHead +
-                                  " 68719476736   17179869184     float     sum      -1  1.2e+07   "
-                                  " 5.73    8.59      0  1.2e+07 "
-                                  "   5.73    8.59      0\n");
+  const cost::MeasuredTable table =
+      one(kHead +
+          " 68719476736   17179869184     float     sum      -1  1.2e+07   "
+          " 5.73    8.59      0  1.2e+07 "
+          "   5.73    8.59      0\n");
   EXPECT_NEAR(*table.rows.at(0).out_of_place, 12, 1e-9);
 }
 
 TEST(NcclLog, WhatIsSaidIsCheckedAgainstTheColumns) {
   // The name of the file says one thing, the columns another.
-  const MeasuredTable table = one(
+  const cost::MeasuredTable table = one(
       kHead +
           "     1048576         65536     float    none      -1   100.00   10.49    7.87      0   "
           "101.00   10.38    7.79      0\n",
       "my_allreduce.log");
   EXPECT_EQ(table.test, "all_gather");
-  const MeasuredTable liar =
+  const cost::MeasuredTable liar =
       one("# COLLECTIVE: all_reduce_perf\n# GPUS: 7\n# NODES: 3\n" + kHead + kRows);
   EXPECT_EQ(liar.ranks, 4);
   EXPECT_EQ(liar.nodes, 0);
   EXPECT_TRUE(noted(liar, "7 GPUs"));
   // Small bandwidths leave the ranks open.
-  const MeasuredTable open = one("# COLLECTIVE: all_reduce_perf\n" + kHead +
-                                 "     1048576        262144     float     sum      -1   6000.0    "
-                                 "0.17    0.33      0   6000.0 "
-                                 "   0.17    0.33      0\n");
+  const cost::MeasuredTable open =
+      one("# COLLECTIVE: all_reduce_perf\n" + kHead +
+          "     1048576        262144     float     sum      -1   6000.0    "
+          "0.17    0.33      0   6000.0 "
+          "   0.17    0.33      0\n");
   EXPECT_EQ(open.ranks, 0);
   EXPECT_TRUE(noted(open, "open"));
 }
 
 TEST(NcclLog, TheCallerKnowsBetter) {
-  MeasuredTable table = one("# COLLECTIVE: all_reduce_perf\n" + kHead + kRows);
+  cost::MeasuredTable table = one("# COLLECTIVE: all_reduce_perf\n" + kHead + kRows);
   EXPECT_EQ(table.nodes, 0);
-  set_shape(table, 2, 2);
+  cost::set_shape(table, 2, 2);
   EXPECT_EQ(table.nodes, 2);
-  EXPECT_THROW(set_shape(table, 3, 2), InputError);
-  EXPECT_THROW(set_shape(table, 0, 4), InputError);
+  EXPECT_THROW(cost::set_shape(table, 3, 2), InputError);
+  EXPECT_THROW(cost::set_shape(table, 0, 4), InputError);
 }
 
 TEST(NcclLog, WithoutATableTheErrorSaysWhatWasLookedFor) {
@@ -619,7 +624,7 @@ const std::string kReport = R"({"version":2,"start_time":"2025-11-01 10:00:00",
 "errors":[],"end_time":"2025-11-01 10:00:01"})";
 
 TEST(NcclLog, TheJsonReport) {
-  const MeasuredTable table = one(kReport, "x.json");
+  const cost::MeasuredTable table = one(kReport, "x.json");
   EXPECT_EQ(table.test, "all_gather");
   EXPECT_EQ(table.nccl_version, "2.28.9");
   // One device is listed for each process; the process has two.
@@ -639,7 +644,7 @@ TEST(NcclLog, AJsonReportThatIsCutOff) {
   const std::size_t second = kReport.find("{\"size\":2048");
   const std::size_t first_end = kReport.rfind('}', second) + 1;
   for (std::size_t length = first_end; length < second + 60; ++length) {
-    const MeasuredTable table = one(kReport.substr(0, length), "x.json");
+    const cost::MeasuredTable table = one(kReport.substr(0, length), "x.json");
     ASSERT_EQ(table.rows.size(), 1U) << length;
     EXPECT_TRUE(noted(table, "cut off"));
     EXPECT_EQ(table.ranks, 4);
@@ -664,4 +669,4 @@ TEST(NcclLog, PrefixesOfAFileNeverFailOtherwise) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::calibrate

@@ -15,7 +15,7 @@
 #include "cli/verbs.h"
 #include "tests/support/said.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ TEST(CalibrateVerb, SaysWhatIsWrongWithLogs) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

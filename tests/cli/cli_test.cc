@@ -19,7 +19,7 @@
 
 #include "tests/support/program.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -590,4 +590,4 @@ TEST_F(Cli, AKilledSimulationIsAFailingMachine) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -7,7 +7,7 @@
 
 #include "tests/support/program.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 using test::Ran;
@@ -99,4 +99,4 @@ TEST(CliJobs, NoJobsIsAMistake) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

@@ -14,7 +14,7 @@
 #include "core/json/text.h"
 #include "tests/support/said.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 using test::Said;
@@ -86,4 +86,4 @@ TEST(NumericsVerb, JudgesItsInputBeforeItTrains) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

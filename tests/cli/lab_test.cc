@@ -27,7 +27,7 @@
 #include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -410,4 +410,4 @@ TEST(LabOptionsOfTheVerb, WrongOnesEndInOneLineAndCodeTwo) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

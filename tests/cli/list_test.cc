@@ -7,7 +7,7 @@
 #include "core/operators/architecture.h"
 #include "tests/support/program.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 template <typename Rows>
@@ -21,18 +21,20 @@ void expect_listed(const Rows& rows, const std::string& printed) {
 TEST(List, PrintsEveryRow) {
   const auto ran = test::syncline_run({"list"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  expect_listed(algorithms(), ran.out);
-  expect_listed(codecs(), ran.out);
-  expect_listed(dialects(), ran.out);
-  expect_listed(architectures(), ran.out);
+  expect_listed(collective::algorithms(), ran.out);
+  expect_listed(compress::codecs(), ran.out);
+  expect_listed(dialect::dialects(), ran.out);
+  expect_listed(operators::architectures(), ran.out);
 }
 
 TEST(List, TuneWritesForEveryDialectThatIsWritten) {
   const auto ran = test::syncline_run({"tune", "--help"});
   std::string words;
-  for (const auto& name : written_dialect_names()) words += (words.empty() ? "" : ",") + name;
+  for (const auto& name : dialect::written_dialect_names()) {
+    words += (words.empty() ? "" : ",") + name;
+  }
   EXPECT_NE(ran.out.find("{" + words + "}"), std::string::npos) << ran.out;
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

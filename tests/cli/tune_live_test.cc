@@ -9,7 +9,7 @@
 
 #include "tests/support/program.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 using test::Ran;
@@ -155,4 +155,4 @@ TEST(CliTuneLive, WrongInputIsTold) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

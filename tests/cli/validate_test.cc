@@ -12,7 +12,7 @@
 
 #include "tests/support/program.h"
 
-namespace syncline {
+namespace syncline::cli {
 namespace {
 
 using test::comes_true;
@@ -424,4 +424,4 @@ TEST_F(LiveVerbs, ACalibrationIsAClusterToRunOn) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cli

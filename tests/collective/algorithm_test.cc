@@ -14,7 +14,7 @@
 
 #include "tests/support/apply_schedule.h"
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 using test::apply_schedule;
@@ -477,4 +477,4 @@ TEST(Rules, TransfersReadWhatStoodBeforeTheRound) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::collective

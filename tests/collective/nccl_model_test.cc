@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 constexpr double kGb = kGigabytePerSecond;
@@ -199,4 +199,4 @@ TEST(NcclModel, LawsThatHoldForEveryTopology) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::collective

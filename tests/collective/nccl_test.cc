@@ -8,7 +8,7 @@
 #include "core/collective/price.h"
 #include "tests/support/plans.h"
 
-namespace syncline {
+namespace syncline::collective {
 namespace {
 
 constexpr auto kAllReduce = CollectiveKind::kAllReduce;
@@ -243,4 +243,4 @@ TEST(Law, TheLeastUndercutsEverySize) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::collective

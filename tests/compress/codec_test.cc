@@ -11,7 +11,7 @@
 
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::compress {
 namespace {
 
 using Values = std::vector<float>;
@@ -189,4 +189,4 @@ TEST(Bf16, KeepsTheRangeAndRoundsTheMantissa) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::compress

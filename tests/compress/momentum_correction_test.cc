@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace syncline {
+namespace syncline::compress {
 namespace {
 
 using Values = std::vector<float>;
@@ -33,4 +33,4 @@ TEST(MomentumCorrection, HoldsWhatWouldNotBeFinite) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::compress

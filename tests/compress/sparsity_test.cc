@@ -9,7 +9,7 @@
 #include "core/compress/codec.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::compress {
 namespace {
 
 Compression ramp(std::vector<double> sparsity, std::int64_t begin, std::int64_t steps) {
@@ -126,4 +126,4 @@ TEST(EncodedBytes, FiftyTwoTensorsAreCompressed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::compress

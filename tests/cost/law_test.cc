@@ -23,7 +23,7 @@
 #include "sim/sim_executor.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests/";
@@ -31,7 +31,9 @@ const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measure
 std::vector<MeasuredTable> logs(const std::vector<std::string>& names) {
   std::vector<MeasuredTable> tables;
   for (const auto& name : names) {
-    for (auto& table : read_nccl_log(kLogs + name + ".txt")) tables.push_back(std::move(table));
+    for (auto& table : calibrate::read_nccl_log(kLogs + name + ".txt")) {
+      tables.push_back(std::move(table));
+    }
   }
   return tables;
 }
@@ -43,10 +45,10 @@ std::string alps(int nodes) {
 }
 
 // Errors in percent over sizes of at least `least` bytes.
-ErrorSummary percent_errors(ComparedTable table, Bytes least) {
-  std::erase_if(table.rows, [&](const ComparedRow& row) { return row.bytes < least; });
+measure::ErrorSummary percent_errors(calibrate::ComparedTable table, Bytes least) {
+  std::erase_if(table.rows, [&](const calibrate::ComparedRow& row) { return row.bytes < least; });
   EXPECT_FALSE(table.rows.empty());
-  const ErrorSummary errors = errors_of(table);
+  const measure::ErrorSummary errors = calibrate::errors_of(table);
   return {errors.rows, errors.median * 100, errors.p90 * 100, errors.worst * 100};
 }
 
@@ -61,10 +63,11 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
 
 // A table of one collective by a formula of the payload, every size twice.
 template <typename Time>
-MeasuredTable made_up(CollectiveKind kind, int nodes, int gpus, Bytes from, Bytes to, Time time) {
+MeasuredTable made_up(collective::CollectiveKind kind, int nodes, int gpus, Bytes from, Bytes to,
+                      Time time) {
   MeasuredTable table;
   table.source = "made up " + std::to_string(nodes) + "x" + std::to_string(gpus);
-  table.test = std::string(to_string(kind));
+  table.test = std::string(collective::to_string(kind));
   table.kind = kind;
   table.nodes = nodes;
   table.gpus_per_node = gpus;
@@ -78,10 +81,10 @@ MeasuredTable made_up(CollectiveKind kind, int nodes, int gpus, Bytes from, Byte
   return table;
 }
 
-constexpr auto kAllReduce = CollectiveKind::kAllReduce;
+constexpr auto kAllReduce = collective::CollectiveKind::kAllReduce;
 
 TEST(SizeFit, FindsAKnownLineExactly) {
-  const auto fit = fit_sizes(points_of(
+  const auto fit = calibrate::fit_sizes(calibrate::points_of(
       made_up(kAllReduce, 1, 2, 8, kGiB, [](double bytes) { return 20e-6 + bytes / 10e9; })));
   ASSERT_EQ(fit.law.lines.size(), 1u);
   EXPECT_NEAR(fit.law.lines[0].latency, 20e-6, 1e-9);
@@ -100,7 +103,7 @@ TEST(SizeFit, FindsRegimesUnderNoise) {
   const auto truth = [](double bytes) {
     return std::min({10e-6 + bytes / 1e9, 30e-6 + bytes / 8e9, 90e-6 + bytes / 20e9});
   };
-  const auto fit = fit_sizes(points_of(
+  const auto fit = calibrate::fit_sizes(calibrate::points_of(
       made_up(kAllReduce, 1, 8, 1024, kGiB, [&](double bytes) { return truth(bytes) * noise(); })));
   EXPECT_LT(fit.in_sample, 0.02);
   EXPECT_LT(fit.left_out, 0.08);
@@ -111,9 +114,10 @@ TEST(SizeFit, FindsRegimesUnderNoise) {
 
 // A floor that acts like a maximum is convex: no minimum of lines follows it.
 TEST(SizeFit, TakesASumOfPowersForAFloor) {
-  const auto fit = fit_sizes(points_of(made_up(kAllReduce, 2, 1, 4096, 64 * kMiB, [](double b) {
-    return std::pow(std::pow(500e-6, 4) + std::pow(b / 2e9, 4), 0.25);
-  })));
+  const auto fit = calibrate::fit_sizes(
+      calibrate::points_of(made_up(kAllReduce, 2, 1, 4096, 64 * kMiB, [](double b) {
+        return std::pow(std::pow(500e-6, 4) + std::pow(b / 2e9, 4), 0.25);
+      })));
   EXPECT_EQ(fit.law.form, SizeLaw::Form::kSum);
   EXPECT_LT(fit.in_sample, 1e-3);
 }
@@ -125,7 +129,7 @@ TEST(SizeFit, BehavesOutsideOfItsSizes) {
                                  {kMiB, kMiB},
                                  {kMiB, 2 * kMiB},
                                  {64 * kMiB, kGiB}}) {
-    const auto fit = fit_sizes(points_of(
+    const auto fit = calibrate::fit_sizes(calibrate::points_of(
         made_up(kAllReduce, 2, 4, from, to, [](double bytes) { return 15e-6 + bytes / 5e9; })));
     Seconds before = 0;
     for (double bytes = 1; bytes <= 1e12; bytes *= 3) {
@@ -143,11 +147,11 @@ TEST(SizeFit, NamesWhatItLeavesOut) {
       made_up(kAllReduce, 1, 8, 1024, kMiB, [](double bytes) { return 1e-5 + bytes / 1e9; });
   table.rows[0].out_of_place = *table.rows[0].out_of_place * 3;  // the warm-up
   table.rows[4].out_of_place = *table.rows[4].out_of_place * 2;  // disturbed, in place is right
-  const auto points = points_of(table);
+  const auto points = calibrate::points_of(table);
   ASSERT_EQ(points.outliers.size(), 2u);
   EXPECT_EQ(points.outliers[0].size, table.rows[0].size);
   EXPECT_EQ(points.outliers[1].size, table.rows[4].size);
-  EXPECT_LT(fit_sizes(points).in_sample, 1e-6);
+  EXPECT_LT(calibrate::fit_sizes(points).in_sample, 1e-6);
 }
 
 TEST(SizeFit, A100LogsWithinTheirTargets) {
@@ -157,7 +161,7 @@ TEST(SizeFit, A100LogsWithinTheirTargets) {
     ASSERT_EQ(tables.size(), 1u);
     std::erase_if(tables[0].rows,
                   [](const MeasuredRow& row) { return row.size < kKiB || row.size > kGiB; });
-    const auto fit = fit_sizes(points_of(tables[0]));
+    const auto fit = calibrate::fit_sizes(calibrate::points_of(tables[0]));
     EXPECT_LT(fit.in_sample, 0.035) << gpus;
     EXPECT_LT(fit.left_out, 0.07) << gpus;
     sum += fit.left_out;
@@ -178,10 +182,10 @@ TEST(SizeFit, EveryCleanLogWithinItsTargets) {
     }
   }
   for (const auto& file : files) {
-    for (const auto& table : read_nccl_log(file.string())) {
+    for (const auto& table : calibrate::read_nccl_log(file.string())) {
       if (!table.kind || !is_clean(table)) continue;
-      const SizeFit fit = fit_sizes(points_of(table));
-      ComparedTable answer;
+      const calibrate::SizeFit fit = calibrate::fit_sizes(calibrate::points_of(table));
+      calibrate::ComparedTable answer;
       for (const auto* points : {&fit.points, &fit.outliers}) {
         for (const auto& point : *points) {
           if (point.size < 64 * kKiB) continue;
@@ -190,7 +194,7 @@ TEST(SizeFit, EveryCleanLogWithinItsTargets) {
         }
       }
       if (answer.rows.empty()) continue;
-      medians.push_back(errors_of(answer).median);
+      medians.push_back(calibrate::errors_of(answer).median);
       EXPECT_LT(medians.back(), 0.05) << file;
     }
   }
@@ -218,7 +222,7 @@ TEST(Scale, OneCountOfNodesToOthers) {
     }
   }
   for (const Case& one : cases) {
-    const auto answer = calibration_of(logs(one.used), logs(one.unseen), "one count");
+    const auto answer = calibrate::calibration_of(logs(one.used), logs(one.unseen), "one count");
     for (const auto& table : answer.against) {
       EXPECT_LT(percent_errors(table, 64 * kKiB).median, one.most) << table.file;
       for (const auto& row : table.rows) EXPECT_FALSE(row.in_range) << table.file;
@@ -229,21 +233,22 @@ TEST(Scale, OneCountOfNodesToOthers) {
 // Eight GPUs may be added up by the switch, which no table of four shows.
 TEST(Scale, KnowsThatItCannotKnowMoreGpusInANode) {
   const std::string node = "h100-cluster01-nvswitch_allreduce_n001x";
-  const auto larger = calibration_of(logs({node + "4"}), logs({node + "8"}), "node");
+  const auto larger = calibrate::calibration_of(logs({node + "4"}), logs({node + "8"}), "node");
   EXPECT_FALSE(larger.against.at(0).rows.at(0).in_range);
-  const auto network = calibration_of(logs({"h100-cluster01-ib_allreduce_n010x1"}),
-                                      logs({"h100-cluster01-ib_allreduce_n010x2"}), "network");
+  const auto network =
+      calibrate::calibration_of(logs({"h100-cluster01-ib_allreduce_n010x1"}),
+                                logs({"h100-cluster01-ib_allreduce_n010x2"}), "network");
   EXPECT_FALSE(network.against.at(0).rows.at(0).in_range);
   EXPECT_LT(percent_errors(network.against[0], 0).median, 4);
 }
 
 TEST(Scale, AlpsToFourTimesTheNodes) {
-  const auto answer = calibration_of(logs({alps(1), alps(2), alps(4), alps(8)}),
-                                     logs({alps(16), alps(32)}), "alps");
+  const auto answer = calibrate::calibration_of(logs({alps(1), alps(2), alps(4), alps(8)}),
+                                                logs({alps(16), alps(32)}), "alps");
   ASSERT_EQ(answer.against.size(), 2u);
   for (const auto& table : answer.against) {
-    const ErrorSummary medium = percent_errors(table, 64 * kKiB);
-    const ErrorSummary large = percent_errors(table, 64 * kMiB);
+    const measure::ErrorSummary medium = percent_errors(table, 64 * kKiB);
+    const measure::ErrorSummary large = percent_errors(table, 64 * kMiB);
     EXPECT_LT(medium.median, 8) << table.file;
     EXPECT_LT(medium.p90, 20) << table.file;
     EXPECT_LT(large.median, 3) << table.file;
@@ -259,10 +264,10 @@ TEST(Scale, H100ToTwiceTheGpusOfANode) {
     used.push_back("h100-cluster01-ib_" + test + "_n010x1");
     unseen.push_back("h100-cluster01-ib_" + test + "_n010x2");
   }
-  const auto answer = calibration_of(logs(used), logs(unseen), "h100");
+  const auto answer = calibrate::calibration_of(logs(used), logs(unseen), "h100");
   ASSERT_EQ(answer.against.size(), 3u);
   for (const auto& table : answer.against) {
-    const ErrorSummary errors = percent_errors(table, 0);
+    const measure::ErrorSummary errors = percent_errors(table, 0);
     EXPECT_LT(errors.median, 4) << table.file;
     EXPECT_LT(errors.worst, 15) << table.file;
     for (const auto& row : table.rows) EXPECT_TRUE(row.in_range);
@@ -270,8 +275,9 @@ TEST(Scale, H100ToTwiceTheGpusOfANode) {
 }
 
 TEST(Scale, OneTcpNetworkToOneGpuANode) {
-  const auto answer = calibration_of(logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"}),
-                                     logs({"2080ti-10gbe-tcp_allreduce_ring_n016x1"}), "2080ti");
+  const auto answer =
+      calibrate::calibration_of(logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"}),
+                                logs({"2080ti-10gbe-tcp_allreduce_ring_n016x1"}), "2080ti");
   EXPECT_LT(percent_errors(answer.against.at(0), 0).median, 10);
   // Other counts than the single measured one: the tool says so itself.
   EXPECT_FALSE(answer.against[0].rows[0].in_range);
@@ -281,20 +287,23 @@ TEST(Scale, OneTcpNetworkToOneGpuANode) {
 TEST(Scale, ForcedTreeFromOneNetworkToTheOther) {
   const std::string networks[] = {"2080ti-10gbe-tcp", "2080ti-100gib"};
   const auto rate = [](const std::string& network) {
-    return calibrate(logs({network + "_allreduce_default_n008x4"})).law.scale->rates[0].bandwidth;
+    return calibrate::calibrate(logs({network + "_allreduce_default_n008x4"}))
+        .law.scale->rates[0]
+        .bandwidth;
   };
   for (const int here : {0, 1}) {
     const auto there = logs({networks[1 - here] + "_allreduce_tree_n016x1"});
-    const double factor = bandwidth_factor(points_of(there[0]).points, rate(networks[1 - here]));
+    const double factor =
+        bandwidth_factor(calibrate::points_of(there[0]).points, rate(networks[1 - here]));
     EXPECT_NEAR(factor, 4.1, 0.1);
     const auto table = logs({networks[here] + "_allreduce_tree_n016x1"});
     const BytesPerSecond own = rate(networks[here]);
-    ComparedTable compared;
-    for (const auto& point : points_of(table[0]).points) {
+    calibrate::ComparedTable compared;
+    for (const auto& point : calibrate::points_of(table[0]).points) {
       const auto bytes = static_cast<double>(point.size);
       compared.rows.push_back({point.size, point.time, time_by_factor(factor, bytes, own), true});
     }
-    EXPECT_LT(errors_of(compared).median, 0.08) << networks[here];
+    EXPECT_LT(calibrate::errors_of(compared).median, 0.08) << networks[here];
   }
 }
 
@@ -313,18 +322,18 @@ TEST(Scale, ForcedTreeByTheFactorOfAnotherCluster) {
     for (auto& table : forced(logs({there + "tree_n016x1"}), ForcedAlgorithm::kTree)) {
       used.push_back(std::move(table));
     }
-    const auto factor = tree_factor(calibration_of(used, {}, "there").law);
+    const auto factor = tree_factor(calibrate::calibration_of(used, {}, "there").law);
     ASSERT_TRUE(factor.has_value());
     EXPECT_NEAR(*factor, 4.1, 0.1);
     const auto unseen = forced(logs({networks[here] + "tree_n016x1"}), ForcedAlgorithm::kTree);
-    const auto answer = calibration_of(logs({networks[here] + "default_n008x4"}), unseen, "here",
-                                       TreeFactor{*factor, "there"});
+    const auto answer = calibrate::calibration_of(logs({networks[here] + "default_n008x4"}), unseen,
+                                                  "here", TreeFactor{*factor, "there"});
     EXPECT_LT(percent_errors(answer.against.at(0), 0).median, 8) << networks[here];
     for (const auto& row : answer.against[0].rows) EXPECT_FALSE(row.in_range);
   }
   // Trees alone do not show what their network carries.
   const auto trees = forced(logs({networks[0] + "tree_n016x1"}), ForcedAlgorithm::kTree);
-  EXPECT_FALSE(tree_factor(calibrate(trees).law).has_value());
+  EXPECT_FALSE(tree_factor(calibrate::calibrate(trees).law).has_value());
 }
 
 // What NCCL was forced to and what it chose are different tables of one cluster.
@@ -333,9 +342,9 @@ TEST(Scale, KeepsForcedTablesApart) {
   const auto fast = [](double bytes) { return 50e-6 + bytes / 2e9; };
   auto tables = std::vector{made_up(kAllReduce, 4, 2, 1024, kGiB, fast)};
   tables.push_back(made_up(kAllReduce, 4, 2, 1024, kGiB, slow));
-  EXPECT_THROW(calibration_of(tables, {}, "mixed"), InputError);
+  EXPECT_THROW(calibrate::calibration_of(tables, {}, "mixed"), InputError);
   tables[1].forced = ForcedAlgorithm::kTree;
-  const auto found = calibration_of(tables, {}, "forced");
+  const auto found = calibrate::calibration_of(tables, {}, "forced");
   const auto time = [&](ForcedAlgorithm algorithm) {
     return law_time(found.law, kAllReduce, kMiB, 4, 2, algorithm);
   };
@@ -344,13 +353,15 @@ TEST(Scale, KeepsForcedTablesApart) {
   EXPECT_TRUE(time(ForcedAlgorithm::kTree)->in_range);
   ASSERT_TRUE(time(ForcedAlgorithm::kRing).has_value());
   EXPECT_FALSE(time(ForcedAlgorithm::kRing)->in_range);  // no table was
-  EXPECT_FALSE(law_time(found.law, CollectiveKind::kAllGather, kMiB, 4, 2, ForcedAlgorithm::kTree));
+  EXPECT_FALSE(law_time(found.law, collective::CollectiveKind::kAllGather, kMiB, 4, 2,
+                        ForcedAlgorithm::kTree));
 }
 
 TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
-  const auto found = calibrate(logs({alps(2)}));
+  const auto found = calibrate::calibrate(logs({alps(2)}));
   for (const auto kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+       {collective::CollectiveKind::kAllReduce, collective::CollectiveKind::kAllGather,
+        collective::CollectiveKind::kReduceScatter}) {
     for (const int nodes : {2, 3, 7, 64, 1024}) {
       for (const int gpus : {1, 4, 8}) {
         for (double bytes = 1; bytes < 1e13; bytes *= 10) {
@@ -366,15 +377,15 @@ TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
       }
     }
   }
-  EXPECT_FALSE(law_time(found.law, CollectiveKind::kBroadcast, 1e6, 2, 4).has_value());
+  EXPECT_FALSE(law_time(found.law, collective::CollectiveKind::kBroadcast, 1e6, 2, 4).has_value());
   EXPECT_FALSE(law_time(found.law, kAllReduce, 1e6, 1, 1).has_value());
 }
 
 TEST(Law, ReadsBackWhatItWrites) {
-  const auto found = calibrate(logs({alps(1), alps(2)}));
-  const Json once = law_json(found.law);
-  const MeasuredLaw read = read_law(Reader(once, "x.json", "calibration"));
-  EXPECT_EQ(law_json(read).dump(), once.dump());
+  const auto found = calibrate::calibrate(logs({alps(1), alps(2)}));
+  const Json once = input::law_json(found.law);
+  const MeasuredLaw read = input::read_law(Reader(once, "x.json", "calibration"));
+  EXPECT_EQ(input::law_json(read).dump(), once.dump());
   for (double bytes = 8; bytes < 1e10; bytes *= 3) {
     for (const int nodes : {1, 2, 8}) {
       EXPECT_NEAR(law_time(read, kAllReduce, bytes, nodes, 4)->time /
@@ -385,23 +396,23 @@ TEST(Law, ReadsBackWhatItWrites) {
 }
 
 TEST(Law, RefusesUnknownKeys) {
-  Json json = law_json(calibrate(logs({alps(2)})).law);
+  Json json = input::law_json(calibrate::calibrate(logs({alps(2)})).law);
   json["scale"]["steps"][0]["latenzy_us"] = 1;
-  EXPECT_THROW(read_law(Reader(json, "x.json", "calibration")), InputError);
+  EXPECT_THROW(input::read_law(Reader(json, "x.json", "calibration")), InputError);
 }
 
 TEST(Law, TwoClustersAreNotMixed) {
-  EXPECT_THROW(calibration_of(logs({"2080ti-10gbe-tcp_allreduce_default_n008x4",
-                                    "2080ti-100gib_allreduce_default_n008x4"}),
-                              {}, "mixed"),
+  EXPECT_THROW(calibrate::calibration_of(logs({"2080ti-10gbe-tcp_allreduce_default_n008x4",
+                                               "2080ti-100gib_allreduce_default_n008x4"}),
+                                         {}, "mixed"),
                InputError);
 }
 
 TEST(Law, TheSameLogsGiveTheSameBytes) {
   const auto answer = [] {
-    const auto found = calibration_of(logs({alps(1), alps(2)}), logs({alps(4)}), "alps");
+    const auto found = calibrate::calibration_of(logs({alps(1), alps(2)}), logs({alps(4)}), "alps");
     return found.cluster.dump(2) + test::table_of(found) + test::markdown_of(found) +
-           test::json_of(found) + calibration_svg(found);
+           test::json_of(found) + reports::calibration_svg(found);
   };
   EXPECT_EQ(answer(), answer());
 }
@@ -409,18 +420,18 @@ TEST(Law, TheSameLogsGiveTheSameBytes) {
 // A calibrated cluster runs at once; NCCL's times are the law's, in the model and in the
 // simulation.
 TEST(Law, PricesTheAlgorithmNccl) {
-  const auto found = calibration_of(logs({alps(1), alps(2)}), {}, "alps");
+  const auto found = calibrate::calibration_of(logs({alps(1), alps(2)}), {}, "alps");
   Json scenario = {
       {"name", "calibrated"},
       {"workload", {{"name", "one"}, {"tensors", {{{"name", "fc.weight"}, {"shape", {1 << 22}}}}}}},
       {"cluster", found.cluster},
       {"strategies", {{{"name", "nccl"}, {"algorithm", "nccl"}}}}};
-  const Document document = document_from_text("x.json", scenario.dump());
+  const input::Document document = input::document_from_text("x.json", scenario.dump());
   for (const bool simulated : {false, true}) {
-    StudyOptions options;
+    measure::StudyOptions options;
     options.executor = simulated ? "sim" : "model";
-    options.make_executor = simulated ? make_sim_executor : make_model_executor;
-    const Report report = run_study(document, options);
+    options.make_executor = simulated ? sim::make_sim_executor : run::make_model_executor;
+    const measure::Report report = measure::run_study(document, options);
     const Seconds law = law_time(found.law, kAllReduce, 4.0 * (1 << 22), 2, 4)->time;
     EXPECT_NEAR(report.rows.at(0).metrics.step_time / law, 1, 1e-3) << options.executor;
   }
@@ -433,17 +444,17 @@ TEST(Law, PricesForcedAlgorithms) {
       made_up(kAllReduce, 2, 4, 1024, kGiB, [](double bytes) { return 300e-6 + bytes / 1e9; })};
   const auto time_of = [&](ForcedAlgorithm algorithm, const char* name) {
     tables[0].forced = algorithm;
-    const auto found = calibration_of(tables, {}, "forced");
+    const auto found = calibrate::calibration_of(tables, {}, "forced");
     const Json scenario = {
         {"name", "calibrated"},
         {"workload",
          {{"name", "one"}, {"tensors", {{{"name", "fc.weight"}, {"shape", {1 << 22}}}}}}},
         {"cluster", found.cluster},
         {"strategies", {{{"name", name}, {"algorithm", name}}}}};
-    StudyOptions options;
+    measure::StudyOptions options;
     options.executor = "model";
-    options.make_executor = make_model_executor;
-    return run_study(document_from_text("x.json", scenario.dump()), options)
+    options.make_executor = run::make_model_executor;
+    return measure::run_study(input::document_from_text("x.json", scenario.dump()), options)
         .rows.at(0)
         .metrics.step_time;
   };
@@ -457,18 +468,20 @@ TEST(Law, PricesForcedAlgorithms) {
 TEST(Law, ReadsBackForcedTablesAndTheFactor) {
   auto tables = logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"});
   tables[0].forced = ForcedAlgorithm::kRing;
-  const auto found = calibration_of(tables, {}, "forced", TreeFactor{4.125, "elsewhere"});
+  const auto found =
+      calibrate::calibration_of(tables, {}, "forced", TreeFactor{4.125, "elsewhere"});
   const Json& once = found.cluster.at("calibration");
   EXPECT_EQ(once.at("tables")[0].at("algorithm"), "ring");
-  EXPECT_EQ(law_json(read_law(Reader(once, "x.json", "calibration"))).dump(), once.dump());
+  EXPECT_EQ(input::law_json(input::read_law(Reader(once, "x.json", "calibration"))).dump(),
+            once.dump());
   Json wrong = once;
   wrong["tables"][0]["algorithm"] = "tree";
   wrong["tables"][0]["collective"] = "all_gather";
-  EXPECT_THROW(read_law(Reader(wrong, "x.json", "calibration")), InputError);
+  EXPECT_THROW(input::read_law(Reader(wrong, "x.json", "calibration")), InputError);
   wrong = once;
   wrong["forced_tree"]["factor"] = 0;
-  EXPECT_THROW(read_law(Reader(wrong, "x.json", "calibration")), InputError);
+  EXPECT_THROW(input::read_law(Reader(wrong, "x.json", "calibration")), InputError);
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cost

@@ -10,7 +10,7 @@
 #include "core/json/reader.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::cost {
 namespace {
 
 using test::cluster_of;
@@ -21,11 +21,11 @@ StepCurve line(Seconds latency, BytesPerSecond bandwidth) {
   return curve;
 }
 
-Collective collective_of(const char* algorithm, CollectiveKind kind, const Groups& groups,
-                         std::int64_t elements) {
-  Collective collective;
+collective::Collective collective_of(const char* algorithm, collective::CollectiveKind kind,
+                                     const collective::Groups& groups, std::int64_t elements) {
+  collective::Collective collective;
   collective.kind = kind;
-  collective.algorithm = find_algorithm(algorithm);
+  collective.algorithm = collective::find_algorithm(algorithm);
   collective.groups = groups;
   collective.elements = elements;
   return collective;
@@ -49,18 +49,19 @@ TEST(StepLaw, OfALineIsTheClosedForm) {
     cluster.tiers[0].latency = kLatency;
     cluster.tiers[0].bandwidth = kBandwidth;
     const CollectiveLaw law = step_law(cluster, {line(kLatency, kBandwidth)});
-    for (const auto& algorithm : algorithms()) {
-      for (const auto kind : kAllCollectiveKinds) {
+    for (const auto& algorithm : collective::algorithms()) {
+      for (const auto kind : collective::kAllCollectiveKinds) {
         if (!algorithm.fits(kind, ranks)) continue;
         for (const std::int64_t elements : {std::int64_t{24}, std::int64_t{2400000}}) {
-          const Collective c =
-              collective_of(algorithm.name.data(), kind, world_group(ranks), elements);
-          PriceBook links(cluster);
+          const collective::Collective c =
+              collective_of(algorithm.name.data(), kind, collective::world_group(ranks), elements);
+          collective::PriceBook links(cluster);
           const Seconds expected = links.time(c);
           // A pipeline's first and last rounds do not fill every port: the links' closed form
           // counts their latencies along the longest chain of messages, the law round by round.
           EXPECT_NEAR(*law(c) / expected, 1, algorithm.name == "double_binary_tree" ? 0.35 : 1e-9)
-              << algorithm.name << " " << to_string(kind) << " " << ranks << " " << elements;
+              << algorithm.name << " " << collective::to_string(kind) << " " << ranks << " "
+              << elements;
         }
       }
     }
@@ -73,21 +74,26 @@ TEST(StepLaw, TheOutermostTierThatIsCrossedDecides) {
   const StepCurve across = line(5e-5, 2e8);
   const CollectiveLaw law = step_law(cluster, {inside, across});
   constexpr std::int64_t kElements = 1000000;
-  const auto all_reduce = [&](const Groups& groups) {
-    return *law(collective_of("ring", CollectiveKind::kAllReduce, groups, kElements));
+  const auto all_reduce = [&](const collective::Groups& groups) {
+    return *law(collective_of("ring", collective::CollectiveKind::kAllReduce, groups, kElements));
   };
-  EXPECT_DOUBLE_EQ(all_reduce(block_groups(4, 2)), 2 * step_time(inside, kElements * 2));
+  EXPECT_DOUBLE_EQ(all_reduce(collective::block_groups(4, 2)),
+                   2 * step_time(inside, kElements * 2));
   // Two groups share the uplink of their node.
-  EXPECT_DOUBLE_EQ(all_reduce(shard_groups(4, 2)), 2 * step_time(across, 2 * kElements * 2));
-  EXPECT_DOUBLE_EQ(all_reduce(leader_group(4, 2)), 2 * step_time(across, kElements * 2));
-  EXPECT_DOUBLE_EQ(all_reduce(world_group(4)), 6 * step_time(across, kElements));
+  EXPECT_DOUBLE_EQ(all_reduce(collective::shard_groups(4, 2)),
+                   2 * step_time(across, 2 * kElements * 2));
+  EXPECT_DOUBLE_EQ(all_reduce(collective::leader_group(4, 2)),
+                   2 * step_time(across, kElements * 2));
+  EXPECT_DOUBLE_EQ(all_reduce(collective::world_group(4)), 6 * step_time(across, kElements));
 }
 
 TEST(StepLaw, LeavesWhatWasNotMeasuredToTheLinks) {
   const Cluster cluster = cluster_of(2, 2);
   const CollectiveLaw law = step_law(cluster, {line(1e-5, 1e9), {}});
-  EXPECT_TRUE(law(collective_of("ring", CollectiveKind::kAllReduce, block_groups(4, 2), 100)));
-  EXPECT_FALSE(law(collective_of("ring", CollectiveKind::kAllReduce, world_group(4), 100)));
+  EXPECT_TRUE(law(collective_of("ring", collective::CollectiveKind::kAllReduce,
+                                collective::block_groups(4, 2), 100)));
+  EXPECT_FALSE(law(collective_of("ring", collective::CollectiveKind::kAllReduce,
+                                 collective::world_group(4), 100)));
 }
 
 // Read from a cluster, the curve prices; the fixed cost comes on top.
@@ -97,11 +103,12 @@ TEST(StepLaw, StandsInTheClusterFile) {
       "collective_overhead_us": 7,
       "inter": {"latency_us": 100, "bandwidth_gbps": 1, "measured_steps_us": )") +
                                   steps + "}}");
-    return read_cluster(Reader(json, "c.json", ""));
+    return input::read_cluster(Reader(json, "c.json", ""));
   };
   const Cluster cluster = cluster_from("[[1000, 100], [2000, 104], [1002000, 8104]]");
-  PriceBook book(cluster);
-  const Collective c = collective_of("ring", CollectiveKind::kAllReduce, world_group(2), 750);
+  collective::PriceBook book(cluster);
+  const collective::Collective c = collective_of("ring", collective::CollectiveKind::kAllReduce,
+                                                 collective::world_group(2), 750);
   EXPECT_NEAR(book.time(c), 7e-6 + 2 * 102e-6, 1e-12);
 
   for (const char* wrong :
@@ -112,4 +119,4 @@ TEST(StepLaw, StandsInTheClusterFile) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::cost

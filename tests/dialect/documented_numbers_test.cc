@@ -15,7 +15,7 @@
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
@@ -23,11 +23,11 @@ using test::paddle_resnet50;
 using test::shipped_workload;
 using test::tensor_of;
 
-std::vector<Bucket> buckets_in(const std::string& dialect, const std::string& config,
-                               const Workload& workload) {
+std::vector<plan::Bucket> buckets_in(const std::string& dialect, const std::string& config,
+                                     const Workload& workload) {
   const Cluster cluster = cluster_of(2, 8);
   const auto reading = test::read_config(*find_dialect(dialect), config, workload, cluster);
-  return make_plan(workload, cluster, reading.strategy).buckets;
+  return plan::make_plan(workload, cluster, reading.strategy).buckets;
 }
 
 std::size_t count_in_paddle(const std::string& config, const Workload& workload) {
@@ -73,7 +73,7 @@ TEST(DocumentedNumbers, ClosingBeforeTheSizeIsRefutedByTheLogs) {
   const auto tensors = paddle_resnet50(10).tensors;
   const auto count = [&](Bytes mebibytes) {
     fusion.size = mebibytes * kMiB;
-    return fuse(test::pointers_to(tensors), test::indices_of(tensors), fusion).size();
+    return plan::fuse(test::pointers_to(tensors), test::indices_of(tensors), fusion).size();
   };
   EXPECT_EQ(count(16), 8U) << "the log says 6";
   EXPECT_EQ(count(32), 5U);
@@ -111,11 +111,11 @@ TEST(DocumentedNumbers, BytesOfTheHierarchicalAllReduce) {
       *find_dialect("paddle"),
       R"({"use_hierarchical_allreduce": true, "hierarchical_allreduce_inter_nranks": 8})", workload,
       cluster);
-  const Plan plan = make_plan(workload, cluster, reading.strategy);
-  PriceBook book(cluster);
+  const plan::Plan plan = plan::make_plan(workload, cluster, reading.strategy);
+  collective::PriceBook book(cluster);
   std::vector<double> leader, follower;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->bucket != 0) continue;
     const auto& sent = book.price(*collective).sent;
     leader.push_back(sent[8]);
@@ -133,11 +133,11 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
   const auto sent = [&](int ranks, const char* config) {
     const Cluster cluster = cluster_of(ranks, 1);
     const auto reading = test::read_config(*find_dialect("paddle"), config, workload, cluster);
-    const Plan plan = make_plan(workload, cluster, reading.strategy);
-    PriceBook book(cluster);
+    const plan::Plan plan = plan::make_plan(workload, cluster, reading.strategy);
+    collective::PriceBook book(cluster);
     double bytes = 0;
     for (const auto& op : plan.ops) {
-      const auto* collective = std::get_if<Collective>(&op.work);
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
       bytes += book.price(*collective).sent[0] * static_cast<double>(collective->bytes());
     }
@@ -174,4 +174,4 @@ TEST(DocumentedNumbers, ModelZooIndexLists) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

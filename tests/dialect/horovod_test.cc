@@ -15,7 +15,7 @@
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
@@ -34,7 +34,7 @@ Groups groups_of(const std::string& config, const Workload& workload,
                  const Cluster& cluster = cluster_of(4, 1)) {
   const Strategy strategy = reading_of(config, workload, cluster).strategy;
   Groups groups;
-  for (const auto& bucket : gradient_exchanges(workload, cluster, strategy, {}).buckets) {
+  for (const auto& bucket : plan::gradient_exchanges(workload, cluster, strategy, {}).buckets) {
     groups.push_back(bucket.tensors);
   }
   return groups;
@@ -113,7 +113,7 @@ TEST(Horovod, ResNet50PacksInOrder) {
       for (int i = 0; i < static_cast<int>(workload.tensors.size()); ++i) {
         const Tensor& tensor = workload.tensors[static_cast<std::size_t>(i)];
         ready += tensor.backward;
-        const double own = std::ceil(ready / (cycle * 1e-3) - 0.5 / kTickPhases);
+        const double own = std::ceil(ready / (cycle * 1e-3) - 0.5 / plan::kTickPhases);
         if (own != tick || bytes + tensor.bytes() > mib * kMiB) {
           expected.emplace_back();
           bytes = 0;
@@ -167,7 +167,7 @@ TEST(Horovod, SparseGradientsAreGatheredAlone) {
   workload.tensors.insert(workload.tensors.begin() + 1, sparse_tensor_of("embedding", {100, 4}, 3));
   const Reading reading = reading_of("{}", workload);
   EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1}}));
-  EXPECT_EQ(make_plan(workload, cluster_of(4, 1), reading.strategy).buckets.size(), 2u);
+  EXPECT_EQ(plan::make_plan(workload, cluster_of(4, 1), reading.strategy).buckets.size(), 2u);
 }
 
 TEST(Horovod, HierarchicalShardsInsideTheNode) {
@@ -178,7 +178,7 @@ TEST(Horovod, HierarchicalShardsInsideTheNode) {
     const Reading reading = reading_of(on, workload, cluster_of(2, 4));
     EXPECT_EQ(reading.strategy.hierarchy.form, Hierarchy::Form::kSharded) << on;
     EXPECT_EQ(reading.strategy.hierarchy.group_size, 4);
-    EXPECT_GT(make_plan(workload, cluster_of(2, 4), reading.strategy).ops.size(), 4u);
+    EXPECT_GT(plan::make_plan(workload, cluster_of(2, 4), reading.strategy).ops.size(), 4u);
   }
   const Reading single =
       reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload, cluster_of(1, 8));
@@ -215,15 +215,15 @@ TEST(Horovod, TheMeanOverThePhasesOfACycle) {
   scenario.workload = workload;
   scenario.cluster = cluster;
   const Strategy strategy = reading_of(R"({"HOROVOD_CYCLE_TIME": 4})", workload, cluster).strategy;
-  const auto model = make_model_executor({cluster, {}, 1});
-  PriceBook book(cluster);
+  const auto model = run::make_model_executor({cluster, {}, 1});
+  collective::PriceBook book(cluster);
   double sum = 0;
-  for (int phase = 0; phase < kTickPhases; ++phase) {
-    const double tick = 4 * (phase + 0.5) / kTickPhases;
+  for (int phase = 0; phase < plan::kTickPhases; ++phase) {
+    const double tick = 4 * (phase + 0.5) / plan::kTickPhases;
     sum += (tick < 0.5 ? tick + 4 : tick) + 1;
   }
-  EXPECT_NEAR(price_strategy(scenario, strategy, *model, book).metrics.step_time,
-              sum / kTickPhases * 1e-3, 1e-9);
+  EXPECT_NEAR(measure::price_strategy(scenario, strategy, *model, book).metrics.step_time,
+              sum / plan::kTickPhases * 1e-3, 1e-9);
 }
 
 // Percent of the whole iteration over the best fusion without ticks, on measured V100 traces:
@@ -253,11 +253,11 @@ TEST(Horovod, TicksOnMeasuredTraces) {
     scenario.cluster = cluster_of(2, 1);
     scenario.cluster.tiers[0].latency = row.alpha / 2;
     scenario.cluster.tiers[0].bandwidth = 1 / row.beta;
-    const auto model = make_model_executor({scenario.cluster, {}, 1});
-    PriceBook book(scenario.cluster);
+    const auto model = run::make_model_executor({scenario.cluster, {}, 1});
+    collective::PriceBook book(scenario.cluster);
     const auto percent = [&](const std::string& config) {
       const auto strategy = reading_of(config, scenario.workload, scenario.cluster).strategy;
-      const auto priced = price_strategy(scenario, strategy, *model, book);
+      const auto priced = measure::price_strategy(scenario, strategy, *model, book);
       return 100 * (priced.metrics.step_time * 1e3 / row.optimum_ms - 1);
     };
     EXPECT_NEAR(percent("{}"), row.default_percent, 0.05) << row.workload << " " << row.alpha;
@@ -320,4 +320,4 @@ TEST(Horovod, Mistakes) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

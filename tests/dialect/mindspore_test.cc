@@ -15,7 +15,7 @@
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
@@ -48,8 +48,8 @@ const Workload& resnet50() {
 
 // Workload indices of the groups as a plan gets them, latest gradient first.
 std::vector<std::vector<int>> groups_of(const Reading& reading, const Workload& workload) {
-  auto groups = fuse(test::pointers_to(workload.tensors), test::indices_of(workload.tensors),
-                     reading.strategy.fusion);
+  auto groups = plan::fuse(test::pointers_to(workload.tensors), test::indices_of(workload.tensors),
+                           reading.strategy.fusion);
   std::sort(groups.begin(), groups.end(),
             [](const auto& a, const auto& b) { return a.back() > b.back(); });
   return groups;
@@ -355,18 +355,18 @@ TEST(MindSpore, HalvesAreCastToSinglePrecision) {
   Cluster cluster = cluster_of(4, 1);
   cluster.device.memory = 1e9;
   const Reading data = reading_of(R"({"parallel_mode": "data_parallel"})", workload);
-  const Plan plan = make_plan(workload, cluster, data.strategy);
+  const plan::Plan plan = plan::make_plan(workload, cluster, data.strategy);
   ASSERT_EQ(plan.buckets.size(), 1u);
   EXPECT_EQ(plan.buckets[0].bytes, 8000);
   EXPECT_EQ(plan.buckets[0].dtype, DType::kFp32);
   // There and back: 4000 bytes of halves, 8000 of singles, each time.
   std::vector<double> copies;
   for (const auto& op : plan.ops) {
-    if (const auto* copy = std::get_if<Copy>(&op.work)) copies.push_back(copy->seconds);
+    if (const auto* copy = std::get_if<plan::Copy>(&op.work)) copies.push_back(copy->seconds);
   }
   EXPECT_EQ(copies, (std::vector<double>{12e-6, 12e-6}));
   const Reading semi = reading_of(R"({"parallel_mode": "semi_auto_parallel"})", workload);
-  EXPECT_EQ(make_plan(workload, cluster, semi.strategy).buckets[0].bytes, 4000);
+  EXPECT_EQ(plan::make_plan(workload, cluster, semi.strategy).buckets[0].bytes, 4000);
 }
 
 // Four parameters of 1 MiB and a small one: the parallel optimizer scatters and gathers the large
@@ -381,24 +381,24 @@ TEST(MindSpore, AParallelOptimizerShardsLargeParameters) {
         workload);
     EXPECT_TRUE(has_note(reading, "shards 4 parameters"));
     EXPECT_EQ(reading.strategy.exchange, Strategy::Exchange::kSharded);
-    return make_plan(workload, cluster, reading.strategy);
+    return plan::make_plan(workload, cluster, reading.strategy);
   };
-  const auto count_of = [](const Plan& plan, CollectiveKind kind) {
-    return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
-      const auto* collective = std::get_if<Collective>(&op.work);
+  const auto count_of = [](const plan::Plan& plan, collective::CollectiveKind kind) {
+    return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
       return collective != nullptr && collective->kind == kind;
     });
   };
-  const Plan fused = plan_of("");
-  EXPECT_EQ(count_of(fused, CollectiveKind::kReduceScatter), 1);
-  EXPECT_EQ(count_of(fused, CollectiveKind::kAllGather), 1);
-  EXPECT_EQ(count_of(fused, CollectiveKind::kAllReduce), 1);
+  const plan::Plan fused = plan_of("");
+  EXPECT_EQ(count_of(fused, collective::CollectiveKind::kReduceScatter), 1);
+  EXPECT_EQ(count_of(fused, collective::CollectiveKind::kAllGather), 1);
+  EXPECT_EQ(count_of(fused, collective::CollectiveKind::kAllReduce), 1);
   // 1 MB is 2^18 elements: each of the four reaches it.
-  const Plan apart = plan_of(R"("allgather": {"mode": "size", "config": 1})");
-  EXPECT_EQ(count_of(apart, CollectiveKind::kReduceScatter), 1);
-  EXPECT_EQ(count_of(apart, CollectiveKind::kAllGather), 4);
+  const plan::Plan apart = plan_of(R"("allgather": {"mode": "size", "config": 1})");
+  EXPECT_EQ(count_of(apart, collective::CollectiveKind::kReduceScatter), 1);
+  EXPECT_EQ(count_of(apart, collective::CollectiveKind::kAllGather), 4);
   EXPECT_EQ(count_of(plan_of(R"("reducescatter": {"mode": "size", "config": 1})"),
-                     CollectiveKind::kReduceScatter),
+                     collective::CollectiveKind::kReduceScatter),
             4);
 }
 
@@ -435,7 +435,7 @@ TEST(MindSpore, DocumentedBufferIsNeverExceeded) {
 
 TEST(MindSpore, GroupsBecomeBucketsInReadyOrder) {
   const Reading reading = reading_of(sized("data_parallel", 64), resnet50());
-  const Plan plan = make_plan(resnet50(), cluster_of(2, 4), reading.strategy);
+  const plan::Plan plan = plan::make_plan(resnet50(), cluster_of(2, 4), reading.strategy);
   std::vector<std::size_t> counts;
   for (const auto& bucket : plan.buckets) counts.push_back(bucket.tensors.size());
   EXPECT_EQ(counts, (std::vector<std::size_t>{4, 9, 9, 12, 33, 94}));
@@ -533,4 +533,4 @@ TEST(MindSpore, RaisesWhatMindSporeRaises) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -10,11 +10,11 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 Scenario scenario_of(const std::string& operators, const std::string& config) {
-  return parse_scenario(document_from_text(
+  return input::parse_scenario(input::document_from_text(
       "s.json", R"({"name": "s", "workload": {"name": "w", "batch": 32, "operators": )" +
                     operators + R"(}, "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 8,
       "intra": {"latency_us": 4, "bandwidth_gbps": 1000}, "device": {"tflops": 15.7,
@@ -30,7 +30,8 @@ bool notes_say(const Scenario& scenario, const std::string& text) {
 }
 
 std::size_t collectives(const Scenario& scenario) {
-  return make_plan(scenario.workload, scenario.cluster, scenario.strategies.front()).buckets.size();
+  return plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front())
+      .buckets.size();
 }
 
 // The documents' example, switch by switch, and what its log says: "fuse_broadcast_ops only works
@@ -100,4 +101,4 @@ TEST(PaddleFusion, OtherFrameworksCannotSayIt) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

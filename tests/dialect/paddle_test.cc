@@ -13,7 +13,7 @@
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
@@ -34,14 +34,15 @@ Reading documents(const std::string& config, const Cluster& cluster = cluster_of
   return read_paddle(config, paddle_resnet50(10), cluster, true);
 }
 
-std::vector<Bucket> buckets(const std::string& config,
-                            const Workload& workload = paddle_resnet50(10),
-                            const Cluster& cluster = cluster_of(2, 8), TrainingPoint point = {}) {
-  return make_plan(workload, cluster, read_paddle(config, workload, cluster).strategy, point)
+std::vector<plan::Bucket> buckets(const std::string& config,
+                                  const Workload& workload = paddle_resnet50(10),
+                                  const Cluster& cluster = cluster_of(2, 8),
+                                  plan::TrainingPoint point = {}) {
+  return plan::make_plan(workload, cluster, read_paddle(config, workload, cluster).strategy, point)
       .buckets;
 }
 
-Sizes sizes_of(const std::vector<Bucket>& list) {
+Sizes sizes_of(const std::vector<plan::Bucket>& list) {
   Sizes sizes;
   for (const auto& bucket : list) {
     sizes.emplace_back(bucket.tensors.size(),
@@ -50,7 +51,7 @@ Sizes sizes_of(const std::vector<Bucket>& list) {
   return sizes;
 }
 
-void expect_sizes(const std::vector<Bucket>& list, const Sizes& expected) {
+void expect_sizes(const std::vector<plan::Bucket>& list, const Sizes& expected) {
   const Sizes found = sizes_of(list);
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -72,16 +73,17 @@ void expect_error(const std::string& config, const std::string& part,
 }
 
 template <typename Kind>
-std::size_t count_of(const Plan& plan, auto&& wanted) {
+std::size_t count_of(const plan::Plan& plan, auto&& wanted) {
   return static_cast<std::size_t>(
-      std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+      std::count_if(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
         const auto* work = std::get_if<Kind>(&op.work);
         return work != nullptr && wanted(*work);
       }));
 }
 
-std::size_t collectives_of(const Plan& plan, CollectiveKind kind) {
-  return count_of<Collective>(plan, [&](const Collective& work) { return work.kind == kind; });
+std::size_t collectives_of(const plan::Plan& plan, collective::CollectiveKind kind) {
+  return count_of<collective::Collective>(
+      plan, [&](const collective::Collective& work) { return work.kind == kind; });
 }
 
 constexpr const char* k16 = R"({"fuse_grad_size_in_MB": 16, "_fuse_grad_size_in_TFLOPS": 50.0})";
@@ -257,10 +259,10 @@ TEST(PaddleDialect, HierarchicalAllReduceByRanksAGroup) {
   EXPECT_TRUE(has_note(reading, "= 8 is the number of ranks a group, 4 groups"));
   EXPECT_TRUE(has_note(reading, "reduce to each group's leader"));
   EXPECT_TRUE(has_note(reading, "misspelt name"));
-  const Plan plan = make_plan(workload, cluster_of(4, 8), reading.strategy);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kReduce), 5u);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllReduce), 5u);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kBroadcast), 5u);
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(4, 8), reading.strategy);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kReduce), 5u);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kAllReduce), 5u);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kBroadcast), 5u);
   // Four groups of four: both readings agree on them.
   EXPECT_FALSE(has_note(read_paddle(hierarchical(4)), "number of leaders"));
   // One group passes Paddle's checks.
@@ -294,9 +296,9 @@ TEST(PaddleDialect, TheDocumentsCountLeaders) {
   EXPECT_EQ(reading.strategy.hierarchy.group_size, 8);
   EXPECT_TRUE(reading.strategy.hierarchy.first_all_reduce);
   EXPECT_TRUE(reading.notes.empty());
-  const Plan plan = make_plan(paddle_resnet50(10), cluster_of(2, 8), reading.strategy);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kReduce), 0u);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllReduce), 10u);
+  const plan::Plan plan = plan::make_plan(paddle_resnet50(10), cluster_of(2, 8), reading.strategy);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kReduce), 0u);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kAllReduce), 10u);
   EXPECT_EQ(documents(R"({"use_hierarchical_allreduce": true})").strategy.hierarchy.group_size, 8);
   // Their example, 8 leaders on one node of 8, is not flat to them: each rank leads itself.
   EXPECT_EQ(documents(hierarchical(8), cluster_of(1, 8)).strategy.hierarchy.group_size, 1);
@@ -310,8 +312,9 @@ TEST(PaddleDialect, TheDocumentsTakeTheCountAsTheyWriteIt) {
   EXPECT_EQ(reading.strategy.fusion.count, 50);
   EXPECT_TRUE(reading.notes.empty());
   const Workload workload = paddle_resnet50(10);
-  EXPECT_EQ(make_plan(workload, cluster_of(1, 8), reading.strategy).buckets.size(), 6u);
-  EXPECT_EQ(make_plan(workload, cluster_of(1, 8), documents("{}").strategy).buckets.size(), 5u);
+  EXPECT_EQ(plan::make_plan(workload, cluster_of(1, 8), reading.strategy).buckets.size(), 6u);
+  EXPECT_EQ(plan::make_plan(workload, cluster_of(1, 8), documents("{}").strategy).buckets.size(),
+            5u);
 }
 
 // --- DGC --------------------------------------------------------------------------------------
@@ -331,11 +334,11 @@ TEST(PaddleDialect, DgcCompressesTheLargeAndFusesNothing) {
   EXPECT_EQ(reading.strategy.fusion.rule, Fusion::Rule::kNone);
   EXPECT_TRUE(has_note(reading, "52 gradients are compressed, 109 "));
 
-  const Plan plan = make_plan(workload, cluster_of(2, 8), reading.strategy);
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 8), reading.strategy);
   EXPECT_EQ(plan.buckets.size(), 161u);
   EXPECT_EQ(std::ranges::count_if(plan.buckets, [](auto& b) { return b.codec != nullptr; }), 52);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllGather), 52u);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllReduce), 109u);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kAllGather), 52u);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kAllReduce), 109u);
 }
 
 TEST(PaddleDialect, EncodedBytesOfResNet50) {
@@ -397,9 +400,9 @@ TEST(PaddleDialect, DgcGuards) {
   both["dgc"] = true;
   const Reading reading = read_paddle(both.dump());
   EXPECT_TRUE(has_note(reading, "encoded gradients flat"));
-  const Plan plan = make_plan(paddle_resnet50(10), cluster_of(2, 8), reading.strategy);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kAllGather), 52u);
-  EXPECT_EQ(collectives_of(plan, CollectiveKind::kReduce), 109u);
+  const plan::Plan plan = plan::make_plan(paddle_resnet50(10), cluster_of(2, 8), reading.strategy);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kAllGather), 52u);
+  EXPECT_EQ(collectives_of(plan, collective::CollectiveKind::kReduce), 109u);
 
   expect_error(R"({"dgc": true, "dgc_configs": {"sparsity": [1.5]}})", "ratio must >= 0");
   expect_error(R"({"dgc": true, "dgc_configs": {"sparsity": [0]}})", "ratio must < 1");
@@ -426,15 +429,15 @@ TEST(PaddleDialect, LocalSgdSumsEverythingAloneOnTwoRings) {
   EXPECT_TRUE(has_note(
       reading, "no effect under LocalSGD: fuse_all_reduce_ops, nccl_comm_num, build_strategy"));
 
-  const Plan plan = make_plan(workload, cluster_of(4, 8), reading.strategy);
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(4, 8), reading.strategy);
   EXPECT_EQ(plan.steps, 4);
   EXPECT_EQ(plan.streams, 3);
   EXPECT_EQ(plan.buckets.size(), 267u);
-  std::map<StreamId, int> on;
+  std::map<plan::StreamId, int> on;
   for (const auto& op : plan.ops) {
-    if (std::holds_alternative<Collective>(op.work)) ++on[op.stream];
+    if (std::holds_alternative<collective::Collective>(op.work)) ++on[op.stream];
   }
-  EXPECT_EQ(on, (std::map<StreamId, int>{{1, 134}, {2, 133}}));
+  EXPECT_EQ(on, (std::map<plan::StreamId, int>{{1, 134}, {2, 133}}));
 }
 
 TEST(PaddleDialect, AdaptiveLocalSgd) {
@@ -470,8 +473,9 @@ TEST(PaddleDialect, TheFusedOptimiserWaitsForEveryAllReduce) {
   EXPECT_EQ(fused.strategy.update, Strategy::Update::kAfterAll);
   EXPECT_TRUE(has_note(fused, "waits for every all-reduce"));
   const auto updates = [&](const Strategy& strategy) {
-    return count_of<Compute>(make_plan(workload, cluster_of(2, 8), strategy),
-                             [](const Compute& work) { return work.phase == Phase::kUpdate; });
+    return count_of<plan::Compute>(
+        plan::make_plan(workload, cluster_of(2, 8), strategy),
+        [](const plan::Compute& work) { return work.phase == plan::Phase::kUpdate; });
   };
   EXPECT_EQ(updates(fused.strategy), 1u);
   EXPECT_EQ(updates(read_paddle("{}").strategy), 5u);
@@ -532,10 +536,10 @@ TEST(PaddleDialect, EveryNoteIsOneLine) {
 
 // --- Dygraph ----------------------------------------------------------------------------------
 
-std::vector<Bucket> dygraph_buckets(const std::string& config, const Workload& workload) {
+std::vector<plan::Bucket> dygraph_buckets(const std::string& config, const Workload& workload) {
   const Cluster cluster = cluster_of(2, 8);
-  return make_plan(workload, cluster,
-                   read_config(paddle_dygraph_dialect(), config, workload, cluster).strategy)
+  return plan::make_plan(workload, cluster,
+                         read_config(paddle_dygraph_dialect(), config, workload, cluster).strategy)
       .buckets;
 }
 
@@ -606,9 +610,10 @@ TEST(Paddle, TheHostWaitsForEachAllReduceUnlessToldOtherwise) {
   cluster.device.host_sync = 20e-6;
   const auto waits = [&](const std::string& config) {
     const Workload workload = paddle_resnet50(10);
-    const Plan plan = make_plan(workload, cluster, read_paddle(config, workload, cluster).strategy);
-    return std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-      return op.stream > 0 && std::holds_alternative<HostSync>(op.work);
+    const plan::Plan plan =
+        plan::make_plan(workload, cluster, read_paddle(config, workload, cluster).strategy);
+    return std::count_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+      return op.stream > 0 && std::holds_alternative<plan::HostSync>(op.work);
     });
   };
   EXPECT_EQ(waits("{}"), 5);
@@ -617,4 +622,4 @@ TEST(Paddle, TheHostWaitsForEachAllReduceUnlessToldOtherwise) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

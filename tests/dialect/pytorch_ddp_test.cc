@@ -14,7 +14,7 @@
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
@@ -127,9 +127,9 @@ TEST(PyTorchDdp, SparseGradientsAreBucketsByThemselves) {
   workload.tensors = {tensor_of("a", {10}), sparse_tensor_of("embedding", {1000000, 4}, 3),
                       tensor_of("b", {10})};
   EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1}}));
-  EXPECT_EQ(
-      make_plan(workload, cluster_of(2, 4), reading_of("{}", workload).strategy).buckets.size(),
-      2u);
+  EXPECT_EQ(plan::make_plan(workload, cluster_of(2, 4), reading_of("{}", workload).strategy)
+                .buckets.size(),
+            2u);
 }
 
 TEST(PyTorchDdp, RandomLists) {
@@ -171,7 +171,7 @@ TEST(PyTorchDdp, PlanHasTheSameBuckets) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const Reading reading = reading_of("{}", workload);
   Groups planned;
-  for (const auto& bucket : make_plan(workload, cluster_of(2, 4), reading.strategy).buckets) {
+  for (const auto& bucket : plan::make_plan(workload, cluster_of(2, 4), reading.strategy).buckets) {
     planned.push_back(bucket.tensors);
   }
   EXPECT_EQ(planned, reading.strategy.fusion.groups);
@@ -198,8 +198,9 @@ TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
   cluster.device.memory = 1e9;
   const auto copies = [&](const std::string& config) {
     std::vector<std::pair<bool, Seconds>> list;
-    for (const auto& op : make_plan(workload, cluster, reading_of(config, workload).strategy).ops) {
-      const auto* copy = std::get_if<Copy>(&op.work);
+    for (const auto& op :
+         plan::make_plan(workload, cluster, reading_of(config, workload).strategy).ops) {
+      const auto* copy = std::get_if<plan::Copy>(&op.work);
       if (copy != nullptr) list.emplace_back(copy->into, copy->seconds);
     }
     return list;
@@ -219,24 +220,24 @@ TEST(PyTorchDdp, PostLocalSgd) {
                                        workload)
                                 .strategy;
   // Two buckets in each of four steps inside the nodes, then everything once among all.
-  const Plan plan = make_plan(workload, cluster, strategy);
+  const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
   EXPECT_EQ(plan.steps, 4);
   std::vector<int> sizes;
   for (const auto& op : plan.ops) {
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      EXPECT_EQ(collective->kind, CollectiveKind::kAllReduce);
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      EXPECT_EQ(collective->kind, collective::CollectiveKind::kAllReduce);
       sizes.push_back(collective->groups.size);
     }
   }
   EXPECT_EQ(sizes, (std::vector<int>{4, 4, 4, 4, 4, 4, 4, 4, 8}));
   EXPECT_EQ(plan.buckets.back().bytes, 8000000);
   // Before its start: gradients, among all.
-  const Plan before = make_plan(workload, cluster, strategy, {99});
+  const plan::Plan before = plan::make_plan(workload, cluster, strategy, {99});
   EXPECT_EQ(before.steps, 1);
   EXPECT_EQ(before.buckets.size(), 2u);
   Training training;
   training.steps = 500;
-  const auto phases = training_phases(strategy, training);
+  const auto phases = plan::training_phases(strategy, training);
   ASSERT_EQ(phases.size(), 2u);
   EXPECT_EQ(phases[0].steps, 100);
   EXPECT_EQ(phases[1].steps, 400);
@@ -261,4 +262,4 @@ TEST(PyTorchDdp, Mistakes) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -11,11 +11,11 @@
 #include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 Scenario small_scenario() {
-  return parse_scenario(document_from_text("table", R"({"name": "table",
+  return input::parse_scenario(input::document_from_text("table", R"({"name": "table",
       "workload": ")" SYNCLINE_SOURCE_DIR R"(/scenarios/workloads/resnet50_v100.json",
       "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 4,
                   "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
@@ -61,8 +61,9 @@ TEST(DialectTable, DefaultsAreWhatIsReadWithoutThem) {
       Json given = least;
       given[key] = value;
       const auto plan_of = [&](const Json& config) {
-        return make_plan(scenario.workload, scenario.cluster,
-                         reading_of(dialect, config, scenario.workload, scenario.cluster).strategy);
+        return plan::make_plan(
+            scenario.workload, scenario.cluster,
+            reading_of(dialect, config, scenario.workload, scenario.cluster).strategy);
       };
       EXPECT_EQ(plan_difference(plan_of(least), plan_of(given)), "");
     }
@@ -77,7 +78,7 @@ Reading read_dummy(Reader config, const Workload&, const Cluster&, bool) {
   config.finish();
   return reading;
 }
-std::vector<Json> suggest_dummy(const Strategy& strategy, const std::vector<Bucket>&,
+std::vector<Json> suggest_dummy(const Strategy& strategy, const std::vector<plan::Bucket>&,
                                 const Workload&, const Cluster&) {
   const Json config{{"bucket", strategy.fusion.size}};
   return {config};
@@ -104,4 +105,4 @@ TEST(DialectTable, ARowIsAllThatADialectNeeds) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -18,7 +18,7 @@
 #include "core/json/reader.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 namespace fs = std::filesystem;
@@ -173,4 +173,4 @@ TEST(TorchBuckets, AreOursTensorByTensor) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

@@ -8,12 +8,12 @@
 #include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::dialect {
 namespace {
 
 Scenario scenario_of(const std::string& strategy,
                      const std::string& workload = "resnet50_paddle_class10") {
-  return parse_scenario(document_from_text(
+  return input::parse_scenario(input::document_from_text(
       "write", R"({"name": "write", "workload": ")" SYNCLINE_SOURCE_DIR "/scenarios/workloads/" +
                    workload + R"(.json", "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 8,
       "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
@@ -37,8 +37,9 @@ void expect_round_trip(const std::string& strategy, const char* dialect,
   const Scenario again = scenario_of(R"({"name": "again", "dialect": ")" + std::string(dialect) +
                                          R"(", "config": )" + result.config.dump() + "}",
                                      workload);
-  const Plan before = make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
-  const Plan after = make_plan(again.workload, again.cluster, again.strategies.front());
+  const plan::Plan before =
+      plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
+  const plan::Plan after = plan::make_plan(again.workload, again.cluster, again.strategies.front());
   EXPECT_EQ(plan_difference(before, after), "") << strategy;
 }
 
@@ -129,4 +130,4 @@ TEST(Write, PaddleDygraphIsNotWritten) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::dialect

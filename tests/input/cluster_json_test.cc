@@ -11,7 +11,7 @@
 #include "core/json/reader.h"
 #include "tests/support/full_scenario.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 namespace fs = std::filesystem;
@@ -146,4 +146,4 @@ TEST(ClusterJson, FiguresAreRounded) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

@@ -12,7 +12,7 @@
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 namespace fs = std::filesystem;
@@ -283,4 +283,4 @@ TEST(SetKey, APathToNowhereIsNamedWithTheNearestKey) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

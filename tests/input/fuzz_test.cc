@@ -9,7 +9,7 @@
 #include "core/plan/planner.h"
 #include "tests/support/full_scenario.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 using test::error_of_text;
@@ -144,15 +144,15 @@ TEST(Fuzz, WhatIsReadCanBePlanned) {
     if (!test::error_of(broken).empty()) continue;
     const Scenario scenario = test::parsed(broken);
     for (const auto& strategy : scenario.strategies) {
-      const auto phases = training_phases(strategy, scenario.training);
+      const auto phases = plan::training_phases(strategy, scenario.training);
       ASSERT_FALSE(phases.empty());
       std::int64_t steps = 0;
       for (const auto& phase : phases) {
         steps += phase.steps;
-        make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+        plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
       }
       // Ticks come at every moment of a cycle alike: each phase once for each moment.
-      const std::int64_t moments = strategy.fusion.cycle > 0 ? kTickPhases : 1;
+      const std::int64_t moments = strategy.fusion.cycle > 0 ? plan::kTickPhases : 1;
       EXPECT_EQ(steps, 1000 * moments) << broken["strategies"];
     }
   }
@@ -174,4 +174,4 @@ TEST(Fuzz, MutatedPathsAreSetOrRefused) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

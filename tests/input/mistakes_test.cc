@@ -8,7 +8,7 @@
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 using Pointer = Json::json_pointer;
@@ -345,4 +345,4 @@ TEST(Mistakes, TellWhereWhatAndWhatIsAllowed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

@@ -10,7 +10,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/scenario/scenario.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 constexpr const char* kDevice =
@@ -94,7 +94,7 @@ TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsPriced) {
   EXPECT_DOUBLE_EQ(workload.update, 3e-3);
   EXPECT_NEAR(backward_time(workload), 20e-3, 1e-12);
   EXPECT_TRUE(workload.times_given);
-  const StepTimes priced = price_operators(workload.operators, [] {
+  const operators::StepTimes priced = operators::price_operators(workload.operators, [] {
     Device device;
     device.flops = 10e12;
     device.half_flops = 100e12;
@@ -148,7 +148,7 @@ TEST(ReadOperators, AnExplicitList) {
   EXPECT_NEAR(scenario.workload.forward, (35840 + 4608 + 4096) * 1e-9, 1e-12);
   EXPECT_NEAR(scenario.workload.tensors[0].backward, (6144 + 2560) * 1e-9, 1e-12);
   EXPECT_NEAR(scenario.workload.tensors[1].backward, (1024 + 4096 + 32768) * 1e-9, 1e-12);
-  const auto fused = fuse_operators(scenario.workload, scenario.strategies[0].compute_fusion);
+  const auto fused = plan::fuse_operators(scenario.workload, scenario.strategies[0].compute_fusion);
   EXPECT_EQ(fused.matches[1].forward, 1);
   EXPECT_EQ(fused.matches[1].backward, 1);
   EXPECT_EQ(count_of(fused.operators, "fused_gemm_epilogue"), 1);
@@ -223,9 +223,10 @@ TEST(ReadOperators, ComputeFusionOfAStrategy) {
   };
   // As in Paddle one switch is on unless it is turned off.
   EXPECT_TRUE(parsed(strategy_of("{}")).strategies[0].compute_fusion.fuse_bn_add_act_ops);
+  EXPECT_FALSE(plan::any(
+      parsed(strategy_of(R"({"fuse_bn_add_act_ops": false})")).strategies[0].compute_fusion));
   EXPECT_FALSE(
-      any(parsed(strategy_of(R"({"fuse_bn_add_act_ops": false})")).strategies[0].compute_fusion));
-  EXPECT_FALSE(any(parsed(scenario_with(linear_layer().dump())).strategies[0].compute_fusion));
+      plan::any(parsed(scenario_with(linear_layer().dump())).strategies[0].compute_fusion));
   EXPECT_NE(
       message_of(strategy_of(R"({"fuse_all_optimizer_ops": true})", R"(, "update": "per_bucket")"))
           .find("compute_fusion.fuse_all_optimizer_ops: cannot stand beside update"),
@@ -243,4 +244,4 @@ TEST(ReadOperators, ComputeFusionOfAStrategy) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

@@ -9,7 +9,7 @@
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 using test::contains;
@@ -357,4 +357,4 @@ TEST(Scenario, APublishedRowNamesASweptObject) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

@@ -10,7 +10,7 @@
 #include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::input {
 namespace {
 
 std::string exactly(double value) {
@@ -26,7 +26,7 @@ std::string numbers(const std::vector<int>& list) {
 }
 
 // Everything that a plan says.
-std::string plan_text(const Plan& plan, const Workload& workload) {
+std::string plan_text(const plan::Plan& plan, const Workload& workload) {
   std::string text = std::to_string(plan.ranks) + " ranks, " + std::to_string(plan.streams) +
                      " streams, " + std::to_string(plan.steps) + " steps\n";
   for (const auto& bucket : plan.buckets) {
@@ -40,10 +40,10 @@ std::string plan_text(const Plan& plan, const Workload& workload) {
   }
   for (const auto& op : plan.ops) {
     text += std::to_string(op.stream) + " " + std::to_string(op.step) + ": " +
-            describe(op, plan, workload) + exactly(seconds_of(op.work)) + " after" +
+            plan::describe(op, plan, workload) + exactly(plan::seconds_of(op.work)) + " after" +
             numbers(op.after) + ", previous" + numbers(op.after_previous);
-    if (const auto* collective = std::get_if<Collective>(&op.work)) {
-      const Groups& groups = collective->groups;
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      const collective::Groups& groups = collective->groups;
       text += " " + std::string(collective->algorithm->name) + " " +
               std::to_string(collective->elements) + " x " + std::to_string(collective->unit) +
               numbers({groups.base, groups.count, groups.group_step, groups.size,
@@ -58,9 +58,9 @@ std::string plan_text(const Plan& plan, const Workload& workload) {
 std::string run_text(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategies.front();
   std::string text;
-  for (const auto& phase : training_phases(strategy, scenario.training)) {
+  for (const auto& phase : plan::training_phases(strategy, scenario.training)) {
     text += std::to_string(phase.steps) + " of\n" +
-            plan_text(make_plan(scenario.workload, scenario.cluster, strategy, phase.point),
+            plan_text(plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point),
                       scenario.workload);
   }
   return text;
@@ -201,4 +201,4 @@ TEST(StrategyJson, WhatADialectReadsBecomesTheSamePlan) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::input

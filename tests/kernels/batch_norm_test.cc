@@ -12,7 +12,7 @@
 #include "kernels/reference/batch_norm.h"
 #include "tests/kernels/guarded.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename T>
@@ -333,4 +333,4 @@ TEST(BatchNorm, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -9,7 +9,7 @@
 
 #include "kernels/busy_pace.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 TEST(Busy, ThePaceIsTheRate) {
@@ -73,4 +73,4 @@ TEST(Busy, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

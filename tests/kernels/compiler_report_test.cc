@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,11 +29,11 @@ struct ExpectedKernel {
 };
 
 const ExpectedKernel kExpected[] = {
-    {"pack_kernelI(ff|NS_4[BF]...ES.*_)Lb1", 64, true, true},
-    {"pack_kernelI(ff|NS_4[BF]...ES.*_)Lb0", 64, true, false},  // only measures
+    {"pack_kernelI(ff|NS0_4[BF]...ES.*_)Lb1", 64, true, true},
+    {"pack_kernelI(ff|NS0_4[BF]...ES.*_)Lb0", 64, true, false},  // only measures
     {"pack_kernelIfNS", 64, true, false},
-    {"pack_kernelINS_4[BF]...Ef", 64, false, true},
-    {"pack_kernelINS_4[BF]...ENS", 64, true, true},
+    {"pack_kernelINS0_4[BF]...Ef", 64, false, true},
+    {"pack_kernelINS0_4[BF]...ENS", 64, true, true},
     {"update_kernel", 64, true, true},
     {"add_activation_kernel", 64, true, true},
     {"move_bytes_kernel", 64, true, true},
@@ -176,4 +176,4 @@ TEST(CompilerReport, StreamingKernelsAccessSixteenBytesAtATime) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

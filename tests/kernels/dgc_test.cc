@@ -22,13 +22,13 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<std::uint32_t> bits(const Values& values) {
   std::vector<std::uint32_t> result;
-  for (const float value : values) result.push_back(bits_of(value));
+  for (const float value : values) result.push_back(kernels::bits_of(value));
   return result;
 }
 
 // A tensor on both sides: guarded memory for the kernels, plain vectors for the host's step.
 struct BothSides {
-  ElementType type = ElementType::kFp32;
+  kernels::ElementType type = kernels::ElementType::kFp32;
   GuardedArray<float> wide;
   GuardedArray<std::uint16_t> narrow;
   GuardedArray<float> velocity, residual, weight;
@@ -37,28 +37,28 @@ struct BothSides {
 
   void set_gradient(const Values& gradient, int offset = 0) {
     host_gradient.clear();
-    if (type == ElementType::kFp32) {
+    if (type == kernels::ElementType::kFp32) {
       wide = {gradient, offset};
       host_gradient = gradient;
       return;
     }
     std::vector<std::uint16_t> halves;
     for (const float g : gradient) {
-      if (type == ElementType::kBf16) {
-        halves.push_back(from_float<Bf16>(g).bits);
-        host_gradient.push_back(to_float(Bf16{halves.back()}));
+      if (type == kernels::ElementType::kBf16) {
+        halves.push_back(kernels::from_float<kernels::Bf16>(g).bits);
+        host_gradient.push_back(kernels::to_float(kernels::Bf16{halves.back()}));
       } else {
-        halves.push_back(from_float<Fp16>(g).bits);
-        host_gradient.push_back(to_float(Fp16{halves.back()}));
+        halves.push_back(kernels::from_float<kernels::Fp16>(g).bits);
+        host_gradient.push_back(kernels::to_float(kernels::Fp16{halves.back()}));
       }
     }
     narrow = {halves, offset};
   }
 
-  DgcTensor device() {
-    DgcTensor tensor;
-    tensor.gradient = type == ElementType::kFp32 ? static_cast<const void*>(wide.data())
-                                                 : static_cast<const void*>(narrow.data());
+  kernels::DgcTensor device() {
+    kernels::DgcTensor tensor;
+    tensor.gradient = type == kernels::ElementType::kFp32 ? static_cast<const void*>(wide.data())
+                                                          : static_cast<const void*>(narrow.data());
     tensor.velocity = velocity.data();
     tensor.residual = residual.data();
     tensor.weight = weight.data();
@@ -74,7 +74,7 @@ struct Offsets {
 
 BothSides make_tensor(const Values& gradient, const Values& velocity, const Values& residual,
                       const Values& weight, std::int64_t kept, Offsets at = {},
-                      ElementType type = ElementType::kFp32) {
+                      kernels::ElementType type = kernels::ElementType::kFp32) {
   BothSides tensor;
   tensor.type = type;
   tensor.set_gradient(gradient, at.gradient);
@@ -97,7 +97,7 @@ Values normal(std::size_t n, std::uint32_t seed, float deviation = 1) {
 }
 
 BothSides random_tensor(std::size_t n, std::int64_t kept, std::uint32_t seed, Offsets at = {},
-                        ElementType type = ElementType::kFp32) {
+                        kernels::ElementType type = kernels::ElementType::kFp32) {
   return make_tensor(normal(n, seed), normal(n, seed + 1), normal(n, seed + 2), normal(n, seed + 3),
                      kept, at, type);
 }
@@ -108,12 +108,12 @@ class Pair {
   explicit Pair(std::vector<BothSides> tensors, std::uint32_t seed = 1)
       : tensors_(std::move(tensors)), steps_(plan_of(tensors_), seed) {}
 
-  void step(DgcStep step, const std::string& label) {
+  void step(kernels::DgcStep step, const std::string& label) {
     SCOPED_TRACE(label);
     const auto packed = static_cast<std::size_t>(steps_.plan().packed);
     GuardedArray<std::uint32_t> indices(std::vector<std::uint32_t>(packed, 0x77777777u), 0);
     GuardedArray<float> values(Values(packed, kNan), 1);
-    reports.assign(tensors_.size(), DgcReport{9, 9, 9, DgcPath::kSkipped});
+    reports.assign(tensors_.size(), kernels::DgcReport{9, 9, 9, kernels::DgcPath::kSkipped});
     step.indices = indices.data();
     step.values = values.data();
     step.reports = reports.data();
@@ -134,7 +134,7 @@ class Pair {
   void next_gradients(std::uint32_t seed, float deviation = 1) {
     for (auto& tensor : tensors_) {
       // In place: the plan keeps the address.
-      ASSERT_EQ(tensor.type, ElementType::kFp32);
+      ASSERT_EQ(tensor.type, kernels::ElementType::kFp32);
       const Values gradient = normal(tensor.host_gradient.size(), seed++, deviation);
       std::copy(gradient.begin(), gradient.end(), tensor.wide.data());
       tensor.host_gradient = gradient;
@@ -143,42 +143,44 @@ class Pair {
 
   std::vector<BothSides>& tensors() { return tensors_; }
   SerialDgc& device() { return steps_; }
-  std::vector<DgcReport> reports;
-  std::vector<SparseMessage> messages;
+  std::vector<kernels::DgcReport> reports;
+  std::vector<kernels::SparseMessage> messages;
 
  private:
-  static DgcPlan plan_of(std::vector<BothSides>& tensors) {
-    std::vector<DgcTensor> list;
+  static kernels::DgcPlan plan_of(std::vector<BothSides>& tensors) {
+    std::vector<kernels::DgcTensor> list;
     for (auto& tensor : tensors) list.push_back(tensor.device());
-    DgcPlan plan;
-    const ElementType type = tensors.empty() ? ElementType::kFp32 : tensors[0].type;
-    EXPECT_EQ(dgc_plan(list, type, &plan).text, "");
+    kernels::DgcPlan plan;
+    const kernels::ElementType type =
+        tensors.empty() ? kernels::ElementType::kFp32 : tensors[0].type;
+    EXPECT_EQ(kernels::dgc_plan(list, type, &plan).text, "");
     return plan;
   }
 
-  void compare(std::size_t i, const DgcStep& step, float coefficient, bool skipped,
+  void compare(std::size_t i, const kernels::DgcStep& step, float coefficient, bool skipped,
                const std::uint32_t* indices, const float* values) {
     BothSides& t = tensors_[i];
-    const DgcRow& row = steps_.plan().rows[i];
-    SparseMessage sent;
+    const kernels::DgcRow& row = steps_.plan().rows[i];
+    kernels::SparseMessage sent;
     bool held = false;
     if (!skipped) {
-      const DgcUpdate update{step.momentum, coefficient * step.scale, step.weight_decay,
-                             step.nesterov};
-      held = accumulate(t.host_gradient, t.host_weight, update, t.host_velocity, t.host_residual);
-      sent =
-          take_out(largest_magnitudes(t.host_residual, t.kept), t.host_velocity, t.host_residual);
+      const compress::DgcUpdate update{step.momentum, coefficient * step.scale, step.weight_decay,
+                                       step.nesterov};
+      held = compress::accumulate(t.host_gradient, t.host_weight, update, t.host_velocity,
+                                  t.host_residual);
+      sent = kernels::take_out(kernels::largest_magnitudes(t.host_residual, t.kept),
+                               t.host_velocity, t.host_residual);
     }
     ASSERT_EQ(bits(t.velocity.values()), bits(t.host_velocity));
     ASSERT_EQ(bits(t.residual.values()), bits(t.host_residual));
-    const DgcReport& report = reports[i];
+    const kernels::DgcReport& report = reports[i];
     ASSERT_EQ(report.selected, sent.indices.size());
     EXPECT_EQ(report.held, held ? 1u : 0u);
-    EXPECT_EQ(report.path == DgcPath::kSkipped, skipped);
+    EXPECT_EQ(report.path == kernels::DgcPath::kSkipped, skipped);
     auto got_indices = std::vector(indices + row.packed_at, indices + row.packed_at + row.kept);
     auto got_values = Values(values + row.packed_at, values + row.packed_at + row.kept);
-    SparseMessage padded = sent;
-    padded.indices.resize(row.kept, kPadIndex);
+    kernels::SparseMessage padded = sent;
+    padded.indices.resize(row.kept, kernels::kPadIndex);
     padded.values.resize(row.kept, 0.0f);
     ASSERT_EQ(got_indices, padded.indices);
     ASSERT_EQ(bits(got_values), bits(padded.values));
@@ -221,7 +223,8 @@ TEST(DgcKernels, EverySizeAndEveryKept) {
 }
 
 TEST(DgcKernels, AddressesOfEveryKind) {
-  for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
+  for (const kernels::ElementType type :
+       {kernels::ElementType::kFp32, kernels::ElementType::kBf16, kernels::ElementType::kFp16}) {
     std::vector<BothSides> tensors;
     for (int code = 0; code < 256; code += 3) {
       const Offsets at{code % 4, code / 4 % 4, code / 16 % 4, code / 64};
@@ -229,20 +232,21 @@ TEST(DgcKernels, AddressesOfEveryKind) {
                                       static_cast<std::uint32_t>(code), at, type));
     }
     Pair pair(std::move(tensors));
-    DgcStep step;
+    kernels::DgcStep step;
     step.weight_decay = 0.01f;
     pair.step(step, "type " + std::to_string(static_cast<int>(type)));
   }
 }
 
 TEST(DgcKernels, TypesMomentumNesterovDecayAndClipping) {
-  for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
+  for (const kernels::ElementType type :
+       {kernels::ElementType::kFp32, kernels::ElementType::kBf16, kernels::ElementType::kFp16}) {
     for (const bool nesterov : {false, true}) {
       for (const float decay : {0.0f, 1e-3f}) {
         Pair pair(list_of(random_tensor(5003, 50, 5, {}, type),
                           random_tensor(12345, 12, 6, {1, 1, 1, 1}, type)));
         const Values coefficients{0.37f, 1.0f};
-        DgcStep step;
+        kernels::DgcStep step;
         step.momentum = 0.875f;
         step.scale = 8;
         step.nesterov = nesterov;
@@ -263,7 +267,7 @@ TEST(DgcKernels, UpdateIsCloseToExactArithmetic) {
   const Values g = normal(n, 1), u = normal(n, 2), v = normal(n, 3), w = normal(n, 4);
   for (const bool nesterov : {false, true}) {
     Pair pair(list_of(make_tensor(g, u, v, w, 0)));
-    DgcStep step;
+    kernels::DgcStep step;
     step.weight_decay = 0.02f;
     step.scale = 3;
     step.nesterov = nesterov;
@@ -309,7 +313,7 @@ std::vector<Kind> kinds() {
       {"ramp down", [](std::size_t i, std::mt19937&) { return 1e6f - static_cast<float>(i); }},
       {"subnormal",
        [](std::size_t, std::mt19937& random) {
-         return float_of(static_cast<unsigned>(random() % 5000));
+         return kernels::float_of(static_cast<unsigned>(random() % 5000));
        }},
       {"layered scales",
        [=](std::size_t i, std::mt19937& random) {
@@ -321,7 +325,7 @@ std::vector<Kind> kinds() {
        }},
       {"one bin",
        [](std::size_t, std::mt19937& random) {
-         return float_of(0x3f800000u + static_cast<unsigned>(random() % 0x100000));
+         return kernels::float_of(0x3f800000u + static_cast<unsigned>(random() % 0x100000));
        }},
       {"largest floats",
        [](std::size_t i, std::mt19937&) {
@@ -329,7 +333,7 @@ std::vector<Kind> kinds() {
        }},
       {"neighbours",
        [](std::size_t i, std::mt19937&) {
-         return float_of(0x3f7ffff0u + static_cast<unsigned>(i % 32));
+         return kernels::float_of(0x3f7ffff0u + static_cast<unsigned>(i % 32));
        }},
       {"some not a number",
        [=](std::size_t i, std::mt19937& random) {
@@ -357,7 +361,7 @@ TEST(DgcKernels, ResidualsOfEveryKindOnEveryPath) {
         tensors.push_back(make_tensor(zero, zero, residual, zero, kept));
       }
       Pair pair(std::move(tensors));
-      DgcStep step;
+      kernels::DgcStep step;
       step.candidate_scale = scale;
       for (int i = 0; i < 2; ++i) {
         pair.step(step, std::string(kind.name) + ", scale " + std::to_string(scale) + ", step " +
@@ -372,16 +376,17 @@ TEST(DgcKernels, ResidualsOfEveryKindOnEveryPath) {
 TEST(DgcKernels, AllPathsGiveTheSameBits) {
   struct Way {
     float scale;
-    DgcPath path;
+    kernels::DgcPath path;
   };
   for (const Way way :
-       {Way{0.0f, DgcPath::kExact}, Way{0.95f, DgcPath::kSpeculative}, Way{1.9f, DgcPath::kExact},
-        Way{100.0f, DgcPath::kRecount}, Way{1e-3f, DgcPath::kExact}}) {
+       {Way{0.0f, kernels::DgcPath::kExact}, Way{0.95f, kernels::DgcPath::kSpeculative},
+        Way{1.9f, kernels::DgcPath::kExact}, Way{100.0f, kernels::DgcPath::kRecount},
+        Way{1e-3f, kernels::DgcPath::kExact}}) {
     Pair pair(list_of(random_tensor(20011, 20, 77)));
     pair.step({}, "first");
-    EXPECT_EQ(pair.reports[0].path, DgcPath::kExact);
+    EXPECT_EQ(pair.reports[0].path, kernels::DgcPath::kExact);
     pair.next_gradients(5, 0.05f);
-    DgcStep step;
+    kernels::DgcStep step;
     step.momentum = 0.5f;
     step.candidate_scale = way.scale;
     // The velocity carries on: thresholds rise a little, so that the guess holds.
@@ -391,8 +396,8 @@ TEST(DgcKernels, AllPathsGiveTheSameBits) {
   Pair whole(list_of(random_tensor(3000, 1500, 78),
                      make_tensor(Values(20011), Values(20011), Values(20011, 1.0f), {}, 20)));
   whole.step({}, "whole");
-  EXPECT_EQ(whole.reports[0].path, DgcPath::kWhole);  // more than one in 32 kept
-  EXPECT_EQ(whole.reports[1].path, DgcPath::kWhole);  // all equal: too many candidates
+  EXPECT_EQ(whole.reports[0].path, kernels::DgcPath::kWhole);  // more than one in 32 kept
+  EXPECT_EQ(whole.reports[1].path, kernels::DgcPath::kWhole);  // all equal: too many candidates
 }
 
 // Candidates exactly kept, one less, exactly the list's room, one more.
@@ -402,14 +407,15 @@ TEST(DgcKernels, ListsAtTheirEdges) {
   const std::size_t room = 16 * 10 + 1024;
   struct Edge {
     std::size_t candidates;
-    DgcPath path;
+    kernels::DgcPath path;
   };
-  for (const Edge edge : {Edge{10, DgcPath::kSpeculative}, Edge{9, DgcPath::kExact},
-                          Edge{room, DgcPath::kSpeculative}, Edge{room + 1, DgcPath::kWhole}}) {
+  for (const Edge edge :
+       {Edge{10, kernels::DgcPath::kSpeculative}, Edge{9, kernels::DgcPath::kExact},
+        Edge{room, kernels::DgcPath::kSpeculative}, Edge{room + 1, kernels::DgcPath::kWhole}}) {
     Values first(n, 0.0f);
     for (std::size_t i = 0; i < 10; ++i) first[i * 977] = 10.0f;
     Pair pair(list_of(make_tensor(Values(n), Values(n), first, {}, kept)));
-    DgcStep step;
+    kernels::DgcStep step;
     step.momentum = 0;
     step.candidate_scale = 1;
     pair.step(step, "first");
@@ -422,7 +428,7 @@ TEST(DgcKernels, ListsAtTheirEdges) {
     // 9.9 and 10 lie in one bin of eighths of an octave: without a guess all are candidates.
     pair.step(step, std::to_string(edge.candidates));
     if (edge.candidates == 9) {
-      EXPECT_NE(pair.reports[0].path, DgcPath::kSpeculative);
+      EXPECT_NE(pair.reports[0].path, kernels::DgcPath::kSpeculative);
     } else {
       EXPECT_EQ(pair.reports[0].path, edge.path) << edge.candidates;
     }
@@ -435,7 +441,9 @@ TEST(DgcKernels, ManySteps) {
   int speculative = 0;
   for (std::uint32_t i = 0; i < 25; ++i) {
     pair.step({}, "step " + std::to_string(i));
-    for (const auto& report : pair.reports) speculative += report.path == DgcPath::kSpeculative;
+    for (const auto& report : pair.reports) {
+      speculative += report.path == kernels::DgcPath::kSpeculative;
+    }
     pair.next_gradients(1000 * i, 0.3f);
   }
   EXPECT_GT(speculative, 20);
@@ -469,15 +477,15 @@ TEST(DgcKernels, MoreSpansThanThreads) {
 TEST(DgcKernels, ASkippedStepChangesNothing) {
   Pair pair(list_of(random_tensor(5000, 50, 1), random_tensor(100, 200, 2)));
   const std::int32_t no = 0, yes = 1;
-  DgcStep step;
+  kernels::DgcStep step;
   step.skip = &no;
   pair.step(step, "first");
   step.skip = &yes;
   pair.step(step, "skipped");  // compared with an unchanged host side
-  EXPECT_EQ(pair.reports[0].path, DgcPath::kSkipped);
+  EXPECT_EQ(pair.reports[0].path, kernels::DgcPath::kSkipped);
   step.skip = &no;
   pair.step(step, "goes on");
-  EXPECT_NE(pair.reports[0].path, DgcPath::kSkipped);
+  EXPECT_NE(pair.reports[0].path, kernels::DgcPath::kSkipped);
 }
 
 TEST(DgcKernels, InspectionFindsWhatIsNotFinite) {
@@ -487,11 +495,11 @@ TEST(DgcKernels, InspectionFindsWhatIsNotFinite) {
     Pair pair(list_of(random_tensor(500, 5, 2),
                       make_tensor(gradient, normal(9001, 2), normal(9001, 3), {}, 9)));
     pair.device().inspect({});
-    DgcStep step;
+    kernels::DgcStep step;
     step.skip = pair.device().tables().skip;
     EXPECT_EQ(*step.skip, 1);
     pair.step(step, "skipped");
-    EXPECT_EQ(pair.reports[1].path, DgcPath::kSkipped);
+    EXPECT_EQ(pair.reports[1].path, kernels::DgcPath::kSkipped);
     pair.next_gradients(9);
     pair.device().inspect({});
     EXPECT_EQ(*step.skip, 0);
@@ -518,17 +526,19 @@ TEST(DgcKernels, WhatIsNotFiniteIsHeld) {
 }
 
 TEST(DgcKernels, ClippingByTheNorm) {
-  for (const ElementType type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
+  for (const kernels::ElementType type :
+       {kernels::ElementType::kFp32, kernels::ElementType::kBf16, kernels::ElementType::kFp16}) {
     Pair pair(list_of(random_tensor(9001, 9, 1, {1, 2, 3, 0}, type),
                       random_tensor(3, 1, 2, {}, type), random_tensor(0, 1, 3, {}, type)));
     for (const float limit : {0.0f, 5.0f, 1e9f}) {
       pair.device().inspect({limit});
       const float* coefficients = pair.device().tables().coefficients;
       for (std::size_t i = 0; i < 3; ++i) {
-        const float expected = dgc_clip_coefficient(pair.tensors()[i].host_gradient, limit);
+        const float expected =
+            kernels::dgc_clip_coefficient(pair.tensors()[i].host_gradient, limit);
         EXPECT_NEAR(coefficients[i], expected, 1e-6f * expected);
       }
-      DgcStep step;
+      kernels::DgcStep step;
       step.coefficients = coefficients;
       pair.step(step, "limit " + std::to_string(limit));
     }
@@ -539,17 +549,17 @@ TEST(DgcKernels, ClippingByTheNorm) {
 
 struct State {
   Values velocity, residual;
-  SparseMessage sent;
+  kernels::SparseMessage sent;
 };
 
 State one_step(const Values& g, const Values& u, const Values& v, std::int64_t kept,
-               DgcStep step = {}) {
+               kernels::DgcStep step = {}) {
   Pair pair(list_of(make_tensor(g, u, v, Values(g.size()), kept)));
   const auto packed = static_cast<std::size_t>(pair.device().plan().packed);
   State state;
   state.sent.indices.resize(packed);
   state.sent.values.resize(packed);
-  DgcReport report;
+  kernels::DgcReport report;
   step.indices = state.sent.indices.data();
   step.values = state.sent.values.data();
   step.reports = &report;
@@ -607,7 +617,7 @@ TEST(DgcLaws, LimitsAreTheKnownMethods) {
 
   Values sum(n), received(n), u(n), v(n);
   std::mt19937 random(3);
-  DgcStep no_momentum;
+  kernels::DgcStep no_momentum;
   no_momentum.momentum = 0;
   for (int step = 0; step < 10; ++step) {
     Values whole(n);
@@ -653,15 +663,16 @@ TEST(DgcLaws, TheOrderOfBlocksDoesNotMatter) {
 
 TEST(DgcArguments, WhatIsWrongIsNamed) {
   float u[4] = {}, v[4] = {}, g[4] = {};
-  const DgcTensor good{g, u, v, nullptr, 4, 1};
-  const auto text = [](const DgcTensor& tensor, ElementType type = ElementType::kFp32) {
-    DgcPlan plan;
-    return dgc_plan({tensor}, type, &plan).text;
+  const kernels::DgcTensor good{g, u, v, nullptr, 4, 1};
+  const auto text = [](const kernels::DgcTensor& tensor,
+                       kernels::ElementType type = kernels::ElementType::kFp32) {
+    kernels::DgcPlan plan;
+    return kernels::dgc_plan({tensor}, type, &plan).text;
   };
   EXPECT_EQ(text(good), "");
-  EXPECT_EQ(text(good, static_cast<ElementType>(7)),
+  EXPECT_EQ(text(good, static_cast<kernels::ElementType>(7)),
             "dgc_plan: the gradient's type is 7, not 0, 1 or 2");
-  DgcTensor bad = good;
+  kernels::DgcTensor bad = good;
   bad.gradient = nullptr;
   EXPECT_EQ(text(bad), "dgc_plan: tensor 0: gradient is null");
   bad = good;
@@ -681,67 +692,70 @@ TEST(DgcArguments, WhatIsWrongIsNamed) {
   bad = good;
   bad.gradient = reinterpret_cast<const char*>(g) + 2;
   EXPECT_EQ(text(bad), "dgc_plan: tensor 0: address not aligned to its element size");
-  EXPECT_EQ(text(bad, ElementType::kBf16), "");
+  EXPECT_EQ(text(bad, kernels::ElementType::kBf16), "");
 }
 
 TEST(DgcArguments, StepsAreChecked) {
   float u[4] = {}, v[4] = {}, g[4] = {};
-  DgcPlan plan;
-  ASSERT_TRUE(dgc_plan({{g, u, v, nullptr, 4, 1}}, ElementType::kFp32, &plan).ok());
+  kernels::DgcPlan plan;
+  ASSERT_TRUE(
+      kernels::dgc_plan({{g, u, v, nullptr, 4, 1}}, kernels::ElementType::kFp32, &plan).ok());
   std::uint32_t index = 0;
   float value = 0;
-  DgcReport report{};
-  DgcStep good;
+  kernels::DgcReport report{};
+  kernels::DgcStep good;
   good.indices = &index;
   good.values = &value;
   good.reports = &report;
-  EXPECT_EQ(check_dgc_step(plan, good).text,
+  EXPECT_EQ(kernels::check_dgc_step(plan, good).text,
             "dgc_step: the plan has no workspace: call dgc_prepare first");
-  EXPECT_EQ(check_dgc_prepare(plan, nullptr, 0).text, "dgc_prepare: workspace is null");
+  EXPECT_EQ(kernels::check_dgc_prepare(plan, nullptr, 0).text, "dgc_prepare: workspace is null");
   alignas(256) static char room[512];
-  EXPECT_EQ(check_dgc_prepare(plan, room + 1, sizeof room).text,
+  EXPECT_EQ(kernels::check_dgc_prepare(plan, room + 1, sizeof room).text,
             "dgc_prepare: workspace is not aligned to 256 bytes");
-  EXPECT_EQ(check_dgc_prepare(plan, room, sizeof room).text,
+  EXPECT_EQ(kernels::check_dgc_prepare(plan, room, sizeof room).text,
             "dgc_prepare: workspace has 512 bytes, the plan needs " +
                 std::to_string(plan.workspace_bytes));
-  EXPECT_TRUE(check_dgc_prepare(plan, room, plan.workspace_bytes).ok());
+  EXPECT_TRUE(kernels::check_dgc_prepare(plan, room, plan.workspace_bytes).ok());
   plan.workspace = room;
-  EXPECT_EQ(check_dgc_step(plan, good).text, "");
+  EXPECT_EQ(kernels::check_dgc_step(plan, good).text, "");
   const auto with = [&](auto change) {
-    DgcStep step = good;
+    kernels::DgcStep step = good;
     change(step);
-    return check_dgc_step(plan, step).text;
+    return kernels::check_dgc_step(plan, step).text;
   };
-  EXPECT_EQ(with([](DgcStep& s) { s.momentum = kNan; }), "dgc_step: momentum is not finite");
-  EXPECT_EQ(with([](DgcStep& s) { s.scale = kInfinity; }), "dgc_step: scale is not finite");
-  EXPECT_EQ(with([](DgcStep& s) { s.weight_decay = kNan; }),
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.momentum = kNan; }),
+            "dgc_step: momentum is not finite");
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.scale = kInfinity; }),
+            "dgc_step: scale is not finite");
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.weight_decay = kNan; }),
             "dgc_step: weight_decay is not finite");
-  EXPECT_EQ(with([](DgcStep& s) { s.weight_decay = 0.1f; }),
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.weight_decay = 0.1f; }),
             "dgc_step: weight_decay is not 0, but a tensor has no weight");
-  EXPECT_EQ(with([](DgcStep& s) { s.candidate_scale = -1; }),
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.candidate_scale = -1; }),
             "dgc_step: candidate_scale is negative or not a number");
-  EXPECT_EQ(with([](DgcStep& s) { s.indices = nullptr; }), "dgc_step: indices is null");
-  EXPECT_EQ(with([](DgcStep& s) { s.values = nullptr; }), "dgc_step: values is null");
-  EXPECT_EQ(with([](DgcStep& s) { s.reports = nullptr; }), "dgc_step: reports is null");
-  EXPECT_EQ(check_dgc_inspect(plan, {-1}).text,
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.indices = nullptr; }), "dgc_step: indices is null");
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.values = nullptr; }), "dgc_step: values is null");
+  EXPECT_EQ(with([](kernels::DgcStep& s) { s.reports = nullptr; }), "dgc_step: reports is null");
+  EXPECT_EQ(kernels::check_dgc_inspect(plan, {-1}).text,
             "dgc_inspect: max_norm is -1.000000, not a number from 0 on");
-  EXPECT_EQ(check_dgc_inspect(plan, {1}).text, "");
+  EXPECT_EQ(kernels::check_dgc_inspect(plan, {1}).text, "");
 }
 
 // Two thousand million elements and more: places stay in 64 bits, indices of a tensor in 32.
 TEST(DgcPlans, HugeTensors) {
   alignas(16) static float base[4];
   const std::int64_t n = (1ll << 31) + 123;
-  const DgcTensor tensor{base, base, base, nullptr, n, n / 1000};
-  DgcPlan plan;
-  ASSERT_TRUE(dgc_plan({tensor, tensor, tensor}, ElementType::kBf16, &plan).ok());
+  const kernels::DgcTensor tensor{base, base, base, nullptr, n, n / 1000};
+  kernels::DgcPlan plan;
+  ASSERT_TRUE(kernels::dgc_plan({tensor, tensor, tensor}, kernels::ElementType::kBf16, &plan).ok());
   EXPECT_EQ(plan.tiles, 3 * ((n + 2047) / 2048));
   EXPECT_EQ(plan.span_tiles, 32u);
   EXPECT_EQ(plan.packed, 3 * (n / 1000));
-  const DgcRow& last = plan.rows[2];
-  EXPECT_EQ(group_first(last, last.tiles - 1, 0, 0), (n - 1) / 2048 * 2048);
-  EXPECT_TRUE(inside(last, n - 1));
-  EXPECT_FALSE(inside(last, n));
+  const kernels::DgcRow& last = plan.rows[2];
+  EXPECT_EQ(kernels::group_first(last, last.tiles - 1, 0, 0), (n - 1) / 2048 * 2048);
+  EXPECT_TRUE(kernels::inside(last, n - 1));
+  EXPECT_FALSE(kernels::inside(last, n));
   EXPECT_EQ(last.first_tile, 2 * last.tiles);
 }
 

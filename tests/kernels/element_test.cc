@@ -10,7 +10,7 @@
 #include "kernels/host_device.h"
 #include "kernels/tensor_table.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 TEST(Element, EveryHalfReadsAsEigenReadsIt) {
@@ -97,4 +97,4 @@ TEST(Element, ATileFindsItsTensor) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -12,7 +12,7 @@
 #include "kernels/reference/activation.h"
 #include "tests/kernels/guarded.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <Activation kActivation>
@@ -168,4 +168,4 @@ TEST(AddActivation, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -12,7 +12,7 @@
 
 #include "kernels/reference/linear.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu, Activation::kGelu};
@@ -353,4 +353,4 @@ TEST_F(GemmArguments, WithoutAnActivationThereIsNothingToKeep) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

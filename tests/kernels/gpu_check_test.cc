@@ -14,7 +14,7 @@
 #include "core/input/document.h"
 #include "core/json/text.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 const std::string kRoot = SYNCLINE_SOURCE_DIR;
@@ -92,7 +92,7 @@ TEST_F(GpuCheck, TheRehearsalPassesAndSaysThatItIsOne) {
     }
   }
   // Made-up times must not get into a cluster.
-  EXPECT_THROW(kernel_costs(json, out_), InputError);
+  EXPECT_THROW(calibrate::kernel_costs(json, out_), InputError);
 }
 
 TEST_F(GpuCheck, WithoutAGpuItSaysSoAndDoesNotPass) {
@@ -103,8 +103,8 @@ TEST_F(GpuCheck, WithoutAGpuItSaysSoAndDoesNotPass) {
   EXPECT_NE(ran.out.find("No GPU was used, nothing was measured:"), std::string::npos) << ran.out;
   const Json json = read_json_file(out_);
   EXPECT_EQ(json.at("timings").size(), 0U);
-  EXPECT_THROW(kernel_costs(json, out_), InputError);
+  EXPECT_THROW(calibrate::kernel_costs(json, out_), InputError);
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -9,7 +9,7 @@
 
 #include "kernels/host_device.h"
 
-namespace syncline {
+namespace syncline::kernels {
 
 // `size` elements that begin `offset` elements behind a multiple of 64 bytes; everything, guards
 // included, is 0xcb at first.
@@ -55,4 +55,4 @@ class Guarded {
   std::vector<unsigned char> bytes_;
 };
 
-}  // namespace syncline
+}  // namespace syncline::kernels

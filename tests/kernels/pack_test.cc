@@ -13,7 +13,7 @@
 #include "kernels/reference/gradient_copy.h"
 #include "tests/kernels/guarded.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 template <typename T>
@@ -309,4 +309,4 @@ TEST(Pack, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -17,7 +17,7 @@ using Values = std::vector<float>;
 
 std::vector<std::uint32_t> pattern(const Values& values) {
   std::vector<std::uint32_t> result;
-  for (const float value : values) result.push_back(bits_of(value));
+  for (const float value : values) result.push_back(kernels::bits_of(value));
   return result;
 }
 
@@ -29,25 +29,26 @@ struct Sampled {
 // One step of all tensors by the kernels, and of each by the host: the same.
 void expect_same(std::vector<Sampled> tensors, std::uint32_t seed, bool skipped = false) {
   std::vector<Sampled> device = tensors;
-  std::vector<DgcTensor> list;
+  std::vector<kernels::DgcTensor> list;
   for (auto& t : device) {
     list.push_back({t.gradient.data(), t.velocity.data(), t.residual.data(), nullptr,
                     static_cast<std::int64_t>(t.gradient.size()), t.kept});
   }
-  DgcPlan plan;
-  ASSERT_TRUE(dgc_plan(list, ElementType::kFp32, &plan).ok());
-  SampledPlan sampled;
-  ASSERT_EQ(sampled_plan(plan, &sampled).text, "");
+  kernels::DgcPlan plan;
+  ASSERT_TRUE(kernels::dgc_plan(list, kernels::ElementType::kFp32, &plan).ok());
+  kernels::SampledPlan sampled;
+  ASSERT_EQ(kernels::sampled_plan(plan, &sampled).text, "");
   SerialDgc steps(plan, seed);
   std::vector<unsigned char> memory(sampled.workspace_bytes + 256, 0xab);
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  const SampledTables room = sampled_tables(sampled, memory.data() + (256 - address % 256) % 256);
+  const kernels::SampledTables room =
+      kernels::sampled_tables(sampled, memory.data() + (256 - address % 256) % 256);
 
   std::vector<std::uint32_t> indices(static_cast<std::size_t>(plan.packed), 0x77777777u);
   Values values(indices.size(), std::numeric_limits<float>::quiet_NaN());
-  std::vector<DgcReport> reports(tensors.size());
+  std::vector<kernels::DgcReport> reports(tensors.size());
   const std::int32_t skip = skipped ? 1 : 0;
-  DgcStep step;
+  kernels::DgcStep step;
   step.skip = &skip;
   step.indices = indices.data();
   step.values = values.data();
@@ -59,32 +60,33 @@ void expect_same(std::vector<Sampled> tensors, std::uint32_t seed, bool skipped 
     std::iota(order.begin(), order.end(), 0u);
     std::shuffle(order.begin(), order.end(), random);
     for (const std::uint32_t at : order) {
-      SerialBlock block(random() % 2 == 0);
+      kernels::SerialBlock block(random() % 2 == 0);
       f(block, at / blocks, at % blocks);
     }
   };
-  const auto shared = std::make_unique<DgcShared>();
+  const auto shared = std::make_unique<kernels::DgcShared>();
   steps.update(step, false);
-  launch(kSampleWindows, [&](auto& block, std::uint32_t tensor, std::uint32_t number) {
-    sample_window(block, *shared, steps.tables(), room, step, tensor, number);
+  launch(kernels::kSampleWindows, [&](auto& block, std::uint32_t tensor, std::uint32_t number) {
+    kernels::sample_window(block, *shared, steps.tables(), room, step, tensor, number);
   });
-  launch(kSampleBlocks, [&](auto& block, std::uint32_t tensor, std::uint32_t number) {
-    sampled_count_block(block, steps.tables(), room, step, tensor, number);
+  launch(kernels::kSampleBlocks, [&](auto& block, std::uint32_t tensor, std::uint32_t number) {
+    kernels::sampled_count_block(block, steps.tables(), room, step, tensor, number);
   });
-  launch(kSampleBlocks, [&](auto& block, std::uint32_t tensor, std::uint32_t number) {
-    sampled_send_block(block, steps.tables(), room, step, tensor, number);
+  launch(kernels::kSampleBlocks, [&](auto& block, std::uint32_t tensor, std::uint32_t number) {
+    kernels::sampled_send_block(block, steps.tables(), room, step, tensor, number);
   });
 
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     SCOPED_TRACE("tensor " + std::to_string(i));
     Sampled& host = tensors[i];
     const auto places = static_cast<std::size_t>(host.kept);
-    SparseMessage message{std::vector<std::uint32_t>(places, kPadIndex), Values(places, -1.0f)};
+    kernels::SparseMessage message{std::vector<std::uint32_t>(places, kernels::kPadIndex),
+                                   Values(places, -1.0f)};
     if (!skipped) {
-      accumulate(host.gradient, {}, {}, host.velocity, host.residual);
-      const float threshold = sampled_threshold(host.residual, host.kept);
-      EXPECT_EQ(reports[i].threshold, bits_of(threshold));
-      message = take_above(threshold, host.kept, host.velocity, host.residual);
+      compress::accumulate(host.gradient, {}, {}, host.velocity, host.residual);
+      const float threshold = kernels::sampled_threshold(host.residual, host.kept);
+      EXPECT_EQ(reports[i].threshold, kernels::bits_of(threshold));
+      message = kernels::take_above(threshold, host.kept, host.velocity, host.residual);
     }
     const auto at = static_cast<std::ptrdiff_t>(plan.rows[i].packed_at);
     const auto end = at + static_cast<std::ptrdiff_t>(host.kept);
@@ -92,9 +94,10 @@ void expect_same(std::vector<Sampled> tensors, std::uint32_t seed, bool skipped 
     EXPECT_EQ(pattern({values.begin() + at, values.begin() + end}), pattern(message.values));
     EXPECT_EQ(pattern(device[i].residual), pattern(host.residual));
     EXPECT_EQ(pattern(device[i].velocity), pattern(host.velocity));
-    const auto pads = std::count(message.indices.begin(), message.indices.end(), kPadIndex);
+    const auto pads =
+        std::count(message.indices.begin(), message.indices.end(), kernels::kPadIndex);
     EXPECT_EQ(reports[i].selected, places - static_cast<std::size_t>(pads));
-    EXPECT_EQ(reports[i].path, skipped ? DgcPath::kSkipped : DgcPath::kSampled);
+    EXPECT_EQ(reports[i].path, skipped ? kernels::DgcPath::kSkipped : kernels::DgcPath::kSampled);
   }
 }
 
@@ -146,11 +149,12 @@ TEST(SampledKernels, TiesScalesAndWhatIsNotFinite) {
 TEST(SampledArguments, WhatIsWrongIsNamed) {
   static float base[4];
   const auto text = [](std::int64_t elements, std::int64_t kept) {
-    DgcPlan plan;
-    EXPECT_TRUE(
-        dgc_plan({{base, base, base, nullptr, elements, kept}}, ElementType::kFp32, &plan).ok());
-    SampledPlan sampled;
-    return sampled_plan(plan, &sampled).text;
+    kernels::DgcPlan plan;
+    EXPECT_TRUE(kernels::dgc_plan({{base, base, base, nullptr, elements, kept}},
+                                  kernels::ElementType::kFp32, &plan)
+                    .ok());
+    kernels::SampledPlan sampled;
+    return kernels::sampled_plan(plan, &sampled).text;
   };
   EXPECT_EQ(text(16384, 16), "");
   EXPECT_EQ(text(16383, 16), "sampled_plan: tensor 0: has 16383 elements, sampling needs 16384");

@@ -51,88 +51,89 @@ class GuardedArray {
 
 class SerialDgc {
  public:
-  SerialDgc(DgcPlan plan, std::uint32_t seed) : plan_(std::move(plan)), random_(seed) {
+  SerialDgc(kernels::DgcPlan plan, std::uint32_t seed) : plan_(std::move(plan)), random_(seed) {
     memory_.assign(plan_.workspace_bytes + 256, 0xab);
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    tables_ = dgc_tables(plan_, memory_.data() + (256 - address % 256) % 256);
+    tables_ = kernels::dgc_tables(plan_, memory_.data() + (256 - address % 256) % 256);
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
-      SerialBlock block(falling());
-      dgc_prepare_row(block, tables_, plan_.rows[i], static_cast<std::uint32_t>(i));
+      kernels::SerialBlock block(falling());
+      kernels::dgc_prepare_row(block, tables_, plan_.rows[i], static_cast<std::uint32_t>(i));
     }
   }
 
-  void step(const DgcStep& step) {
+  void step(const kernels::DgcStep& step) {
     update(step, true);
     select(step);
   }
 
-  void update(const DgcStep& step, bool select) {
+  void update(const kernels::DgcStep& step, bool select) {
     switch (plan_.gradient) {
-      case ElementType::kFp32:
+      case kernels::ElementType::kFp32:
         update_from<float>(step, select);
         break;
-      case ElementType::kBf16:
-        update_from<Bf16>(step, select);
+      case kernels::ElementType::kBf16:
+        update_from<kernels::Bf16>(step, select);
         break;
-      case ElementType::kFp16:
-        update_from<Fp16>(step, select);
+      case kernels::ElementType::kFp16:
+        update_from<kernels::Fp16>(step, select);
         break;
     }
   }
 
   // All that follows the update.
-  void select(const DgcStep& step) {
+  void select(const kernels::DgcStep& step) {
     launch([&](auto& block, auto& shared, std::uint32_t span) {
-      dgc_recount_span(block, shared, tables_, step, span);
+      kernels::dgc_recount_span(block, shared, tables_, step, span);
     });
     launch([&](auto& block, auto& shared, std::uint32_t span) {
-      dgc_collect_span(block, shared, tables_, step, span);
+      kernels::dgc_collect_span(block, shared, tables_, step, span);
     });
     for (const int shift : {10, 0}) {
       launch([&](auto& block, auto& shared, std::uint32_t span) {
-        dgc_refine_span(block, shared, tables_, step, shift, span);
+        kernels::dgc_refine_span(block, shared, tables_, step, shift, span);
       });
     }
     launch([&](auto& block, auto& shared, std::uint32_t span) {
-      dgc_count_span(block, shared, tables_, step, span);
+      kernels::dgc_count_span(block, shared, tables_, step, span);
     });
     launch([&](auto& block, auto& shared, std::uint32_t span) {
-      dgc_write_span(block, shared, tables_, step, span);
+      kernels::dgc_write_span(block, shared, tables_, step, span);
     });
   }
 
-  void inspect(const DgcInspection& inspection) {
+  void inspect(const kernels::DgcInspection& inspection) {
     *tables_.skip = 0;
     launch([&](auto& block, auto&, std::uint32_t span) {
       switch (plan_.gradient) {
-        case ElementType::kFp32:
-          return dgc_inspect_span<float>(block, tables_, inspection, span);
-        case ElementType::kBf16:
-          return dgc_inspect_span<Bf16>(block, tables_, inspection, span);
-        case ElementType::kFp16:
-          return dgc_inspect_span<Fp16>(block, tables_, inspection, span);
+        case kernels::ElementType::kFp32:
+          return kernels::dgc_inspect_span<float>(block, tables_, inspection, span);
+        case kernels::ElementType::kBf16:
+          return kernels::dgc_inspect_span<kernels::Bf16>(block, tables_, inspection, span);
+        case kernels::ElementType::kFp16:
+          return kernels::dgc_inspect_span<kernels::Fp16>(block, tables_, inspection, span);
       }
     });
   }
 
-  const DgcPlan& plan() const { return plan_; }
-  const DgcTables& tables() const { return tables_; }
+  const kernels::DgcPlan& plan() const { return plan_; }
+  const kernels::DgcTables& tables() const { return tables_; }
 
  private:
   bool falling() { return random_() % 2 != 0; }
 
   template <typename Gradient>
-  void update_from(const DgcStep& step, bool select) {
+  void update_from(const kernels::DgcStep& step, bool select) {
     const bool decay = step.weight_decay != 0;
     launch([&](auto& block, auto& shared, std::uint32_t span) {
       if (step.nesterov && decay) {
-        dgc_update_span<Gradient, true, true>(block, shared, tables_, step, select, span);
+        kernels::dgc_update_span<Gradient, true, true>(block, shared, tables_, step, select, span);
       } else if (step.nesterov) {
-        dgc_update_span<Gradient, true, false>(block, shared, tables_, step, select, span);
+        kernels::dgc_update_span<Gradient, true, false>(block, shared, tables_, step, select, span);
       } else if (decay) {
-        dgc_update_span<Gradient, false, true>(block, shared, tables_, step, select, span);
+        kernels::dgc_update_span<Gradient, false, true>(block, shared, tables_, step, select, span);
       } else {
-        dgc_update_span<Gradient, false, false>(block, shared, tables_, step, select, span);
+        kernels::dgc_update_span<Gradient, false, false>(block, shared, tables_, step, select,
+                                                         span);
       }
     });
   }
@@ -142,16 +143,16 @@ class SerialDgc {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(plan_.spans));
     std::iota(order.begin(), order.end(), 0u);
     std::shuffle(order.begin(), order.end(), random_);
-    const auto shared = std::make_unique<DgcShared>();
+    const auto shared = std::make_unique<kernels::DgcShared>();
     for (const std::uint32_t span : order) {
-      std::memset(static_cast<void*>(shared.get()), 0xcd, sizeof(DgcShared));
-      SerialBlock block(falling());
+      std::memset(static_cast<void*>(shared.get()), 0xcd, sizeof(kernels::DgcShared));
+      kernels::SerialBlock block(falling());
       f(block, *shared, span);
     }
   }
 
-  DgcPlan plan_;
-  DgcTables tables_;
+  kernels::DgcPlan plan_;
+  kernels::DgcTables tables_;
   std::vector<unsigned char> memory_;
   std::mt19937 random_;
 };

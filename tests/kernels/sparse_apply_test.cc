@@ -11,7 +11,7 @@
 #include "kernels/reference/sparse_apply.h"
 #include "kernels/sparse_parts.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 using Ranks = std::vector<SparseMessage>;  // of one tensor
@@ -288,4 +288,4 @@ TEST(SparseApplyArguments, WhatIsWrongIsNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -13,7 +13,7 @@
 #include "kernels/update_tile.h"
 #include "tests/kernels/guarded.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 // What the kernel does: the rule is made once, every tile by every thread, the state at the end.
@@ -286,4 +286,4 @@ TEST(Update, BadArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 std::vector<CodecSample> samples_of(Seconds launch, BytesPerSecond memory) {
@@ -43,4 +43,4 @@ TEST(CodecCalibration, NoLaunchIsBelowZero) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

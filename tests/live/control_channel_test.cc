@@ -14,7 +14,7 @@
 #include "live/frame.h"
 #include "tests/support/ranks.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using namespace std::chrono_literals;
@@ -381,4 +381,4 @@ TEST_F(LiveRanks, WhoIsToldOfFailuresHearsOnce) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using namespace std::chrono_literals;
@@ -49,4 +49,4 @@ TEST(Gatherings, AMissingRankThatLeftIsNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

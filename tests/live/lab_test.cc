@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 LabOptions options_of(int ranks, int groups) {
@@ -201,4 +201,4 @@ TEST(Lab, RanksAreToldWhatTorchrunTells) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

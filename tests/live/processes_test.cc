@@ -17,7 +17,7 @@
 #include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using test::comes_true;
@@ -231,4 +231,4 @@ TEST(Processes, SignalsAreOursAgainAfterwards) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -129,4 +129,4 @@ TEST(RankEnvironment, BrokenVariablesAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

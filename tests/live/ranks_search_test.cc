@@ -11,7 +11,7 @@
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using test::backend_of;
@@ -25,8 +25,8 @@ constexpr int kRanks = 3;
 
 struct Searched {
   Failures failures;
-  LiveReport report;      // rank 0's
-  std::vector<int> runs;  // by rank
+  tune::LiveReport report;  // rank 0's
+  std::vector<int> runs;    // by rank
 };
 
 class RanksSearchTest : public testing::Test {
@@ -37,7 +37,7 @@ class RanksSearchTest : public testing::Test {
     machine.wobble = 0.01;
     search.machine.backend_name = "emulated";
     search.machine.backend = backend_of(machine);
-    begun = begin_report(scenario, default_search(scenario), {}, false);
+    begun = tune::begin_report(scenario, tune::default_search(scenario), {}, false);
     begun.settings.search.budget = 4;
     begun.settings.search.steps = 4;
   }
@@ -51,7 +51,7 @@ class RanksSearchTest : public testing::Test {
       ++result.runs[static_cast<std::size_t>(rank)];
     };
     result.failures = run_ranks(kRanks, [&](ControlChannel& channel) {
-      LiveReport report = begun;
+      tune::LiveReport report = begun;
       search_on_ranks(search, scenario, channel, hooks, report);
       if (channel.rank() == 0) result.report = report;
     });
@@ -62,19 +62,19 @@ class RanksSearchTest : public testing::Test {
   Seconds time_of(const Strategy& strategy) {
     Scenario true_scenario = scenario;
     true_scenario.cluster = machine.cluster;
-    return ModelTruth(true_scenario).step_time(strategy);
+    return tune::ModelTruth(true_scenario).step_time(strategy);
   }
 
   Scenario scenario = emulated_scenario(kRanks);
   EmulatedMachine machine;
   RanksSearch search;
-  LiveReport begun;
+  tune::LiveReport begun;
 };
 
 TEST_F(RanksSearchTest, AllRanksRunWhatRankZeroSearches) {
   const Searched result = searched();
   EXPECT_EQ(result.failures, Failures(kRanks));
-  const LiveTuning& tuning = result.report.tuning;
+  const tune::LiveTuning& tuning = result.report.tuning;
   EXPECT_TRUE(tuning.complete);
   EXPECT_EQ(tuning.source, "measured with emulated on 3 ranks");
   ASSERT_FALSE(tuning.observations.empty());
@@ -94,19 +94,19 @@ TEST_F(RanksSearchTest, ASweepGradesTheAnswer) {
   int evaluated = 0;
   int swept = 0;
   bool announced = false;
-  hooks.evaluation.ends = [&](const Evaluation& evaluation, const Measurement&) {
+  hooks.evaluation.ends = [&](const tune::Evaluation& evaluation, const tune::Measurement&) {
     EXPECT_EQ(evaluation.number, evaluated++);
     EXPECT_FALSE(announced);
   };
   hooks.sweeping = [&] { announced = true; };
-  hooks.swept.begins = [&](const Candidate& candidate, const Evaluation& evaluation) {
+  hooks.swept.begins = [&](const tune::Candidate& candidate, const tune::Evaluation& evaluation) {
     EXPECT_EQ(evaluation.number, swept);
     EXPECT_EQ(candidate.name, begun.problem.candidates[static_cast<std::size_t>(swept++)].name);
   };
   const Searched result = searched(hooks);
   EXPECT_EQ(result.failures, Failures(kRanks));
   ASSERT_TRUE(result.report.truth);
-  const KnownTruth& truth = *result.report.truth;
+  const tune::KnownTruth& truth = *result.report.truth;
   const auto candidates = begun.problem.candidates.size();
   EXPECT_EQ(static_cast<std::size_t>(swept), candidates);
   // Everything searched, everything swept, and the baseline.
@@ -121,7 +121,7 @@ TEST_F(RanksSearchTest, AnInterruptedSearchIsNotSweptAndDismissesTheOthers) {
   search.sweep = true;
   int evaluated = 0;
   RanksSearchHooks hooks;
-  hooks.evaluation.ends = [&](const Evaluation&, const Measurement&) { ++evaluated; };
+  hooks.evaluation.ends = [&](const tune::Evaluation&, const tune::Measurement&) { ++evaluated; };
   begun.settings.interrupted = [&] { return evaluated == 2; };
   const Searched result = searched(hooks);
   EXPECT_EQ(result.failures, Failures(kRanks));
@@ -132,12 +132,13 @@ TEST_F(RanksSearchTest, AnInterruptedSearchIsNotSweptAndDismissesTheOthers) {
 
 TEST_F(RanksSearchTest, WhatTheJournalKnowsIsNotRunAgain) {
   const Scratch scratch;
-  std::unique_ptr<Journal> journal;
+  std::unique_ptr<tune::Journal> journal;
   RanksSearchHooks hooks;
-  hooks.journal = [&](const LiveObjective& objective) {
+  hooks.journal = [&](const tune::LiveObjective& objective) {
     journal = nullptr;  // closes the file
-    journal = std::make_unique<Journal>(
-        scratch.path("journal"), journal_header("x", begun.problem, begun.settings, objective));
+    journal = std::make_unique<tune::Journal>(
+        scratch.path("journal"),
+        tune::journal_header("x", begun.problem, begun.settings, objective));
     return journal.get();
   };
   const Searched whole = searched(hooks);
@@ -164,4 +165,4 @@ TEST_F(RanksSearchTest, AWrongValueEndsTheSearchOnEveryRank) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

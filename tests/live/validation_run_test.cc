@@ -10,7 +10,7 @@
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"
 
-namespace syncline {
+namespace syncline::live {
 namespace {
 
 using test::backend_of;
@@ -24,7 +24,7 @@ constexpr int kRanks = 3;
 // A run with the same hooks on every rank.
 struct Ran {
   Failures failures;
-  std::vector<Validation> reports;  // by rank
+  std::vector<measure::Validation> reports;  // by rank
 };
 
 Ran ran(const ValidationRun& run, const ValidationHooks& hooks = {}) {
@@ -40,7 +40,7 @@ ValidationRun run_on(const EmulatedMachine& machine) {
   ValidationRun run;
   run.scenario = emulated_scenario(kRanks);
   run.backend = backend_of(machine);
-  run.predictor = make_model_executor;
+  run.predictor = run::make_model_executor;
   run.repeats = 3;
   return run;
 }
@@ -56,8 +56,9 @@ EmulatedMachine slower_machine() {
 Seconds step_on(const Cluster& cluster, const Strategy& strategy) {
   Scenario scenario = emulated_scenario(kRanks);
   scenario.cluster = cluster;
-  PriceBook book(cluster);
-  return price_strategy(scenario, strategy, *make_model_executor({cluster, {}, 1}), book)
+  collective::PriceBook book(cluster);
+  return measure::price_strategy(scenario, strategy, *run::make_model_executor({cluster, {}, 1}),
+                                 book)
       .metrics.step_time;
 }
 
@@ -65,15 +66,15 @@ TEST(ValidationRun, ARowIsWhatBothExecutorsSay) {
   const EmulatedMachine machine = slower_machine();
   ValidationRun run = run_on(machine);
   std::atomic<int> predictors = 0;
-  run.predictor = [&](const ExecutorSettings& settings) {
+  run.predictor = [&](const run::ExecutorSettings& settings) {
     ++predictors;
-    return make_model_executor(settings);
+    return run::make_model_executor(settings);
   };
   const Ran result = ran(run);
   EXPECT_EQ(result.failures, Failures(kRanks));
   EXPECT_EQ(predictors, 2) << "rank 0 alone predicts";
 
-  const Validation& report = result.reports[0];
+  const measure::Validation& report = result.reports[0];
   EXPECT_EQ(report.scenario, "small");
   EXPECT_EQ(report.baseline, "each");
   EXPECT_EQ(report.ranks, kRanks);
@@ -83,7 +84,7 @@ TEST(ValidationRun, ARowIsWhatBothExecutorsSay) {
   ASSERT_EQ(report.rows.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     const Strategy& strategy = run.scenario.strategies[i];
-    const ValidatedRow& row = report.rows[i];
+    const measure::ValidatedRow& row = report.rows[i];
     EXPECT_EQ(row.strategy, strategy.name);
     EXPECT_NEAR(row.predicted, step_on(run.scenario.cluster, strategy), 1e-12);
     EXPECT_NEAR(row.median, step_on(machine.cluster, strategy), 1e-12);
@@ -91,7 +92,7 @@ TEST(ValidationRun, ARowIsWhatBothExecutorsSay) {
     EXPECT_EQ(row.steps.size(), 3U) << "without the warm-up";
     EXPECT_EQ(row.bytes_sent, 3000) << "of the rank that sent most, per step";
   }
-  for (const Validation& each : result.reports) {
+  for (const measure::Validation& each : result.reports) {
     ASSERT_EQ(each.rows.size(), 2U);
     EXPECT_EQ(each.rows[0].values_match, true);
     EXPECT_TRUE(all_values_match(each));
@@ -116,14 +117,14 @@ TEST(ValidationRun, AWrongValueOnOneRankIsKnownToAll) {
   ValidationRun run = run_on(machine);
   for (const bool real : {false, true}) {
     run.real_values = real;
-    for (const Validation& report : ran(run).reports) {
+    for (const measure::Validation& report : ran(run).reports) {
       ASSERT_EQ(report.rows.size(), 2U) << "a wrong row does not end the run";
       EXPECT_EQ(report.rows[0].values_match, false);
       EXPECT_FALSE(all_values_match(report));
     }
   }
   run.check_values = false;
-  for (const Validation& report : ran(run).reports) {
+  for (const measure::Validation& report : ran(run).reports) {
     EXPECT_EQ(report.rows.at(0).values_match, std::nullopt);
     EXPECT_TRUE(all_values_match(report));
   }
@@ -133,7 +134,7 @@ TEST(ValidationRun, RealValuesMayBeRounded) {
   const EmulatedMachine machine = slower_machine();
   ValidationRun run = run_on(machine);
   run.real_values = true;
-  for (const Validation& report : ran(run).reports) EXPECT_TRUE(all_values_match(report));
+  for (const measure::Validation& report : ran(run).reports) EXPECT_TRUE(all_values_match(report));
 }
 
 // Rank 0 alone tells how far it is.
@@ -155,7 +156,7 @@ TEST(ValidationRun, WhatIsToldComesInOrderAndOnce) {
     EXPECT_FALSE(pair.predicted.spans.empty());
     EXPECT_EQ(pair.measured.period_ends.size(), 5U);
   };
-  hooks.row = [&](const ValidatedRow& row) { tell("row " + row.strategy); };
+  hooks.row = [&](const measure::ValidatedRow& row) { tell("row " + row.strategy); };
   EXPECT_EQ(ran(run, hooks).failures, Failures(kRanks));
   EXPECT_EQ(told, std::vector<std::string>({"predicted each", "measured each", "row each",
                                             "predicted one", "measured one", "row one"}));
@@ -166,7 +167,7 @@ TEST(ValidationRun, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
   const EmulatedMachine machine = slower_machine();
   const ValidationRun run = run_on(machine);
   for (const int interrupted : {0, 1}) {
-    std::vector<Validation> reports(kRanks);
+    std::vector<measure::Validation> reports(kRanks);
     const Failures failures = run_ranks(kRanks, [&](ControlChannel& channel) {
       auto& report = reports[static_cast<std::size_t>(channel.rank())];
       ValidationHooks hooks;
@@ -174,7 +175,7 @@ TEST(ValidationRun, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
       run_validation(run, channel, hooks, report);
     });
     EXPECT_EQ(failures, Failures(kRanks));
-    for (const Validation& report : reports) {
+    for (const measure::Validation& report : reports) {
       EXPECT_EQ(report.rows.size(), interrupted == 0 ? 1U : 2U);
       EXPECT_EQ(report.complete, interrupted != 0);
     }
@@ -185,7 +186,7 @@ TEST(ValidationRun, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
 TEST(ValidationRun, AHookThatThrowsEndsTheRun) {
   const EmulatedMachine machine = slower_machine();
   ValidationHooks hooks;
-  hooks.row = [](const ValidatedRow&) { throw MachineError("no space left"); };
+  hooks.row = [](const measure::ValidatedRow&) { throw MachineError("no space left"); };
   const Failures failures = ran(run_on(machine), hooks).failures;
   EXPECT_EQ(failures[0], "no space left");
   EXPECT_EQ(failures[1], "rank 0 ended before the others");
@@ -196,7 +197,7 @@ TEST(ValidationRun, CalibratedLinksPredictTheMachine) {
   EmulatedMachine machine = slower_machine();
   machine.cluster.tiers[0].latency *= 5;
   ValidationRun run = run_on(machine);
-  const Validation before = ran(run).reports[0];
+  const measure::Validation before = ran(run).reports[0];
   run.calibration.emplace().largest = 1 << 18;
   run.calibration->repeats = 1;
   ValidationHooks hooks;
@@ -208,7 +209,7 @@ TEST(ValidationRun, CalibratedLinksPredictTheMachine) {
   EXPECT_EQ(after.failures, Failures(kRanks));
   EXPECT_NEAR(latency, machine.cluster.tiers[0].latency, 0.1 * latency);
   EXPECT_TRUE(before.samples.empty());
-  for (const Validation& report : after.reports) EXPECT_FALSE(report.samples.empty());
+  for (const measure::Validation& report : after.reports) EXPECT_FALSE(report.samples.empty());
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_GT(std::abs(before.rows[i].error()), 0.1);
     EXPECT_LT(std::abs(after.reports[0].rows[i].error()), 0.02);
@@ -224,4 +225,4 @@ TEST(ValidationRun, TheCodecThatAStrategyUses) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::live

@@ -10,11 +10,11 @@
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 Scenario scenario_of(const std::string& cluster, const std::string& strategy) {
-  return parse_scenario(document_from_text(
+  return input::parse_scenario(input::document_from_text(
       "advice", R"({"name": "advice", "workload": ")" SYNCLINE_SOURCE_DIR
                 R"(/scenarios/workloads/resnet50_v100.json", "cluster": {"name": "c", )" +
                     cluster + R"(}, "strategies": [)" + strategy + "]}"));
@@ -25,14 +25,14 @@ const char* const kSlow = R"("nodes": 4, "gpus_per_node": 8,
     "inter": {"latency_us": 20, "bandwidth_gbps": 10}, "collective_overhead_us": 10)";
 
 std::vector<Advice> advice_for(const Scenario& scenario, double least_percent) {
-  const auto executor = make_model_executor({scenario.cluster, {}, 1});
-  PriceBook book(scenario.cluster);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
   return advise(scenario, scenario.strategies.front(), *executor, book, least_percent);
 }
 
 Seconds step_time(const Scenario& scenario, const Strategy& strategy) {
-  const auto executor = make_model_executor({scenario.cluster, {}, 1});
-  PriceBook book(scenario.cluster);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
   return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
 }
 
@@ -83,8 +83,8 @@ Told told_in(const std::string& dialect, const std::string& config,
   const std::string written =
       R"({"name": "s", "dialect": ")" + dialect + R"(", "config": )" + config + "}";
   Told told{scenario_of(cluster, written), Json::parse(written), {}};
-  const auto executor = make_model_executor({told.scenario.cluster, {}, 1});
-  PriceBook book(told.scenario.cluster);
+  const auto executor = run::make_model_executor({told.scenario.cluster, {}, 1});
+  collective::PriceBook book(told.scenario.cluster);
   told.advice =
       advise(told.scenario, told.scenario.strategies.front(), *executor, book, 0.5, &told.written);
   return told;
@@ -170,16 +170,18 @@ TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
 
 TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
   const Json config{{"fuse_grad_size_in_MB", 16}, {"dgc", true}};
-  EXPECT_EQ(change_text(*find_dialect("paddle"), config, {{"fuse_grad_size_in_MB", 8}}),
-            "fuse_grad_size_in_MB: 16 -> 8");
-  EXPECT_EQ(change_text(*find_dialect("paddle"), config, {{"dgc", true}}), "");
-  EXPECT_EQ(change_text(*find_dialect("paddle"), config,
-                        {{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}}),
+  EXPECT_EQ(
+      dialect::change_text(*dialect::find_dialect("paddle"), config, {{"fuse_grad_size_in_MB", 8}}),
+      "fuse_grad_size_in_MB: 16 -> 8");
+  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config, {{"dgc", true}}), "");
+  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config,
+                                 {{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}}),
             "nccl_comm_num: 1 (default) -> 2, sync_nccl_allreduce: true (default) -> false");
-  EXPECT_EQ(change_text(*find_dialect("paddle"), config, {{"nccl_comm_num", 1}}), "")
+  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config, {{"nccl_comm_num", 1}}),
+            "")
       << "the default already";
-  EXPECT_EQ(change_text(*find_dialect("mindspore"), {},
-                        {{"comm_fusion", {{"allreduce", {{"mode", "size"}}}}}}),
+  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("mindspore"), {},
+                                 {{"comm_fusion", {{"allreduce", {{"mode", "size"}}}}}}),
             "comm_fusion.allreduce.mode: not given -> size");
 }
 
@@ -194,7 +196,7 @@ TEST(Advice, IsSilentWhereNothingIsToBeGained) {
 
 // Operators tell what fusing them would gain, on a single GPU too.
 TEST(Advice, FusesOperatorsWhereThatPays) {
-  const Scenario scenario = parse_scenario(document_from_text(
+  const Scenario scenario = input::parse_scenario(input::document_from_text(
       "advice", R"({"name": "advice", "workload": {"name": "w", "batch": 64, "operators":
       {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}}, "cluster": {"name": "c",
       "nodes": 1, "gpus_per_node": 1, "device": {"tflops": 15.7, "half_tflops": 125,
@@ -207,4 +209,4 @@ TEST(Advice, FusesOperatorsWhereThatPays) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -15,7 +15,7 @@
 #include "reports/fidelity.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 TEST(Fidelity, SummarisesMagnitudes) {
@@ -40,8 +40,8 @@ TEST(Fidelity, SummarisesMagnitudes) {
 // One bucket without overlap on a one-tier network: step = forward + backward + transfer. Twice the
 // nodes were published with a much slower network than a ring's law allows, so that one fit for
 // both must fail and a fit for each must not.
-Document two_clusters(const std::string& calibration) {
-  return document_from_text("two", R"({
+input::Document two_clusters(const std::string& calibration) {
+  return input::document_from_text("two", R"({
     "name": "two",
     "workload": {"name": "w", "batch": 1, "forward_ms": 1, "tensors": [
       {"name": "a", "shape": [1000000], "backward_us": 1000},
@@ -52,7 +52,7 @@ Document two_clusters(const std::string& calibration) {
     "sweep": {"cluster.nodes": [2, 4]},
     "calibration": {"parameters": {
       "cluster.inter.bandwidth_gbps": {"start": 5, "min": 0.1, "max": 100}})" +
-                                       calibration + R"(},
+                                              calibration + R"(},
     "published": [
       {"strategy": "one", "sweep": {"cluster.nodes": 2}, "step_time_s": 0.011, "use": "calibrated"},
       {"strategy": "each", "sweep": {"cluster.nodes": 2}, "step_time_s": 0.022},
@@ -62,7 +62,7 @@ Document two_clusters(const std::string& calibration) {
 
 Report studied(const std::string& calibration) {
   StudyOptions options;
-  options.make_executor = make_model_executor;
+  options.make_executor = run::make_model_executor;
   return run_study(two_clusters(calibration), options);
 }
 
@@ -125,4 +125,4 @@ TEST(Fidelity, TablesOutOfRangeStayOutOfTheOverallFigure) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -26,7 +26,7 @@
 #include "sim/sim_executor.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // Random scenarios ------------------------------------------------------------------------------
@@ -178,7 +178,9 @@ Json random_strategy(Dice& dice, const Kind& kind, const std::string& name, int 
   return strategy;
 }
 
-Document document_of(const Json& root) { return document_from_text("random.json", root.dump()); }
+input::Document document_of(const Json& root) {
+  return input::document_from_text("random.json", root.dump());
+}
 
 // One to three strategies; those whose algorithm does not fit their groups are drawn again.
 Json random_scenario(std::uint64_t seed, const Kind& kind) {
@@ -198,7 +200,7 @@ Json random_scenario(std::uint64_t seed, const Kind& kind) {
     Json longer = root;
     longer["strategies"].push_back(random_strategy(dice, kind, name, ranks));
     try {
-      parse_scenario(document_of(longer));
+      input::parse_scenario(document_of(longer));
       root = longer;
     } catch (const InputError& error) {
       if (std::string(error.what()).find(" does no ") == std::string::npos) throw;
@@ -215,7 +217,7 @@ enum class Way { kModel, kSim };
 Report priced(const Json& root, Way way) {
   StudyOptions options;
   options.executor = way == Way::kModel ? "model" : "sim";
-  options.make_executor = way == Way::kModel ? make_model_executor : make_sim_executor;
+  options.make_executor = way == Way::kModel ? run::make_model_executor : sim::make_sim_executor;
   return run_study(document_of(root), options);
 }
 
@@ -595,4 +597,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, Laws, testing::Values(Way::kModel, Way::kSim),
                          [](const auto& i) { return i.param == Way::kModel ? "model" : "sim"; });
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -13,12 +13,12 @@
 #include "sim/sim_executor.h"
 #include "tests/support/full_scenario.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 // Gradients of a few KB to 64 MB on four nodes.
 Scenario scenario_with(const std::string& cluster_keys, const std::string& strategy_keys) {
-  Document document;
+  input::Document document;
   document.file = "nccl.json";
   document.root = parse_json_text(document.file, R"({
     "name": "n", "workload": {"name": "w", "batch": 8, "forward_ms": 4, "tensors": [
@@ -33,20 +33,20 @@ Scenario scenario_with(const std::string& cluster_keys, const std::string& strat
                                                      cluster_keys + R"(},
     "strategies": [{"name": "s", "algorithm": "nccl")" +
                                                      strategy_keys + "}]}");
-  return parse_scenario(document);
+  return input::parse_scenario(document);
 }
 
 TEST(NcclStrategy, SmallGradientsGoByTreesLargeOnesByRings) {
   const Scenario s = scenario_with("", "");
-  const Plan plan = make_plan(s.workload, s.cluster, s.strategies[0], {});
+  const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies[0], {});
   bool tree = false;
   bool ring = false;
   for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
     ASSERT_TRUE(collective->nccl.has_value());
-    tree = tree || collective->nccl->algorithm == NcclAlgorithm::kTree;
-    ring = ring || collective->nccl->algorithm == NcclAlgorithm::kRing;
+    tree = tree || collective->nccl->algorithm == collective::NcclAlgorithm::kTree;
+    ring = ring || collective->nccl->algorithm == collective::NcclAlgorithm::kRing;
   }
   EXPECT_TRUE(tree);
   EXPECT_TRUE(ring);
@@ -63,12 +63,12 @@ TEST(NcclStrategy, TheLowerBoundHoldsAndTheSimulationAgrees) {
       for (const int streams : {1, 2, 3}) {
         const std::string keys = fusion + hierarchy + R"(, "streams": )" + std::to_string(streams);
         const Scenario s = scenario_with("", keys);
-        PriceBook book(s.cluster);
-        auto model = make_model_executor({s.cluster, {}, 1});
+        collective::PriceBook book(s.cluster);
+        auto model = run::make_model_executor({s.cluster, {}, 1});
         const Metrics metrics = price_strategy(s, s.strategies[0], *model, book).metrics;
         EXPECT_GT(metrics.lower_bound, 0);
         EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-9)) << keys;
-        auto sim = make_sim_executor({s.cluster, {}, 1});
+        auto sim = sim::make_sim_executor({s.cluster, {}, 1});
         const Metrics simulated = price_strategy(s, s.strategies[0], *sim, book).metrics;
         EXPECT_NEAR(simulated.step_time / metrics.step_time, 1, streams == 1 ? 1e-3 : 0.03) << keys;
       }
@@ -81,14 +81,15 @@ TEST(NcclStrategy, HintsAreReadAndWrongOnesNamed) {
       "nvlink": false, "nvswitch": false, "gpu_direct": true, "channels": 3,
       "channel_intra_gbytes_per_s": 5, "channel_inter_gbytes_per_s": 0.5, "tree": "plain"})",
                                    "");
-  const NcclTopology t = nccl_topology(s.cluster, world_group(8));
+  const collective::NcclTopology t =
+      collective::nccl_topology(s.cluster, collective::world_group(8));
   EXPECT_EQ(t.cpu, NcclHints::Cpu::kAmd);
   EXPECT_EQ(t.least_capability, 70);
   EXPECT_EQ(t.ring.channels, 3);
   EXPECT_DOUBLE_EQ(t.ring.intra, 5e9);
   EXPECT_DOUBLE_EQ(t.ring.inter, 0.5e9);
-  EXPECT_EQ(t.ring.path_inter, NcclPath::kPxb);
-  EXPECT_EQ(t.tree.pattern, NcclPattern::kTree);
+  EXPECT_EQ(t.ring.path_inter, collective::NcclPath::kPxb);
+  EXPECT_EQ(t.tree.pattern, collective::NcclPattern::kTree);
 
   const auto error = [](const std::string& keys) {
     return test::input_error([&] { scenario_with(", \"nccl\": {" + keys + "}", ""); });
@@ -100,4 +101,4 @@ TEST(NcclStrategy, HintsAreReadAndWrongOnesNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -10,16 +10,16 @@
 #include "reports/run_report.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 StudyOptions options_with(int jobs) {
   StudyOptions options;
-  options.make_executor = make_model_executor;
+  options.make_executor = run::make_model_executor;
   if (jobs > 1) {
     options.parallel_map =
         [jobs](std::size_t count, const std::function<std::string(std::size_t)>& work,
-               const JobHooks& hooks) { return run_jobs(count, jobs, work, hooks); };
+               const run::JobHooks& hooks) { return run::run_jobs(count, jobs, work, hooks); };
   }
   return options;
 }
@@ -32,14 +32,16 @@ std::string everything(const Report& report) {
 // carry.
 TEST(ParallelMap, ReportsAreTheSame) {
   for (const std::string name : {"published/dgc_fasterrcnn", "overlap_streams", "frameworks"}) {
-    const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/" + name + ".json");
+    const input::Document document =
+        input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/" + name + ".json");
     const Report here = run_study(document, options_with(1));
     EXPECT_EQ(everything(run_study(document, options_with(3))), everything(here)) << name;
   }
 }
 
 TEST(ParallelMap, TracedPlansStayHere) {
-  const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const input::Document document =
+      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
   StudyOptions one = options_with(1);
   StudyOptions three = options_with(3);
   one.trace = three.trace = true;
@@ -51,7 +53,8 @@ TEST(ParallelMap, TracedPlansStayHere) {
 }
 
 TEST(ParallelMap, ProgressCountsTheSameRows) {
-  const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const input::Document document =
+      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
   std::size_t last = 0;
   std::size_t all = 0;
   StudyOptions options = options_with(3);
@@ -67,7 +70,8 @@ TEST(ParallelMap, ProgressCountsTheSameRows) {
 }
 
 TEST(ParallelMap, InterruptedIsIncomplete) {
-  const Document document = read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const input::Document document =
+      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
   const Report whole = run_study(document, options_with(1));
   std::size_t rows = 0;
   StudyOptions options = options_with(2);
@@ -98,4 +102,4 @@ TEST(RowBytes, AnyCutBeforeTheNameIsAnError) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -14,14 +14,14 @@
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 Report report_of(const std::string& name) {
   const std::string folder = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/published/";
   StudyOptions options;
-  options.make_executor = make_model_executor;
-  return run_study(read_document(folder + name), options);
+  options.make_executor = run::make_model_executor;
+  return run_study(input::read_document(folder + name), options);
 }
 
 const Row& row_of(const std::vector<Row>& rows, const std::string& strategy) {
@@ -172,14 +172,14 @@ TEST(Published, PaddleFleetResNet50OnOneGpu) {
       {"amp", {740.01, 919.95, 1018.3, 1096.5}},
       {"auto", {666.38, 761, 890.03, 938.57}}};
   for (const auto& [name, throughputs] : single) {
-    Document document =
-        read_document(std::string(SYNCLINE_SOURCE_DIR) +
-                      "/scenarios/published/paddle_fleet_resnet50_" + name + ".json");
-    set_key(document, "cluster.gpus_per_node", 1);
+    input::Document document =
+        input::read_document(std::string(SYNCLINE_SOURCE_DIR) +
+                             "/scenarios/published/paddle_fleet_resnet50_" + name + ".json");
+    input::set_key(document, "cluster.gpus_per_node", 1);
     document.root.erase("calibration");
     document.root.erase("published");
     StudyOptions options;
-    options.make_executor = make_model_executor;
+    options.make_executor = run::make_model_executor;
     const Report report = run_study(document, options);
     std::size_t batch = 0;
     for (const auto& row : report.rows) {
@@ -275,4 +275,4 @@ TEST(Published, MergedRowsOfDdlBenchmarksArePredicted) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

@@ -15,7 +15,7 @@
 #include "tests/support/scratch.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::measure {
 namespace {
 
 using test::Scratch;
@@ -32,12 +32,13 @@ Workload layers(int count) {
 }
 
 // The model's own timeline stretched: every collective takes `factor` times as long.
-Timeline stretched(const Plan& plan, const Timeline& predicted, double small, double large) {
-  Timeline timeline = predicted;
+run::Timeline stretched(const plan::Plan& plan, const run::Timeline& predicted, double small,
+                        double large) {
+  run::Timeline timeline = predicted;
   std::size_t seen = 0;
   for (auto& span : timeline.spans) {
     const auto& work = plan.ops[static_cast<std::size_t>(span.op)].work;
-    if (const auto* c = std::get_if<Collective>(&work)) {
+    if (const auto* c = std::get_if<collective::Collective>(&work)) {
       span.end = span.begin + (span.end - span.begin) * (c->bytes() < 100000 ? small : large);
       ++seen;
     }
@@ -49,8 +50,8 @@ Timeline stretched(const Plan& plan, const Timeline& predicted, double small, do
 ValidatedRow row_of(double small, double large) {
   const Workload workload = layers(12);
   Cluster cluster = test::cluster_of(4, 1);
-  const Plan plan = make_plan(workload, cluster, {});
-  const auto predicted = make_model_executor({cluster, {}, 1})->run(plan, {}, 4).timeline;
+  const plan::Plan plan = plan::make_plan(workload, cluster, {});
+  const auto predicted = run::make_model_executor({cluster, {}, 1})->run(plan, {}, 4).timeline;
   const Seconds step = predicted.period_ends[3] - predicted.period_ends[2];
   return compare("each alone", plan, step, predicted, stretched(plan, predicted, small, large), 1);
 }
@@ -89,9 +90,9 @@ TEST(Validation, OfThePredictionItselfHasNoError) {
 
 // Two steps: half of them is below their mean, not below the slower one.
 TEST(Validation, TheMedianOfTwoStepsIsBelowTheir95thPercentile) {
-  const Plan plan = make_plan(layers(1), test::cluster_of(2, 1), {});
-  const auto executor = make_model_executor({test::cluster_of(2, 1), {}, 1});
-  Timeline timeline = executor->run(plan, {}, 3).timeline;
+  const plan::Plan plan = plan::make_plan(layers(1), test::cluster_of(2, 1), {});
+  const auto executor = run::make_model_executor({test::cluster_of(2, 1), {}, 1});
+  run::Timeline timeline = executor->run(plan, {}, 3).timeline;
   timeline.period_ends = {0.010, 0.010 + 0.02577, 0.010 + 0.02577 + 0.02411};
   const ValidatedRow row = compare("two", plan, 0.025, timeline, timeline, 1);
   ASSERT_EQ(row.steps.size(), 2U);
@@ -116,9 +117,9 @@ TEST(Validation, StepsOfALongPeriodAreItsShare) {
   Strategy local;
   local.local_sgd.enabled = true;
   local.local_sgd.period = 4;
-  const Plan plan = make_plan(workload, cluster, local);
+  const plan::Plan plan = plan::make_plan(workload, cluster, local);
   ASSERT_EQ(plan.steps, 4);
-  const auto timeline = make_model_executor({cluster, {}, 1})->run(plan, {}, 3).timeline;
+  const auto timeline = run::make_model_executor({cluster, {}, 1})->run(plan, {}, 3).timeline;
   const ValidatedRow row = compare("local", plan, 1, timeline, timeline, 1);
   EXPECT_NEAR(row.median, (timeline.period_ends[2] - timeline.period_ends[1]) / 4, 1e-12);
 }
@@ -177,4 +178,4 @@ TEST(Validation, OtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::measure

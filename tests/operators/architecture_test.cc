@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-namespace syncline {
+namespace syncline::operators {
 namespace {
 
 Generated made(const char* name, ArchitectureOptions options = {}) {
@@ -264,4 +264,4 @@ TEST(Architecture, GraphsAreConsistent) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::operators

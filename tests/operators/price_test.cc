@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace syncline {
+namespace syncline::operators {
 namespace {
 
 Device device_of(Seconds launch, Seconds gap) {
@@ -105,4 +105,4 @@ TEST(OperatorPrice, GradientsAreReadyWithTheirOperators) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::operators

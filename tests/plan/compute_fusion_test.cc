@@ -11,14 +11,14 @@
 #include "core/plan/fusion_patterns.h"
 #include "core/plan/planner.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
-Workload workload_of(const char* name, ArchitectureOptions options = {}) {
-  const Architecture* row = find_architecture(name);
+Workload workload_of(const char* name, operators::ArchitectureOptions options = {}) {
+  const operators::Architecture* row = operators::find_architecture(name);
   EXPECT_NE(row, nullptr) << name;
   options.optimizer = row->optimizer;
-  Generated made = generate(*row, options);
+  operators::Generated made = operators::generate(*row, options);
   Workload workload;
   workload.name = name;
   workload.batch = options.batch;
@@ -28,8 +28,8 @@ Workload workload_of(const char* name, ArchitectureOptions options = {}) {
   return workload;
 }
 
-ArchitectureOptions amp(Layout layout, DType dtype = DType::kFp16) {
-  ArchitectureOptions options;
+operators::ArchitectureOptions amp(Layout layout, DType dtype = DType::kFp16) {
+  operators::ArchitectureOptions options;
   options.batch = 8;
   options.dtype = dtype;
   options.layout = layout;
@@ -47,7 +47,7 @@ Device v100() {
 }
 
 Workload priced(Workload workload, const Device& device) {
-  const StepTimes times = price_operators(workload.operators, device);
+  const operators::StepTimes times = operators::price_operators(workload.operators, device);
   workload.forward = times.forward;
   workload.update = times.update;
   for (std::size_t i = 0; i < times.backward.size(); ++i) {
@@ -182,7 +182,7 @@ TEST(ComputeFusion, Vgg16) {
 // Each BERT layer has six products with bias, and gelu behind the fifth; the pooler is one more,
 // whose tanh cublasLt does not know.
 TEST(ComputeFusion, BertsEpilogues) {
-  ArchitectureOptions options;
+  operators::ArchitectureOptions options;
   options.sequence = 64;
   const Workload bert = workload_of("bert_base", options);
   expect_match(match_of(bert, &ComputeFusion::fuse_gemm_epilogue), 73, 73);
@@ -327,7 +327,7 @@ double all_traffic(const OperatorList& list) {
 
 // A sum with its relu saves a write and a read of the sum in each direction, and nothing else.
 TEST(ComputeFusion, ResidualSumsSaveTwoPassesEach) {
-  ArchitectureOptions options;
+  operators::ArchitectureOptions options;
   options.batch = 4;
   const Workload resnet = workload_of("resnet50", options);
   double elements = 0;  // of the 16 sums
@@ -345,10 +345,11 @@ TEST(ComputeFusion, ResidualSumsSaveTwoPassesEach) {
 // no kernel is added, every gradient is still written, and each operator comes behind those whose
 // values it reads.
 TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
-  for (const auto& row : architectures()) {
+  for (const auto& row : operators::architectures()) {
     if (row.name == "bert_large") continue;  // BERT-base twice
     for (const bool half : {false, true}) {
-      ArchitectureOptions options = half ? amp(Layout::kNhwc) : ArchitectureOptions{};
+      operators::ArchitectureOptions options =
+          half ? amp(Layout::kNhwc) : operators::ArchitectureOptions{};
       options.batch = 2;
       options.sequence = 32;
       const Workload workload = workload_of(std::string(row.name).c_str(), options);
@@ -394,7 +395,8 @@ TEST(ComputeFusion, ChangesTheTimesOfAPricedWorkload) {
   const auto fused = fused_workload(resnet, device, fusion);
   ASSERT_TRUE(fused.has_value());
   EXPECT_TRUE(fused->operators.empty());
-  const StepTimes exact = price_operators(fuse_operators(resnet, fusion).operators, device);
+  const operators::StepTimes exact =
+      operators::price_operators(fuse_operators(resnet, fusion).operators, device);
   EXPECT_NEAR(fused->forward, exact.forward, 1e-12);
   double backward = 0;
   for (const Seconds wait : exact.backward) backward += wait;
@@ -460,7 +462,7 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
     const auto list =
         fused ? fuse_operators(resnet, only(&ComputeFusion::fuse_all_optimizer_ops)).operators
               : resnet.operators;
-    return price_operators(list, device).update;
+    return operators::price_operators(list, device).update;
   };
   const Seconds saved = update(false) - update(true);
   EXPECT_GT(saved, 0);
@@ -493,4 +495,4 @@ TEST(ComputeFusion, NotesSayWhatMatchedAndWhatItSaves) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -20,7 +20,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using test::shipped_workload;
@@ -46,16 +46,17 @@ Workload two_layers() {
   return workload;
 }
 
-Metrics measured(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                 Executor& executor, int warmup = 8) {
-  PriceBook book(cluster);
+measure::Metrics measured(const Workload& workload, const Cluster& cluster,
+                          const Strategy& strategy, run::Executor& executor, int warmup = 8) {
+  collective::PriceBook book(cluster);
   const Plan plan = make_plan(workload, cluster, strategy);
-  const Outcome outcome = executor.run(plan, {}, 2 * warmup);
-  return measure(plan, workload, outcome.timeline, warmup, book);
+  const run::Outcome outcome = executor.run(plan, {}, 2 * warmup);
+  return measure::measure(plan, workload, outcome.timeline, warmup, book);
 }
 
-Metrics modelled(const Workload& workload, const Cluster& cluster, const Strategy& strategy) {
-  const auto model = make_model_executor({cluster, {}, 1});
+measure::Metrics modelled(const Workload& workload, const Cluster& cluster,
+                          const Strategy& strategy) {
+  const auto model = run::make_model_executor({cluster, {}, 1});
   return measured(workload, cluster, strategy, *model);
 }
 
@@ -180,7 +181,7 @@ TEST(CrossStep, ShardedRanksUpdateTheirShare) {
       EXPECT_NEAR(compute->seconds, 2e-3, 1e-12);
       kinds.emplace_back("update");
     } else {
-      kinds.emplace_back(to_string(std::get<Collective>(op.work).kind));
+      kinds.emplace_back(collective::to_string(std::get<collective::Collective>(op.work).kind));
     }
   }
   EXPECT_EQ(kinds, (std::vector<std::string>{"reduce_scatter", "reduce_scatter", "update",
@@ -229,7 +230,7 @@ TEST(CrossStep, NeverBeatsTheLowerBoundNorLosesToWaiting) {
     Cluster cluster = flat_cluster(2 + static_cast<int>(random() % 6));
     cluster.tiers[0].latency = 1e-5 * static_cast<double>(random() % 10);
     for (Strategy strategy : crossing_strategies(random)) {
-      const Metrics crossed = modelled(workload, cluster, strategy);
+      const measure::Metrics crossed = modelled(workload, cluster, strategy);
       EXPECT_GE(crossed.step_time, crossed.lower_bound * (1 - 1e-9)) << round;
       // On one stream, whose order is the same, not waiting for the rest costs nothing.
       if (strategy.streams > 1) continue;
@@ -246,7 +247,7 @@ TEST(CrossStep, SteadyAfterTheWarmUp) {
     const Workload workload = random_workload(random);
     const Cluster cluster = flat_cluster(4);
     for (const Strategy& strategy : crossing_strategies(random)) {
-      const auto model = make_model_executor({cluster, {}, 1});
+      const auto model = run::make_model_executor({cluster, {}, 1});
       const Seconds few = measured(workload, cluster, strategy, *model, 8).step_time;
       const Seconds many = measured(workload, cluster, strategy, *model, 64).step_time;
       EXPECT_NEAR(few / many, 1, 1e-6) << round;
@@ -265,7 +266,7 @@ TEST(CrossStep, ModelAndSimulationAgree) {
       for (const auto grain : {Simulation::Grain::kMerged, Simulation::Grain::kStep}) {
         Simulation simulation;
         simulation.grain = grain;
-        const auto sim = make_sim_executor({cluster, simulation, 1});
+        const auto sim = sim::make_sim_executor({cluster, simulation, 1});
         EXPECT_NEAR(measured(workload, cluster, strategy, *sim, 3).step_time / model, 1, 1e-3);
       }
     }
@@ -278,7 +279,7 @@ TEST(CrossStep, ValuesAreThoseOfTheDenseAllReduce) {
     Workload workload;
     workload.tensors = {tensor_of("c.w", {ranks, 33}), tensor_of("b.b", {ranks, 7}),
                         tensor_of("b.w", {ranks, 100}), tensor_of("a.w", {ranks, 5})};
-    Gradients input(static_cast<std::size_t>(ranks));
+    run::Gradients input(static_cast<std::size_t>(ranks));
     for (auto& rank : input) {
       for (const auto& tensor : workload.tensors) {
         auto& values = rank.emplace_back(static_cast<std::size_t>(tensor.elements));
@@ -286,8 +287,8 @@ TEST(CrossStep, ValuesAreThoseOfTheDenseAllReduce) {
       }
     }
     const Cluster cluster = flat_cluster(ranks);
-    const auto host = make_host_executor(workload);
-    const Gradients dense = host->run(make_plan(workload, cluster, {}), input, 1).gradients;
+    const auto host = run::make_host_executor(workload);
+    const run::Gradients dense = host->run(make_plan(workload, cluster, {}), input, 1).gradients;
     Strategy apart = crossing(Exchange::kSharded);
     apart.fusion.rule = Fusion::Rule::kOne;
     apart.gather_groups = {{0, 1}, {2, 3}};
@@ -308,7 +309,7 @@ TEST(CrossStep, ValuesAreThoseOfTheDenseAllReduce) {
 // -----------------------------------------------------------------------------------------
 
 Scenario scenario_of(const std::string& strategy) {
-  return parse_scenario(document_from_text(
+  return input::parse_scenario(input::document_from_text(
       "cross", R"({"name": "cross", "workload": ")" SYNCLINE_SOURCE_DIR
                R"(/scenarios/workloads/resnet50_v100.json", "cluster": {"name": "c", "nodes": 16,
       "gpus_per_node": 1, "inter": {"latency_us": 20, "bandwidth_gbps": 10}}, "strategies": [)" +
@@ -378,4 +379,4 @@ TEST(CrossStep, Mistakes) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

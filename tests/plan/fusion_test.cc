@@ -10,7 +10,7 @@
 
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using test::indices_of;
@@ -363,4 +363,4 @@ TEST(EveryFusion, KeepsEachCandidateOnceAndInOrder) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

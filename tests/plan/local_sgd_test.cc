@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 Training run_of(std::int64_t steps, std::int64_t from = 0) {
@@ -177,4 +177,4 @@ TEST(PeriodShares, ThePeriodIsSetAtTheAveragingStep) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -11,7 +11,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using test::shipped_workload;
@@ -66,7 +66,7 @@ TEST(MgWfbp, OnMeasuredTraces) {
     const Cluster cluster = affine_cluster(row.alpha, row.beta);
     const Plan plan = make_plan(workload, cluster, strategy);
     EXPECT_EQ(plan.buckets.size(), row.buckets) << row.workload << " " << row.alpha;
-    const auto executor = make_model_executor({cluster, {}, 1});
+    const auto executor = run::make_model_executor({cluster, {}, 1});
     const Seconds makespan = time_of(*executor, plan) - workload.forward;
     EXPECT_NEAR(100 * (makespan * 1e3 / row.optimum_ms - 1), row.excess_percent, 0.01)
         << row.workload << " " << row.alpha;
@@ -135,4 +135,4 @@ TEST(MgWfbp, SmallGroupsGoOn) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -9,7 +9,7 @@
 
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using test::cluster_of;
@@ -39,10 +39,10 @@ std::vector<const Op*> ops_of(const Plan& plan) {
   return list;
 }
 
-std::vector<Collective> collectives_of(const Plan& plan, int bucket) {
-  std::vector<Collective> list;
-  for (const auto* op : ops_of<Collective>(plan)) {
-    const auto& collective = std::get<Collective>(op->work);
+std::vector<collective::Collective> collectives_of(const Plan& plan, int bucket) {
+  std::vector<collective::Collective> list;
+  for (const auto* op : ops_of<collective::Collective>(plan)) {
+    const auto& collective = std::get<collective::Collective>(op->work);
     if (collective.bucket == bucket) list.push_back(collective);
   }
   return list;
@@ -87,7 +87,7 @@ TEST(Planner, AStepIsForwardBackwardExchangeUpdate) {
     EXPECT_EQ(compute_of(backward).first, static_cast<int>(i));
     EXPECT_EQ(compute_of(backward).last, static_cast<int>(i));
     EXPECT_EQ(compute_of(backward).seconds, 0.001);
-    EXPECT_EQ(std::get<Collective>(exchange.work).bytes(), 400);
+    EXPECT_EQ(std::get<collective::Collective>(exchange.work).bytes(), 400);
     EXPECT_EQ(exchange.after, (std::vector<OpId>{static_cast<OpId>(1 + 2 * i)}));
   }
   EXPECT_EQ(compute_of(plan.ops.back()).phase, Phase::kUpdate);
@@ -102,7 +102,7 @@ TEST(Planner, ABucketWaitsForItsLastGradient) {
   EXPECT_EQ(plan.buckets[0].tensors, (std::vector<int>{0, 1, 2}));
   EXPECT_DOUBLE_EQ(compute_of(plan.ops[1]).seconds, 0.003);
   EXPECT_EQ(compute_of(plan.ops[1]).last, 2);
-  EXPECT_EQ(std::get<Collective>(plan.ops[2].work).bytes(), 1200);
+  EXPECT_EQ(std::get<collective::Collective>(plan.ops[2].work).bytes(), 1200);
 }
 
 // Layers whose tensors lie apart: ordered by when they are complete, not by when they begin.
@@ -125,7 +125,7 @@ TEST(Planner, BucketsGoRoundTheStreams) {
   const Plan plan = make_plan(five(), cluster_of(4, 1), strategy);
   EXPECT_EQ(plan.streams, 4);
   std::vector<StreamId> streams;
-  for (const auto* op : ops_of<Collective>(plan)) streams.push_back(op->stream);
+  for (const auto* op : ops_of<collective::Collective>(plan)) streams.push_back(op->stream);
   EXPECT_EQ(streams, (std::vector<StreamId>{1, 2, 3, 1, 2}));
 }
 
@@ -140,7 +140,7 @@ TEST(Planner, WithoutOverlapEverythingIsOnOneStream) {
 TEST(Planner, OneRankExchangesNothing) {
   for (Strategy strategy : {Strategy{}, dgc_strategy(10), local_strategy(4)}) {
     const Plan plan = make_plan(five(), cluster_of(1, 1), strategy);
-    EXPECT_TRUE(ops_of<Collective>(plan).empty());
+    EXPECT_TRUE(ops_of<collective::Collective>(plan).empty());
     EXPECT_TRUE(ops_of<Encode>(plan).empty());
     EXPECT_TRUE(ops_of<Decode>(plan).empty());
     EXPECT_TRUE(ops_of<HostSync>(plan).empty());
@@ -155,11 +155,11 @@ TEST(Planner, LeadersReduceAllReduceAndBroadcast) {
   const Plan plan = make_plan(five(), cluster_of(4, 8), strategy);
   auto phases = collectives_of(plan, 0);
   ASSERT_EQ(phases.size(), 3u);
-  EXPECT_EQ(phases[0].kind, CollectiveKind::kReduce);
-  EXPECT_EQ(phases[1].kind, CollectiveKind::kAllReduce);
-  EXPECT_EQ(phases[2].kind, CollectiveKind::kBroadcast);
-  EXPECT_EQ(phases[0].groups, (Groups{0, 4, 8, 8, 1}));
-  EXPECT_EQ(phases[1].groups, (Groups{0, 1, 0, 4, 8}));
+  EXPECT_EQ(phases[0].kind, collective::CollectiveKind::kReduce);
+  EXPECT_EQ(phases[1].kind, collective::CollectiveKind::kAllReduce);
+  EXPECT_EQ(phases[2].kind, collective::CollectiveKind::kBroadcast);
+  EXPECT_EQ(phases[0].groups, (collective::Groups{0, 4, 8, 8, 1}));
+  EXPECT_EQ(phases[1].groups, (collective::Groups{0, 1, 0, 4, 8}));
   EXPECT_EQ(phases[2].groups, phases[0].groups);
   EXPECT_EQ(phases[0].algorithm->name, "to_one");
   EXPECT_EQ(phases[1].algorithm->name, "ring");
@@ -167,7 +167,7 @@ TEST(Planner, LeadersReduceAllReduceAndBroadcast) {
 
   strategy.hierarchy.first_all_reduce = true;
   phases = collectives_of(make_plan(five(), cluster_of(4, 8), strategy), 0);
-  EXPECT_EQ(phases[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(phases[0].kind, collective::CollectiveKind::kAllReduce);
 }
 
 TEST(Planner, ShardsReduceScatterAllReduceAndGather) {
@@ -177,11 +177,11 @@ TEST(Planner, ShardsReduceScatterAllReduceAndGather) {
   const Plan plan = make_plan(five(), cluster_of(4, 8), strategy);
   const auto phases = collectives_of(plan, 0);
   ASSERT_EQ(phases.size(), 3u);
-  EXPECT_EQ(phases[0].kind, CollectiveKind::kReduceScatter);
-  EXPECT_EQ(phases[1].kind, CollectiveKind::kAllReduce);
-  EXPECT_EQ(phases[2].kind, CollectiveKind::kAllGather);
-  EXPECT_EQ(phases[0].groups, (Groups{0, 4, 8, 8, 1}));
-  EXPECT_EQ(phases[1].groups, (Groups{0, 8, 1, 4, 8}));
+  EXPECT_EQ(phases[0].kind, collective::CollectiveKind::kReduceScatter);
+  EXPECT_EQ(phases[1].kind, collective::CollectiveKind::kAllReduce);
+  EXPECT_EQ(phases[2].kind, collective::CollectiveKind::kAllGather);
+  EXPECT_EQ(phases[0].groups, (collective::Groups{0, 4, 8, 8, 1}));
+  EXPECT_EQ(phases[1].groups, (collective::Groups{0, 8, 1, 4, 8}));
   // 500 elements do not divide by 8: 63 each, none lost.
   EXPECT_EQ(phases[0].elements, 504);
   EXPECT_EQ(phases[1].elements, 63);
@@ -221,13 +221,13 @@ TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
   EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{3}));
   EXPECT_EQ(plan.buckets[2].tensors, (std::vector<int>{0, 2, 4}));
   EXPECT_EQ(plan.buckets[2].codec, nullptr);
-  EXPECT_EQ(plan.buckets[0].codec, find_codec("dgc"));
+  EXPECT_EQ(plan.buckets[0].codec, compress::find_codec("dgc"));
   EXPECT_EQ(plan.buckets[0].kept, 19);  // int(float(20000) * (1 - 0.999f))
   EXPECT_EQ(ops_of<Encode>(plan).size(), 2u);
   EXPECT_EQ(ops_of<Decode>(plan).size(), 2u);
   const auto gather = collectives_of(plan, 0);
   ASSERT_EQ(gather.size(), 1u);
-  EXPECT_EQ(gather[0].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(gather[0].kind, collective::CollectiveKind::kAllGather);
   EXPECT_EQ(gather[0].bytes(), 4 * 19 * 8);
 }
 
@@ -272,7 +272,7 @@ TEST(Planner, HalfPrecisionHalvesWhatTravels) {
   Strategy strategy = strategy_with(Fusion::Rule::kOne);
   strategy.compression.codec = "fp16";
   const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
-  EXPECT_EQ(collectives_of(plan, 0)[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(collectives_of(plan, 0)[0].kind, collective::CollectiveKind::kAllReduce);
   EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 1000);
 }
 
@@ -293,7 +293,7 @@ TEST(Planner, SparseGradientsAreGatheredAndNeverFused) {
       EXPECT_EQ(plan.buckets[b].tensors, (std::vector<int>{2}));
       const auto gather = collectives_of(plan, static_cast<int>(b));
       ASSERT_EQ(gather.size(), 1u);
-      EXPECT_EQ(gather[0].kind, CollectiveKind::kAllGather);
+      EXPECT_EQ(gather[0].kind, collective::CollectiveKind::kAllGather);
       EXPECT_EQ(gather[0].bytes(), 4 * 32 * (16 * 4 + 8));  // rows of floats with an int64 index
     }
     EXPECT_EQ(sparse, 1);
@@ -308,7 +308,7 @@ TEST(Planner, GathersAreFlat) {
   strategy.hierarchy.group_size = 4;
   const auto gather = collectives_of(make_plan(five(), cluster_of(2, 4), strategy), 0);
   ASSERT_EQ(gather.size(), 1u);
-  EXPECT_EQ(gather[0].groups, world_group(8));
+  EXPECT_EQ(gather[0].groups, collective::world_group(8));
   EXPECT_EQ(gather[0].algorithm->name, "ring");
 }
 
@@ -323,7 +323,7 @@ TEST(Planner, UpdatesBucketByBucket) {
     if (compute_of(*op).phase != Phase::kUpdate) continue;
     ASSERT_EQ(op->after.size(), 1u);
     const Op& before = plan.ops[static_cast<std::size_t>(op->after[0])];
-    EXPECT_EQ(std::get<Collective>(before.work).bucket, updates);
+    EXPECT_EQ(std::get<collective::Collective>(before.work).bucket, updates);
     seconds += compute_of(*op).seconds;
     ++updates;
   }
@@ -374,7 +374,7 @@ TEST(Planner, LocalSgdAveragesEveryParameterOfResNet50) {
   const Plan plan = make_plan(workload, cluster_of(4, 8), local_strategy(7));
   EXPECT_EQ(plan.steps, 7);
   EXPECT_EQ(plan.buckets.size(), 267u);
-  EXPECT_EQ(ops_of<Collective>(plan).size(), 267u);
+  EXPECT_EQ(ops_of<collective::Collective>(plan).size(), 267u);
   EXPECT_EQ(plan.buckets.front().tensors, (std::vector<int>{160}));  // first layer first
   EXPECT_EQ(plan.buckets.back().tensors, (std::vector<int>{266}));
   Seconds backward = 0;
@@ -493,7 +493,7 @@ TEST(EveryPlan, IsInOrderAndComplete) {
       if (const auto* compute = std::get_if<Compute>(&op.work)) {
         if (compute->phase == Phase::kBackward) backward += compute->seconds;
       }
-      if (const auto* collective = std::get_if<Collective>(&op.work)) {
+      if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
         exchanged.emplace(collective->bucket, op.stream);
         EXPECT_TRUE(collective->algorithm->fits(collective->kind, collective->groups.size));
       }
@@ -514,4 +514,4 @@ TEST(EveryPlan, IsInOrderAndComplete) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

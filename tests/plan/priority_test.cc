@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using Order = std::vector<int>;
@@ -50,4 +50,4 @@ TEST(Priority, EveryOneOnce) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -9,7 +9,7 @@
 #include "core/plan/planner.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::plan {
 namespace {
 
 using Groups = std::vector<std::vector<int>>;
@@ -114,4 +114,4 @@ TEST(Ticks, LosesNothing) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::plan

@@ -4,11 +4,11 @@
 
 #include "tests/reports/small_report.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 std::vector<std::string> names(const std::vector<std::string>& paths) {
-  Row row;
+  measure::Row row;
   for (const auto& path : paths) row.sweep.emplace_back(path, Json(1));
   std::vector<std::string> result;
   for (const auto& axis : axes_of({row})) result.push_back(axis.name);
@@ -37,4 +37,4 @@ TEST(Axes, PointsAreToldApart) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

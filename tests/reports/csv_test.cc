@@ -5,11 +5,11 @@
 #include "tests/reports/small_report.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 TEST(Csv, Golden) {
-  Report report = test::report_of({test::row("momentum", 1, test::at_bandwidth(0.5))});
+  measure::Report report = test::report_of({test::row("momentum", 1, test::at_bandwidth(0.5))});
   EXPECT_EQ(test::csv_of(report),
             "strategy,executor,cluster.inter.bandwidth_gbps,step_time_s,throughput,speedup,"
             "collectives,bytes_on_wire_per_rank,compute_s,communication_s,"
@@ -19,7 +19,7 @@ TEST(Csv, Golden) {
 }
 
 TEST(Csv, QuotesWhatNeedsQuotes) {
-  Report report = test::report_of(
+  measure::Report report = test::report_of(
       {test::row("a,b", 1), test::row("say \"c\"", 1), test::row("d\ne", 1)}, "a,b");
   const std::string text = test::csv_of(report);
   EXPECT_NE(text.find("\r\n\"a,b\",model,"), std::string::npos);
@@ -43,4 +43,4 @@ TEST(Csv, NoRowsAHeader) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

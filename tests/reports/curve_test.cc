@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-const std::vector<CurvePoint> kCurve{{0, 0.4}, {1024, 0.3}, {1 << 20, 0.1}, {1 << 24, 0.2}};
+const std::vector<tune::CurvePoint> kCurve{{0, 0.4}, {1024, 0.3}, {1 << 20, 0.1}, {1 << 24, 0.2}};
 
 TEST(Curve, AsTextShowsItsRangeAndItsSteps) {
   const std::string text = curve_text(kCurve);
@@ -41,4 +41,4 @@ TEST(Curve, AsCsvHasExactFigures) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 TEST(Format, SecondsHaveFourDigitsAndTheFittingUnit) {
@@ -89,4 +89,4 @@ TEST(Format, Words) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

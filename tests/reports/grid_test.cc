@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 TEST(Grid, AlignsNamesLeftAndNumbersRight) {
@@ -51,4 +51,4 @@ TEST(Grid, MarkdownSignsAreLiteral) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -7,7 +7,7 @@
 #include "tests/reports/small_report.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -42,7 +42,7 @@ TEST(JsonReport, NothingVariesAnEmptySweep) {
 }
 
 TEST(JsonReport, PublishedAndCalibrated) {
-  Report report = test::published_report();
+  measure::Report report = test::published_report();
   report.rows[1].published->buckets = {{3, 3.9}, {158, 93.6}};
   report.rows[1].buckets = {{161, 97.5}};
   const Json json = Json::parse(test::json_of(report));
@@ -64,14 +64,14 @@ TEST(JsonReport, PublishedAndCalibrated) {
 }
 
 TEST(JsonReport, IncompleteOnlyWhereInterrupted) {
-  Report report = test::dgc_report();
+  measure::Report report = test::dgc_report();
   EXPECT_FALSE(Json::parse(test::json_of(report)).contains("complete"));
   report.complete = false;
   EXPECT_EQ(Json::parse(test::json_of(report))["complete"], false);
 }
 
 TEST(JsonReport, NumbersReadBackTheSame) {
-  Report report = test::report_of({test::row("momentum", 1)});
+  measure::Report report = test::report_of({test::row("momentum", 1)});
   report.rows[0].metrics.step_time = 0.1 + 0.2;
   report.rows[0].metrics.bytes_on_wire = 1.5;
   const Json json = Json::parse(test::json_of(report));
@@ -81,7 +81,7 @@ TEST(JsonReport, NumbersReadBackTheSame) {
 }
 
 TEST(JsonReport, FiguresThatDoNotExistAreLeftOut) {
-  Report report = test::report_of({test::row("momentum", 1)});
+  measure::Report report = test::report_of({test::row("momentum", 1)});
   report.rows[0].speedup = std::numeric_limits<double>::quiet_NaN();
   report.rows[0].metrics.throughput = std::numeric_limits<double>::infinity();
   report.rows[0].strategy = "\"quoted\"\n\xff";
@@ -91,4 +91,4 @@ TEST(JsonReport, FiguresThatDoNotExistAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

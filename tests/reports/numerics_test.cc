@@ -6,11 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
-Trained trained(double loss) {
-  Trained run;
+train::Trained trained(double loss) {
+  train::Trained run;
   run.train.loss = loss;
   run.test.accuracy = 0.5;
   run.steps = 10;
@@ -19,16 +19,16 @@ Trained trained(double loss) {
   return run;
 }
 
-Numerics results(const std::vector<double>& first, const std::vector<double>& second) {
-  Experiment experiment = local_sgd_experiment(10);
+train::Numerics results(const std::vector<double>& first, const std::vector<double>& second) {
+  train::Experiment experiment = train::local_sgd_experiment(10);
   experiment.methods.resize(2);
-  ExperimentResult result{experiment, {}};
+  train::ExperimentResult result{experiment, {}};
   for (const auto& losses : {first, second}) {
-    MethodResult method{experiment.methods[result.methods.size()].name, {}, {}};
+    train::MethodResult method{experiment.methods[result.methods.size()].name, {}, {}};
     for (const double loss : losses) method.runs.push_back(trained(loss));
     result.methods.push_back(method);
   }
-  Numerics numerics;
+  train::Numerics numerics;
   numerics.seeds = static_cast<int>(first.size());
   numerics.experiments.push_back(result);
   return numerics;
@@ -59,7 +59,7 @@ TEST(NumericsReport, NothingIsNeverNegative) {
 }
 
 TEST(NumericsReport, ADivergedSeedIsSaid) {
-  Numerics numerics = results({1, 2}, {1, 2});
+  train::Numerics numerics = results({1, 2}, {1, 2});
   numerics.experiments[0].methods[1].runs[0].diverged = true;
   const std::string text = test::table_of(numerics);
   EXPECT_TRUE(says(text, "diverged"));
@@ -72,7 +72,7 @@ TEST(NumericsReport, ADivergedSeedIsSaid) {
 }
 
 TEST(NumericsReport, ThroughputIsSaidToBePredicted) {
-  Numerics numerics = results({1, 2}, {1, 2});
+  train::Numerics numerics = results({1, 2}, {1, 2});
   EXPECT_FALSE(says(test::table_of(numerics), "samples/s"));
   numerics.experiments[0].methods[0].throughput = 1234.5;
   numerics.workload = "net";
@@ -83,4 +83,4 @@ TEST(NumericsReport, ThroughputIsSaidToBePredicted) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -12,8 +12,8 @@ namespace syncline::test {
 
 inline constexpr const char* kBandwidth = "cluster.inter.bandwidth_gbps";
 
-inline Row row(std::string strategy, double speedup, SweepPoint sweep = {}) {
-  Row result;
+inline measure::Row row(std::string strategy, double speedup, SweepPoint sweep = {}) {
+  measure::Row result;
   result.strategy = std::move(strategy);
   result.executor = "model";
   result.sweep = std::move(sweep);
@@ -32,8 +32,9 @@ inline Row row(std::string strategy, double speedup, SweepPoint sweep = {}) {
 inline SweepPoint at_bandwidth(double gbps) { return {{kBandwidth, Json(gbps)}}; }
 inline SweepPoint at_bandwidth(int gbps) { return {{kBandwidth, Json(gbps)}}; }
 
-inline Report report_of(std::vector<Row> rows, std::string baseline = "momentum") {
-  Report report;
+inline measure::Report report_of(std::vector<measure::Row> rows,
+                                 std::string baseline = "momentum") {
+  measure::Report report;
   report.scenario = "dgc_pays";
   report.about = "Does sending a thousandth of the gradients pay?";
   report.workload = "resnet50";
@@ -47,8 +48,8 @@ inline Report report_of(std::vector<Row> rows, std::string baseline = "momentum"
 }
 
 // Two strategies at three bandwidths: the example of the README.
-inline Report dgc_report() {
-  Report report = report_of({});
+inline measure::Report dgc_report() {
+  measure::Report report = report_of({});
   const std::pair<int, double> points[] = {{100, 0.985}, {10, 1.467}, {1, 6.55}};
   for (const auto& [gbps, speedup] : points) {
     report.rows.push_back(row("momentum", 1, at_bandwidth(gbps)));
@@ -58,10 +59,10 @@ inline Report dgc_report() {
 }
 
 // The same with published step times: one fitted, the others predicted.
-inline Report published_report() {
-  Report report = dgc_report();
+inline measure::Report published_report() {
+  measure::Report report = dgc_report();
   for (std::size_t i = 0; i < 3; ++i) {
-    Row& row = report.rows[i];
+    measure::Row& row = report.rows[i];
     row.published.emplace();
     row.published->strategy = row.strategy;
     row.published->step_time = 0.37;
@@ -73,7 +74,7 @@ inline Report published_report() {
   report.rows[1].published->accuracy = 76.5;
   report.rows[1].published->note = "batch not given";
   report.fitted = {{"cluster.inter.latency_us", 35.25, {}}};
-  Split split;
+  measure::Split split;
   split.left_out = "momentum";
   split.parameters = {{"cluster.inter.latency_us", 36.0, {}}};
   split.rows = {report.rows[0]};

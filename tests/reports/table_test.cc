@@ -5,7 +5,7 @@
 #include "tests/reports/small_report.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 using test::report_of;
@@ -17,7 +17,7 @@ bool has(const std::string& text, const std::string& part) {
 
 // A whole answer, as a person sees it.
 TEST(Table, Golden) {
-  Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
+  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
   EXPECT_EQ(test::table_of(report), R"(dgc_pays: Does sending a thousandth of the gradients pay?
 
 Workload resnet50, cluster two_nodes.
@@ -73,7 +73,7 @@ TEST(Table, PublishedFiguresStandBesideThePredictions) {
 }
 
 TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
-  Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
+  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
   for (auto& one : report.rows) one.published.emplace();
   report.rows[0].published->throughput = 1234.5;
   report.rows[1].published->speedup = 1.5;
@@ -84,7 +84,7 @@ TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
 
 // A baseline is once as fast as itself by definition; that must not flatter the mean.
 TEST(Table, ABaselinesSpeedupIsNoPrediction) {
-  Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
+  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
   for (auto& one : report.rows) one.published.emplace();
   report.rows[0].published->speedup = 1;
   report.rows[0].error_percent = 0;
@@ -94,7 +94,7 @@ TEST(Table, ABaselinesSpeedupIsNoPrediction) {
 }
 
 TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
-  Report report = report_of({row("momentum", 1)});
+  measure::Report report = report_of({row("momentum", 1)});
   report.rows[0].published.emplace();
   report.rows[0].published->buckets = {{3, 3.9}, {158, 93.6}};
   report.rows[0].buckets = std::vector<std::pair<std::int64_t, double>>(14, {1, 0.25});
@@ -103,7 +103,7 @@ TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
 }
 
 TEST(Table, SaysThatItIsIncomplete) {
-  Report report = test::dgc_report();
+  measure::Report report = test::dgc_report();
   report.complete = false;
   report.rows.resize(3);
   const std::string text = test::table_of(report);
@@ -114,7 +114,7 @@ TEST(Table, SaysThatItIsIncomplete) {
 }
 
 TEST(Table, ExecutorsAreNamedWhereTheyDiffer) {
-  Report report = report_of({row("momentum", 1), row("momentum", 1)});
+  measure::Report report = report_of({row("momentum", 1), row("momentum", 1)});
   report.rows[1].executor = "sim";
   EXPECT_TRUE(has(test::table_of(report), "strategy  executor "));
   EXPECT_TRUE(has(test::table_of(report), "predicted by the model and sim executors"));
@@ -136,4 +136,4 @@ TEST(Markdown, NamesCannotBreakTheTable) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

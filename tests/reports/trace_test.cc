@@ -8,17 +8,17 @@
 #include "tests/reports/small_report.h"
 #include "tests/reports/traced_plan.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 constexpr std::size_t kLimit = 10'000'000;
 
-Report traced_report(const std::vector<std::string>& strategies, const std::vector<int>& ranks,
-                     int periods, int tensors = 3) {
-  Report report = test::report_of({});
+measure::Report traced_report(const std::vector<std::string>& strategies,
+                              const std::vector<int>& ranks, int periods, int tensors = 3) {
+  measure::Report report = test::report_of({});
   report.traced_workload = test::named_workload(tensors);
   for (const auto& strategy : strategies) {
-    const Plan plan = test::small_plan(tensors);
+    const plan::Plan plan = test::small_plan(tensors);
     report.traced.push_back({strategy, plan, test::even_timeline(plan, ranks, periods)});
   }
   return report;
@@ -98,7 +98,7 @@ TEST(Trace, EventsSayWhatTheyAre) {
 }
 
 TEST(Trace, TimesAreRoundedWithoutOverlap) {
-  Report report = traced_report({"dgc"}, {0}, 1);
+  measure::Report report = traced_report({"dgc"}, {0}, 1);
   auto& spans = report.traced[0].timeline.spans;
   spans.clear();
   double now = 0.0000004e-6;
@@ -140,7 +140,7 @@ TEST(Trace, StaysSmallAndSaysWhatItLeftOut) {
 }
 
 TEST(Trace, AShortStrategyLeavesItsShareToTheOthers) {
-  Report report = traced_report({"long", "short"}, {0}, 30000);
+  measure::Report report = traced_report({"long", "short"}, {0}, 30000);
   report.traced[1].timeline = test::even_timeline(report.traced[1].plan, {0}, 1);
   const std::string text = chrome_trace(report);
   EXPECT_GT(text.size(), kLimit * 8 / 10);
@@ -163,4 +163,4 @@ TEST(Trace, NothingToShowIsStillATrace) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

@@ -25,42 +25,45 @@ inline Workload named_workload(int tensors) {
   return workload;
 }
 
-inline Op op(StreamId stream, Work work) { return {stream, {}, std::move(work), 0}; }
+inline plan::Op op(plan::StreamId stream, plan::Work work) {
+  return {stream, {}, std::move(work), 0};
+}
 
 // Forward, backward, and a compressed exchange of all tensors on stream 1, then the update.
-inline Plan small_plan(int tensors) {
-  Plan plan;
+inline plan::Plan small_plan(int tensors) {
+  plan::Plan plan;
   plan.ranks = 16;
   plan.streams = 2;
-  Bucket bucket;
+  plan::Bucket bucket;
   for (int i = 0; i < tensors; ++i) bucket.tensors.push_back(i);
   bucket.elements = 1000 * tensors;
   bucket.bytes = 4 * bucket.elements;
-  bucket.codec = find_codec("dgc");
+  bucket.codec = compress::find_codec("dgc");
   bucket.kept = 10;
   plan.buckets = {bucket};
-  Collective collective;
-  collective.kind = CollectiveKind::kAllGather;
-  collective.algorithm = find_algorithm("ring");
-  collective.groups = world_group(16);
+  collective::Collective collective;
+  collective.kind = collective::CollectiveKind::kAllGather;
+  collective.algorithm = collective::find_algorithm("ring");
+  collective.groups = collective::world_group(16);
   collective.elements = 160;
   collective.unit = 8;
-  plan.ops = {op(0, Compute{Phase::kForward, 0.01, 0, -1}),
-              op(0, Compute{Phase::kBackward, 0.02, 0, tensors - 1}),
-              op(0, Encode{0, 0}),
+  plan.ops = {op(0, plan::Compute{plan::Phase::kForward, 0.01, 0, -1}),
+              op(0, plan::Compute{plan::Phase::kBackward, 0.02, 0, tensors - 1}),
+              op(0, plan::Encode{0, 0}),
               op(1, collective),
-              op(1, Decode{0, 0.001}),
-              op(0, HostSync{0.0005}),
-              op(0, Compute{Phase::kUpdate, 0, 0, tensors - 1})};
+              op(1, plan::Decode{0, 0.001}),
+              op(0, plan::HostSync{0.0005}),
+              op(0, plan::Compute{plan::Phase::kUpdate, 0, 0, tensors - 1})};
   return plan;
 }
 
 // Every operation one millisecond after the other, on the given ranks.
-inline Timeline even_timeline(const Plan& plan, const std::vector<int>& ranks, int periods) {
-  Timeline timeline;
+inline run::Timeline even_timeline(const plan::Plan& plan, const std::vector<int>& ranks,
+                                   int periods) {
+  run::Timeline timeline;
   double now = 0;
   for (int period = 0; period < periods; ++period) {
-    for (OpId id = 0; id < static_cast<OpId>(plan.ops.size()); ++id) {
+    for (plan::OpId id = 0; id < static_cast<plan::OpId>(plan.ops.size()); ++id) {
       const double length = id == 2 ? 0 : 0.001;  // encoding takes no time here
       for (const int rank : ranks) timeline.spans.push_back({period, id, rank, now, now + length});
       now += length;

@@ -6,7 +6,7 @@
 
 #include "tests/reports/small_report.h"
 
-namespace syncline {
+namespace syncline::reports {
 namespace {
 
 using test::at_bandwidth;
@@ -14,9 +14,9 @@ using test::report_of;
 using test::row;
 
 // Rows of momentum and the given strategies at each bandwidth.
-Report swept(const std::vector<std::string>& names,
-             const std::vector<std::pair<int, std::vector<double>>>& points) {
-  std::vector<Row> rows;
+measure::Report swept(const std::vector<std::string>& names,
+                      const std::vector<std::pair<int, std::vector<double>>>& points) {
+  std::vector<measure::Row> rows;
   for (const auto& [gbps, speedups] : points) {
     rows.push_back(row("momentum", 1, at_bandwidth(gbps)));
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -29,7 +29,7 @@ Report swept(const std::vector<std::string>& names,
 TEST(Verdict, OneStrategy) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1)})),
             "momentum takes 372.5 ms a step, 177.5 ms of it exposed communication.");
-  Report report = report_of({row("momentum", 1, at_bandwidth(10))});
+  measure::Report report = report_of({row("momentum", 1, at_bandwidth(10))});
   EXPECT_EQ(verdict(report),
             "momentum takes 372.5 ms a step at bandwidth_gbps 10, 177.5 ms of it exposed "
             "communication.");
@@ -84,7 +84,7 @@ TEST(Verdict, ManyPointsAreSummarised) {
 }
 
 TEST(Verdict, SeveralAxesAreNamedTogether) {
-  std::vector<Row> rows;
+  std::vector<measure::Row> rows;
   for (const int streams : {1, 2}) {
     SweepPoint point = at_bandwidth(10);
     point.emplace_back("strategies.dgc.streams", Json(streams));
@@ -114,7 +114,7 @@ TEST(Verdict, TiesAreCalledTies) {
 }
 
 TEST(Verdict, LeadersChangeAlongASweep) {
-  const Report report =
+  const measure::Report report =
       swept({"dgc", "fp16"}, {{100, {0.9, 1.2}}, {10, {1.5, 1.3}}, {1, {6.5, 0.99}}});
   EXPECT_EQ(verdict(report),
             "dgc is the fastest at bandwidth_gbps 10 and 1 (1.50x and 6.50x over momentum); fp16 "
@@ -123,7 +123,8 @@ TEST(Verdict, LeadersChangeAlongASweep) {
 }
 
 TEST(Verdict, LosersEverywhereAreNamedTogether) {
-  const Report report = swept({"dgc", "a", "b"}, {{10, {1.5, 0.9, 0.8}}, {1, {1.6, 0.7, 0.6}}});
+  const measure::Report report =
+      swept({"dgc", "a", "b"}, {{10, {1.5, 0.9, 0.8}}, {1, {1.6, 0.7, 0.6}}});
   EXPECT_EQ(verdict(report),
             "dgc is the fastest at every sweep point (1.50x to 1.60x over momentum). a and b do "
             "not pay at any sweep point (0.600x to 0.900x).");
@@ -144,7 +145,7 @@ TEST(Verdict, ManyLeadersAreCutShort) {
 
 TEST(Verdict, WhatCannotBeComparedIsLeftOut) {
   EXPECT_EQ(verdict(report_of({})), "There is no complete sweep point to compare yet.");
-  Report interrupted = test::dgc_report();
+  measure::Report interrupted = test::dgc_report();
   interrupted.baseline = "dgc";
   interrupted.rows.resize(1);
   EXPECT_EQ(verdict(interrupted), "There is no complete sweep point to compare yet.");
@@ -154,4 +155,4 @@ TEST(Verdict, WhatCannotBeComparedIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::reports

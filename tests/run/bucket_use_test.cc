@@ -7,14 +7,14 @@
 #include "core/plan/planner.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 using test::cluster_of;
 using test::tensor_of;
 
 struct Used {
-  Plan plan;
+  plan::Plan plan;
   std::vector<BucketUse> uses;
   std::vector<bool> views;
 };
@@ -23,7 +23,7 @@ Used used(const Strategy& strategy, const Cluster& cluster) {
   Workload workload;
   workload.tensors = {tensor_of("a", {60}), tensor_of("b", {120}), tensor_of("c", {180})};
   Used result;
-  result.plan = make_plan(workload, cluster, strategy);
+  result.plan = plan::make_plan(workload, cluster, strategy);
   result.uses = bucket_uses(result.plan);
   for (std::size_t b = 0; b < result.uses.size(); ++b) {
     const Payload layout(result.plan, static_cast<int>(b), 0, workload);
@@ -33,11 +33,13 @@ Used used(const Strategy& strategy, const Cluster& cluster) {
 }
 
 // The bucket's collectives, in order.
-std::vector<OpId> collectives_of(const Plan& plan, int bucket) {
-  std::vector<OpId> list;
+std::vector<plan::OpId> collectives_of(const plan::Plan& plan, int bucket) {
+  std::vector<plan::OpId> list;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto* collective = std::get_if<Collective>(&plan.ops[i].work);
-    if (collective != nullptr && collective->bucket == bucket) list.push_back(static_cast<OpId>(i));
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
+    if (collective != nullptr && collective->bucket == bucket) {
+      list.push_back(static_cast<plan::OpId>(i));
+    }
   }
   return list;
 }
@@ -108,4 +110,4 @@ TEST(BucketUse, HalvesAreNoViews) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

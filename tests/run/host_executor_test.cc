@@ -14,7 +14,7 @@
 #include "core/run/model_executor.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 using test::cluster_of;
@@ -80,7 +80,7 @@ void expect_everywhere(const Gradients& found, const std::vector<Values>& expect
   }
 }
 
-Outcome run(const Workload& workload, const Plan& plan, const Gradients& input) {
+Outcome run(const Workload& workload, const plan::Plan& plan, const Gradients& input) {
   return make_host_executor(workload)->run(plan, input, 1);
 }
 
@@ -123,21 +123,29 @@ std::vector<Hierarchy> all_hierarchies(int ranks) {
 // What the scenario's reader refuses is not planned.
 bool fits(const Strategy& strategy, int ranks) {
   const auto& hierarchy = strategy.hierarchy;
-  const Algorithm* row = find_algorithm(strategy.algorithm);
-  if (hierarchy.form == Hierarchy::Form::kFlat) return row->fits(CollectiveKind::kAllReduce, ranks);
-  const auto inside = [&](CollectiveKind kind) { return row->fits(kind, hierarchy.group_size); };
-  if (!row->fits(CollectiveKind::kAllReduce, ranks / hierarchy.group_size)) return false;
+  const collective::Algorithm* row = collective::find_algorithm(strategy.algorithm);
+  if (hierarchy.form == Hierarchy::Form::kFlat) {
+    return row->fits(collective::CollectiveKind::kAllReduce, ranks);
+  }
+  const auto inside = [&](collective::CollectiveKind kind) {
+    return row->fits(kind, hierarchy.group_size);
+  };
+  if (!row->fits(collective::CollectiveKind::kAllReduce, ranks / hierarchy.group_size)) {
+    return false;
+  }
   if (hierarchy.form == Hierarchy::Form::kSharded) {
-    return inside(CollectiveKind::kReduceScatter) && inside(CollectiveKind::kAllGather);
+    return inside(collective::CollectiveKind::kReduceScatter) &&
+           inside(collective::CollectiveKind::kAllGather);
   }
   const bool all_reduce = hierarchy.first_all_reduce;
-  return inside(all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce) &&
-         inside(CollectiveKind::kBroadcast);
+  return inside(all_reduce ? collective::CollectiveKind::kAllReduce
+                           : collective::CollectiveKind::kReduce) &&
+         inside(collective::CollectiveKind::kBroadcast);
 }
 
 template <typename Visit>
 void for_all_ways(int ranks, Visit visit) {
-  for (const auto& algorithm : algorithms()) {
+  for (const auto& algorithm : collective::algorithms()) {
     for (const auto& hierarchy : all_hierarchies(ranks)) {
       Strategy strategy;
       strategy.algorithm = std::string(algorithm.name);
@@ -160,7 +168,7 @@ TEST(HostExecutor, EveryStrategyEndsWithTheSum) {
       int number = 0;
       for (const auto& fusion : all_fusions()) {
         strategy.fusion = fusion;
-        const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
         expect_everywhere(run(workload, plan, input).gradients, expected,
                           what + ", fusion " + std::to_string(number++));
         ++combinations;
@@ -174,14 +182,14 @@ TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
   const Workload workload = awkward();
   const Gradients input = random_gradients(workload, 12, 2);
   for (const char* inside : {"ring", "to_one", "double_binary_tree"}) {
-    for (const auto& across : algorithms()) {
+    for (const auto& across : collective::algorithms()) {
       Strategy strategy;
       strategy.fusion.rule = Fusion::Rule::kOne;
       strategy.hierarchy.form = Hierarchy::Form::kLeaders;
       strategy.hierarchy.group_size = 4;
       strategy.hierarchy.inside = inside;
       strategy.hierarchy.across = std::string(across.name);
-      const Plan plan = make_plan(workload, cluster_of(3, 4), strategy);
+      const plan::Plan plan = plan::make_plan(workload, cluster_of(3, 4), strategy);
       expect_everywhere(run(workload, plan, input).gradients, sum_of(input), inside);
     }
   }
@@ -190,10 +198,10 @@ TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
 // Large enough for pipelined algorithms to cut the payload into chunks.
 TEST(HostExecutor, PipelinedPayloads) {
   Workload workload;
-  workload.tensors = {tensor_of("large", {3 * kChunkElements + 17})};
+  workload.tensors = {tensor_of("large", {3 * collective::kChunkElements + 17})};
   const Gradients input = random_gradients(workload, 5, 3);
   for_all_ways(5, [&](const Strategy& strategy, const std::string& what) {
-    const Plan plan = make_plan(workload, cluster_of(5, 1), strategy);
+    const plan::Plan plan = plan::make_plan(workload, cluster_of(5, 1), strategy);
     expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
   });
 }
@@ -207,7 +215,7 @@ TEST(HostExecutor, SparseRowsAreSummed) {
     const Gradients input = random_gradients(workload, ranks, 4);
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
       strategy.fusion.rule = Fusion::Rule::kOne;
-      const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
       expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
     });
   }
@@ -228,7 +236,7 @@ TEST(HostExecutor, DgcThatKeepsEverythingIsTheDenseSum) {
     const Gradients input = random_gradients(workload, ranks, 5);
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
       strategy.compression = dgc(0, 1).compression;
-      const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
       expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
     });
   }
@@ -257,11 +265,11 @@ TEST(HostExecutor, DgcSumsEachRanksLargest) {
         for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
           const Tensor& tensor = workload.tensors[t];
           if (tensor.elements < 30 || tensor.dtype != DType::kFp32) continue;
-          const auto kept = kept_elements(tensor.elements, sparsity);
+          const auto kept = compress::kept_elements(tensor.elements, sparsity);
           rank[t] = only_largest(rank[t], static_cast<std::size_t>(kept));
         }
       }
-      const Plan plan = make_plan(workload, cluster_of(ranks, 1), dgc(sparsity, 30));
+      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), dgc(sparsity, 30));
       expect_everywhere(run(workload, plan, input).gradients, sum_of(selected), "dgc");
     }
   }
@@ -276,7 +284,7 @@ TEST(HostExecutor, HalfPrecisionKeepsSmallIntegers) {
       strategy.compression.codec = "fp16";
       for (const auto& fusion : all_fusions()) {
         strategy.fusion = fusion;
-        const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
         expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
       }
     });
@@ -298,7 +306,7 @@ TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
       strategy.local_sgd.enabled = true;
       strategy.local_sgd.period = 3;
       strategy.fusion.rule = Fusion::Rule::kLayer;
-      const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
       expect_everywhere(run(workload, plan, input).gradients, expected, what);
     });
   }
@@ -314,17 +322,17 @@ TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
   for (const int ranks : {1, 2, 3, 5, 8, 12}) {
     const Cluster cluster = cluster_of(ranks, 1);
     const Gradients input = random_gradients(workload, ranks, 9);
-    PriceBook book(cluster);
+    collective::PriceBook book(cluster);
     const auto model = make_model_executor({cluster, {}, 1});
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
       for (const char* codec : {"", "dgc", "fp16"}) {
         strategy.compression.codec = codec;
         strategy.compression.sparsity = {0.5};
         strategy.compression.min_elements = 960;
-        const Plan plan = make_plan(workload, cluster, strategy);
+        const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
         const auto sent = run(workload, plan, input).bytes_sent;
         const Timeline timeline = model->run(plan, {}, 1).timeline;
-        const Metrics metrics = measure(plan, workload, timeline, 0, book);
+        const measure::Metrics metrics = measure::measure(plan, workload, timeline, 0, book);
         EXPECT_NEAR(static_cast<double>(*std::ranges::max_element(sent)), metrics.bytes_on_wire,
                     1e-6 * metrics.bytes_on_wire + 1e-9)
             << what << ", codec '" << codec << "'";
@@ -340,7 +348,7 @@ TEST(HostExecutor, ARingSendsTheLeast) {
   for (const int ranks : {2, 3, 4, 8, 16}) {
     Strategy strategy;
     strategy.fusion.rule = Fusion::Rule::kOne;
-    const Plan plan = make_plan(workload, cluster_of(ranks, 1), strategy);
+    const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
     for (const Bytes sent : run(workload, plan, random_gradients(workload, ranks, 10)).bytes_sent) {
       EXPECT_EQ(sent, 2 * (ranks - 1) * 720 * 4 / ranks);
     }
@@ -355,9 +363,9 @@ TEST(HostExecutor, CountsPaddingAndPairs) {
   strategy.fusion.rule = Fusion::Rule::kOne;
   strategy.fusion.align = 256;
   const Gradients input = random_gradients(workload, 2, 11);
-  EXPECT_EQ(run(workload, make_plan(workload, cluster_of(2, 1), strategy), input).bytes_sent,
+  EXPECT_EQ(run(workload, plan::make_plan(workload, cluster_of(2, 1), strategy), input).bytes_sent,
             (std::vector<Bytes>{512, 512}));
-  const Plan compressed = make_plan(workload, cluster_of(2, 1), dgc(0.5, 1));
+  const plan::Plan compressed = plan::make_plan(workload, cluster_of(2, 1), dgc(0.5, 1));
   EXPECT_EQ(run(workload, compressed, input).bytes_sent,
             (std::vector<Bytes>{2 * 5 * 8, 2 * 5 * 8}));
 }
@@ -365,7 +373,7 @@ TEST(HostExecutor, CountsPaddingAndPairs) {
 TEST(HostExecutor, ASecondPeriodSumsTheSums) {
   const Workload workload = awkward();
   const Gradients input = random_gradients(workload, 4, 12);
-  const Plan plan = make_plan(workload, cluster_of(4, 1), {});
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(4, 1), {});
   auto expected = sum_of(input);
   for (auto& values : expected) {
     for (auto& value : values) value *= 4;
@@ -374,4 +382,4 @@ TEST(HostExecutor, ASecondPeriodSumsTheSums) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 using std::chrono::milliseconds;
@@ -199,4 +199,4 @@ TEST(JobsOverProcesses, NoOrphansAfterAKill) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

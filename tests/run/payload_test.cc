@@ -11,7 +11,7 @@
 #include "core/run/sample_gradients.h"
 #include "tests/support/small_plans.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 using test::cluster_of;
@@ -37,7 +37,7 @@ TEST(Payload, ADenseBucketIsItsTensorsAndPadding) {
   Strategy strategy;
   strategy.fusion.rule = Fusion::Rule::kOne;
   strategy.fusion.align = 32;
-  const Plan plan = make_plan(workload, cluster_of(2, 1), strategy);
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 1), strategy);
   const Payload payload(plan, 0, 1, workload);
   ASSERT_EQ(payload.bytes(), plan.buckets[0].padded_bytes);
   EXPECT_TRUE(payload.by_tensor());
@@ -59,7 +59,7 @@ TEST(Payload, ADenseBucketIsItsTensorsAndPadding) {
 TEST(Payload, SumsRoundInTheBucketsFormat) {
   Workload workload;
   workload.tensors = {tensor_of("half", {1}, DType::kBf16)};
-  const Plan plan = make_plan(workload, cluster_of(2, 1), {});
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 1), {});
   const Payload payload(plan, 0, 0, workload);
   ASSERT_EQ(payload.bytes(), 2);
   std::vector<std::byte> a(2);
@@ -81,7 +81,7 @@ TEST(Payload, ASparseCodecLeavesTheRestBehind) {
   strategy.compression.codec = "dgc";
   strategy.compression.sparsity = {0.75};
   strategy.compression.min_elements = 1;
-  const Plan plan = make_plan(workload, cluster_of(2, 1), strategy);
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 1), strategy);
   const Payload payload(plan, 0, 1, workload);
   ASSERT_EQ(payload.bytes(), 2 * 250 * 8);
   RankGradients gradients = {std::vector<float>(1000)};
@@ -134,11 +134,11 @@ TEST(SampleGradients, WideIntegersAreExactInFp32AndSeldomEqual) {
     const auto distinct = std::unique(all.begin(), all.end()) - all.begin();
     EXPECT_GT(distinct, 8000);
   }
-  Plan plan = make_plan(workload, cluster_of(2, 1), {});
+  plan::Plan plan = plan::make_plan(workload, cluster_of(2, 1), {});
   EXPECT_EQ(exact_values(plan), SampleValues::kWideIntegers);
   plan.buckets[0].dtype = DType::kBf16;
   EXPECT_EQ(exact_values(plan), SampleValues::kIntegers);
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

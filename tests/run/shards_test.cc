@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 using test::Scratch;
@@ -193,4 +193,4 @@ TEST(ShardFromEnvironment, RefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

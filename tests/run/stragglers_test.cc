@@ -7,7 +7,7 @@
 #include <numbers>
 #include <set>
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
 constexpr Jitter kNormal{Jitter::Kind::kNormal, 1.0};
@@ -148,4 +148,4 @@ TEST(JitterFactor, SlowestOfManyDraws) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

@@ -6,18 +6,18 @@
 #include <algorithm>
 #include <random>
 
-namespace syncline {
+namespace syncline::run {
 namespace {
 
-Op op_on(StreamId stream, std::vector<OpId> after = {}) {
-  Op op;
+plan::Op op_on(plan::StreamId stream, std::vector<plan::OpId> after = {}) {
+  plan::Op op;
   op.stream = stream;
   op.after = std::move(after);
   return op;
 }
 
-Plan plan_of(int streams, std::vector<Op> ops) {
-  Plan plan;
+plan::Plan plan_of(int streams, std::vector<plan::Op> ops) {
+  plan::Plan plan;
   plan.streams = streams;
   plan.ops = std::move(ops);
   return plan;
@@ -71,16 +71,16 @@ TEST(Walk, RandomPlansAreWalkedOnceAndInOrder) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 200; ++trial) {
     constexpr int kPeriods = 3;
-    std::vector<Op> ops;
+    std::vector<plan::Op> ops;
     const int count = 1 + static_cast<int>(random() % 20);
     for (int i = 0; i < count; ++i) {
-      std::vector<OpId> after;
+      std::vector<plan::OpId> after;
       for (int before = 0; before < i; ++before) {
         if (random() % 6 == 0) after.push_back(before);
       }
-      ops.push_back(op_on(static_cast<StreamId>(random() % 4), after));
+      ops.push_back(op_on(static_cast<plan::StreamId>(random() % 4), after));
     }
-    const Plan plan = plan_of(4, ops);
+    const plan::Plan plan = plan_of(4, ops);
     Walk walk(plan, kPeriods);
     std::vector<int> ready = walk.first();
     std::vector<char> done(static_cast<std::size_t>(walk.instances()), 0);
@@ -90,9 +90,9 @@ TEST(Walk, RandomPlansAreWalkedOnceAndInOrder) {
       std::swap(ready[random() % ready.size()], ready.back());
       const int instance = ready.back();
       ready.pop_back();
-      const Op& op = plan.ops[static_cast<std::size_t>(walk.op(instance))];
+      const plan::Op& op = plan.ops[static_cast<std::size_t>(walk.op(instance))];
       ASSERT_FALSE(done[static_cast<std::size_t>(instance)]);
-      for (const OpId before : op.after) {
+      for (const plan::OpId before : op.after) {
         ASSERT_TRUE(done[static_cast<std::size_t>(instance - walk.op(instance) + before)]);
       }
       ASSERT_GT(instance, last[static_cast<std::size_t>(op.stream)]);
@@ -108,7 +108,7 @@ TEST(Walk, RandomPlansAreWalkedOnceAndInOrder) {
 
 TEST(Walk, WaitsForThePeriodBefore) {
   // The second stream's operation is awaited by the first one of the next period.
-  std::vector<Op> ops{op_on(0), op_on(0), op_on(1, {1})};
+  std::vector<plan::Op> ops{op_on(0), op_on(0), op_on(1, {1})};
   ops[0].after_previous = {2};
   Walk walk(plan_of(2, ops), 2);
   EXPECT_EQ(walk.first(), (std::vector<int>{0}));
@@ -122,4 +122,4 @@ TEST(Walk, WaitsForThePeriodBefore) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::run

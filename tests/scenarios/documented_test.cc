@@ -34,24 +34,24 @@ std::vector<fs::path> listings() {
   return files;
 }
 
-Report report_of(const fs::path& file) {
-  StudyOptions options;
-  options.make_executor = make_model_executor;
-  return run_study(read_document(file.string()), options);
+measure::Report report_of(const fs::path& file) {
+  measure::StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  return measure::run_study(input::read_document(file.string()), options);
 }
 
-std::string outcome_of(const Row& row) {
+std::string outcome_of(const measure::Row& row) {
   const bool one = row.metrics.collectives == 1;
-  std::string text = count_text(row.metrics.collectives) +
+  std::string text = reports::count_text(row.metrics.collectives) +
                      (one ? " exchange a step, " : " exchanges a step, ") +
-                     bytes_text(row.metrics.bytes_on_wire) + " sent";
+                     reports::bytes_text(row.metrics.bytes_on_wire) + " sent";
   if (row.published && row.published->collectives) {
     text += " (published: " + std::to_string(*row.published->collectives) + ")";
   }
   return text;
 }
 
-std::string point_of(const Row& row) {
+std::string point_of(const measure::Row& row) {
   std::string text;
   for (const auto& [path, value] : row.sweep) {
     text += (text.empty() ? "" : ", ") + path.substr(path.rfind('.') + 1) + " " + plain_text(value);
@@ -60,7 +60,7 @@ std::string point_of(const Row& row) {
 }
 
 // One strategy's outcomes; neighbouring sweep points that come to the same are told together.
-std::string outcomes_of(const Report& report, const std::string& strategy) {
+std::string outcomes_of(const measure::Report& report, const std::string& strategy) {
   std::vector<std::pair<std::string, std::string>> parts;  // points, outcome
   for (const auto& row : report.rows) {
     if (row.strategy != strategy) continue;
@@ -79,7 +79,8 @@ std::string outcomes_of(const Report& report, const std::string& strategy) {
   return text;
 }
 
-std::string table_lines(const fs::path& file, const Report& report, const Scenario& scenario) {
+std::string table_lines(const fs::path& file, const measure::Report& report,
+                        const Scenario& scenario) {
   std::string lines;
   for (const auto& strategy : scenario.strategies) {
     const bool first = &strategy == &scenario.strategies.front();
@@ -92,7 +93,7 @@ std::string table_lines(const fs::path& file, const Report& report, const Scenar
 }
 
 // A document's count is exact or it is wrong.
-void expect_published_counts(const Report& report, const fs::path& file) {
+void expect_published_counts(const measure::Report& report, const fs::path& file) {
   for (const auto& row : report.rows) {
     EXPECT_GT(row.metrics.step_time, 0) << file << ", " << row.strategy;
     if (!row.published || !row.published->collectives) continue;
@@ -108,11 +109,11 @@ TEST(DocumentedGolden, EveryListingRunsAndComesToWhatItsReadmeSays) {
   int published = 0;
   for (const auto& file : listings()) {
     SCOPED_TRACE(file.string());
-    const Scenario scenario = parse_scenario(read_document(file.string()));
+    const Scenario scenario = input::parse_scenario(input::read_document(file.string()));
     EXPECT_FALSE(scenario.about.empty());
     for (const auto& strategy : scenario.strategies) EXPECT_FALSE(strategy.dialect.empty());
     for (const auto& row : scenario.published) published += row.collectives.has_value();
-    const Report report = report_of(file);
+    const measure::Report report = report_of(file);
     expect_published_counts(report, file);
     table += table_lines(file, report, scenario);
   }
@@ -134,7 +135,7 @@ TEST(DocumentedGolden, EveryListingRunsAndComesToWhatItsReadmeSays) {
 
 // The ramp's stages begin where the documents say, and its switch leaves 52 gradients compressed.
 TEST(Documented, DgcStagesBeginWhereTheTextSays) {
-  const Report report = report_of(kFolder / "paddle_dgc_five_stages.json");
+  const measure::Report report = report_of(kFolder / "paddle_dgc_five_stages.json");
   std::vector<double> sent;
   for (const auto& row : report.rows) {
     if (row.strategy != "as described") continue;

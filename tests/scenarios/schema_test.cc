@@ -232,7 +232,7 @@ Json plain(Json schema) {
 }
 
 template <typename T>
-void put_knobs(const Table<T>& table, Json& definitions) {
+void put_knobs(const input::Table<T>& table, Json& definitions) {
   Json& properties = definitions.at(table.name).at("properties");
   for (const auto& knob : table.knobs) properties[knob.key] = plain(knob.schema);
 }
@@ -244,17 +244,18 @@ TEST(Schema, KnobsAreThoseOfTheTables) {
   const Json stated = Json::parse(file);
   Json schema = stated;
   Json& definitions = schema["definitions"];
-  put_knobs(strategy_knobs(), definitions);
-  put_knobs(compute_fusion_knobs(), definitions);
-  put_knobs(assumed_cost_knobs(), definitions);
-  put_knobs(fusion_knobs(), definitions);
-  put_knobs(hierarchy_knobs(), definitions);
-  put_knobs(compression_knobs(), definitions);
-  put_knobs(local_sgd_knobs(), definitions);
+  put_knobs(input::strategy_knobs(), definitions);
+  put_knobs(input::compute_fusion_knobs(), definitions);
+  put_knobs(input::assumed_cost_knobs(), definitions);
+  put_knobs(input::fusion_knobs(), definitions);
+  put_knobs(input::hierarchy_knobs(), definitions);
+  put_knobs(input::compression_knobs(), definitions);
+  put_knobs(input::local_sgd_knobs(), definitions);
   // A key that no table has is one of a strategy's own words.
   const std::set<std::string> own{"name", "about", "dialect", "config", "read_as", "preset"};
-  for (const auto& [key, unused] : definitions.at("strategy").at("properties").items()) {
-    const auto& knobs = strategy_knobs().knobs;
+  for (const auto& [stated_key, unused] : definitions.at("strategy").at("properties").items()) {
+    const std::string key = stated_key;  // a lambda may capture it
+    const auto& knobs = input::strategy_knobs().knobs;
     EXPECT_TRUE(own.contains(key) || std::any_of(knobs.begin(), knobs.end(),
                                                  [&](const auto& knob) { return knob.key == key; }))
         << key;
@@ -271,11 +272,12 @@ std::vector<std::string> allowed_at(const char* path) {
 
 // A row more in a table is a word more in the schema.
 TEST(Schema, ListsTheRowsOfEveryTable) {
-  EXPECT_EQ(allowed_at("/definitions/algorithm"), algorithm_choices());
-  EXPECT_EQ(allowed_at("/definitions/compression/properties/codec"), codec_names());
-  EXPECT_EQ(allowed_at("/definitions/strategy/properties/dialect"), dialect_names());
-  EXPECT_EQ(allowed_at("/definitions/strategy/properties/preset"), preset_names());
-  EXPECT_EQ(allowed_at("/definitions/architecture/properties/architecture"), architecture_names());
+  EXPECT_EQ(allowed_at("/definitions/algorithm"), collective::algorithm_choices());
+  EXPECT_EQ(allowed_at("/definitions/compression/properties/codec"), compress::codec_names());
+  EXPECT_EQ(allowed_at("/definitions/strategy/properties/dialect"), dialect::dialect_names());
+  EXPECT_EQ(allowed_at("/definitions/strategy/properties/preset"), input::preset_names());
+  EXPECT_EQ(allowed_at("/definitions/architecture/properties/architecture"),
+            operators::architecture_names());
 }
 
 // What a search lists is what a strategy may say.

@@ -12,11 +12,11 @@
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
-ExecutorSettings settings_of(const Cluster& cluster, Simulation::Grain grain, bool fold) {
-  ExecutorSettings settings;
+run::ExecutorSettings settings_of(const Cluster& cluster, Simulation::Grain grain, bool fold) {
+  run::ExecutorSettings settings;
   settings.cluster = cluster;
   settings.simulation.grain = grain;
   settings.simulation.fold = fold;
@@ -30,10 +30,10 @@ struct Times {
   Seconds step = 0;
 };
 
-Times times_of(const Cluster& cluster, const Plan& plan) {
+Times times_of(const Cluster& cluster, const plan::Plan& plan) {
   using Grain = Simulation::Grain;
   Times times;
-  times.model = time_of(*make_model_executor({cluster, {}, 1}), plan);
+  times.model = time_of(*run::make_model_executor({cluster, {}, 1}), plan);
   times.merged = time_of(*make_sim_executor(settings_of(cluster, Grain::kMerged, true)), plan);
   times.unfolded = time_of(*make_sim_executor(settings_of(cluster, Grain::kMerged, false)), plan);
   times.step = time_of(*make_sim_executor(settings_of(cluster, Grain::kStep, false)), plan);
@@ -75,17 +75,18 @@ const std::vector<std::int64_t> kElements{256, 8000, 250000, 8000000, 250000000}
 
 TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
   print_head();
-  for (const auto& algorithm : algorithms()) {
-    for (const auto kind : kAllCollectiveKinds) {
+  for (const auto& algorithm : collective::algorithms()) {
+    for (const auto kind : collective::kAllCollectiveKinds) {
       Worst worst;
       for (const int ranks : kRanks) {
         if (!algorithm.fits(kind, ranks)) continue;
         for (const auto elements : kElements) {
-          const Plan plan =
-              plan_of(ranks, {{1, {kind, &algorithm, world_group(ranks), elements, 4, 0}}});
+          const plan::Plan plan = plan_of(
+              ranks, {{1, {kind, &algorithm, collective::world_group(ranks), elements, 4, 0}}});
           const Times times = times_of(flat_cluster(ranks), plan);
-          SCOPED_TRACE(testing::Message() << algorithm.name << " " << to_string(kind) << " on "
-                                          << ranks << " ranks, " << elements << " elements");
+          SCOPED_TRACE(testing::Message()
+                       << algorithm.name << " " << collective::to_string(kind) << " on " << ranks
+                       << " ranks, " << elements << " elements");
           EXPECT_LT(apart(times.model, times.merged), 1.0);
           EXPECT_LT(apart(times.model, times.step), 1.0);
           EXPECT_LT(apart(times.merged, times.step), 2.0);
@@ -94,7 +95,8 @@ TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
         }
       }
       if (worst.cases > 0) {
-        print_row(std::string(algorithm.name) + ", " + std::string(to_string(kind)) + ", one tier",
+        print_row(std::string(algorithm.name) + ", " + std::string(collective::to_string(kind)) +
+                      ", one tier",
                   worst);
       }
     }
@@ -109,14 +111,15 @@ TEST(Agreement, OnTwoTiers) {
     int gpus;
   };
   print_head();
-  for (const auto& algorithm : algorithms()) {
+  for (const auto& algorithm : collective::algorithms()) {
     Worst worst;
     for (const Shape shape : {Shape{2, 2}, Shape{4, 4}, Shape{2, 8}, Shape{8, 8}}) {
       const int ranks = shape.nodes * shape.gpus;
       for (const auto elements : kElements) {
-        const Plan plan = plan_of(
-            ranks,
-            {{1, {CollectiveKind::kAllReduce, &algorithm, world_group(ranks), elements, 4, 0}}});
+        const plan::Plan plan =
+            plan_of(ranks, {{1,
+                             {collective::CollectiveKind::kAllReduce, &algorithm,
+                              collective::world_group(ranks), elements, 4, 0}}});
         const Times times = times_of(two_tier_cluster(shape.nodes, shape.gpus), plan);
         SCOPED_TRACE(testing::Message() << algorithm.name << " on " << shape.nodes << " x "
                                         << shape.gpus << ", " << elements << " elements");
@@ -134,7 +137,7 @@ TEST(Agreement, OnTwoTiers) {
 // collective's latency first, which the printed rows show.
 TEST(Agreement, ConcurrentStreamsShareTheLinks) {
   print_head();
-  for (const auto& algorithm : algorithms()) {
+  for (const auto& algorithm : collective::algorithms()) {
     for (const bool tiers : {false, true}) {
       const Cluster cluster = tiers ? two_tier_cluster(4, 4) : flat_cluster(8);
       const int ranks = cluster.ranks();
@@ -143,12 +146,13 @@ TEST(Agreement, ConcurrentStreamsShareTheLinks) {
         Worst worst;
         for (const int streams : {2, 3, 4}) {
           for (const double uneven : {1.0, 0.4}) {
-            std::vector<std::pair<StreamId, Collective>> collectives;
+            std::vector<std::pair<plan::StreamId, collective::Collective>> collectives;
             for (int s = 1; s <= streams; ++s) {
               const double share = s == 1 ? 1.0 : uneven;
               const auto count = static_cast<std::int64_t>(static_cast<double>(elements) * share);
-              collectives.push_back(
-                  {s, {CollectiveKind::kAllReduce, &algorithm, world_group(ranks), count, 4, 0}});
+              collectives.push_back({s,
+                                     {collective::CollectiveKind::kAllReduce, &algorithm,
+                                      collective::world_group(ranks), count, 4, 0}});
             }
             const Times times = times_of(cluster, plan_of(ranks, collectives));
             SCOPED_TRACE(testing::Message() << algorithm.name << ", " << streams << " streams, "
@@ -170,4 +174,4 @@ TEST(Agreement, ConcurrentStreamsShareTheLinks) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -13,14 +13,14 @@
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
 enum class Way { kModel, kMerged, kStep };
 
-std::unique_ptr<Executor> executor_of(Way way, const Cluster& cluster) {
-  ExecutorSettings settings{cluster, {}, 1};
-  if (way == Way::kModel) return make_model_executor(settings);
+std::unique_ptr<run::Executor> executor_of(Way way, const Cluster& cluster) {
+  run::ExecutorSettings settings{cluster, {}, 1};
+  if (way == Way::kModel) return run::make_model_executor(settings);
   settings.simulation.grain =
       way == Way::kStep ? Simulation::Grain::kStep : Simulation::Grain::kMerged;
   return make_sim_executor(settings);
@@ -31,10 +31,10 @@ constexpr std::int64_t kTenMiB = 10 * kMiB / 4;  // fp32 elements
 // One all-reduce of 10 MiB over all ranks on each of `streams` streams, all ready at once.
 Seconds all_reduces(Way way, const Cluster& cluster, const std::string& algorithm, int streams) {
   const int ranks = cluster.ranks();
-  std::vector<std::pair<StreamId, Collective>> collectives;
+  std::vector<std::pair<plan::StreamId, collective::Collective>> collectives;
   for (int s = 1; s <= streams; ++s) {
-    collectives.push_back(
-        {s, collective_of(CollectiveKind::kAllReduce, algorithm, world_group(ranks), kTenMiB)});
+    collectives.push_back({s, collective_of(collective::CollectiveKind::kAllReduce, algorithm,
+                                            collective::world_group(ranks), kTenMiB)});
   }
   return time_of(*executor_of(way, cluster), plan_of(ranks, collectives));
 }
@@ -70,8 +70,8 @@ struct Closed {
 };
 
 Closed closed_form(const std::string& algorithm, const Cluster& cluster) {
-  const Cost cost =
-      find_algorithm(algorithm)->cost(CollectiveKind::kAllReduce, cluster.ranks(), kTenMiB);
+  const collective::Cost cost = collective::find_algorithm(algorithm)->cost(
+      collective::CollectiveKind::kAllReduce, cluster.ranks(), kTenMiB);
   const Tier& tier = cluster.tiers.front();
   return {cost.steps * tier.latency,
           cost.volume * static_cast<double>(kTenMiB * 4) / tier.bandwidth};
@@ -173,8 +173,8 @@ TEST_P(Oversubscribed, HalvingDoublingCrossesTheSwitchFromEveryGpu) {
 TEST_P(Oversubscribed, TrafficThatStaysInTheNodeDoesNotNotice) {
   Cluster cluster = two_tier_cluster(4, 4);
   const auto inside = [&] {
-    const auto collective =
-        collective_of(CollectiveKind::kAllReduce, "ring", block_groups(16, 4), kTenMiB);
+    const auto collective = collective_of(collective::CollectiveKind::kAllReduce, "ring",
+                                          collective::block_groups(16, 4), kTenMiB);
     return time_of(*executor_of(GetParam(), cluster), plan_of(16, {{1, collective}}));
   };
   const Seconds wide = inside();
@@ -213,7 +213,7 @@ TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
   strategy.name = "local";
   strategy.local_sgd.enabled = true;
   strategy.local_sgd.period = period;
-  const Plan plan = make_plan(workload, cluster, strategy, {});
+  const plan::Plan plan = plan::make_plan(workload, cluster, strategy, {});
 
   constexpr int kPeriods = 1500;
   const auto mean_step = [&](Way way) {
@@ -225,7 +225,7 @@ TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
   EXPECT_NEAR(seen, expected, 0.03 * expected);
 
   // The exchange of 4 KB is next to nothing, so what is left over the mean is the waiting.
-  const double waits = expected_slowest(cluster.jitter, ranks, period) - 1;
+  const double waits = run::expected_slowest(cluster.jitter, ranks, period) - 1;
   EXPECT_GT(expected, 30e-3 * (1 + waits));
   EXPECT_GT(waits, 0.4 * relative);
   EXPECT_NEAR(seen - expected, 0, 0.1 * waits * 30e-3);
@@ -246,7 +246,7 @@ TEST_P(SynchronousStragglers, WaitAtEveryStep) {
   cluster.jitter = {kind, relative};
   Strategy strategy;
   strategy.name = "plain";
-  const Plan plan = make_plan(workload, cluster, strategy, {});
+  const plan::Plan plan = plan::make_plan(workload, cluster, strategy, {});
   constexpr int kPeriods = 1500;
   const auto mean_step = [&](Way way) {
     const auto ends = executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
@@ -277,4 +277,4 @@ INSTANTIATE_TEST_SUITE_P(Jitter, SynchronousStragglers, testing::ValuesIn(uneven
                          uneven_name);
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::sim

@@ -7,33 +7,36 @@
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 
-namespace syncline {
+namespace syncline::sim {
 namespace {
 
-Collective by_nccl(const Cluster& cluster, CollectiveKind kind, Bytes bytes) {
-  Collective collective{kind, nullptr, world_group(cluster.ranks()), bytes / 4, 4, 0, {}};
-  choose_algorithm(collective, kNcclName, cluster);
+collective::Collective by_nccl(const Cluster& cluster, collective::CollectiveKind kind,
+                               Bytes bytes) {
+  collective::Collective collective{
+      kind, nullptr, collective::world_group(cluster.ranks()), bytes / 4, 4, 0, {}};
+  collective::choose_algorithm(collective, collective::kNcclName, cluster);
   return collective;
 }
 
-Seconds simulated(const Cluster& cluster, const Plan& plan, bool fold) {
-  ExecutorSettings settings{cluster, {}, 1};
+Seconds simulated(const Cluster& cluster, const plan::Plan& plan, bool fold) {
+  run::ExecutorSettings settings{cluster, {}, 1};
   settings.simulation.grain = Simulation::Grain::kMerged;
   settings.simulation.fold = fold;
   return time_of(*make_sim_executor(settings), plan);
 }
 
-Seconds modelled(const Cluster& cluster, const Plan& plan) {
-  return time_of(*make_model_executor({cluster, {}, 1}), plan);
+Seconds modelled(const Cluster& cluster, const plan::Plan& plan) {
+  return time_of(*run::make_model_executor({cluster, {}, 1}), plan);
 }
 
 TEST(LawInTime, AloneModelAndSimulationTakeTheLawsTime) {
   for (const Cluster& cluster : {flat_cluster(2), flat_cluster(5), two_tier_cluster(2, 4)}) {
-    for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
+    for (const auto kind :
+         {collective::CollectiveKind::kAllReduce, collective::CollectiveKind::kAllGather}) {
       for (const Bytes bytes : {kKiB, 256 * kKiB, 256 * kMiB}) {
-        const Collective c = by_nccl(cluster, kind, bytes);
-        const Plan plan = plan_of(cluster.ranks(), {{1, c}});
-        const Seconds law = *nccl_law(cluster, c);
+        const collective::Collective c = by_nccl(cluster, kind, bytes);
+        const plan::Plan plan = plan_of(cluster.ranks(), {{1, c}});
+        const Seconds law = *collective::nccl_law(cluster, c);
         EXPECT_NEAR(modelled(cluster, plan) / law, 1, 1e-9);
         EXPECT_NEAR(simulated(cluster, plan, false) / law, 1, 2e-4) << bytes;
         EXPECT_NEAR(simulated(cluster, plan, true) / law, 1, 2e-4) << bytes;
@@ -45,10 +48,10 @@ TEST(LawInTime, AloneModelAndSimulationTakeTheLawsTime) {
 // A law that outruns the links as given scales the flows down.
 TEST(LawInTime, FasterThanTheLinks) {
   Cluster cluster = flat_cluster(4);
-  cluster.law = [](const Collective&) { return std::optional<Seconds>(1e-3); };
-  const Collective ring =
-      collective_of(CollectiveKind::kAllReduce, "ring", world_group(4), 64 * kMiB / 4);
-  const Plan plan = plan_of(4, {{1, ring}});
+  cluster.law = [](const collective::Collective&) { return std::optional<Seconds>(1e-3); };
+  const collective::Collective ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
+                                                    collective::world_group(4), 64 * kMiB / 4);
+  const plan::Plan plan = plan_of(4, {{1, ring}});
   EXPECT_NEAR(modelled(cluster, plan), 1e-3, 1e-9);
   EXPECT_NEAR(simulated(cluster, plan, true), 1e-3, 1e-6);
 }
@@ -57,13 +60,15 @@ TEST(LawInTime, FasterThanTheLinks) {
 // not.
 TEST(LawInTime, TwoStreamsShareTheLinks) {
   Cluster cluster = flat_cluster(4);
-  PriceBook book(cluster);
-  const Collective ring =
-      collective_of(CollectiveKind::kAllReduce, "ring", world_group(4), 64 * kMiB / 4);
+  collective::PriceBook book(cluster);
+  const collective::Collective ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
+                                                    collective::world_group(4), 64 * kMiB / 4);
   const Seconds transfer = book.price(ring).seconds_per_byte * static_cast<double>(ring.bytes());
   for (const double factor : {0.5, 1.0, 1.5, 3.0}) {
-    cluster.law = [=](const Collective&) { return std::optional<Seconds>(factor * transfer); };
-    const Plan plan = plan_of(4, {{1, ring}, {2, ring}});
+    cluster.law = [=](const collective::Collective&) {
+      return std::optional<Seconds>(factor * transfer);
+    };
+    const plan::Plan plan = plan_of(4, {{1, ring}, {2, ring}});
     const Seconds wanted = factor <= 1 ? 2 * factor * transfer : (factor + 1) * transfer;
     EXPECT_NEAR(modelled(cluster, plan) / wanted, 1, 1e-6) << factor;
     EXPECT_NEAR(simulated(cluster, plan, true) / wanted, 1, 1e-3) << factor;
@@ -71,4 +76,4 @@ TEST(LawInTime, TwoStreamsShareTheLinks) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::sim

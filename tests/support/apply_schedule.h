@@ -17,11 +17,11 @@ using Payloads = std::vector<std::vector<Number>>;  // one per member
 // What stands on every member after all rounds. All transfers of a round read what stood before
 // it: what they carry is copied out before any of them arrives.
 template <typename Number>
-Payloads<Number> apply_schedule(const Schedule& schedule, Payloads<Number> payloads) {
+Payloads<Number> apply_schedule(const collective::Schedule& schedule, Payloads<Number> payloads) {
   std::vector<std::vector<Number>> in_flight;
-  for (const Round& round : schedule) {
+  for (const collective::Round& round : schedule) {
     in_flight.clear();
-    for (const Transfer& transfer : round) {
+    for (const collective::Transfer& transfer : round) {
       const auto& source = payloads.at(static_cast<std::size_t>(transfer.from));
       in_flight.emplace_back(source.begin() + transfer.elements.begin,
                              source.begin() + transfer.elements.end);
@@ -43,11 +43,12 @@ Payloads<Number> apply_schedule(const Schedule& schedule, Payloads<Number> paylo
 // to themselves, ranges are not empty and inside the payload, and no overwrite meets another
 // transfer in the same elements of the same receiver and round (the result would depend on the
 // order of arrival).
-inline std::string broken_rule(const Schedule& schedule, int ranks, std::int64_t elements) {
+inline std::string broken_rule(const collective::Schedule& schedule, int ranks,
+                               std::int64_t elements) {
   for (std::size_t r = 0; r < schedule.size(); ++r) {
-    Round round = schedule[r];
+    collective::Round round = schedule[r];
     const std::string where = "round " + std::to_string(r) + ": ";
-    for (const Transfer& transfer : round) {
+    for (const collective::Transfer& transfer : round) {
       if (std::min(transfer.from, transfer.to) < 0) return where + "a negative member";
       if (std::max(transfer.from, transfer.to) >= ranks) return where + "a member too high";
       if (transfer.from == transfer.to) return where + "a transfer to itself";
@@ -58,13 +59,13 @@ inline std::string broken_rule(const Schedule& schedule, int ranks, std::int64_t
     }
     // In order of receiver and begin, a transfer meets an earlier one if it begins before the
     // furthest end so far; `any` is that of all transfers and `overwrite` that of the overwriting.
-    std::ranges::sort(round, {}, [](const Transfer& transfer) {
+    std::ranges::sort(round, {}, [](const collective::Transfer& transfer) {
       return std::pair(transfer.to, transfer.elements.begin);
     });
     int receiver = -1;
     std::int64_t any = 0;
     std::int64_t overwrite = 0;
-    for (const Transfer& transfer : round) {
+    for (const collective::Transfer& transfer : round) {
       if (transfer.to != receiver) any = overwrite = 0;
       receiver = transfer.to;
       if (transfer.elements.begin < (transfer.add ? overwrite : any)) {

@@ -11,7 +11,7 @@
 namespace syncline::test {
 namespace {
 
-AffineCost scaled(const AffineCost& model, const GuideFactors& factors) {
+AffineCost scaled(const AffineCost& model, const tune::GuideFactors& factors) {
   return {model.latency * factors.latency, model.seconds_per_byte * factors.transfer};
 }
 
@@ -56,9 +56,10 @@ std::vector<std::vector<std::size_t>> sampled_thresholds(const FusionProblem& gr
 
 }  // namespace
 
-SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                             const ModelDoubt& doubt, int thresholds, const Strategy& base) {
-  const auto factors = guide_factors(doubt);
+tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
+                                   const tune::ModelDoubt& doubt, int thresholds,
+                                   const Strategy& base) {
+  const auto factors = tune::guide_factors(doubt);
   std::set<std::vector<std::size_t>> distinct;
   for (const auto& guide : factors) {
     distinct.insert(best_fusion(trace.gradients, scaled(model, guide)).ends);
@@ -68,13 +69,13 @@ SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
   }
   const std::vector<std::vector<std::size_t>> partitions(distinct.begin(), distinct.end());
 
-  SearchProblem problem;
-  problem.axes = {{"buckets", SearchAxis::Scale::kLogarithmic},
-                  {"last bucket's bytes", SearchAxis::Scale::kLogarithmic}};
+  tune::SearchProblem problem;
+  problem.axes = {{"buckets", tune::SearchAxis::Scale::kLogarithmic},
+                  {"last bucket's bytes", tune::SearchAxis::Scale::kLogarithmic}};
   for (const auto& ends : partitions) {
-    Candidate candidate;
+    tune::Candidate candidate;
     candidate.strategy = base;
-    candidate.strategy.fusion = by_ends(ends);
+    candidate.strategy.fusion = tune::by_ends(ends);
     candidate.at = {static_cast<double>(ends.size()), last_bytes(trace.gradients, ends)};
     candidate.name = std::to_string(ends.size()) + " buckets, the last of " +
                      std::to_string(static_cast<Bytes>(candidate.at[1])) + " bytes";
@@ -82,7 +83,7 @@ SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
     problem.candidates.push_back(std::move(candidate));
   }
   problem.guides =
-      price_guides(factors, problem.candidates.size(), [&](std::size_t c, std::size_t g) {
+      tune::price_guides(factors, problem.candidates.size(), [&](std::size_t c, std::size_t g) {
         return step_time(trace, partitions[c], scaled(model, factors[g]));
       });
   return problem;

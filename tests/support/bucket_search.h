@@ -9,8 +9,8 @@ namespace syncline::test {
 // Buckets on one stream: the candidates are the optimal buckets under every guide and those that
 // `thresholds` size limits make; the axes the number of buckets and the bytes of the last one,
 // which nothing hides. Each candidate's strategy is the base strategy with explicit ends.
-SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                             const ModelDoubt& doubt, int thresholds = 24,
-                             const Strategy& base = {});
+tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
+                                   const tune::ModelDoubt& doubt, int thresholds = 24,
+                                   const Strategy& base = {});
 
 }  // namespace syncline::test

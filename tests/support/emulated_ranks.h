@@ -23,25 +23,26 @@ struct EmulatedMachine {
   std::function<void(int rank)> on_run = {};  // called ahead of each run
 };
 
-class EmulatedRank final : public LiveExecutor {
+class EmulatedRank final : public live::LiveExecutor {
  public:
-  EmulatedRank(const EmulatedMachine& machine, const Workload& workload, ControlChannel& channel)
+  EmulatedRank(const EmulatedMachine& machine, const Workload& workload,
+               live::ControlChannel& channel)
       : machine_(machine), workload_(workload), channel_(channel) {}
 
   std::string_view name() const override { return "emulated"; }
   Seconds clock_error() const override { return 1e-6 * (1 + channel_.rank()); }
   std::string hardware() const override { return "emulated ranks"; }
 
-  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+  run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
     if (machine_.on_run) machine_.on_run(channel_.rank());
     const auto rank = static_cast<std::size_t>(channel_.rank());
-    Outcome outcome;
+    run::Outcome outcome;
     outcome.timeline =
-        make_model_executor({machine_.cluster, {}, 1})->run(plan, {}, periods).timeline;
+        run::make_model_executor({machine_.cluster, {}, 1})->run(plan, {}, periods).timeline;
     for (std::size_t p = 0; p < outcome.timeline.period_ends.size(); p += 2) {
       outcome.timeline.period_ends[p] += machine_.wobble * outcome.timeline.period_ends.front();
     }
-    auto all = make_host_executor(workload_)->run(plan, everyones(input[rank]), 1).gradients;
+    auto all = run::make_host_executor(workload_)->run(plan, everyones(input[rank]), 1).gradients;
     outcome.gradients.resize(all.size());
     outcome.gradients[rank] = std::move(all[rank]);
     if (channel_.rank() == machine_.wrong_rank) outcome.gradients[rank].front().front() += 1;
@@ -51,14 +52,14 @@ class EmulatedRank final : public LiveExecutor {
   }
 
  private:
-  Gradients everyones(const RankGradients& own) {
+  run::Gradients everyones(const run::RankGradients& own) {
     std::string mine;
     for (const auto& tensor : own) {
       mine.append(reinterpret_cast<const char*>(tensor.data()), tensor.size() * sizeof(float));
     }
-    Gradients all;
+    run::Gradients all;
     for (const auto& text : channel_.gather(mine)) {
-      RankGradients gradients = own;
+      run::RankGradients gradients = own;
       const char* from = text.data();
       for (auto& tensor : gradients) {
         std::memcpy(tensor.data(), from, tensor.size() * sizeof(float));
@@ -71,12 +72,12 @@ class EmulatedRank final : public LiveExecutor {
 
   const EmulatedMachine& machine_;
   const Workload& workload_;
-  ControlChannel& channel_;
+  live::ControlChannel& channel_;
 };
 
 // The machine must outlive the factory's executors.
-inline LiveExecutorFactory backend_of(const EmulatedMachine& machine) {
-  return [&machine](const Workload& workload, ControlChannel& channel) {
+inline live::LiveExecutorFactory backend_of(const EmulatedMachine& machine) {
+  return [&machine](const Workload& workload, live::ControlChannel& channel) {
     return std::make_unique<EmulatedRank>(machine, workload, channel);
   };
 }

@@ -158,14 +158,14 @@ inline Json small_scenario() {
 }
 
 inline Scenario parsed(const Json& scenario) {
-  return parse_scenario(document_from_text("x.json", scenario.dump()));
+  return input::parse_scenario(input::document_from_text("x.json", scenario.dump()));
 }
 
 // The message of the InputError, or nothing where the text is a valid scenario. Any other
 // exception is let through: it fails the test.
 inline std::string error_of_text(const std::string& text) {
   try {
-    parse_scenario(document_from_text("x.json", text));
+    input::parse_scenario(input::document_from_text("x.json", text));
     return "";
   } catch (const InputError& error) {
     return error.what();

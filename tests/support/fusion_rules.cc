@@ -12,15 +12,15 @@ const std::vector<NamedRule>& common_rules() {
     using Close = Fusion::Close;
     Fusion one;
     one.rule = Fusion::Rule::kOne;
-    Fusion paddle16 = by_size(16 * kMiB, Close::kAfter);
+    Fusion paddle16 = tune::by_size(16 * kMiB, Close::kAfter);
     paddle16.count = 51;  // more than 50 tensors
     return std::vector<NamedRule>{
         {"wfbp", "each gradient alone", Fusion{}},
         {"single", "all gradients in one bucket", one},
-        {"ddp_1_25", "DDP: 1 MiB, then 25 MiB", by_size(25 * kMiB, Close::kAfter, kMiB)},
-        {"hvd_64", "Horovod: at most 64 MiB", by_size(64 * kMiB, Close::kBefore)},
+        {"ddp_1_25", "DDP: 1 MiB, then 25 MiB", tune::by_size(25 * kMiB, Close::kAfter, kMiB)},
+        {"hvd_64", "Horovod: at most 64 MiB", tune::by_size(64 * kMiB, Close::kBefore)},
         {"paddle16_50", "Paddle: 16 MiB or more than 50 tensors", paddle16},
-        {"paddle32", "Paddle: 32 MiB", by_size(32 * kMiB, Close::kAfter)}};
+        {"paddle32", "Paddle: 32 MiB", tune::by_size(32 * kMiB, Close::kAfter)}};
   }();
   return rules;
 }
@@ -30,14 +30,15 @@ std::vector<std::size_t> mg_wfbp(const FusionProblem& problem, const AffineCost&
   const auto exchange = [&](Bytes size) {
     return cost.latency + cost.seconds_per_byte * static_cast<double>(size);
   };
-  return run_ends(mg_wfbp_groups(problem.ready, bytes, cost.latency, exchange));
+  return run_ends(plan::mg_wfbp_groups(problem.ready, bytes, cost.latency, exchange));
 }
 
-const Threshold& best_threshold(const std::vector<Threshold>& thresholds,
-                                const std::function<Seconds(const Threshold&)>& finish) {
+const tune::Threshold& best_threshold(
+    const std::vector<tune::Threshold>& thresholds,
+    const std::function<Seconds(const tune::Threshold&)>& finish) {
   constexpr double kRounding = 1e-12;
   assert(!thresholds.empty() && "there is always one partition");
-  const Threshold* best = &thresholds.front();
+  const tune::Threshold* best = &thresholds.front();
   Seconds least = finish(*best);
   for (const auto& threshold : thresholds) {
     const Seconds value = finish(threshold);

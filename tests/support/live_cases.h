@@ -29,31 +29,33 @@ inline Workload awkward() {
 
 struct LiveCase {
   std::string what;
-  Plan plan;
+  plan::Plan plan;
 };
 
 inline LiveCase planned(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                         std::string what) {
-  return {std::move(what), make_plan(workload, cluster, strategy)};
+  return {std::move(what), plan::make_plan(workload, cluster, strategy)};
 }
 
 inline bool fits(const Strategy& strategy, int ranks) {
   const auto& hierarchy = strategy.hierarchy;
-  const Algorithm* row = find_algorithm(strategy.algorithm);
+  const collective::Algorithm* row = collective::find_algorithm(strategy.algorithm);
   const int size = hierarchy.form == Hierarchy::Form::kFlat ? 1 : hierarchy.group_size;
-  if (!row->fits(CollectiveKind::kAllReduce, ranks / size)) return false;
+  if (!row->fits(collective::CollectiveKind::kAllReduce, ranks / size)) return false;
   if (size == 1) return true;
-  const auto inside = [&](CollectiveKind kind) { return row->fits(kind, size); };
+  const auto inside = [&](collective::CollectiveKind kind) { return row->fits(kind, size); };
   if (hierarchy.form == Hierarchy::Form::kSharded) {
-    return inside(CollectiveKind::kReduceScatter) && inside(CollectiveKind::kAllGather);
+    return inside(collective::CollectiveKind::kReduceScatter) &&
+           inside(collective::CollectiveKind::kAllGather);
   }
-  return inside(CollectiveKind::kReduce) && inside(CollectiveKind::kBroadcast);
+  return inside(collective::CollectiveKind::kReduce) &&
+         inside(collective::CollectiveKind::kBroadcast);
 }
 
 inline std::vector<LiveCase> live_cases(const Workload& workload, int ranks) {
   std::vector<LiveCase> list;
   const Cluster cluster = cluster_of(ranks, 1);
-  for (const auto& algorithm : algorithms()) {
+  for (const auto& algorithm : collective::algorithms()) {
     for (const auto form :
          {Hierarchy::Form::kFlat, Hierarchy::Form::kLeaders, Hierarchy::Form::kSharded}) {
       for (const int streams : {1, 2}) {

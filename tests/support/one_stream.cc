@@ -24,7 +24,7 @@ std::vector<std::size_t> ends_of(const std::vector<std::size_t>& begin_of_last) 
 
 }  // namespace
 
-FusionPlan best_fusion(const FusionProblem& problem, const AffineCost& cost) {
+tune::FusionPlan best_fusion(const FusionProblem& problem, const AffineCost& cost) {
   const auto& ready = problem.ready;
   const std::size_t count = ready.size();
   const double rate = cost.seconds_per_byte;
@@ -58,7 +58,7 @@ FusionPlan best_fusion(const FusionProblem& problem, const AffineCost& cost) {
 }
 
 Seconds finish_of(const std::vector<Seconds>& ready, const std::vector<std::size_t>& ends,
-                  const RunCost& cost) {
+                  const tune::RunCost& cost) {
   Seconds now = 0;
   std::size_t first = 0;
   for (const std::size_t end : ends) {
@@ -78,7 +78,7 @@ Seconds fusion_lower_bound(const FusionProblem& problem, const AffineCost& cost)
   return bound;
 }
 
-RunCost run_cost(const FusionProblem& problem, const AffineCost& cost) {
+tune::RunCost run_cost(const FusionProblem& problem, const AffineCost& cost) {
   const auto sums = std::make_shared<const std::vector<double>>(prefix_sums(problem.bytes));
   return [sums, cost](std::size_t first, std::size_t end) {
     return cost.latency + cost.seconds_per_byte * ((*sums)[end] - (*sums)[first]);

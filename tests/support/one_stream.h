@@ -24,18 +24,18 @@ struct AffineCost {
 };
 
 // The affine cost of runs of a problem's gradients.
-RunCost run_cost(const FusionProblem& problem, const AffineCost& cost);
+tune::RunCost run_cost(const FusionProblem& problem, const AffineCost& cost);
 
-using syncline::best_fusion;
+using tune::best_fusion;
 // The dynamic programme of core/tune/optimum.h for an affine cost, in O(L). C does not fall, so the
 // prefixes that are done by ready[i-1] (of which the longest is best) and those that are not (of
 // which the smallest C[j] - rate * M[j] is best, M the prefix sums of bytes) part at an index that
 // only moves right; the second minimum is that of a sliding window.
-FusionPlan best_fusion(const FusionProblem& problem, const AffineCost& cost);
+tune::FusionPlan best_fusion(const FusionProblem& problem, const AffineCost& cost);
 
 // When the last of these buckets has been exchanged. `ends` rise and end with the last gradient.
 Seconds finish_of(const std::vector<Seconds>& ready, const std::vector<std::size_t>& ends,
-                  const RunCost& cost);
+                  const tune::RunCost& cost);
 
 // What no fusion goes below, on any number of streams that share the link and never leave it idle
 // while a bucket waits: max over i of ready[i] + latency + rate * (bytes from i on). One stream

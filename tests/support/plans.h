@@ -41,14 +41,16 @@ inline Cluster two_tier_cluster(int nodes, int gpus) {
   return cluster;
 }
 
-inline Collective collective_of(CollectiveKind kind, const std::string& algorithm, Groups groups,
-                                std::int64_t elements) {
-  return {kind, find_algorithm(algorithm), groups, elements, 4, 0};
+inline collective::Collective collective_of(collective::CollectiveKind kind,
+                                            const std::string& algorithm, collective::Groups groups,
+                                            std::int64_t elements) {
+  return {kind, collective::find_algorithm(algorithm), groups, elements, 4, 0};
 }
 
 // One collective on each of the given streams, all ready at once.
-inline Plan plan_of(int ranks, const std::vector<std::pair<StreamId, Collective>>& collectives) {
-  Plan plan;
+inline plan::Plan plan_of(
+    int ranks, const std::vector<std::pair<plan::StreamId, collective::Collective>>& collectives) {
+  plan::Plan plan;
   plan.ranks = ranks;
   plan.streams = 1;
   for (const auto& [stream, collective] : collectives) {
@@ -58,7 +60,7 @@ inline Plan plan_of(int ranks, const std::vector<std::pair<StreamId, Collective>
   return plan;
 }
 
-inline Seconds time_of(Executor& executor, const Plan& plan) {
+inline Seconds time_of(run::Executor& executor, const plan::Plan& plan) {
   return executor.run(plan, {}, 1).timeline.period_ends.back();
 }
 

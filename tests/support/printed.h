@@ -9,22 +9,22 @@ namespace syncline::test {
 
 template <typename Said>
 std::string table_of(const Said& said) {
-  return printed(answer_of(said), Format::kTable, "");
+  return reports::printed(reports::answer_of(said), reports::Format::kTable, "");
 }
 
 template <typename Said>
 std::string markdown_of(const Said& said) {
-  return printed(answer_of(said), Format::kMarkdown, "");
+  return reports::printed(reports::answer_of(said), reports::Format::kMarkdown, "");
 }
 
 template <typename Said>
 std::string csv_of(const Said& said) {
-  return printed(answer_of(said), Format::kCsv, "");
+  return reports::printed(reports::answer_of(said), reports::Format::kCsv, "");
 }
 
 template <typename Said>
 std::string json_of(const Said& said) {
-  return printed(answer_of(said), Format::kJson, "");
+  return reports::printed(reports::answer_of(said), reports::Format::kJson, "");
 }
 
 }  // namespace syncline::test

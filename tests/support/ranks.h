@@ -15,8 +15,8 @@ namespace syncline::test {
 // What each rank's body threw; empty: nothing.
 using Failures = std::vector<std::string>;
 
-inline RankEnvironment place_at(const std::string& file, int rank, int ranks) {
-  RankEnvironment place;
+inline live::RankEnvironment place_at(const std::string& file, int rank, int ranks) {
+  live::RankEnvironment place;
   place.rank = rank;
   place.ranks = ranks;
   place.file = file;
@@ -24,7 +24,7 @@ inline RankEnvironment place_at(const std::string& file, int rank, int ranks) {
 }
 
 // Runs `body` on each rank of one run.
-inline Failures run_ranks(int ranks, const std::function<void(ControlChannel&)>& body,
+inline Failures run_ranks(int ranks, const std::function<void(live::ControlChannel&)>& body,
                           std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
   const Scratch scratch;
   const std::string file = scratch.path("meet");
@@ -33,9 +33,9 @@ inline Failures run_ranks(int ranks, const std::function<void(ControlChannel&)>&
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        ControlChannelSettings settings;
+        live::ControlChannelSettings settings;
         settings.timeout = timeout;
-        ControlChannel channel(place_at(file, rank, ranks), settings);
+        live::ControlChannel channel(place_at(file, rank, ranks), settings);
         body(channel);
       } catch (const std::exception& error) {
         failures[static_cast<std::size_t>(rank)] = error.what();

@@ -12,14 +12,14 @@
 namespace syncline::test {
 
 // Messages about this configuration begin with "x.json: c".
-inline Reading read_config(const Dialect& dialect, const std::string& config,
-                           const Workload& workload, const Cluster& cluster,
-                           bool as_documents = false) {
+inline dialect::Reading read_config(const dialect::Dialect& dialect, const std::string& config,
+                                    const Workload& workload, const Cluster& cluster,
+                                    bool as_documents = false) {
   const Json json = parse_json_text("x.json", config);
   return dialect.read(Reader(json, "x.json", "c"), workload, cluster, as_documents);
 }
 
-inline bool has_note(const Reading& reading, const std::string& part) {
+inline bool has_note(const dialect::Reading& reading, const std::string& part) {
   return std::any_of(reading.notes.begin(), reading.notes.end(),
                      [&](const auto& note) { return note.find(part) != std::string::npos; });
 }

@@ -24,7 +24,7 @@ inline Said say(std::vector<std::string> arguments) {
   std::ostringstream err;
   auto* const old_out = std::cout.rdbuf(out.rdbuf());
   auto* const old_err = std::cerr.rdbuf(err.rdbuf());
-  const int code = run_program(static_cast<int>(argv.size()), argv.data());
+  const int code = cli::run_program(static_cast<int>(argv.size()), argv.data());
   std::cout.rdbuf(old_out);
   std::cerr.rdbuf(old_err);
   return {code, out.str(), err.str()};

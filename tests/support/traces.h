@@ -60,7 +60,7 @@ inline std::vector<TraceCase> trace_cases(const std::string& file = "oracle_trac
 
 // The case as a scenario: two nodes, whose ring sends each byte once after two latencies, so that a
 // collective takes alpha + beta * bytes. `more` holds further keys of the scenario.
-inline Document trace_document(const TraceCase& row, const std::string& more = "") {
+inline input::Document trace_document(const TraceCase& row, const std::string& more = "") {
   std::ostringstream text;
   text.precision(17);
   text << R"({"name": "trace", "workload": ")" SYNCLINE_SOURCE_DIR "/scenarios/workloads/"
@@ -69,7 +69,7 @@ inline Document trace_document(const TraceCase& row, const std::string& more = "
        << row.number("alpha") / 2 / kMicrosecond << R"(, "bandwidth_gbps": )"
        << 1 / row.number("beta") / kGigabitPerSecond << R"(}}, "strategies": [{"name": "base"}])"
        << more << "}";
-  return document_from_text("trace", text.str());
+  return input::document_from_text("trace", text.str());
 }
 
 }  // namespace syncline::test

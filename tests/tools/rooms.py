@@ -3,7 +3,8 @@
 
 Prints every room with the rooms that it includes, in an order in which each stands on those before
 it, and ends with the number of cycles and of arrows that point upwards. Exit 1 where there is one,
-where a folder has no library of its own, or where a library does not list its sources.
+where a folder has no library of its own, where a library does not list its sources, or where a file
+of any folder defines something outside its folder's namespace.
 """
 
 import pathlib
@@ -13,6 +14,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = "base"  # the files that lie in core itself
 ROOM = re.compile(r"syncline_room\(\s*(\w+) core/(\w+)\s+SOURCES (.*?)\s+LINKS (.*?)\)", re.S)
+
+# What every file speaks of stays in `syncline` itself.
+PLAIN = ("core", "core/json", "core/scenario")
+NAMED_OTHERWISE = {"backend_gloo": "gloo_backend", "backend_nccl": "nccl_backend"}
+BLOCK = re.compile(r"^namespace (syncline[\w:]*) \{\n(.*?)^\}", re.M | re.S)
+DECLARATIONS = re.compile(r"(?:(?:struct|class|enum class) \w+;\s*)*")
 
 
 def listed_rooms():
@@ -40,6 +47,29 @@ def includes():
         for target in re.findall(r'^#include "(core/[^"]+)"', path.read_text(), re.M):
             arrows.append((name, target))
     return arrows
+
+
+def namespace_of(folder):
+    """Of what stands in a folder, whose own folders (kernels/reference) share its namespace."""
+    parts = folder.split("/")
+    if parts[0] == "core":
+        return "syncline" if folder in PLAIN else "syncline::" + parts[1]
+    return "syncline::" + NAMED_OTHERWISE.get(parts[0], parts[0])
+
+
+def strangers():
+    """Files that define something outside their namespace; a forward declaration defines nothing."""
+    found = []
+    for top in ("core", "sim", "kernels", "reports", "live", "backend_gloo", "backend_nccl", "cli"):
+        for path in sorted((ROOT / top).rglob("*.[hc]*")):
+            if path.suffix not in (".h", ".cc", ".cu", ".cuh"):
+                continue
+            own = namespace_of(path.parent.relative_to(ROOT).as_posix())
+            for name, inside in BLOCK.findall(path.read_text()):
+                at_home = name == own or own != "syncline" and name.startswith(own + "::")
+                if not at_home and not DECLARATIONS.fullmatch(inside.strip()):
+                    found.append(f"{path.relative_to(ROOT)} defines names in {name}, not in {own}")
+    return found
 
 
 def below(room, rooms, seen=None):
@@ -86,6 +116,8 @@ def main():
         folder = ROOT / "core" / ("" if name == BASE else name)
         for path in {path.name for path in folder.glob("*.cc")} ^ sources:
             faults.append(f"core/{name}: {path} is either not listed or not there")
+
+    faults += strangers()
 
     arrows = includes()
     graph = {name: set() for name in rooms}

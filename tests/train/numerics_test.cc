@@ -10,7 +10,7 @@
 #include "reports/numerics.h"
 #include "tests/support/printed.h"
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 TEST(Seeds, MeanAndDeviation) {
@@ -92,7 +92,7 @@ TEST(Numerics, LocalSgdTradesLossForSynchronisations) {
 
   const std::string scenario =
       std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/published/localsgd_resnet50.json";
-  const Numerics with = priced(numerics, read_document(scenario));
+  const Numerics with = priced(numerics, input::read_document(scenario));
   double before = 0;
   for (int row = 0; row < 5; ++row) {  // k = 1, 2, 4, 8, 16
     const auto& method = with.experiments[0].methods[static_cast<std::size_t>(row)];
@@ -131,4 +131,4 @@ TEST(Numerics, ADivergedSeedIsWorseAndHasNoFigures) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::train

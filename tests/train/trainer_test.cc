@@ -8,7 +8,7 @@
 
 #include "core/random.h"
 
-namespace syncline {
+namespace syncline::train {
 namespace {
 
 struct Small {
@@ -184,4 +184,4 @@ TEST(Trainer, SaysWhereTheLossIsNoNumberAnyMore) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::train

@@ -14,7 +14,7 @@
 #include "tests/support/bucket_search.h"
 #include "tests/support/traces.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 // Streams 1 to 4 by three algorithms by six thresholds. The model thinks the first algorithm the
@@ -176,7 +176,7 @@ TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
   for (const auto& row : test::trace_cases()) {
     if (row.number("beta") < 1e-9) continue;  // where bytes hardly cost, times do not tell them
     const test::StepTrace trace =
-        test::step_trace(parse_scenario(test::trace_document(row)).workload);
+        test::step_trace(input::parse_scenario(test::trace_document(row)).workload);
     const test::AffineCost truth{row.number("alpha"), row.number("beta")};
     // The model's bandwidth is twice the truth's.
     const ModelDoubt doubt;
@@ -200,4 +200,4 @@ TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -6,7 +6,7 @@
 #include "core/tune/search_space.h"
 #include "tests/support/emulated_ranks.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 TEST(EmulatedSearch, KnowsItsTruth) {
@@ -51,4 +51,4 @@ TEST(EmulatedSearch, AllCandidatesAreMoreThanThoseWorthTrying) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -8,7 +8,7 @@
 
 #include "core/tune/minimise.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 Points line_of(const std::vector<double>& at) {
@@ -191,4 +191,4 @@ TEST(MinimiseInBox, FollowsACurvedValley) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

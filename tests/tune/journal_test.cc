@@ -9,7 +9,7 @@
 #include "core/fingerprint.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 using test::Scratch;
@@ -129,4 +129,4 @@ TEST(Fingerprint, TellsTextsApart) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -13,17 +13,18 @@
 #include "core/run/model_executor.h"
 #include "core/tune/live_tuner.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
-const Document& document() {
-  static const Document read = read_document(SYNCLINE_SOURCE_DIR "/scenarios/tune_resnet50.json");
+const input::Document& document() {
+  static const input::Document read =
+      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/tune_resnet50.json");
   return read;
 }
 
 // The scenario's own search with fewer streams and algorithms.
 Search search_of(const Scenario& scenario) {
-  Search search = *parse_search(document(), scenario);
+  Search search = *input::parse_search(document(), scenario);
   search.streams = {1, 3};
   search.algorithms = {"ring", "double_binary_tree"};
   return search;
@@ -36,13 +37,14 @@ LiveSpace small_space() {
 }
 
 Seconds priced(const Scenario& scenario, const Strategy& strategy) {
-  PriceBook book(scenario.cluster);
-  const auto executor = make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  collective::PriceBook book(scenario.cluster);
+  const auto executor =
+      run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
+  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
 }
 
 TEST(LiveSpace, ScalesEveryTier) {
-  const Scenario scenario = parse_scenario(document());
+  const Scenario scenario = input::parse_scenario(document());
   const Scenario scaled = scaled_scenario(scenario, {2, 4, 0});
   ASSERT_FALSE(scenario.cluster.tiers.empty());
   for (std::size_t t = 0; t < scenario.cluster.tiers.size(); ++t) {
@@ -55,7 +57,7 @@ TEST(LiveSpace, ScalesEveryTier) {
 
 // The middle guide is the scenario itself: its column is what `syncline run` would print.
 TEST(LiveSpace, GuidesAreTheModelsPrices) {
-  const Scenario scenario = parse_scenario(document());
+  const Scenario scenario = input::parse_scenario(document());
   const LiveSpace space = small_space();
   const SearchProblem problem = live_problem(scenario, search_of(scenario), space);
   const auto factors = guide_factors(space.doubt);
@@ -81,7 +83,7 @@ TEST(LiveSpace, GuidesAreTheModelsPrices) {
 // Twice the latency and two thirds of the bandwidth, or the reverse, than the scenario says: within
 // 12 evaluations to 3 % of the best that the model finds with the truth before it.
 TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
-  const Scenario scenario = parse_scenario(document());
+  const Scenario scenario = input::parse_scenario(document());
   const Search search = search_of(scenario);
   const SearchProblem problem = live_problem(scenario, search, small_space());
   for (const GuideFactors& factors : {GuideFactors{2, 1.5, 0}, GuideFactors{0.5, 0.7, 0}}) {
@@ -106,4 +108,4 @@ TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

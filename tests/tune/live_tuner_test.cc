@@ -17,7 +17,7 @@
 #include "tests/support/bucket_search.h"
 #include "tests/support/scratch.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 using std::chrono::milliseconds;
@@ -275,4 +275,4 @@ TEST(LiveObjective, EmulatedNoiseIsAsStated) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -18,7 +18,7 @@ namespace {
 struct Instance {
   FusionProblem problem;
   AffineCost affine;
-  RunCost regimes;  // three protocols, each affine, never falling with the bytes
+  tune::RunCost regimes;  // three protocols, each affine, never falling with the bytes
 };
 
 Instance random_instance(std::mt19937& random, std::size_t count) {
@@ -51,7 +51,7 @@ Instance random_instance(std::mt19937& random, std::size_t count) {
 }
 
 // Every way to cut the gradients into runs.
-Seconds best_of_all_cuts(const std::vector<Seconds>& ready, const RunCost& cost) {
+Seconds best_of_all_cuts(const std::vector<Seconds>& ready, const tune::RunCost& cost) {
   const std::size_t count = ready.size();
   Seconds best = std::numeric_limits<double>::infinity();
   for (std::size_t cuts = 0; cuts < (std::size_t{1} << (count - 1)); ++cuts) {
@@ -71,10 +71,10 @@ TEST(Optimum, EqualsExhaustiveSearchWithAffineCosts) {
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i) {
     const auto instance = random_instance(random, 1 + static_cast<std::size_t>(i) % 12);
-    const RunCost cost = run_cost(instance.problem, instance.affine);
+    const tune::RunCost cost = run_cost(instance.problem, instance.affine);
     const Seconds best = best_of_all_cuts(instance.problem.ready, cost);
-    const FusionPlan slow = best_fusion(instance.problem.ready, cost);
-    const FusionPlan fast = best_fusion(instance.problem, instance.affine);
+    const tune::FusionPlan slow = tune::best_fusion(instance.problem.ready, cost);
+    const tune::FusionPlan fast = best_fusion(instance.problem, instance.affine);
     ASSERT_EQ(slow.finish, best) << i;
     ASSERT_EQ(fast.finish, best) << i;
     ASSERT_EQ(finish_of(instance.problem.ready, slow.ends, cost), best) << i;
@@ -87,7 +87,7 @@ TEST(Optimum, EqualsExhaustiveSearchWithRegimesOfCost) {
   std::mt19937 random(2);
   for (int i = 0; i < 2000; ++i) {
     const auto instance = random_instance(random, 1 + static_cast<std::size_t>(i) % 12);
-    const FusionPlan plan = best_fusion(instance.problem.ready, instance.regimes);
+    const tune::FusionPlan plan = tune::best_fusion(instance.problem.ready, instance.regimes);
     ASSERT_EQ(plan.finish, best_of_all_cuts(instance.problem.ready, instance.regimes)) << i;
     ASSERT_EQ(finish_of(instance.problem.ready, plan.ends, instance.regimes), plan.finish) << i;
   }
@@ -99,12 +99,12 @@ TEST(Optimum, EqualsExhaustiveSearchWithCopiesIntoBuckets) {
   std::mt19937 random(3);
   for (int i = 0; i < 1000; ++i) {
     const auto instance = random_instance(random, 1 + static_cast<std::size_t>(i) % 10);
-    const RunCost plain = run_cost(instance.problem, instance.affine);
-    const RunCost bytes = run_cost(instance.problem, {0, 2});
-    const RunCost cost = [&](std::size_t begin, std::size_t end) {
+    const tune::RunCost plain = run_cost(instance.problem, instance.affine);
+    const tune::RunCost bytes = run_cost(instance.problem, {0, 2});
+    const tune::RunCost cost = [&](std::size_t begin, std::size_t end) {
       return plain(begin, end) + (end - begin > 1 ? 5 + bytes(begin, end) : 0);
     };
-    const FusionPlan plan = best_fusion(instance.problem.ready, cost);
+    const tune::FusionPlan plan = tune::best_fusion(instance.problem.ready, cost);
     ASSERT_EQ(plan.finish, best_of_all_cuts(instance.problem.ready, cost)) << i;
   }
 }
@@ -114,9 +114,9 @@ TEST(Optimum, TheLinearFormEqualsTheQuadraticOne) {
   for (const std::size_t count : std::initializer_list<std::size_t>{1, 2, 3, 17, 161, 580, 2000}) {
     for (int i = 0; i < (count > 1000 ? 3 : 20); ++i) {
       const auto instance = random_instance(random, count);
-      const RunCost cost = run_cost(instance.problem, instance.affine);
-      const FusionPlan fast = best_fusion(instance.problem, instance.affine);
-      ASSERT_EQ(fast.finish, best_fusion(instance.problem.ready, cost).finish) << count;
+      const tune::RunCost cost = run_cost(instance.problem, instance.affine);
+      const tune::FusionPlan fast = best_fusion(instance.problem, instance.affine);
+      ASSERT_EQ(fast.finish, tune::best_fusion(instance.problem.ready, cost).finish) << count;
       ASSERT_EQ(finish_of(instance.problem.ready, fast.ends, cost), fast.finish) << count;
     }
   }
@@ -182,7 +182,7 @@ TEST(Optimum, WithoutLatencyEachGradientAloneIsBest) {
   instance.affine.latency = 0;
   std::vector<std::size_t> alone(40);
   std::iota(alone.begin(), alone.end(), std::size_t{0});
-  const RunCost cost = run_cost(instance.problem, instance.affine);
+  const tune::RunCost cost = run_cost(instance.problem, instance.affine);
   EXPECT_EQ(best_fusion(instance.problem, instance.affine).finish,
             finish_of(instance.problem.ready, alone, cost));
   EXPECT_EQ(best_fusion(instance.problem, instance.affine).finish,

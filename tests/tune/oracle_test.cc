@@ -27,7 +27,7 @@ class OracleTrace : public testing::TestWithParam<TraceCase> {
  protected:
   OracleTrace()
       : row(GetParam()),
-        workload(parse_scenario(trace_document(row)).workload),
+        workload(input::parse_scenario(trace_document(row)).workload),
         problem(step_trace(workload).gradients),
         affine{row.number("alpha"), row.number("beta")},
         cost(run_cost(problem, affine)),
@@ -43,8 +43,8 @@ class OracleTrace : public testing::TestWithParam<TraceCase> {
   }
 
   void expect_threshold(Fusion::Close close, const char* excess, const char* buckets) const {
-    const auto all = size_thresholds(tensors, candidates, by_size(0, close));
-    const Threshold& best = best_threshold(all, [&](const Threshold& threshold) {
+    const auto all = tune::size_thresholds(tensors, candidates, tune::by_size(0, close));
+    const tune::Threshold& best = best_threshold(all, [&](const tune::Threshold& threshold) {
       return finish_of(problem.ready, run_ends(threshold.groups), cost);
     });
     EXPECT_EQ(percent(run_ends(best.groups)), row.text(excess)) << excess;
@@ -55,8 +55,8 @@ class OracleTrace : public testing::TestWithParam<TraceCase> {
   Workload workload;
   FusionProblem problem;
   AffineCost affine;
-  RunCost cost;
-  FusionPlan optimum;
+  tune::RunCost cost;
+  tune::FusionPlan optimum;
   std::vector<const Tensor*> tensors;
   std::vector<int> candidates;
 };
@@ -66,12 +66,12 @@ TEST_P(OracleTrace, IsReproducedToThePrintedDigits) {
   EXPECT_EQ(printed(fusion_lower_bound(problem, affine) / kMillisecond, 3),
             row.text("lower_bound_ms"));
   EXPECT_EQ(printed(optimum.finish / kMillisecond, 3), row.text("optimum_ms"));
-  const FusionPlan slow = best_fusion(problem.ready, cost);
+  const tune::FusionPlan slow = tune::best_fusion(problem.ready, cost);
   EXPECT_EQ(printed(slow.finish / kMillisecond, 3), row.text("optimum_ms"));
   EXPECT_EQ(std::to_string(slow.ends.size()), row.text("opt_buckets"));
 
   for (const auto& rule : common_rules()) {
-    const auto ends = run_ends(fuse(tensors, candidates, rule.fusion));
+    const auto ends = run_ends(plan::fuse(tensors, candidates, rule.fusion));
     EXPECT_EQ(percent(ends), row.text(std::string(rule.name) + "_pct")) << rule.name;
     EXPECT_EQ(std::to_string(ends.size()), row.text("n_" + std::string(rule.name))) << rule.name;
   }

@@ -13,11 +13,11 @@
 #include "core/tune/live_space.h"
 #include "core/tune/tuner.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
-Document document_of(const std::string& search, const std::string& base = "",
-                     const std::string& workload = "") {
+input::Document document_of(const std::string& search, const std::string& base = "",
+                            const std::string& workload = "") {
   std::string tensors;
   for (int i = 0; i < 12; ++i) {
     tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i / 2) + "." +
@@ -28,19 +28,20 @@ Document document_of(const std::string& search, const std::string& base = "",
   const std::string own =
       R"({"name": "w", "batch": 8, "forward_ms": 1, "update_ms": 0.1, "tensors": [)" + tensors +
       "]}";
-  return document_from_text("x.json", R"({"name": "x", "workload": )" +
-                                          (workload.empty() ? own : workload) +
-                                          R"(, "cluster": {"name": "c", "nodes": 4,
+  return input::document_from_text("x.json", R"({"name": "x", "workload": )" +
+                                                 (workload.empty() ? own : workload) +
+                                                 R"(, "cluster": {"name": "c", "nodes": 4,
       "gpus_per_node": 2, "intra": {"latency_us": 4, "bandwidth_gbps": 100},
       "inter": {"latency_us": 30, "bandwidth_gbps": 10, "flow_cap_gbps": 7}, "device":
       {"memory_gbytes_per_s": 500, "launch_us": 5, "tflops": 15, "half_tflops": 100}},
-      "strategies": [{"name": "base")" + base +
-                                          R"(}], "search": )" + search + "}");
+      "strategies": [{"name": "base")" + base + R"(}], "search": )" +
+                                                 search + "}");
 }
 
 struct Read {
-  explicit Read(const Document& document)
-      : scenario(parse_scenario(document)), search(*parse_search(document, scenario)) {}
+  explicit Read(const input::Document& document)
+      : scenario(input::parse_scenario(document)),
+        search(*input::parse_search(document, scenario)) {}
   Scenario scenario;
   Search search;
 };
@@ -55,16 +56,17 @@ TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
   const Read all(document_of(kSchedules));
   std::set<std::string> schedules;
   int ticked = 0;
-  PriceBook book(all.scenario.cluster);
+  collective::PriceBook book(all.scenario.cluster);
   for (const auto& strategy :
        arm_strategies(all.search, all.scenario.strategies.front(), all.scenario.cluster)) {
-    schedules.insert(arm_words(strategy, all.scenario.strategies.front()));
+    schedules.insert(input::arm_words(strategy, all.scenario.strategies.front()));
     const Arm arm(all.scenario, strategy, book);
     const bool plain = strategy.exchange == Strategy::Exchange::kAllReduce &&
                        !strategy.cross_step && strategy.priority == Strategy::Priority::kReady;
     for (const auto& choice : rule_choices(all.search, arm)) {
       if (choice.kind != FusionKind::kTicks) continue;
-      EXPECT_TRUE(plain) << "ticks beside " << arm_words(strategy, all.scenario.strategies.front());
+      EXPECT_TRUE(plain) << "ticks beside "
+                         << input::arm_words(strategy, all.scenario.strategies.front());
       ++ticked;
     }
   }
@@ -104,7 +106,7 @@ TEST(SearchAxes, NoTwoCandidatesBearOneName) {
   std::set<std::string> names;
   const auto candidates = arm_strategies(all.search, base, all.scenario.cluster);
   for (const auto& strategy : candidates) {
-    const std::string name = arm_words(strategy, base);
+    const std::string name = input::arm_words(strategy, base);
     EXPECT_TRUE(names.insert(name).second) << "twice: " << name;
   }
   EXPECT_GT(candidates.size(), 20U);
@@ -113,8 +115,8 @@ TEST(SearchAxes, NoTwoCandidatesBearOneName) {
 // Whatever is read back from its JSON is what was priced.
 TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
   const Read all(document_of(kSchedules));
-  const auto executor = make_model_executor({all.scenario.cluster, {}, 1});
-  PriceBook book(all.scenario.cluster);
+  const auto executor = run::make_model_executor({all.scenario.cluster, {}, 1});
+  collective::PriceBook book(all.scenario.cluster);
   int count = 0;
   for (const auto& strategy :
        arm_strategies(all.search, all.scenario.strategies.front(), all.scenario.cluster)) {
@@ -124,23 +126,24 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
     for (const auto& choice : choices) {
       Strategy candidate = fused(strategy, choice.fusion);
       candidate.name = fusion_words(candidate.fusion) + ", " +
-                       arm_words(strategy, all.scenario.strategies.front());
+                       input::arm_words(strategy, all.scenario.strategies.front());
       const Seconds step =
-          price_strategy(all.scenario, candidate, *executor, book).metrics.step_time;
+          measure::price_strategy(all.scenario, candidate, *executor, book).metrics.step_time;
       ASSERT_LE(arm.bound(choice.groups), step * (1 + 1e-9)) << candidate.name;
       if (++count % 7 > 0) continue;
-      Document again = document_of("{}");
-      again.root["strategies"] = Json::array({strategy_json(candidate)});
-      const Scenario back = parse_scenario(again);
-      EXPECT_EQ(price_strategy(back, back.strategies.front(), *executor, book).metrics.step_time,
-                step)
+      input::Document again = document_of("{}");
+      again.root["strategies"] = Json::array({input::strategy_json(candidate)});
+      const Scenario back = input::parse_scenario(again);
+      EXPECT_EQ(
+          measure::price_strategy(back, back.strategies.front(), *executor, book).metrics.step_time,
+          step)
           << candidate.name;
     }
   }
   EXPECT_GT(count, 500);
 }
 
-void expect_same_answer(const Document& document) {
+void expect_same_answer(const input::Document& document) {
   const Read read(document);
   TuneOptions all, some;
   all.method = TuneOptions::Method::kExhaustive;
@@ -175,9 +178,9 @@ TEST(SearchAxes, APresetAsTheBase) {
   const Tuned tuned = tune(read.scenario, read.search, {});
   EXPECT_EQ(tuned.points, 2U * 4);
   for (const auto& ranked : tuned.ranking) {
-    Document again = document_of("{}");
-    again.root["strategies"] = Json::array({strategy_json(ranked.strategy)});
-    EXPECT_NO_THROW(parse_scenario(again)) << ranked.strategy.name;
+    input::Document again = document_of("{}");
+    again.root["strategies"] = Json::array({input::strategy_json(ranked.strategy)});
+    EXPECT_NO_THROW(input::parse_scenario(again)) << ranked.strategy.name;
   }
 }
 
@@ -200,15 +203,15 @@ TEST(SearchAxes, ComputeFusionIsSearched) {
 
 // Horovod's own knobs: what is emitted is the best of threshold x cycle time with ticks priced.
 TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
-  const Document document =
+  const input::Document document =
       document_of(R"({"fusion": {"size_mb": "breakpoints", "close": ["before"],
                                  "cycle_ms": [1, 2.5, 5, 10, 25]}, "confirm": 0})",
                   R"(, "dialect": "horovod", "config": {})");
   const Read read(document);
   const Tuned tuned = tune(read.scenario, read.search, {});
-  const auto executor = make_model_executor({read.scenario.cluster, {}, 1});
-  PriceBook book(read.scenario.cluster);
-  const Emitted emitted = best_config(*find_dialect("horovod"), tuned.winner().strategy,
+  const auto executor = run::make_model_executor({read.scenario.cluster, {}, 1});
+  collective::PriceBook book(read.scenario.cluster);
+  const Emitted emitted = best_config(*dialect::find_dialect("horovod"), tuned.winner().strategy,
                                       read.scenario, *executor, book);
   ASSERT_GT(emitted.strategy.fusion.cycle, 0);
   EXPECT_LE(emitted.step_time, tuned.winner().metrics.step_time * (1 + 1e-9));
@@ -217,7 +220,8 @@ TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
     Strategy other = emitted.strategy;
     other.fusion.cycle = cycle * kMillisecond;
     EXPECT_LE(emitted.step_time,
-              price_strategy(read.scenario, other, *executor, book).metrics.step_time * (1 + 1e-9))
+              measure::price_strategy(read.scenario, other, *executor, book).metrics.step_time *
+                  (1 + 1e-9))
         << cycle;
   }
 }
@@ -241,4 +245,4 @@ TEST(SearchAxes, ALiveSearchHasThemToo) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -10,7 +10,7 @@
 #include "core/tune/rules.h"
 #include "tests/support/fusion_rules.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 std::vector<Tensor> random_tensors(std::mt19937& random, int count) {
@@ -45,7 +45,7 @@ TEST(Thresholds, AreAllThatChangeThePartition) {
     // Every whole number of bytes up to more than all of them.
     std::vector<Threshold> expected;
     for (fusion.size = 0; fusion.size < 600; ++fusion.size) {
-      Parts groups = fuse(pointers, candidates, fusion);
+      Parts groups = plan::fuse(pointers, candidates, fusion);
       if (expected.empty() || expected.back().groups != groups) {
         expected.push_back({fusion.size, groups});
       }
@@ -89,4 +89,4 @@ TEST(Thresholds, RunEndsWantRuns) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -15,7 +15,7 @@
 #include "tests/support/one_stream.h"
 #include "tests/support/traces.h"
 
-namespace syncline {
+namespace syncline::tune {
 namespace {
 
 using test::TraceCase;
@@ -24,9 +24,9 @@ constexpr const char* kFusionSearch =
     R"(, "search": {"fusion": {"optimum": true, "size_mb": "breakpoints",
                                "close": ["before", "after"]}, "confirm": 0})";
 
-Tuned tuned(const Document& document, TuneOptions options = {}) {
-  const Scenario scenario = parse_scenario(document);
-  return tune(scenario, *parse_search(document, scenario), options);
+Tuned tuned(const input::Document& document, TuneOptions options = {}) {
+  const Scenario scenario = input::parse_scenario(document);
+  return tune(scenario, *input::parse_search(document, scenario), options);
 }
 
 class TunedTrace : public testing::TestWithParam<TraceCase> {};
@@ -35,8 +35,8 @@ class TunedTrace : public testing::TestWithParam<TraceCase> {};
 // step without forward pass and update.
 TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
   const TraceCase& row = GetParam();
-  const Document document = test::trace_document(row, kFusionSearch);
-  const Scenario scenario = parse_scenario(document);
+  const input::Document document = test::trace_document(row, kFusionSearch);
+  const Scenario scenario = input::parse_scenario(document);
   const Seconds rest = scenario.workload.forward + scenario.workload.update;
   TuneOptions options;
   options.top = 3;
@@ -72,23 +72,24 @@ TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
 INSTANTIATE_TEST_SUITE_P(Traces, TunedTrace, testing::ValuesIn(test::trace_cases()));
 
 // Four nodes of four GPUs, a dozen gradients: small enough to try everything.
-Document small_document(const std::string& search, const std::string& cluster = "",
-                        const std::string& base = "") {
+input::Document small_document(const std::string& search, const std::string& cluster = "",
+                               const std::string& base = "") {
   std::string tensors;
   for (int i = 0; i < 12; ++i) {
     tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i / 2) + "." +
                std::to_string(i) + R"(", "shape": [)" + std::to_string(9000 + 90000 * (i % 5)) +
                R"(], "backward_us": )" + std::to_string(200 + 150 * (i % 3)) + "}";
   }
-  return document_from_text("small", R"({"name": "small", "workload": {"name": "w", "batch": 8,
+  return input::document_from_text("small",
+                                   R"({"name": "small", "workload": {"name": "w", "batch": 8,
       "forward_ms": 1, "tensors": [)" + tensors +
-                                         R"(]}, "cluster": {"name": "c", "nodes": 4,
+                                       R"(]}, "cluster": {"name": "c", "nodes": 4,
       "gpus_per_node": 4, "intra": {"latency_us": 4, "bandwidth_gbps": 100},
       "inter": {"latency_us": 30, "bandwidth_gbps": 10, "flow_cap_gbps": 7}, "device":
       {"memory_gbytes_per_s": 500, "launch_us": 5})" +
-                                         cluster + R"(},
-      "strategies": [{"name": "base")" + base +
-                                         R"(}], "search": )" + search + "}");
+                                       cluster + R"(},
+      "strategies": [{"name": "base")" +
+                                       base + R"(}], "search": )" + search + "}");
 }
 
 constexpr const char* kJointSearch = R"({
@@ -99,7 +100,7 @@ constexpr const char* kJointSearch = R"({
     "compression": ["none", {"codec": "fp16"}, {"codec": "dgc", "sparsity": [0.99]}],
     "local_sgd": ["none", {"period": 4}], "confirm": 0})";
 
-void expect_same_answer(const Document& document) {
+void expect_same_answer(const input::Document& document) {
   TuneOptions all, some;
   all.method = TuneOptions::Method::kExhaustive;
   some.method = TuneOptions::Method::kPruned;
@@ -133,11 +134,11 @@ TEST(Tuner, PrunedAndExhaustiveAgreeWithoutOverlap) {
 
 // A bound above what the executor says would prune the best.
 TEST(Tuner, BoundsAreBoundsAndExactArmsAreExact) {
-  const Document document = small_document(kJointSearch);
-  const Scenario scenario = parse_scenario(document);
-  const Search search = *parse_search(document, scenario);
-  const auto executor = make_model_executor({scenario.cluster, {}, 1});
-  PriceBook book(scenario.cluster);
+  const input::Document document = small_document(kJointSearch);
+  const Scenario scenario = input::parse_scenario(document);
+  const Search search = *input::parse_search(document, scenario);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
   int exact = 0;
   for (const auto& strategy :
        arm_strategies(search, scenario.strategies.front(), scenario.cluster)) {
@@ -147,10 +148,11 @@ TEST(Tuner, BoundsAreBoundsAndExactArmsAreExact) {
     for (const auto& choice : choices) {
       Strategy fused = strategy;
       fused.fusion = choice.fusion;
-      const Seconds step = price_strategy(scenario, fused, *executor, book).metrics.step_time;
+      const Seconds step =
+          measure::price_strategy(scenario, fused, *executor, book).metrics.step_time;
       const Seconds bound = arm.bound(choice.groups);
-      ASSERT_LE(bound, step * (1 + 1e-9))
-          << arm_words(fused, scenario.strategies.front()) << " " << fusion_words(fused.fusion);
+      ASSERT_LE(bound, step * (1 + 1e-9)) << input::arm_words(fused, scenario.strategies.front())
+                                          << " " << fusion_words(fused.fusion);
       if (!arm.exact() || choice.kind == FusionKind::kRule) continue;
       ASSERT_NEAR(bound / step, 1, 1e-9) << fusion_words(fused.fusion);
       ++exact;
@@ -164,17 +166,17 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
   for (const char* base :
        {"", R"(, "overlap": false)", R"(, "hierarchy": {"form": "sharded", "group_size": 4})",
         R"(, "local_sgd": {"period": 2})"}) {
-    const Document document = small_document("{}", "", base);
-    const Scenario scenario = parse_scenario(document);
-    const auto executor = make_model_executor({scenario.cluster, {}, 1});
-    PriceBook book(scenario.cluster);
+    const input::Document document = small_document("{}", "", base);
+    const Scenario scenario = input::parse_scenario(document);
+    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+    collective::PriceBook book(scenario.cluster);
     const Strategy& strategy = scenario.strategies.front();
     const Arm arm(scenario, strategy, book);
     ASSERT_TRUE(arm.exact()) << base;
     const auto step_of = [&](const std::vector<std::size_t>& ends) {
       Strategy fused = strategy;
       fused.fusion = by_ends(ends);
-      return price_strategy(scenario, fused, *executor, book).metrics.step_time;
+      return measure::price_strategy(scenario, fused, *executor, book).metrics.step_time;
     };
     const Seconds optimum = step_of(arm.optimum().ends);
     EXPECT_NEAR(arm.step_time(arm.optimum().finish) / optimum, 1, 1e-9) << base;
@@ -193,13 +195,13 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
 
 // Whoever prices the list, one after the other or in processes, the answer is the same.
 TEST(Tuner, PricedTogetherOrOneByOneIsTheSame) {
-  const Document document = small_document(kJointSearch);
+  const input::Document document = small_document(kJointSearch);
   for (const std::size_t budget : {std::size_t{0}, std::size_t{50}}) {
     TuneOptions one, together;
     one.method = together.method = TuneOptions::Method::kExhaustive;
     one.budget = together.budget = budget;
-    together.parallel_map = [](std::size_t count, const auto& work, const JobHooks& hooks) {
-      return run_jobs(count, 3, work, hooks);
+    together.parallel_map = [](std::size_t count, const auto& work, const run::JobHooks& hooks) {
+      return run::run_jobs(count, 3, work, hooks);
     };
     const Tuned a = tuned(document, one), b = tuned(document, together);
     EXPECT_EQ(a.evaluations, b.evaluations);
@@ -224,7 +226,7 @@ TEST(Tuner, ABudgetIsKeptAndSaid) {
 }
 
 TEST(Tuner, HoldsWhatTheSearchDoesNotName) {
-  const Document document =
+  const input::Document document =
       small_document(R"({"streams": [1, 2], "confirm": 0})", "",
                      R"(, "fusion": {"rule": "size", "size_mb": 0.5}, "algorithm": "to_one")");
   const Tuned result = tuned(document);
@@ -250,15 +252,16 @@ TEST(Tuner, TheBestAsJsonReadsBackTheSame) {
        {kJointSearch, R"({"fusion": {"size_mb": "breakpoints", "close": ["before"]}})",
         R"({"fusion": {"count": "breakpoints"}})",
         R"({"compression": [{"codec": "dgc", "sparsity": [0.9], "encode_launches": 14}]})"}) {
-    Document document = small_document(search);
+    input::Document document = small_document(search);
     const Tuned result = tuned(document);
     for (const auto& ranked : result.ranking) {
-      document.root["strategies"] = Json::array({strategy_json(ranked.strategy)});
+      document.root["strategies"] = Json::array({input::strategy_json(ranked.strategy)});
       document.root.erase("search");
-      const Scenario again = parse_scenario(document);
-      const auto executor = make_model_executor({again.cluster, {}, 1});
-      PriceBook book(again.cluster);
-      EXPECT_EQ(price_strategy(again, again.strategies.front(), *executor, book).metrics.step_time,
+      const Scenario again = input::parse_scenario(document);
+      const auto executor = run::make_model_executor({again.cluster, {}, 1});
+      collective::PriceBook book(again.cluster);
+      EXPECT_EQ(measure::price_strategy(again, again.strategies.front(), *executor, book)
+                    .metrics.step_time,
                 ranked.metrics.step_time)
           << ranked.strategy.name;
     }
@@ -268,20 +271,21 @@ TEST(Tuner, TheBestAsJsonReadsBackTheSame) {
 // Each dialect's configuration, read by that dialect inside a scenario, predicts what was said.
 TEST(Tuner, EmittedConfigurationsReadBackTheSame) {
   for (const char* base : {"", R"(, "streams": 3)", R"(, "compression": {"codec": "fp16"})"}) {
-    Document document = small_document(R"({"fusion": {"optimum": true}, "confirm": 0})", "", base);
-    const Scenario scenario = parse_scenario(document);
+    input::Document document =
+        small_document(R"({"fusion": {"optimum": true}, "confirm": 0})", "", base);
+    const Scenario scenario = input::parse_scenario(document);
     const Tuned result = tuned(document);
-    const auto executor = make_model_executor({scenario.cluster, {}, 1});
-    PriceBook book(scenario.cluster);
+    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+    collective::PriceBook book(scenario.cluster);
     for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
-      const Emitted emitted =
-          best_config(*find_dialect(name), result.winner().strategy, scenario, *executor, book);
+      const Emitted emitted = best_config(*dialect::find_dialect(name), result.winner().strategy,
+                                          scenario, *executor, book);
       document.root["strategies"] =
           Json::array({{{"name", "back"}, {"dialect", name}, {"config", emitted.config}}});
       document.root.erase("search");
-      const Scenario again = parse_scenario(document);
-      const Seconds step =
-          price_strategy(again, again.strategies.front(), *executor, book).metrics.step_time;
+      const Scenario again = input::parse_scenario(document);
+      const Seconds step = measure::price_strategy(again, again.strategies.front(), *executor, book)
+                               .metrics.step_time;
       EXPECT_EQ(step, emitted.step_time) << name << base << emitted.config;
       EXPECT_EQ(emitted.exact, emitted.difference.empty()) << name;
       // One flat ring with any buckets is what MindSpore can say.
@@ -294,4 +298,4 @@ TEST(Tuner, EmittedConfigurationsReadBackTheSame) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::tune

@@ -13,43 +13,43 @@
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 using test::Failures;
 using test::LiveCase;
 
 void expect_host_values(int ranks, const Workload& workload, const std::vector<LiveCase>& list) {
-  Gradients input;
+  run::Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(sample_gradients(workload, rank, ranks, 1));
+    input.push_back(run::sample_gradients(workload, rank, ranks, 1));
   }
-  std::vector<Gradients> expected;
+  std::vector<run::Gradients> expected;
   for (const auto& c : list) {
-    expected.push_back(make_host_executor(workload)->run(c.plan, input, 1).gradients);
+    expected.push_back(run::make_host_executor(workload)->run(c.plan, input, 1).gradients);
   }
-  const Failures failures = test::run_ranks(ranks, [&](ControlChannel& channel) {
-    const auto executor = make_nccl_executor(workload, channel);
+  const Failures failures = test::run_ranks(ranks, [&](live::ControlChannel& channel) {
+    const auto executor = nccl_backend::make_nccl_executor(workload, channel);
     const auto rank = static_cast<std::size_t>(channel.rank());
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const Plan& plan = list[i].plan;
+      const plan::Plan& plan = list[i].plan;
       const int periods = i % 3 == 0 ? 3 : 1;
-      const Outcome outcome = executor->run(plan, input, periods);
+      const run::Outcome outcome = executor->run(plan, input, periods);
       EXPECT_EQ(outcome.gradients[rank], expected[i][rank]) << list[i].what << ", rank " << rank;
       EXPECT_EQ(outcome.timeline.spans.size(),
                 plan.ops.size() * static_cast<std::size_t>(ranks * periods));
-      std::map<std::tuple<int, int, OpId>, Span> spans;
-      for (const Span& span : outcome.timeline.spans) {
+      std::map<std::tuple<int, int, plan::OpId>, run::Span> spans;
+      for (const run::Span& span : outcome.timeline.spans) {
         spans[{span.rank, span.period, span.op}] = span;
       }
       constexpr Seconds kStep = 2e-6;
-      for (const Span& span : outcome.timeline.spans) {
+      for (const run::Span& span : outcome.timeline.spans) {
         EXPECT_LE(span.begin, span.end);
-        const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
-        for (const OpId before : op.after) {
+        const plan::Op& op = plan.ops[static_cast<std::size_t>(span.op)];
+        for (const plan::OpId before : op.after) {
           EXPECT_GE(span.begin + kStep, (spans[{span.rank, span.period, before}].end));
         }
-        for (const OpId before : op.after_previous) {
+        for (const plan::OpId before : op.after_previous) {
           if (span.period == 0) continue;
           EXPECT_GE(span.begin + kStep, (spans[{span.rank, span.period - 1, before}].end));
         }
@@ -78,13 +78,13 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Emulated, testing::Values(1, 2, 4));
 TEST(EmulatedTimeline, StepsTakeWhatThePlanSays) {
   Workload workload = test::even();
   workload.forward = 0.02;
-  const Plan plan = make_plan(workload, test::cluster_of(2, 1), {});
-  const Failures failures = test::run_ranks(2, [&](ControlChannel& channel) {
-    Gradients input(2);
+  const plan::Plan plan = plan::make_plan(workload, test::cluster_of(2, 1), {});
+  const Failures failures = test::run_ranks(2, [&](live::ControlChannel& channel) {
+    run::Gradients input(2);
     const auto rank = static_cast<std::size_t>(channel.rank());
-    input[rank] = sample_gradients(workload, channel.rank(), 2, 1);
-    const auto executor = make_nccl_executor(workload, channel);
-    const Outcome outcome = executor->run(plan, input, 3);
+    input[rank] = run::sample_gradients(workload, channel.rank(), 2, 1);
+    const auto executor = nccl_backend::make_nccl_executor(workload, channel);
+    const run::Outcome outcome = executor->run(plan, input, 3);
     EXPECT_GE(outcome.timeline.period_ends.front(), 0.0199);
     EXPECT_GE(outcome.timeline.period_ends.back(), 0.0597);
     EXPECT_GT(executor->clock_error(), 0);
@@ -96,20 +96,20 @@ TEST(EmulatedTimeline, StepsTakeWhatThePlanSays) {
 // Rank 1 never runs what the others wait for.
 TEST(EmulatedFailure, ARankThatHangsIsTimedOut) {
   const Workload workload = test::even();
-  const Plan plan = make_plan(workload, test::cluster_of(2, 1), {});
-  const Plan shorter = [&] {
-    Plan cut = plan;
+  const plan::Plan plan = plan::make_plan(workload, test::cluster_of(2, 1), {});
+  const plan::Plan shorter = [&] {
+    plan::Plan cut = plan;
     cut.ops.resize(1);
     cut.buckets.clear();
     return cut;
   }();
   const Failures failures = test::run_ranks(
       2,
-      [&](ControlChannel& channel) {
-        Gradients input(2);
+      [&](live::ControlChannel& channel) {
+        run::Gradients input(2);
         const auto rank = static_cast<std::size_t>(channel.rank());
-        input[rank] = sample_gradients(workload, channel.rank(), 2, 1);
-        const auto executor = make_nccl_executor(workload, channel);
+        input[rank] = run::sample_gradients(workload, channel.rank(), 2, 1);
+        const auto executor = nccl_backend::make_nccl_executor(workload, channel);
         executor->run(plan, input, 1);
         executor->run(rank == 0 ? plan : shorter, input, 1);
       },
@@ -122,12 +122,12 @@ TEST(EmulatedFailure, ARankThatHangsIsTimedOut) {
 
 TEST(EmulatedFailure, ARankThatLeavesEndsTheOthers) {
   const Workload workload = test::even();
-  const Plan plan = make_plan(workload, test::cluster_of(3, 1), {});
-  const Failures failures = test::run_ranks(3, [&](ControlChannel& channel) {
-    Gradients input(3);
+  const plan::Plan plan = plan::make_plan(workload, test::cluster_of(3, 1), {});
+  const Failures failures = test::run_ranks(3, [&](live::ControlChannel& channel) {
+    run::Gradients input(3);
     const auto rank = static_cast<std::size_t>(channel.rank());
-    input[rank] = sample_gradients(workload, channel.rank(), 3, 1);
-    const auto executor = make_nccl_executor(workload, channel);
+    input[rank] = run::sample_gradients(workload, channel.rank(), 3, 1);
+    const auto executor = nccl_backend::make_nccl_executor(workload, channel);
     executor->run(plan, input, 1);
     if (rank == 2) {
       channel.fail("rank 2 has had enough");
@@ -142,4 +142,4 @@ TEST(EmulatedFailure, ARankThatLeavesEndsTheOthers) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

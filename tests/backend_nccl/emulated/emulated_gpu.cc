@@ -238,7 +238,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaErrorNotSupported
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
 
-namespace syncline {
+namespace syncline::kernels {
 
 namespace {
 
@@ -258,10 +258,10 @@ Status pack(std::span<const PackedTensor> tensors, const PackOptions& options,
     inside(tensor.to, count * static_cast<std::size_t>(element_bytes(options.to)));
     of(stream).put([tensor, options, count] {
       std::vector<float> numbers(count);
-      read_as(format_of(options.from), static_cast<const std::byte*>(tensor.from), tensor.elements,
-              numbers.data());
-      write_as(format_of(options.to), numbers.data(), tensor.elements,
-               static_cast<std::byte*>(tensor.to));
+      run::read_as(format_of(options.from), static_cast<const std::byte*>(tensor.from),
+                   tensor.elements, numbers.data());
+      run::write_as(format_of(options.to), numbers.data(), tensor.elements,
+                    static_cast<std::byte*>(tensor.to));
     });
   }
   return {};
@@ -294,7 +294,7 @@ Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t strea
   return {};
 }
 
-}  // namespace syncline
+}  // namespace syncline::kernels
 
 // NCCL. Communicators never block: each call is under way until it has been asked about a few
 // times.
@@ -343,7 +343,7 @@ syncline::DType format_of(ncclDataType_t type) {
 }
 
 std::size_t bytes_of(ncclDataType_t type) {
-  return type == ncclUint8 ? 1 : static_cast<std::size_t>(size_of(format_of(type)));
+  return type == ncclUint8 ? 1 : static_cast<std::size_t>(syncline::size_of(format_of(type)));
 }
 
 enum { kAllReduceCall, kReduceScatterCall, kAllGatherCall, kReduceCall, kBroadcastCall };
@@ -376,11 +376,11 @@ void perform(const Call& call) {
   std::vector<float> sum(static_cast<std::size_t>(count), 0.0F);
   std::vector<float> numbers(sum.size());
   for (const auto& input : inputs) {
-    read_as(format, input.data(), count, numbers.data());
+    syncline::run::read_as(format, input.data(), count, numbers.data());
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += numbers[i];
   }
   std::vector<std::byte> result(sent);
-  write_as(format, sum.data(), count, result.data());
+  syncline::run::write_as(format, sum.data(), count, result.data());
   for (std::size_t m = 0; m < size; ++m) {
     if (call.kind == kReduceCall && static_cast<int>(m) != call.root) continue;
     std::memcpy(call.receives[m], result.data() + (scatters ? m * bytes : 0), bytes);

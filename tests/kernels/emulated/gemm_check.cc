@@ -134,7 +134,7 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixL
 
 // One element behind the product, by the epilogue's bits as the header defines them.
 float finished(const Product& product, double sum, std::int64_t row, std::int64_t column) {
-  using syncline::Nonlinearity;
+  using syncline::kernels::Nonlinearity;
   const int bits = product.epilogue;
   const auto at = row + column * product.aux_leading;
   const auto mask = [&] { return static_cast<unsigned char*>(product.aux) + at / 8; };
@@ -149,10 +149,12 @@ float finished(const Product& product, double sum, std::int64_t row, std::int64_
   }
   if ((bits & CUBLASLT_EPILOGUE_GELU) != 0) {
     if (keeps) *kept() = static_cast<float>(sum);
-    sum = activated(Nonlinearity::kGeluTanh, sum);
+    sum = syncline::kernels::activated(Nonlinearity::kGeluTanh, sum);
   }
   if ((bits & 8) != 0 && (*mask() & bit) == 0) sum = 0;
-  if ((bits & 64) != 0) sum *= activation_slope(Nonlinearity::kGeluTanh, *kept());
+  if ((bits & 64) != 0) {
+    sum *= syncline::kernels::activation_slope(Nonlinearity::kGeluTanh, *kept());
+  }
   if ((bits & 16) != 0) product.bias[row] += static_cast<float>(sum);
   return static_cast<float>(sum);
 }
@@ -202,7 +204,7 @@ cudaError_t cudaGetDevice(int* current) {
 const char* cudaGetErrorName(cudaError_t) { return "cudaError"; }
 const char* cudaGetErrorString(cudaError_t) { return "an error"; }
 
-namespace syncline {
+namespace syncline::kernels {
 
 const CublasLtLibrary& cublas_lt_library() {
   static const CublasLtLibrary kEmulated{{},
@@ -354,4 +356,4 @@ TEST_F(EmulatedGemm, WhereCublasLtHasNoKernelTheCallIsNamed) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

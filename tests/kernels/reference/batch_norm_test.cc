@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 NormedPlane random_plane(std::size_t rows, std::size_t channels, bool residual,
@@ -89,4 +89,4 @@ TEST(ActivationTwin, ValuesThatAreKnown) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

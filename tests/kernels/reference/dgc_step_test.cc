@@ -8,7 +8,7 @@
 #include "core/compress/codec.h"
 #include "kernels/reference/sparse_apply.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 using Values = std::vector<float>;
@@ -32,7 +32,7 @@ TEST(DgcStepHost, AgreesWithTheCodec) {
     values[i] = static_cast<float>(static_cast<int>(i * 7919 % 101) - 50);
   }
   Values residual = values, velocity(values.size());
-  const Encoded encoded = find_codec("dgc")->encode(values, 77);
+  const compress::Encoded encoded = compress::find_codec("dgc")->encode(values, 77);
   const SparseMessage message = take_out(largest_magnitudes(residual, 77), velocity, residual);
   EXPECT_EQ(std::vector<std::int32_t>(message.indices.begin(), message.indices.end()),
             encoded.indices);
@@ -68,4 +68,4 @@ TEST(SparseApplyHost, RanksInOrderAndBadListsRefused) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

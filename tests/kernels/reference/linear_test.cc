@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 constexpr Nonlinearity kAll[] = {Nonlinearity::kNone, Nonlinearity::kRelu, Nonlinearity::kGelu,
@@ -109,4 +109,4 @@ TEST(LinearLayer, GeluByTanhIsNearGelu) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 TEST(SampledThreshold, Shapes) {
@@ -81,4 +81,4 @@ TEST(SampledThreshold, SurplusStaysByPosition) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels

@@ -7,7 +7,7 @@
 #include "kernels/reference/adam.h"
 #include "kernels/reference/sgd.h"
 
-namespace syncline {
+namespace syncline::kernels {
 namespace {
 
 TEST(Sgd, PlainStepsAreTheGradientTimesTheRate) {
@@ -99,4 +99,4 @@ TEST(Adam, FollowsItsFormulas) {
 }
 
 }  // namespace
-}  // namespace syncline
+}  // namespace syncline::kernels
