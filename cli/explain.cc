@@ -7,10 +7,10 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/advice.h"
-#include "core/measure/bottleneck.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
+#include "reports/explanation.h"
 #include "reports/format.h"
 
 namespace syncline::cli {
@@ -25,54 +25,6 @@ struct ExplainOptions {
 constexpr double kLeastPercent = 0.5;
 constexpr std::size_t kMostAdvice = 3;
 
-std::string traffic_sentence(const plan::Plan& plan) {
-  double least = 0, most = 0;
-  std::size_t encoded = 0;
-  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const auto bytes = static_cast<double>(plan.buckets[b].bytes);
-    least = b == 0 ? bytes : std::min(least, bytes);
-    most = std::max(most, bytes);
-    encoded += plan.buckets[b].codec != nullptr;
-  }
-  std::string text = reports::plural(plan.buckets.size(), "exchange");
-  if (plan.steps > 1) text += " every " + std::to_string(plan.steps) + " steps";
-  text += plan.buckets.size() == 1 ? " of " + reports::bytes_text(most)
-                                   : ", the smallest of " + reports::bytes_text(least) +
-                                         " and the largest of " + reports::bytes_text(most);
-  if (encoded > 0) text += "; " + std::to_string(encoded) + " of them compressed";
-  return text;
-}
-
-std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics,
-                             Seconds exposed) {
-  if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
-  const Seconds hidden = std::max(0.0, metrics.communication - exposed);
-  const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
-  return reports::plural(static_cast<std::size_t>(plan::communication_streams(plan)),
-                         "communication stream") +
-         "; " + reports::share_text(share) + " of " + reports::seconds_text(metrics.communication) +
-         " of communication is hidden behind computation, " + reports::seconds_text(exposed) +
-         " of each step is not";
-}
-
-std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
-  const auto share = [&](Seconds part) {
-    return reports::share_text(100 * part / bottleneck.step);
-  };
-  const std::string_view what = bottleneck.what();
-  std::string text = std::string(what) + ": ";
-  if (what == "stragglers") {
-    return text + share(bottleneck.stragglers) + " of each step is waiting for slower ranks";
-  }
-  if (what == "computation") {
-    const bool little = bottleneck.communication() < 0.01 * bottleneck.step;
-    return text + "communication costs " +
-           (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step");
-  }
-  return text + reports::share_text(100 * bottleneck.start_up_share) +
-         " of the collectives' time is start-up";
-}
-
 // The strategy as it stands in the scenario, where its dialect and configuration are found.
 const Json& written_in(const input::Document& document, const Strategy& strategy) {
   const Json& strategies = document.root.at("strategies");
@@ -84,10 +36,10 @@ void explain_exchange(const measure::Priced& priced, const Cluster& cluster,
                       collective::PriceBook& book) {
   const measure::Metrics& metrics = priced.metrics;
   const measure::Bottleneck bottleneck = measure::bottleneck_of(priced, cluster, book);
-  std::cout << "  traffic   " << traffic_sentence(priced.plan) << "\n"
-            << "  overlap   " << overlap_sentence(priced.plan, metrics, bottleneck.communication())
-            << "\n"
-            << "  bound by  " << bottleneck_sentence(bottleneck) << "\n"
+  std::cout << "  traffic   " << reports::traffic_sentence(priced.plan) << "\n"
+            << "  overlap   "
+            << reports::overlap_sentence(priced.plan, metrics, bottleneck.communication()) << "\n"
+            << "  bound by  " << reports::bottleneck_sentence(bottleneck) << "\n"
             << "  at best   " << reports::seconds_text(metrics.lower_bound)
             << " a step with this algorithm, whatever is fused\n";
   if (cluster.step_overhead() > 0) {
