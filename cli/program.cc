@@ -46,7 +46,8 @@ int run_program(int argc, const char* const* argv) {
   app.set_version_flag("--version", "syncline " + version());
   app.require_subcommand(1);
   app.footer(
-      "A scenario (JSON) names a workload, a cluster and strategies; README.md shows how to write\n"
+      "A scenario (JSON) names a workload, a cluster and strategies; docs/scenario.md shows how to "
+      "write\n"
       "one. Exit codes: 0 done, 2 wrong input, 3 failing machine, 130 interrupted.");
 
   std::map<const CLI::App*, VerbAction> actions;

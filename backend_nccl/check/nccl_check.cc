@@ -101,7 +101,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
       options.ranks = rank_numbers(value());
     } else if (word == "--rate") {
       options.rate = value();
-      lab_rate(options.rate, "--rate");
+      live::lab_rate(options.rate, "--rate");
     } else if (word == "--out") {
       options.out = value();
     } else if (word == "--only") {
@@ -134,7 +134,7 @@ CheckOptions options_of(const std::vector<std::string>& words) {
 }
 
 // The scenario on a cluster with a node, of one GPU, for every rank.
-Scenario scenario_for(Document document, int ranks) {
+Scenario scenario_for(input::Document document, int ranks) {
   set_key(document, "cluster.nodes", ranks);
   set_key(document, "cluster.gpus_per_node", 1);
   return parse_scenario(document);
@@ -153,46 +153,47 @@ std::vector<Strategy> chosen(const Scenario& scenario, const std::vector<std::st
 std::string links_of(const Cluster& cluster) {
   std::string text;
   for (const auto& tier : cluster.tiers) {
-    text += (text.empty() ? "" : ", ") + tier.name + " " + seconds_text(tier.latency) + " and " +
-            bytes_text(tier.bandwidth) + "/s";
+    text += (text.empty() ? "" : ", ") + tier.name + " " + reports::seconds_text(tier.latency) +
+            " and " + reports::bytes_text(tier.bandwidth) + "/s";
   }
   return text;
 }
 
 // Gives one executor to all rows: connecting takes longer than most of them. Shapes are the
 // executor's; compute fusion changes times alone.
-class SharedExecutor final : public LiveExecutor {
+class SharedExecutor final : public live::LiveExecutor {
  public:
-  explicit SharedExecutor(LiveExecutor& executor) : executor_(executor) {}
+  explicit SharedExecutor(live::LiveExecutor& executor) : executor_(executor) {}
   std::string_view name() const override { return executor_.name(); }
   Seconds clock_error() const override { return executor_.clock_error(); }
   std::string hardware() const override { return executor_.hardware(); }
-  Outcome run(const Plan& plan, const Gradients& input, int periods) override {
+  run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
     return executor_.run(plan, input, periods);
   }
 
  private:
-  LiveExecutor& executor_;
+  live::LiveExecutor& executor_;
 };
 
-void print_row(const ValidatedRow& row) {
-  std::cerr << "  " << one_line(row.strategy) << ": predicted " << seconds_text(row.predicted)
-            << ", measured " << seconds_text(row.median)
+void print_row(const measure::ValidatedRow& row) {
+  std::cerr << "  " << reports::one_line(row.strategy) << ": predicted "
+            << reports::seconds_text(row.predicted) << ", measured "
+            << reports::seconds_text(row.median)
             << (row.values_match && !*row.values_match ? ", WRONG VALUES" : "") << std::endl;
 }
 
 // What one rank of one run does. Rank 0 leaves the report in `file`.
-int run_rank(const CheckOptions& options, const RankEnvironment& environment,
+int run_rank(const CheckOptions& options, const live::RankEnvironment& environment,
              const std::string& file) {
-  const Document document = read_document(options.file);
-  ValidationRun run;
+  const input::Document document = input::read_document(options.file);
+  live::ValidationRun run;
   run.scenario = scenario_for(document, environment.ranks);
   run.scenario.strategies = chosen(run.scenario, options.only);
-  run.predictor = make_model_executor;
+  run.predictor = run::make_model_executor;
   run.warmup = options.warmup;
   run.repeats = options.repeats;
   run.check_values = !options.no_check;
-  ControlChannelSettings settings;
+  live::ControlChannelSettings settings;
   constexpr double kMilli = 1000;
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * kMilli));
   settings.key = fingerprint(document.root.dump());
@@ -200,35 +201,37 @@ int run_rank(const CheckOptions& options, const RankEnvironment& environment,
     if (first_hand) std::cerr << "nccl_check: " << text << std::endl;
     _exit(kFailingMachine);
   };
-  ControlChannel channel(environment, settings);
+  live::ControlChannel channel(environment, settings);
   try {
-    Validation report;
+    measure::Validation report;
     report.backend = "nccl";
     report.executor = "model";
     if (options.calibrate) {
-      LinkCalibrationSettings calibration;
+      live::LinkCalibrationSettings calibration;
       calibration.largest = 16 << 20;
-      const LiveExecutorFactory factory = [&](const Workload& workload, ControlChannel& here) {
+      const live::LiveExecutorFactory factory = [&](const Workload& workload,
+                                                    live::ControlChannel& here) {
         return make_nccl_executor(workload, here, options.nccl);
       };
-      auto links = calibrate_links(channel, factory, run.scenario.cluster, calibration);
+      auto links = live::calibrate_links(channel, factory, run.scenario.cluster, calibration);
       run.scenario.cluster = links.cluster;
       report.samples = std::move(links.samples);
     }
     report.links = links_of(run.scenario.cluster);
     const auto executor = make_nccl_executor(run.scenario.workload, channel, options.nccl);
-    run.backend = [&](const Workload&, ControlChannel&) {
+    run.backend = [&](const Workload&, live::ControlChannel&) {
       return std::make_unique<SharedExecutor>(*executor);
     };
-    ValidationHooks hooks;
-    hooks.row = [&](const ValidatedRow& row) {
+    live::ValidationHooks hooks;
+    hooks.row = [&](const measure::ValidatedRow& row) {
       print_row(row);
-      std::ofstream(file) << printed(answer_of(report), Format::kJson, report.version)
+      std::ofstream(file) << printed(reports::answer_of(report), reports::Format::kJson,
+                                     report.version)
                           << std::flush;
     };
     run_validation(run, channel, hooks, report);
-    channel.barrier(ControlChannel::kPatient);
-    return all_values_match(report) ? 0 : kWrongValues;
+    channel.barrier(live::ControlChannel::kPatient);
+    return live::all_values_match(report) ? 0 : kWrongValues;
   } catch (const MachineError& error) {
     channel.fail(error.what());
     std::cerr << "nccl_check: rank " << environment.rank << ": " << error.what() << std::endl;
@@ -299,19 +302,19 @@ class Check {
 
  private:
   int run_with(int ranks, const std::string& file) {
-    std::cerr << plural(static_cast<std::size_t>(ranks), "rank")
+    std::cerr << reports::plural(static_cast<std::size_t>(ranks), "rank")
               << (options_.rate.empty() ? "" : " at " + options_.rate) << ":" << std::endl;
     setenv("SYNCLINE_NCCL_CHECK", file.c_str(), 1);  // to the ranks: where rank 0 reports
     links_ = "as they are";
     if (!options_.rate.empty()) {
-      LabRun lab;
+      live::LabRun lab;
       lab.options.ranks = ranks;
-      lab.options.rate = lab_rate(options_.rate, "--rate");
+      lab.options.rate = live::lab_rate(options_.rate, "--rate");
       lab.command = words_;
       lab.rules = rules();
       links_ = options_.rate;
       try {
-        return code_of(run_lab(lab));
+        return code_of(live::run_lab(lab));
       } catch (const MachineError& error) {
         links_ = "as they are";
         const std::string note =
@@ -321,18 +324,19 @@ class Check {
         std::cerr << note << std::endl;
       }
     }
-    const auto commands = local_ranks(words_, ranks, folder_ + "/meet" + std::to_string(ranks));
-    return code_of(run_ranks(commands, rules()));
+    const auto commands =
+        live::local_ranks(words_, ranks, folder_ + "/meet" + std::to_string(ranks));
+    return code_of(live::run_ranks(commands, rules()));
   }
 
-  ProcessRules rules() const {
-    ProcessRules rules;
+  live::ProcessRules rules() const {
+    live::ProcessRules rules;
     rules.patience = options_.timeout + 10;
     return rules;
   }
 
-  static int code_of(const JobEnd& end) {
-    const std::string failure = in_words(end);
+  static int code_of(const live::JobEnd& end) {
+    const std::string failure = live::in_words(end);
     if (!failure.empty()) std::cerr << "nccl_check: " << failure << std::endl;
     return exit_code(end);
   }
@@ -353,18 +357,21 @@ class Check {
                              true});
     }
     for (const auto& row : report.value("rows", Json::array())) {
-      const auto seconds = [&](const char* key) { return seconds_text(row.at(key).get<double>()); };
+      const auto seconds = [&](const char* key) {
+        return reports::seconds_text(row.at(key).get<double>());
+      };
       const Json& match = row.at("values_match");
       const std::string verdict =
           match.is_null() ? "not checked" : (match.get<bool>() ? "equal" : "WRONG");
-      grid_.lines.push_back(
-          {{first ? std::to_string(ranks) : "", first ? links_ : "",
-            one_line(row.at("strategy").get<std::string>()),
-            shaped || options_.calibrate ? seconds("predicted_s") : "",
-            seconds("measured_median_s"), seconds("measured_p95_s"),
-            shaped || options_.calibrate ? percent_text(row.at("error_percent").get<double>()) : "",
-            verdict},
-           first && !grid_.lines.empty()});
+      grid_.lines.push_back({{first ? std::to_string(ranks) : "", first ? links_ : "",
+                              reports::one_line(row.at("strategy").get<std::string>()),
+                              shaped || options_.calibrate ? seconds("predicted_s") : "",
+                              seconds("measured_median_s"), seconds("measured_p95_s"),
+                              shaped || options_.calibrate
+                                  ? reports::percent_text(row.at("error_percent").get<double>())
+                                  : "",
+                              verdict},
+                             first && !grid_.lines.empty()});
       first = false;
     }
     if (report.contains("hardware")) {
@@ -397,7 +404,7 @@ class Check {
   std::string folder_;
   std::string links_;
   Json all_;
-  Grid grid_;
+  reports::Grid grid_;
   std::vector<std::string> notes_;
 };
 
@@ -406,12 +413,12 @@ int run(const std::vector<std::string>& words) {
   // Only a process that we started is a rank: a launcher's variables may be there for other
   // reasons.
   if (const char* file = std::getenv("SYNCLINE_NCCL_CHECK")) {
-    const auto environment = read_rank_environment(process_environment());
+    const auto environment = live::read_rank_environment(live::process_environment());
     if (!environment)
       throw InputError("SYNCLINE_NCCL_CHECK: set, but the variables of a rank are not");
     return run_rank(options, *environment, file);
   }
-  const Document document = read_document(options.file);
+  const input::Document document = input::read_document(options.file);
   for (const int ranks : options.ranks) {
     chosen(scenario_for(document, ranks), options.only);
   }
@@ -429,12 +436,12 @@ int run(const std::vector<std::string>& words) {
 
 int main(int count, char** words) {
   try {
-    return syncline::run({words + 1, words + count});
+    return syncline::nccl_backend::run({words + 1, words + count});
   } catch (const syncline::InputError& error) {
     std::cerr << "nccl_check: " << error.what() << std::endl;
-    return syncline::kWrongInput;
+    return syncline::nccl_backend::kWrongInput;
   } catch (const std::exception& error) {
     std::cerr << "nccl_check: " << error.what() << std::endl;
-    return syncline::kFailingMachine;
+    return syncline::nccl_backend::kFailingMachine;
   }
 }
