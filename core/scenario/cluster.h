@@ -97,7 +97,7 @@ struct Cluster {
   CollectiveLaw law;  // empty: NCCL's own model for what NCCL chose, else the links
 
   int ranks() const { return nodes * gpus_per_node; }
-  // Computation takes so many times as long as on a rank alone, and each step so much more.
+  // Factor by which data-parallel running slows computation; fixed overhead per step.
   double compute_stretch() const { return ranks() > 1 ? 1 + device.data_parallel_slowdown : 1; }
   Seconds step_overhead() const { return ranks() > 1 ? device.data_parallel_overhead : 0; }
 };
