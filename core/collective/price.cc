@@ -141,7 +141,7 @@ PriceBook::Entry& PriceBook::entry(const Collective& collective) {
 std::optional<Seconds> PriceBook::law_time(const Collective& collective) const {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.law) {
-    if (const auto time = cluster_.law(collective)) return time;
+    if (const auto answer = cluster_.law(collective)) return answer->time;
   }
   return nccl_law(cluster_, collective);
 }

@@ -206,7 +206,7 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::Collective
     if (table.kind != kind || table.forced != forced) continue;
     if (table.nodes == nodes && table.gpus_per_node == gpus_per_node) {
       const bool covered = bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
-      return LawAnswer{size_time(table.law, bytes), covered && table.clean};
+      return LawAnswer{.time = size_time(table.law, bytes), .in_range = covered && table.clean};
     }
     if ((table.nodes == 1) != (nodes == 1)) continue;
     smallest = smallest == 0 ? table.min_bytes : std::min(smallest, table.min_bytes);
@@ -220,7 +220,9 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::Collective
   if (nodes == 1) {
     const auto time = time_in_node(law, kind, bytes, gpus_per_node, forced);
     if (!time) return std::nullopt;
-    return LawAnswer{*time, covered && counts_in_range(law, kind, nodes, gpus_per_node, forced)};
+    return LawAnswer{
+        .time = *time,
+        .in_range = covered && counts_in_range(law, kind, nodes, gpus_per_node, forced)};
   }
   if (!law.scale) return std::nullopt;
   const ScaleLaw& scale = *law.scale;
@@ -231,13 +233,14 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::Collective
     // The factor holds all that a large payload costs; a small one costs its hops at least.
     const Seconds hops = step_time(step, kind, 1, nodes, gpus_per_node, share);
     const BytesPerSecond rate = scale.rates.back().bandwidth * share;
-    return LawAnswer{std::max(hops, time_by_factor(law.tree->factor, bytes, rate)), false};
+    return LawAnswer{.time = std::max(hops, time_by_factor(law.tree->factor, bytes, rate))};
   }
   const Seconds plain = step_time(step, kind, bytes, nodes, gpus_per_node, share);
   const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);
-  return LawAnswer{bounded(law, kind, bytes, nodes, gpus_per_node, forced, plain * std::exp(off)),
-                   covered && was_shown(scale, path) &&
-                       counts_in_range(law, kind, nodes, gpus_per_node, forced)};
+  return LawAnswer{
+      .time = bounded(law, kind, bytes, nodes, gpus_per_node, forced, plain * std::exp(off)),
+      .in_range = covered && was_shown(scale, path) &&
+                  counts_in_range(law, kind, nodes, gpus_per_node, forced)};
 }
 
 }  // namespace syncline::cost

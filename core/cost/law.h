@@ -76,6 +76,7 @@ struct MeasuredLaw {
 struct LawAnswer {
   Seconds time = 0;
   bool in_range = false;  // sizes and counts that the measurements speak for
+  double spread = 0;      // standard deviation of log(true time / time); 0: unknown
 };
 
 // The time that one collective takes alone. `bytes` counts as nccl-tests prints it: the payload of

@@ -62,7 +62,7 @@ CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhea
   // Prices copy their cluster: all copies share the tables.
   const auto shared = std::make_shared<const MeasuredLaw>(std::move(law));
   return [shared, gpus_per_node,
-          overhead](const collective::Collective& collective) -> std::optional<Seconds> {
+          overhead](const collective::Collective& collective) -> std::optional<CollectiveTime> {
     const auto forced = forced_of(*shared, collective);
     if (!forced) return std::nullopt;
     const Shape shape = shape_of(collective.groups, gpus_per_node);
@@ -78,7 +78,7 @@ CollectiveLaw collective_law(MeasuredLaw law, int gpus_per_node, Seconds overhea
     const auto answer =
         law_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node, *forced);
     if (!answer) return std::nullopt;
-    return std::max(0.0, answer->time - overhead);
+    return CollectiveTime{std::max(0.0, answer->time - overhead), answer->spread, answer->in_range};
   };
 }
 

@@ -29,7 +29,7 @@ class StepLaw {
     assert(curves_.size() == units_.size() && "a curve a tier");
   }
 
-  std::optional<Seconds> operator()(const collective::Collective& collective) const {
+  std::optional<CollectiveTime> operator()(const collective::Collective& collective) const {
     if (collective.algorithm == nullptr || collective.nccl) return std::nullopt;
     const auto stages =
         collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
@@ -39,7 +39,7 @@ class StepLaw {
       if (!round) return std::nullopt;
       sum += *round * static_cast<double>(stage.repeat);
     }
-    return sum;
+    return CollectiveTime{.time = sum};
   }
 
  private:

@@ -80,9 +80,17 @@ struct NcclHints {
   bool balanced_tree = true;         // false: the TREE pattern, as with one NIC path a node
 };
 
-// How long a collective takes alone on the network, where something better is known than the links
-// and rounds: a calibration, a library's own model. Nothing: the links decide.
-using CollectiveLaw = std::function<std::optional<Seconds>(const collective::Collective&)>;
+// How long a collective takes alone on the network, and how far to trust that.
+struct CollectiveTime {
+  Seconds time = 0;
+  // Standard deviation of log(true time / time): 0.1 is about 10 % either way. 0: nothing is known.
+  double spread = 0;
+  bool measured = true;  // sizes and counts that measurements speak for
+};
+
+// What knows better than the links and rounds: a calibration, a library's own model. Nothing: the
+// links decide.
+using CollectiveLaw = std::function<std::optional<CollectiveTime>(const collective::Collective&)>;
 
 struct Cluster {
   std::string name;

@@ -190,13 +190,13 @@ TEST(Law, SlowerThanTheLinksIsLatencyFasterScalesThem) {
   const double rate = links.price(ring).seconds_per_byte;
   const auto transfer = rate * static_cast<double>(ring.bytes());
 
-  cluster.law = [&](const Collective&) { return std::optional<Seconds>(3 * time); };
+  cluster.law = [&](const Collective&) { return CollectiveTime{.time = 3 * time}; };
   PriceBook slow(cluster);
   EXPECT_DOUBLE_EQ(slow.time(ring), 3 * time);
   EXPECT_EQ(slow.price(ring).seconds_per_byte, rate);
   EXPECT_EQ(slow.price(ring).scale, 1);
 
-  cluster.law = [&](const Collective&) { return std::optional<Seconds>(transfer / 4); };
+  cluster.law = [&](const Collective&) { return CollectiveTime{.time = transfer / 4}; };
   PriceBook fast(cluster);
   EXPECT_DOUBLE_EQ(fast.time(ring), transfer / 4);
   EXPECT_DOUBLE_EQ(fast.price(ring).scale, 0.25);
@@ -206,7 +206,7 @@ TEST(Law, SlowerThanTheLinksIsLatencyFasterScalesThem) {
   EXPECT_EQ(fast.price(ring).sent, links.price(ring).sent);
 
   // A law that does not know the collective leaves it to the links; the overhead comes on top.
-  cluster.law = [](const Collective&) { return std::optional<Seconds>(); };
+  cluster.law = [](const Collective&) { return std::optional<CollectiveTime>(); };
   cluster.collective_overhead = 7e-6;
   PriceBook unknown(cluster);
   EXPECT_DOUBLE_EQ(unknown.time(ring), time + 7e-6);
@@ -217,7 +217,7 @@ TEST(Law, AClustersLawComesBeforeNcclsOwn) {
   Cluster cluster = flat_cluster(4);
   const Collective c = chosen(cluster, kAllReduce, world_group(4), kMiB);
   cluster.law = [](const Collective& asked) {
-    return asked.nccl ? std::optional<Seconds>(1.5) : std::nullopt;
+    return asked.nccl ? std::optional(CollectiveTime{.time = 1.5}) : std::nullopt;
   };
   PriceBook book(cluster);
   EXPECT_DOUBLE_EQ(book.time(c), 1.5);
