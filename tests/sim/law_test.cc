@@ -48,7 +48,7 @@ TEST(LawInTime, AloneModelAndSimulationTakeTheLawsTime) {
 // A law that outruns the links as given scales the flows down.
 TEST(LawInTime, FasterThanTheLinks) {
   Cluster cluster = flat_cluster(4);
-  cluster.law = [](const collective::Collective&) { return std::optional<Seconds>(1e-3); };
+  cluster.law = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
   const collective::Collective ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
                                                     collective::world_group(4), 64 * kMiB / 4);
   const plan::Plan plan = plan_of(4, {{1, ring}});
@@ -66,7 +66,7 @@ TEST(LawInTime, TwoStreamsShareTheLinks) {
   const Seconds transfer = book.price(ring).seconds_per_byte * static_cast<double>(ring.bytes());
   for (const double factor : {0.5, 1.0, 1.5, 3.0}) {
     cluster.law = [=](const collective::Collective&) {
-      return std::optional<Seconds>(factor * transfer);
+      return CollectiveTime{.time = factor * transfer};
     };
     const plan::Plan plan = plan_of(4, {{1, ring}, {2, ring}});
     const Seconds wanted = factor <= 1 ? 2 * factor * transfer : (factor + 1) * transfer;
