@@ -42,6 +42,14 @@ int run(const EmitOptions& options) {
                      step(strategy) + ")");
   }
   std::cout << written->config.dump(2) << "\n";
+  if (!written->setting.empty()) {
+    std::cerr << "syncline: run it with " << written->setting << "\n";
+  }
+  if (!written->algorithm.empty()) {
+    std::cerr << "syncline: a framework's configuration does not say how collectives move their "
+                 "data; to price it here, write \"algorithm\": \""
+              << written->algorithm << "\" beside the dialect\n";
+  }
   return 0;
 }
 

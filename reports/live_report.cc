@@ -153,6 +153,8 @@ Json json_of(const tune::LiveReport& report) {
   if (report.emitted) {
     json["emitted"] = {{"dialect", report.emitted_dialect},
                        {"config", report.emitted->config},
+                       {"algorithm", report.emitted->strategy.algorithm},
+                       {"setting", report.emitted->setting},
                        {"step_time_s", exact(report.emitted->step_time)},
                        {"exact", report.emitted->exact},
                        {"difference", report.emitted->difference}};

@@ -386,10 +386,9 @@ Json json_of(const tune::Tuning& tuning) {
   json["verdicts"] = tune_verdicts(tuning);
   if (tuning.emitted) {
     const tune::Emitted& emitted = *tuning.emitted;
-    json["emitted"] = {{"dialect", tuning.emitted_dialect},
-                       {"config", emitted.config},
-                       {"step_time_s", exact(emitted.step_time)},
-                       {"exact", emitted.exact},
+    json["emitted"] = {{"dialect", tuning.emitted_dialect},       {"config", emitted.config},
+                       {"algorithm", emitted.strategy.algorithm}, {"setting", emitted.setting},
+                       {"step_time_s", exact(emitted.step_time)}, {"exact", emitted.exact},
                        {"difference", emitted.difference}};
   }
   json["provenance"] = {{"executor", tuning.executor},

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cctype>
 #include <initializer_list>
 #include <limits>
 #include <span>
-#include <utility>
+
+#include "core/collective/library.h"
 
 namespace syncline::collective {
 namespace {
@@ -27,25 +27,10 @@ constexpr int kMostChannels = 16;  // found by a search; connecting them doubles
 constexpr BytesPerSecond kFastestPcie = 64 * kGigabytePerSecond;  // PCIe 5 x16
 constexpr BytesPerSecond kSlowestRdma = 100 * kGigabitPerSecond;  // below it, sockets are assumed
 
-// Compute capabilities by what a device's name contains; the longer name first.
-constexpr std::pair<std::string_view, int> kCapabilities[] = {
-    {"GB200", 100}, {"GB300", 103}, {"B200", 100}, {"B300", 103}, {"5090", 120},
-    {"GH200", 90},  {"H100", 90},   {"H200", 90},  {"H800", 90},  {"H20", 90},
-    {"L40", 89},    {"L4", 89},     {"4090", 89},  {"A6000", 86}, {"A100", 80},
-    {"A800", 80},   {"A10", 86},    {"A40", 86},   {"3090", 86},  {"A30", 80},
-    {"T4", 75},     {"2080", 75},   {"V100", 70},  {"P100", 60},  {"P40", 61},
-};
-
 int capability_of(const Cluster& cluster) {
   if (cluster.nccl.compute_capability > 0) return cluster.nccl.compute_capability;
-  std::string name;
-  for (const char c : cluster.device.name + " " + cluster.name) {
-    name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  for (const auto& [word, capability] : kCapabilities) {
-    if (name.find(word) != std::string::npos) return capability;
-  }
-  return 80;
+  const int named = named_capability(cluster);
+  return named > 0 ? named : 80;
 }
 
 std::span<const double> speeds(int capability, bool across) {

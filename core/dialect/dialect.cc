@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/collective/library.h"
 #include "core/dialect/horovod.h"
 #include "core/dialect/mindspore.h"
 #include "core/dialect/paddle.h"
@@ -41,9 +42,23 @@ Json least_config(const Dialect& dialect) {
   return dialect.least != nullptr ? dialect.least() : Json::object();
 }
 
+Reading reading_of(const Dialect& dialect, Reader config, const Workload& workload,
+                   const Cluster& cluster, const ReadAs& as) {
+  Reading reading = dialect.read(std::move(config), workload, cluster, as.as_documents);
+  Strategy& strategy = reading.strategy;
+  strategy.dialect = dialect.name;
+  strategy.algorithm =
+      as.algorithm.empty() ? std::string(collective::library_algorithm(cluster)) : as.algorithm;
+  if (as.algorithm.empty() && cluster.ranks() > 1) {
+    reading.notes.push_back("collectives: " + collective::library_words(cluster) +
+                            " (\"algorithm\" beside the dialect names another)");
+  }
+  return reading;
+}
+
 Reading reading_of(const Dialect& dialect, const Json& config, const Workload& workload,
-                   const Cluster& cluster) {
-  return dialect.read(Reader(config, std::string(dialect.name), ""), workload, cluster, false);
+                   const Cluster& cluster, const ReadAs& as) {
+  return reading_of(dialect, Reader(config, std::string(dialect.name), ""), workload, cluster, as);
 }
 
 }  // namespace syncline::dialect

@@ -71,8 +71,18 @@ std::vector<std::string> written_dialect_names();  // of those that are written 
 // The dialect's least configuration.
 Json least_config(const Dialect& dialect);
 
-// A configuration read as the framework's code would; the strategy has no name yet.
+// What a framework's configuration does not say about a run.
+struct ReadAs {
+  bool as_documents = false;
+  // Of its collectives; empty: what the cluster's library takes by itself.
+  std::string algorithm;
+};
+
+// A configuration read as the framework would, its collectives carried out by the cluster's
+// library; the strategy has no name yet.
+Reading reading_of(const Dialect& dialect, Reader config, const Workload& workload,
+                   const Cluster& cluster, const ReadAs& as = {});
 Reading reading_of(const Dialect& dialect, const Json& config, const Workload& workload,
-                   const Cluster& cluster);
+                   const Cluster& cluster, const ReadAs& as = {});
 
 }  // namespace syncline::dialect

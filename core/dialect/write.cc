@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/collective/library.h"
 #include "core/json/reader.h"
 #include "core/plan/planner.h"
 
@@ -44,7 +45,7 @@ bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max
 
 bool same_collective(const collective::Collective* a, const collective::Collective* b) {
   return a->kind == b->kind && a->algorithm == b->algorithm && a->groups == b->groups &&
-         a->unit == b->unit;
+         a->unit == b->unit && a->nccl == b->nccl;
 }
 
 template <typename Kind>
@@ -130,17 +131,33 @@ std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {
   return {whole, exact};
 }
 
+std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {
+  const auto known = collective::library_algorithms(cluster);
+  const bool runs = std::find(known.begin(), known.end(), strategy.algorithm) != known.end();
+  return runs ? strategy.algorithm : std::string();
+}
+
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster) {
   if (dialect.suggest == nullptr) return std::nullopt;
   const plan::Plan wanted = plan::make_plan(workload, cluster, strategy);
+  const std::string algorithm = kept_algorithm(strategy, cluster);
   std::optional<Written> nearest;
   for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, cluster)) {
-    Reading reading = reading_of(dialect, config, workload, cluster);
+    Reading reading = reading_of(dialect, config, workload, cluster, {.algorithm = algorithm});
     const std::string difference =
-        plan_difference(wanted, plan::make_plan(workload, cluster, reading.strategy));
-    if (difference.empty()) return Written{config, true, {}, reading.strategy};
-    if (!nearest) nearest = Written{config, false, difference, reading.strategy};
+        algorithm.empty()
+            ? "its library runs no " + strategy.algorithm
+            : plan_difference(wanted, plan::make_plan(workload, cluster, reading.strategy));
+    if (!difference.empty() && nearest) continue;
+    nearest = Written{};
+    nearest->config = config;
+    if (algorithm != collective::library_algorithm(cluster)) nearest->algorithm = algorithm;
+    nearest->setting = collective::library_setting(cluster, algorithm);
+    nearest->exact = difference.empty();
+    nearest->difference = difference;
+    nearest->strategy = std::move(reading.strategy);
+    if (nearest->exact) break;
   }
   return nearest;
 }

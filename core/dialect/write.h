@@ -12,10 +12,19 @@ namespace syncline::dialect {
 
 struct Written {
   Json config;
+  // What carries out the collectives is not the framework's to say: what a scenario says beside the
+  // dialect, empty where the cluster's library takes it by itself, and the variable that makes the
+  // library take it, "NCCL_ALGO=Tree", empty where none is needed.
+  std::string algorithm;
+  std::string setting;
   bool exact = false;      // reading it back gives the same plan
   std::string difference;  // otherwise: what the nearest configuration does differently
   Strategy strategy;       // as read back
 };
+
+// The algorithm that a strategy read back from a framework's words keeps of this one: its own where
+// the cluster's library can be made to run it, otherwise empty.
+std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster);
 
 // The configuration of that dialect, or the nearest that it can express; nothing where the dialect
 // is not written at all.

@@ -112,6 +112,11 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
   json["gpus_per_node"] = cluster.gpus_per_node;
   add_tiers(cluster, notes.curves, digits, json);
   json["collective_overhead_us"] = significant(cluster.collective_overhead / kMicrosecond, digits);
+  if (cluster.library_given) {
+    json["library"] = cluster.library == Library::kNccl   ? "nccl"
+                      : cluster.library == Library::kGloo ? "gloo"
+                                                          : "links";
+  }
   Json device = device_json(cluster.device, digits);
   if (!device.empty()) json["device"] = std::move(device);
   if (cluster.jitter.kind != Jitter::Kind::kNone) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/collective/library.h"
 #include "core/cost/law_provider.h"
 #include "core/cost/step_curves.h"
 #include "core/input/law_json.h"
@@ -184,6 +185,17 @@ void read_laws(Reader& reader, const std::vector<cost::StepCurve>& curves, Clust
   }
 }
 
+// What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.
+Library read_library(Reader& reader, const Cluster& cluster) {
+  const bool steps = cluster.law && !reader.has("calibration");
+  const Library likely = reader.has("calibration") ? Library::kNccl
+                         : steps                   ? Library::kGloo
+                                                   : collective::likely_library(cluster);
+  if (!reader.has("library")) return likely;
+  const std::string word = reader.word_or("library", "", {"nccl", "gloo", "links"});
+  return word == "nccl" ? Library::kNccl : word == "gloo" ? Library::kGloo : Library::kLinks;
+}
+
 }  // namespace
 
 Cluster read_cluster(Reader reader) {
@@ -206,6 +218,8 @@ Cluster read_cluster(Reader reader) {
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
   read_laws(reader, levels.curves, cluster);
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
+  cluster.library = read_library(reader, cluster);
+  cluster.library_given = reader.has("library");
   reader.finish();
   return cluster;
 }

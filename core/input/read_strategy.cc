@@ -1,3 +1,4 @@
+#include "core/collective/nccl.h"
 #include "core/dialect/dialect.h"
 #include "core/input/conflicts.h"
 #include "core/input/knobs.h"
@@ -21,12 +22,16 @@ void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool 
 Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& cluster) {
   const dialect::Dialect* dialect =
       dialect::find_dialect(reader.word_or("dialect", "", dialect::dialect_names()));
-  const bool as_documents = reader.word_or("read_as", "code", {"code", "documents"}) == "documents";
+  dialect::ReadAs as;
+  as.as_documents = reader.word_or("read_as", "code", {"code", "documents"}) == "documents";
+  as.algorithm = reader.word_or("algorithm", "", collective::algorithm_choices());
   dialect::Reading reading =
-      dialect->read(reader.object("config"), workload, cluster, as_documents);
-  reader.finish();
+      dialect::reading_of(*dialect, reader.object("config"), workload, cluster, as);
   Strategy strategy = std::move(reading.strategy);
-  strategy.dialect = dialect->name;
+  if (const auto conflict = conflict_of(strategy, cluster); conflict && !as.algorithm.empty()) {
+    reader.fail(reader.has(conflict->key) ? conflict->key : "algorithm", conflict->why);
+  }
+  reader.finish();
   strategy.notes = std::move(reading.notes);
   note_compute_fusion(workload, cluster, true, strategy);
   return strategy;

@@ -92,6 +92,10 @@ struct CollectiveTime {
 // links decide.
 using CollectiveLaw = std::function<std::optional<CollectiveTime>(const collective::Collective&)>;
 
+// What frameworks on this cluster call for their collectives (core/collective/library.h); kLinks:
+// nothing is known of it, latency and bandwidth decide.
+enum class Library { kLinks, kNccl, kGloo };
+
 struct Cluster {
   std::string name;
   std::string source;
@@ -102,7 +106,9 @@ struct Cluster {
   Device device;
   Jitter jitter;
   NcclHints nccl;
-  CollectiveLaw law;  // empty: NCCL's own model for what NCCL chose, else the links
+  Library library = Library::kLinks;
+  bool library_given = false;  // by the user, not by what the rest of the cluster says
+  CollectiveLaw law;           // empty: NCCL's own model for what NCCL chose, else the links
 
   int ranks() const { return nodes * gpus_per_node; }
   // Factor by which data-parallel running slows computation; fixed overhead per step.

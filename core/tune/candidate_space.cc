@@ -25,11 +25,20 @@ RulesKey rules_key(const Arm& arm) {
 CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
                                collective::PriceBook& book)
     : base_(base) {
+  // The best is never worse than what the user wrote down.
+  for (const Strategy& row : scenario.strategies) {
+    if (!trains_alike(row, base)) continue;
+    add_arm(row, scenario, book);
+    points_.push_back({.arm = arms_.size() - 1, .fusion = row.fusion, .own_row = true});
+  }
   std::map<RulesKey, std::vector<FusionChoice>> by_rule;
   for (auto& strategy : arm_strategies(search, base, scenario.cluster)) {
     const Arm& arm = add_arm(std::move(strategy), scenario, book);
     const auto add = [&](const FusionChoice& choice) {
-      points_.push_back({arms_.size() - 1, choice.kind, choice.fusion, arm.bound(choice.groups)});
+      points_.push_back({.arm = arms_.size() - 1,
+                         .kind = choice.kind,
+                         .fusion = choice.fusion,
+                         .bound = arm.bound(choice.groups)});
     };
     const auto [rules, fresh] = by_rule.try_emplace(rules_key(arm));
     if (fresh) rules->second = rule_choices(search, arm);
@@ -56,6 +65,7 @@ const Arm& CandidateSpace::add_arm(Strategy strategy, const Scenario& scenario,
 }
 
 Strategy CandidateSpace::strategy_of(const Point& point) const {
+  if (point.own_row) return arm_of(point);
   Strategy strategy = fused(arm_of(point), point.fusion);
   strategy.name =
       point.kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(point.fusion);

@@ -1,4 +1,5 @@
-// Every candidate of a search: each arm with each of its fusions, and a bound for its step time.
+// Every candidate of a search: the scenario's own strategies that train alike, each arm with each
+// of its fusions, and a bound for the step time of each.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ class CandidateSpace {
     std::size_t arm = 0;
     FusionKind kind = FusionKind::kBase;
     Fusion fusion;
-    Seconds bound = 0;  // no run of the candidate takes less by the model
+    Seconds bound = 0;     // no run of the candidate takes less by the model
+    bool own_row = false;  // a strategy of the scenario, as it stands
   };
 
   // All of `scenario`, `base` and `book` must outlive this.

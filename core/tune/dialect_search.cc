@@ -82,10 +82,19 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   };
   std::vector<Json> configs;
   const auto written = dialect::write_config(dialect, winner, scenario.workload, scenario.cluster);
+  const std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
+  Emitted best;
   if (written) {
-    Emitted emitted{written->config, written->strategy,   step_of(written->strategy),
-                    written->exact,  written->difference, 1};
-    if (emitted.exact) return emitted;
+    best.algorithm = written->algorithm;
+    best.setting = written->setting;
+    if (written->exact) {
+      best.config = written->config;
+      best.strategy = written->strategy;
+      best.step_time = step_of(written->strategy);
+      best.exact = true;
+      best.searched = 1;
+      return best;
+    }
     configs.push_back(written->config);
   }
   // Sparse or rare exchange: the switches decide, and fusion hardly matters.
@@ -96,11 +105,11 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
     }
   }
 
-  Emitted best;
   std::set<std::string> seen;
   for (const Json& config : configs) {
-    Strategy strategy =
-        dialect::reading_of(dialect, config, scenario.workload, scenario.cluster).strategy;
+    Strategy strategy = dialect::reading_of(dialect, config, scenario.workload, scenario.cluster,
+                                            {.algorithm = algorithm})
+                            .strategy;
     strategy.name = dialect.name;
     if (!seen.insert(plan_key(scenario, strategy)).second) continue;
     const Seconds step = step_of(strategy);

@@ -14,6 +14,8 @@ namespace syncline::tune {
 
 struct Emitted {
   Json config;
+  std::string algorithm;     // beside the dialect, and
+  std::string setting;       // the library's variable, as in dialect::Written
   Strategy strategy;         // the configuration, read back
   Seconds step_time = 0;     // predicted for what was read back
   bool exact = false;        // the same plan as the winner's

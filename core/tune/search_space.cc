@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/collective/algorithm.h"
+#include "core/collective/library.h"
 #include "core/input/conflicts.h"
 
 namespace syncline::tune {
@@ -52,12 +53,28 @@ void set_exchange(Strategy& strategy, Strategy::Exchange value) {
   set_cross_step(strategy, true);
 }
 
+// An axis gets what another strategy of the scenario has there; one that was held at the base's
+// value then varies between the two.
+template <typename Value>
+void widen(std::vector<Value>& values, const Value& base, const Value& other) {
+  const auto has = [&](const Value& value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  if (values.empty() && !(other == base)) values.push_back(base);
+  if (!values.empty() && !has(other)) values.push_back(other);
+}
+
 void set_priority(Strategy& strategy, Strategy::Priority value) {
   strategy.priority = value;
   if (value == Strategy::Priority::kReady) strategy.credit = 0;
 }
 
 }  // namespace
+
+bool trains_alike(const Strategy& strategy, const Strategy& base) {
+  return !input::changes_training(strategy) ||
+         (strategy.compression == base.compression && strategy.local_sgd == base.local_sgd);
+}
 
 Search default_search(const Scenario& scenario) {
   Search search;
@@ -75,9 +92,9 @@ Search default_search(const Scenario& scenario) {
   }
   const Cluster& cluster = scenario.cluster;
   if (cluster.ranks() == 1) return search;
-  for (const auto& algorithm : collective::algorithms()) {
-    search.algorithms.emplace_back(algorithm.name);
-  }
+  search.algorithms = cluster.library == Library::kLinks
+                          ? collective::algorithm_names()
+                          : std::vector{std::string(collective::library_algorithm(cluster))};
   search.hierarchies.emplace_back();
   if (cluster.nodes > 1 && cluster.gpus_per_node > 1) {
     for (const auto form : {Hierarchy::Form::kSharded, Hierarchy::Form::kLeaders}) {
@@ -85,6 +102,16 @@ Search default_search(const Scenario& scenario) {
       search.hierarchies.back().form = form;
       search.hierarchies.back().group_size = cluster.gpus_per_node;
     }
+  }
+  for (const Strategy& row : scenario.strategies) {
+    if (!trains_alike(row, *base)) continue;
+    widen(search.algorithms, base->algorithm, row.algorithm);
+    widen(search.hierarchies, base->hierarchy, row.hierarchy);
+    widen(search.streams, base->streams, row.streams);
+    widen(search.exchanges, base->exchange, row.exchange);
+    widen(search.cross_steps, base->cross_step, row.cross_step);
+    widen(search.priorities, base->priority, row.priority);
+    widen(search.compute_fusions, base->compute_fusion, row.compute_fusion);
   }
   return search;
 }

@@ -13,10 +13,14 @@
 namespace syncline::tune {
 
 // What a scenario without a "search" gets: explicit buckets, every threshold of both ways to close
-// a bucket (a few sizes under LocalSGD), and, where they fit, one to four streams, every algorithm
-// and both hierarchies, all on the baseline. Compression and LocalSGD stay as they are: they change
-// the training.
+// a bucket (a few sizes under LocalSGD), and, where they fit, one to four streams, both hierarchies
+// and every algorithm that the cluster's library chooses by itself (on plain links: all), all on
+// the baseline; beside them whatever the scenario's other strategies have on these axes, and those
+// strategies as they stand. Compression and LocalSGD stay as they are: they change the training.
 Search default_search(const Scenario& scenario);
+
+// Whether the two come to the same training: what `strategy` saves is not paid for in accuracy.
+bool trains_alike(const Strategy& strategy, const Strategy& base);
 
 // Every combination of the search's axes other than fusion that fits together on this cluster, the
 // base's own values first where an axis has them.

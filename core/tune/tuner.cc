@@ -77,6 +77,7 @@ class Tuner {
     std::iota(order.begin(), order.end(), std::size_t{0});
     const bool limited = options_.budget > 0 && options_.budget < points().size();
     if (pruned() || limited) {
+      // The scenario's own strategies come first: their bounds are left at nothing.
       std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         return points()[a].bound < points()[b].bound;
       });
