@@ -12,6 +12,9 @@ using Figure = std::optional<double>;
 Figure finite(double value) { return std::isfinite(value) ? Figure(value) : std::nullopt; }
 Figure finite(Figure value) { return value ? finite(*value) : value; }
 
+// An end of an interval, 0 where none was worked out.
+Figure known(double value) { return value > 0 ? finite(value) : std::nullopt; }
+
 template <double measure::Metrics::*member>
 Figure metric(const measure::Row& row) {
   return finite(row.metrics.*member);
@@ -29,8 +32,12 @@ Figure published_collectives(const measure::Row& row) {
 
 constexpr Field kPredicted[] = {
     {"step_time_s", metric<&measure::Metrics::step_time>},
+    {"step_time_low_s", [](const measure::Row& row) { return known(row.step.low); }},
+    {"step_time_high_s", [](const measure::Row& row) { return known(row.step.high); }},
     {"throughput", metric<&measure::Metrics::throughput>},
     {"speedup", [](const measure::Row& row) { return finite(row.speedup); }},
+    {"speedup_low", [](const measure::Row& row) { return known(row.gain.low); }},
+    {"speedup_high", [](const measure::Row& row) { return known(row.gain.high); }},
     {"collectives", metric<&measure::Metrics::collectives>},
     {"bytes_on_wire_per_rank", metric<&measure::Metrics::bytes_on_wire>},
     {"compute_s", metric<&measure::Metrics::compute>},

@@ -72,6 +72,18 @@ std::string seconds_text(Seconds seconds) {
   return digits_text(seconds / unit.size, 4) + std::string(unit.name);
 }
 
+std::string seconds_range(Seconds low, Seconds high) {
+  if (!(high > 0) || !std::isfinite(high)) return "";
+  const Unit& unit = fitting_unit(high, kTimes);
+  return digits_text(low / unit.size, 3) + " to " + digits_text(high / unit.size, 3) +
+         std::string(unit.name);
+}
+
+std::string speedup_range(double low, double high) {
+  if (!(high > 0) || !std::isfinite(high) || (low == 1 && high == 1)) return "";
+  return digits_text(low, 3) + " to " + digits_text(high, 3) + "x";
+}
+
 std::string bytes_text(double bytes) {
   if (!std::isfinite(bytes)) return std::string(kNoFigure);
   const Unit& unit = fitting_unit(bytes, kSizes);

@@ -22,6 +22,12 @@ std::string count_text(double count);
 // "1,234.5"; below ten four significant digits: "3.214".
 std::string throughput_text(double samples_per_second);
 
+// An interval in the unit of its upper end, three significant digits: "231 to 284 ms"; empty where
+// it was not worked out (its upper end is 0).
+std::string seconds_range(Seconds low, Seconds high);
+// "1.21 to 1.40x"; empty also where both ends are 1.
+std::string speedup_range(double low, double high);
+
 // Three decimals: "1.467x".
 std::string speedup_text(double speedup);
 

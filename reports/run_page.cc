@@ -54,10 +54,14 @@ std::string seconds_cell(const measure::Row& row) {
 
 std::vector<Column> speed_columns(const std::string& baseline) {
   return {{"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
+          {"80 %\ninterval", true,
+           [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }},
           {"throughput,\nsamples/s", true,
            [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }},
           {"speedup over\n" + one_line(baseline), true,
-           [](const measure::Row& row) { return speedup_text(row.speedup); }}};
+           [](const measure::Row& row) { return speedup_text(row.speedup); }},
+          {"80 %\ninterval", true,
+           [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }}};
 }
 
 std::vector<Column> cause_columns() {

@@ -76,6 +76,7 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
     return;
   }
   if (!has_total && (flops == 0 || device.flops == 0)) return;
+  workload.rated_times = !has_total;
   const double seconds = has_total ? total : flops / device.flops;
   double elements = 0;
   for (const auto& tensor : workload.tensors) elements += static_cast<double>(tensor.elements);
@@ -114,6 +115,7 @@ void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
   const bool forward_given = reader.has("forward_ms");
   const bool backward_given = waits_given || reader.has("backward_ms");
   workload.times_given = forward_given || backward_given || reader.has("update_ms");
+  workload.rated_times = !workload.times_given;
   if (!forward_given) workload.forward = times.forward;
   if (!reader.has("update_ms")) workload.update = times.update;
   if (waits_given) return;

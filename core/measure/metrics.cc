@@ -47,17 +47,21 @@ double busiest_sender(const plan::Plan& plan, collective::PriceBook& book) {
 
 }  // namespace
 
-Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,
-                int warmup, collective::PriceBook& book) {
+Seconds step_time_of(const plan::Plan& plan, const run::Timeline& timeline, int warmup) {
   const auto& ends = timeline.period_ends;
   assert(warmup >= 0 && static_cast<std::size_t>(warmup) < ends.size() && "a period must be left");
   const auto kept = static_cast<double>(ends.size()) - warmup;
-  const double steps = kept * plan.steps;
   const Seconds begin = warmup == 0 ? 0 : ends[static_cast<std::size_t>(warmup) - 1];
+  return (ends.back() - begin) / (kept * plan.steps);
+}
+
+Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,
+                int warmup, collective::PriceBook& book) {
+  const double steps = (static_cast<double>(timeline.period_ends.size()) - warmup) * plan.steps;
 
   // Rank 0 stands for all: its compute stream and whatever collective is under way on it.
   Metrics metrics;
-  metrics.step_time = (ends.back() - begin) / steps;
+  metrics.step_time = step_time_of(plan, timeline, warmup);
   std::vector<std::pair<Seconds, Seconds>> busy;
   for (const auto& span : timeline.spans) {
     if (span.rank != 0 || span.period < warmup) continue;

@@ -20,6 +20,10 @@ struct Metrics {
   double bytes_on_wire = 0;  // per step, sent by the rank that sends most
 };
 
+// One training step of a plan in steady state: the first `warmup` periods are dropped. Requires
+// fewer than the timeline has.
+Seconds step_time_of(const plan::Plan& plan, const run::Timeline& timeline, int warmup);
+
 // Steady state: the first `warmup` periods of the timeline are dropped. Requires fewer than the
 // timeline has.
 Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,

@@ -38,25 +38,34 @@ Periods periods_for(const Scenario& scenario, const plan::Plan& plan,
 
 }  // namespace
 
-Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
-                      collective::PriceBook& book) {
-  // A sparsity ramp or growing periods make a training of several plans: each is measured by itself
-  // and counts by its steps. The first one is kept for traces.
-  Priced priced;
-  std::vector<WeightedMetrics> phases;
+void for_each_phase(const Scenario& scenario, const Strategy& strategy,
+                    run::ExecutorTraits executor, const std::function<void(Phase&)>& use) {
   const auto fused =
       plan::fused_workload(scenario.workload, scenario.cluster.device, strategy.compute_fusion);
   const Workload& workload = fused ? *fused : scenario.workload;
-  for (const auto& phase : plan::training_phases(strategy, scenario.training)) {
-    plan::Plan plan = plan::make_plan(workload, scenario.cluster, strategy, phase.point);
-    const Periods periods = periods_for(scenario, plan, executor.traits());
-    run::Outcome outcome = executor.run(plan, {}, periods.all);
-    phases.push_back({measure(plan, workload, outcome.timeline, periods.warmup, book),
-                      static_cast<double>(phase.steps)});
-    if (phases.size() > 1) continue;
-    priced.plan = std::move(plan);
-    priced.timeline = std::move(outcome.timeline);
+  for (const auto& part : plan::training_phases(strategy, scenario.training)) {
+    Phase phase{workload, plan::make_plan(workload, scenario.cluster, strategy, part.point)};
+    const Periods periods = periods_for(scenario, phase.plan, executor);
+    phase.periods = periods.all;
+    phase.warmup = periods.warmup;
+    phase.steps = static_cast<double>(part.steps);
+    use(phase);
   }
+}
+
+Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
+                      collective::PriceBook& book) {
+  // Each phase is measured by itself and counts by its steps. The first one is kept for traces.
+  Priced priced;
+  std::vector<WeightedMetrics> phases;
+  for_each_phase(scenario, strategy, executor.traits(), [&](Phase& phase) {
+    run::Outcome outcome = executor.run(phase.plan, {}, phase.periods);
+    phases.push_back(
+        {measure(phase.plan, phase.workload, outcome.timeline, phase.warmup, book), phase.steps});
+    if (phases.size() > 1) return;
+    priced.plan = std::move(phase.plan);
+    priced.timeline = std::move(outcome.timeline);
+  });
   priced.metrics = phases.size() == 1
                        ? phases.front().metrics
                        : mean_of(phases, scenario.workload.batch * scenario.cluster.ranks());

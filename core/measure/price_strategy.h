@@ -21,6 +21,19 @@ struct Priced {
   run::Timeline timeline;
 };
 
+// One stretch of a training with a plan of its own, and how it is run to be measured.
+struct Phase {
+  const Workload& workload;  // with its operators fused as the strategy says
+  plan::Plan plan;
+  int periods = 3;   // to run
+  int warmup = 1;    // of these, dropped
+  double steps = 1;  // that it stands for
+};
+
+// A sparsity ramp or growing periods make a training of several phases; most have one.
+void for_each_phase(const Scenario& scenario, const Strategy& strategy,
+                    run::ExecutorTraits executor, const std::function<void(Phase&)>& use);
+
 // The scenario as it stands: a sweep point has been put in place already.
 Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
                       collective::PriceBook& book);

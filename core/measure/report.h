@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/measure/doubt.h"
 #include "core/measure/metrics.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
@@ -20,6 +21,9 @@ struct Row {
   SweepPoint sweep;
   Metrics metrics;
   double speedup = 1;  // over the baseline strategy at the same sweep point
+  Sway sway;           // how the step time moves with what it rests on
+  Interval step;       // 80 % of the step time, and of the speedup
+  Interval gain;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   std::optional<Published> published;
   // Of the published figure (step time, else throughput, else speedup): (predicted / published - 1)
@@ -63,6 +67,7 @@ struct Report {
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration
+  Pinned pinned;               // what the calibration left uncertain
   std::vector<Split> splits;
   std::string out_of_range;  // why the forecasts leave what was calibrated, where they do
   Workload traced_workload;  // of `traced`

@@ -24,6 +24,9 @@ void take(const std::string& bytes, std::size_t& at, void* data, std::size_t siz
 std::string row_bytes(const Row& row) {
   std::string bytes = metrics_bytes(row.metrics);
   append(bytes, &row.speedup, sizeof row.speedup);
+  append(bytes, &row.sway, sizeof row.sway);
+  append(bytes, &row.step, sizeof row.step);
+  append(bytes, &row.gain, sizeof row.gain);
   const std::size_t buckets = row.buckets.size();
   append(bytes, &buckets, sizeof buckets);
   for (const auto& [tensors, mib] : row.buckets) {
@@ -38,6 +41,9 @@ Row row_from_bytes(const std::string& bytes) {
   std::size_t at = 0;
   take(bytes, at, &row.metrics, sizeof row.metrics);
   take(bytes, at, &row.speedup, sizeof row.speedup);
+  take(bytes, at, &row.sway, sizeof row.sway);
+  take(bytes, at, &row.step, sizeof row.step);
+  take(bytes, at, &row.gain, sizeof row.gain);
   std::size_t buckets = 0;
   take(bytes, at, &buckets, sizeof buckets);
   for (; buckets > 0; --buckets) {

@@ -79,8 +79,9 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
 class RowPricer::PointStudy {
  public:
   PointStudy(const input::Document& document, const SweepPoint& point,
-             const ExecutorFactory& factory)
+             const ExecutorFactory& factory, const std::optional<Pinned>& pinned)
       : point_(point), scenario_(at_point(document, point)), book_(scenario_.cluster) {
+    if (pinned) doubts_.emplace(scenario_, *pinned);
     executor_ = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
   }
 
@@ -100,6 +101,7 @@ class RowPricer::PointStudy {
       baseline_ = price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
     }
     row.speedup = *baseline_ / row.metrics.step_time;
+    if (doubts_) add_intervals(row);
     row.published = published_for(scenario_, {point_, name});
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
     if (traced != nullptr) *traced = {name, std::move(priced.plan), std::move(priced.timeline)};
@@ -107,23 +109,42 @@ class RowPricer::PointStudy {
   }
 
  private:
+  void add_intervals(Row& row) {
+    row.sway = doubts_->sway(*find_strategy(scenario_, row.strategy));
+    row.step = interval_of(row.metrics.step_time, row.sway);
+    if (row.strategy == scenario_.baseline) {
+      baseline_sway_ = row.sway;
+      row.gain = {1, 1};
+      return;
+    }
+    if (!baseline_sway_) {
+      baseline_sway_ = doubts_->sway(*find_strategy(scenario_, scenario_.baseline));
+    }
+    row.gain = ratio_interval(row.speedup, *baseline_sway_, row.sway);
+  }
+
   SweepPoint point_;
   Scenario scenario_;
   collective::PriceBook book_;
   std::unique_ptr<run::Executor> executor_;
   std::optional<Seconds> baseline_;  // its step time, once it is known
+  std::optional<Doubts> doubts_;
+  std::optional<Sway> baseline_sway_;
 };
 
 RowPricer::RowPricer(const input::Document& document, std::vector<Fitted> fitted,
-                     ExecutorFactory factory)
-    : document_(document), fitted_(std::move(fitted)), factory_(std::move(factory)) {}
+                     ExecutorFactory factory, std::optional<Pinned> pinned)
+    : document_(document),
+      fitted_(std::move(fitted)),
+      factory_(std::move(factory)),
+      pinned_(pinned) {}
 
 RowPricer::~RowPricer() = default;
 
 Row RowPricer::price(const RowKey& key, Traced* traced) {
   if (!study_ || study_->point() != key.point) {
     study_ = std::make_unique<PointStudy>(with_fitted(document_, fitted_, key.point), key.point,
-                                          factory_);
+                                          factory_, pinned_);
   }
   return study_->row(key.strategy, traced);
 }

@@ -42,8 +42,10 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
 // come one after the other.
 class RowPricer {
  public:
-  // The document must outlive this.
-  RowPricer(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory);
+  // `pinned`: how well the fitted values are known; nothing: rows without intervals, for fits that
+  // price the same row many times. The document must outlive this.
+  RowPricer(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory,
+            std::optional<Pinned> pinned);
   ~RowPricer();
   RowPricer(const RowPricer&) = delete;
   RowPricer& operator=(const RowPricer&) = delete;
@@ -57,6 +59,7 @@ class RowPricer {
   const input::Document& document_;
   std::vector<Fitted> fitted_;
   ExecutorFactory factory_;
+  std::optional<Pinned> pinned_;
   std::unique_ptr<PointStudy> study_;  // of the point at hand
 };
 

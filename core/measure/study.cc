@@ -16,9 +16,11 @@ namespace {
 // The rows of `keys`, priced by options.parallel_map. What pricing found out travels as bytes; what
 // the document knows is put beside it here.
 std::vector<Row> rows_elsewhere(const input::Document& document, const Scenario& scenario,
-                                const std::vector<Fitted>& fitted, const std::vector<RowKey>& keys,
-                                std::size_t rows_before, const StudyOptions& options) {
-  RowPricer pricer(document, fitted, options.make_executor);  // of the process that prices
+                                const Report& report, const std::vector<RowKey>& keys,
+                                const StudyOptions& options) {
+  const std::size_t rows_before = report.rows.size();
+  // Of the process that prices.
+  RowPricer pricer(document, report.fitted, options.make_executor, report.pinned);
   const auto price = [&](std::size_t index) { return row_bytes(pricer.price(keys[index])); };
   run::JobHooks hooks;
   hooks.interrupted = options.interrupted;
@@ -89,7 +91,7 @@ Report head_of(const Scenario& scenario, const std::string& executor) {
 // Prices rows one after the other; false where it was interrupted.
 bool add_rows(const input::Document& document, const std::vector<RowKey>& keys, bool trace,
               std::size_t wanted, const StudyOptions& options, Report& report) {
-  RowPricer pricer(document, report.fitted, options.make_executor);
+  RowPricer pricer(document, report.fitted, options.make_executor, report.pinned);
   for (const auto& key : keys) {
     if (options.interrupted()) return false;
     Traced traced;
@@ -127,8 +129,7 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
   if (report.complete && !options.parallel_map) {
     report.complete = add_rows(document, others, false, wanted, options, report);
   } else if (report.complete && !others.empty()) {
-    auto rows =
-        rows_elsewhere(document, scenario, report.fitted, others, report.rows.size(), options);
+    auto rows = rows_elsewhere(document, scenario, report, others, options);
     std::move(rows.begin(), rows.end(), std::back_inserter(report.rows));
     report.complete = report.rows.size() == wanted;
   }

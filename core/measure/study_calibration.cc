@@ -1,6 +1,7 @@
 #include "core/measure/study_calibration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -70,6 +71,15 @@ class PartFit {
     return named(values);
   }
 
+  // Of the predictions with these values, row by row.
+  std::vector<double> errors(const std::vector<Fitted>& fitted,
+                             const std::vector<RowKey>& keys) const {
+    RowPricer pricer(document_, fitted, run::make_model_executor, std::nullopt);
+    std::vector<double> list;
+    for (const auto& key : keys) list.push_back(relative_error(pricer.price(key)).value_or(0));
+    return list;
+  }
+
  private:
   std::vector<Fitted> named(const std::vector<double>& values) const {
     std::vector<Fitted> fitted;
@@ -77,15 +87,6 @@ class PartFit {
       fitted.push_back({scenario_.calibration.parameters[i].path, values[i], part_});
     }
     return fitted;
-  }
-
-  // Of the predictions with these values, row by row.
-  std::vector<double> errors(const std::vector<Fitted>& fitted,
-                             const std::vector<RowKey>& keys) const {
-    RowPricer pricer(document_, fitted, run::make_model_executor);
-    std::vector<double> list;
-    for (const auto& key : keys) list.push_back(relative_error(pricer.price(key)).value_or(0));
-    return list;
   }
 
   const input::Document& document_;
@@ -122,22 +123,44 @@ std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& 
   return folds;
 }
 
+// How well the fitted keys are known: the spread of the errors that the fit left, one degree of
+// freedom taken for each parameter.
+Pinned pinned_by(const Calibration& calibration, const std::vector<double>& errors,
+                 std::size_t fitted) {
+  constexpr double kNoneLeft = 0.05;  // as many rows as parameters: the fit cannot say
+  double squares = 0;
+  for (const double error : errors) squares += error * error;
+  const double spread = errors.size() > fitted
+                            ? std::sqrt(squares / static_cast<double>(errors.size() - fitted))
+                            : kNoneLeft;
+  Pinned pinned;
+  for (const auto& parameter : calibration.parameters) {
+    const bool device = parameter.path.starts_with("cluster.device.");
+    const bool cluster = parameter.path.starts_with("cluster.");
+    (cluster && !device ? pinned.network : pinned.computation) = spread;
+  }
+  return pinned;
+}
+
 }  // namespace
 
 void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report) {
+  std::vector<double> errors;
   for (const auto& part : parts_of(scenario)) {
     const PartFit fit(document, scenario, part);
     if (fit.used().empty()) continue;  // nothing was published for it: the start values stand
     const auto fitted = fit.without([](const RowKey&) { return false; });
     report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
+    for (const double error : fit.errors(fitted, fit.used())) errors.push_back(error);
+    report.pinned = pinned_by(scenario.calibration, errors, report.fitted.size());
     for (const auto& [name, left_out] : folds_of(scenario, fit.used())) {
       if (interrupted()) return;
       Split split;
       split.left_out = name;
       split.parameters = fit.without(left_out);
-      RowPricer pricer(document, split.parameters, factory);
+      RowPricer pricer(document, split.parameters, factory, report.pinned);
       for (const auto& key : fit.used()) {
         if (!left_out(key)) continue;
         Row row = pricer.price(key);

@@ -43,6 +43,7 @@ struct Workload {
   // What the layers launch, where it is known. The times above are those without compute fusion;
   // make_plan changes them by what a strategy's compute_fusion saves (core/plan/compute_fusion.h).
   OperatorList operators;
+  bool rated_times = false;  // work over the device's rate, not times that somebody measured
   bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 
