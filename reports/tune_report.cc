@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
+#include "reports/certainty.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -27,17 +28,6 @@ std::string above_text(double percent) {
 }
 
 std::string three_digits(double value) { return plain_number(value); }
-
-std::string winner_sentence(const tune::Tuning& tuning) {
-  const auto& tuned = tuning.tuned;
-  const tune::Ranked& winner = tuned.winner();
-  const double speedup = tuned.baseline.metrics.step_time / winner.metrics.step_time;
-  return quoted(winner.strategy.name) +
-         " is the best found: " + seconds_text(winner.metrics.step_time) + " a step, " +
-         short_speedup_text(speedup) + " over the baseline " +
-         quoted(tuned.baseline.strategy.name) + " (" +
-         seconds_text(tuned.baseline.metrics.step_time) + ").";
-}
 
 std::string optimum_sentence(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
@@ -175,9 +165,11 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
 void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
   if (!tuning.emitted) return;
   const tune::Emitted& emitted = *tuning.emitted;
+  const std::string setting =
+      emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".";
   if (emitted.exact) {
     sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
-                        seconds_text(emitted.step_time) + " a step when read back.");
+                        seconds_text(emitted.step_time) + " a step when read back." + setting);
     return;
   }
   const double percent =
@@ -187,7 +179,7 @@ void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
       plural(emitted.searched, "configuration") + " priced) the best takes " +
       seconds_text(emitted.step_time) + " a step when read back, " +
       (percent >= 0 ? above_text(percent) + " it" : share_text(-percent) + " below it") +
-      ". The difference: " + emitted.difference + ".");
+      ". The difference: " + emitted.difference + "." + setting);
 }
 
 Grid ranking_grid(const tune::Tuning& tuning) {
@@ -298,9 +290,12 @@ Page page_of(const tune::Tuning& tuning) {
   page.title = "Tuned: " + one_line(tuning.scenario.name);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
                         one_line(tuning.scenario.cluster.name) + ".");
+  page.blocks.push_back(headline(tuning));
   page.blocks.push_back(ranking_grid(tuning));
   page.blocks.push_back(search_sentence(tuning) + " " + held_sentence(tuning));
-  page.blocks.push_back(Items{"Verdicts:", tune_verdicts(tuning)});
+  Sentences verdicts = tune_verdicts(tuning);
+  verdicts.erase(verdicts.begin());  // it stands above the table
+  page.blocks.push_back(Items{"Verdicts:", std::move(verdicts)});
   if (tuning.averaging.size() > 1) page.blocks.push_back(averaging_grid(tuning));
   const std::string plot = curve_text(tuning.tuned.curve);
   if (!plot.empty()) {
@@ -374,6 +369,7 @@ Json json_of(const tune::Tuning& tuning) {
   json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
   json["optimum_s"] = exact(tuned.optimum);
   json["lower_bound_s"] = exact(tuned.lower_bound);
+  json["certainty"] = certainty_json(tuning);
   json["ranking"] = ranking_json(tuning);
   json["regret_percent"] = exact(tune::percent_above(step, tuned.optimum));
   json["evaluations"] = tuned.evaluations;
@@ -401,7 +397,9 @@ Json json_of(const tune::Tuning& tuning) {
 }  // namespace
 
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
-  Sentences sentences{winner_sentence(tuning), optimum_sentence(tuning)};
+  Sentences sentences{headline(tuning)};
+  for (auto& sentence : certainty_sentences(tuning)) sentences.push_back(std::move(sentence));
+  sentences.push_back(optimum_sentence(tuning));
   add_threshold(tuning, sentences);
   sentences.push_back(bottleneck_sentence(tuning.bottleneck));
   for (const auto& even : tuning.break_evens) {

@@ -292,8 +292,8 @@ std::vector<Knob<Strategy>> transport_knobs() {
       knob("algorithm", &S::algorithm, algorithm(),
            "How collectives move their data: ring (least traffic), to_one (everyone to one rank "
            "and back), double_binary_tree (low latency on many ranks), halving_doubling (few "
-           "rounds over pairs of ranks), nccl (as NCCL would choose for each payload). Default "
-           "ring.")
+           "rounds over pairs of ranks), nccl (as NCCL would choose for each payload). Default: "
+           "nccl where that is the cluster's library, else ring.")
           .with(kWritten | kExact)
           .varied([](const S& s) { return s.algorithm; }),
       knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),

@@ -1,3 +1,4 @@
+#include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/dialect/dialect.h"
 #include "core/input/conflicts.h"
@@ -40,6 +41,8 @@ Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& c
 Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& cluster) {
   Strategy strategy;
   if (reader.has("preset")) strategy = preset_of(reader.word_or("preset", "", preset_names()));
+  // One network for all rows: what a strategy does not say, the library decides.
+  if (!reader.has("algorithm")) strategy.algorithm = collective::library_algorithm(cluster);
   read_knobs(reader, strategy_knobs(), {workload, cluster}, strategy);
   if (!reader.has("update")) strategy.update = usual_update(strategy);
   // What a preset brought goes with what was chosen instead.

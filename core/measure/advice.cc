@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/collective/library.h"
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
@@ -82,7 +83,7 @@ Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
   }
   for (const bool sharded : {true, false}) {
     Strategy changed = strategy;
-    changed.algorithm = "ring";
+    changed.algorithm = collective::library_algorithm(cluster);
     changed.hierarchy = Hierarchy{};
     changed.hierarchy.form = sharded ? Hierarchy::Form::kSharded : Hierarchy::Form::kLeaders;
     changed.hierarchy.group_size = group;
@@ -97,6 +98,8 @@ Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
 Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
   Kind kind;
   kind.kind = dialect::ChangeKind::kAlgorithm;
+  // A library that is known chooses by itself.
+  if (cluster.library != Library::kLinks) return kind;
   if (strategy.hierarchy.form != Hierarchy::Form::kFlat) return kind;
   for (const auto& algorithm : collective::algorithms()) {
     if (algorithm.name == strategy.algorithm) continue;

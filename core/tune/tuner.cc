@@ -49,6 +49,13 @@ class Tuner {
  private:
   using Point = CandidateSpace::Point;
 
+  // Of one arm and kind.
+  struct Best {
+    Seconds step = 0;
+    std::size_t index = 0;
+    Ranked ranked;
+  };
+
   const std::vector<Point>& points() const { return space_.points(); }
 
   Ranked priced(const Strategy& strategy, FusionKind kind) {
@@ -192,6 +199,7 @@ class Tuner {
       return rounded(a->step) != rounded(b->step) ? rounded(a->step) < rounded(b->step)
                                                   : a->index < b->index;
     });
+    prefer_simple(bests);
     // The ranking, and the best of each kind and of either way to train.
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
@@ -214,6 +222,30 @@ class Tuner {
         threshold = ranked;
       }
     }
+  }
+
+  // Among those that no measurement could tell apart the simplest comes first.
+  void prefer_simple(std::vector<Best*>& bests) const {
+    constexpr double kEqual = 1e-4;
+    if (bests.empty()) return;
+    const Seconds limit = bests.front()->step * (1 + kEqual);
+    const auto end = std::find_if(bests.begin(), bests.end(),
+                                  [&](const Best* best) { return best->step > limit; });
+    const auto simplest = std::min_element(bests.begin(), end, [&](const Best* a, const Best* b) {
+      return effort_of(*a) < effort_of(*b);
+    });
+    std::rotate(bests.begin(), simplest, simplest + 1);
+  }
+
+  // What it takes to set a candidate up: nothing for what the user has, then one knob after the
+  // other, buckets by hand last.
+  int effort_of(const Best& best) const {
+    const Strategy& strategy = best.ranked.strategy;
+    if (points()[best.index].own_row) return strategy.name == scenario_.baseline ? 0 : 1;
+    const std::string words = input::arm_words(strategy, tuned_.base);
+    const auto knobs = words.empty() ? 0 : 1 + std::count(words.begin(), words.end(), ',');
+    const bool by_hand = best.ranked.kind == FusionKind::kExplicit;
+    return 2 + static_cast<int>(knobs) * 10 + (by_hand ? 5 : static_cast<int>(best.ranked.kind));
   }
 
   // Whether the ranking has the same buckets with the same knobs, under another rule.
@@ -260,18 +292,21 @@ class Tuner {
     const Fusion& best = arm.strategy().fusion;
     Fusion form = by_size(0, best.cycle > 0 ? Fusion::Close::kBefore : Fusion::Close::kAfter);
     form.align = best.align;
+    tuned_.curve_strategy = [form, cycle = best.cycle, knobs = arm.strategy()](Bytes size) {
+      Fusion fusion = form;
+      fusion.size = size;
+      fusion.cycle = cycle;
+      return fused(knobs, fusion);
+    };
     const auto thresholds = size_thresholds(arm.tensors(), arm.candidates(), form);
     const std::size_t count = std::min(thresholds.size(), kMostCurvePoints);
     for (std::size_t i = 0; i < count; ++i) {
       if (options_.interrupted()) return;
       const std::size_t at = count < 2 ? 0 : i * (thresholds.size() - 1) / (count - 1);
-      Fusion fusion = form;
-      fusion.size = thresholds[at].value;
-      fusion.cycle = best.cycle;
-      const Strategy strategy = fused(arm.strategy(), fusion);
+      const Bytes size = thresholds[at].value;
       const measure::Metrics metrics =
-          measure::price_strategy(scenario_, strategy, *model, book_).metrics;
-      tuned_.curve.push_back({thresholds[at].value, metrics.step_time});
+          measure::price_strategy(scenario_, tuned_.curve_strategy(size), *model, book_).metrics;
+      tuned_.curve.push_back({size, metrics.step_time});
     }
   }
 
@@ -295,12 +330,6 @@ class Tuner {
       ranked->confirmed = pricer.price(ranked->strategy).step_time;
     }
   }
-
-  struct Best {
-    Seconds step = 0;
-    std::size_t index = 0;
-    Ranked ranked;
-  };
 
   const Scenario& scenario_;
   const Search& search_;

@@ -68,6 +68,8 @@ struct Tuned {
   Seconds optimum = 0;
   Seconds lower_bound = 0;  // of the winner's knobs, at any fusion and number of streams
   std::vector<CurvePoint> curve;
+  // The strategy of a point on the curve.
+  std::function<Strategy(Bytes size)> curve_strategy;
   std::size_t points = 0;       // candidates in the space
   std::size_t evaluations = 0;  // of them priced
   bool exhaustive = false;

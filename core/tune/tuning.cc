@@ -70,6 +70,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.bottleneck = measure::bottleneck_of(
       measure::price_strategy(scenario, winner, *model, book), scenario.cluster, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
+  tuning.certainty = certainty_of(scenario, tuning.tuned, tuning.defaults);
   add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, book);
   if (emit != nullptr) {

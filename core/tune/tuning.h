@@ -8,6 +8,7 @@
 
 #include "core/input/document.h"
 #include "core/measure/bottleneck.h"
+#include "core/tune/certainty.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
@@ -24,6 +25,7 @@ struct Tuning {
   Tuned tuned;
   measure::Bottleneck bottleneck;  // of the winner
   std::vector<FrameworkDefault> defaults;
+  Certainty certainty;
   // Where compression would begin to pay: each strategy of the scenario that compresses against the
   // baseline, or, where only the search does, its best against the best that does not.
   std::vector<BreakEven> break_evens;

@@ -1,0 +1,53 @@
+// How sure the answer of a search is: what the best gains and how likely that is, which sizes of
+// buckets do as well, and which of the inputs that may be off would change the choice.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/measure/doubt.h"
+#include "core/tune/tuner.h"
+#include "core/tune/verdicts.h"
+
+namespace syncline::tune {
+
+// Sizes of which none costs more than this above the best of them are called as good.
+inline constexpr double kAsGood = 0.01;
+
+// A range of sizes on the curve, both ends included.
+struct SizeRange {
+  Bytes low = 0;
+  Bytes high = 0;
+};
+
+// What becomes of the choice of a size with one input at the end of its 80 % interval.
+struct Sensitivity {
+  measure::Doubt doubt = measure::Doubt::kLatency;
+  bool slower = false;
+  Bytes best = 0;           // the size that would be best then
+  double lost_percent = 0;  // what the chosen size costs above it then
+};
+
+// A framework's default beside the best.
+struct DefaultLoss {
+  double percent = 0;          // how much longer its step is
+  measure::Interval interval;  // 80 % of that, in percent
+};
+
+struct Certainty {
+  measure::Sway winner;
+  measure::Sway baseline;
+  measure::Interval step;                  // 80 % of the winner's step time
+  measure::Interval gain;                  // and of its speedup over the baseline
+  double chance = 0.5;                     // that it beats the baseline
+  std::vector<DefaultLoss> defaults;       // in the order of Tuning::defaults
+  std::optional<Bytes> size;               // the best size on the curve
+  std::optional<SizeRange> as_good;        // around it
+  std::vector<Sensitivity> sensitivities;  // of that size, the costliest first
+};
+
+// Of what a search found on this scenario.
+Certainty certainty_of(const Scenario& scenario, const Tuned& tuned,
+                       const std::vector<FrameworkDefault>& defaults);
+
+}  // namespace syncline::tune

@@ -1,0 +1,130 @@
+#include "reports/certainty.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/fields.h"
+#include "reports/format.h"
+
+namespace syncline::reports {
+namespace {
+
+// Gains below this, or less likely than this, are not worth a change.
+constexpr double kLeastGain = 0.01;
+constexpr double kLeastChance = 0.8;
+
+std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
+
+std::string chance_text(double chance) {
+  if (chance > 0.99) return "more than 99 %";
+  if (chance < 0.01) return "less than 1 %";
+  return std::to_string(std::lround(100 * chance)) + " %";
+}
+
+std::string percent_range(double low, double high) {
+  return plain_number(std::round(low * 10) / 10) + " to " +
+         plain_number(std::round(high * 10) / 10) + " %";
+}
+
+double gain_of(const tune::Tuned& tuned) {
+  return tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time - 1;
+}
+
+std::string size_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+}  // namespace
+
+std::string headline(const tune::Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const auto& sure = tuning.certainty;
+  const tune::Ranked& winner = tuned.winner();
+  const std::string step = seconds_text(winner.metrics.step_time) +
+                           " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
+  const std::string baseline = quoted(tuned.baseline.strategy.name);
+  if (winner.strategy.name == tuned.baseline.strategy.name) {
+    return "Nothing to gain here: the baseline " + baseline + " is the best found, " + step + ".";
+  }
+  if (gain_of(tuned) < kLeastGain) {
+    return "Next to nothing to gain here: the best found, " + quoted(winner.strategy.name) +
+           ", takes " + step + ", " + share_text(100 * gain_of(tuned)) +
+           " less than the baseline " + baseline + " (" +
+           seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
+  }
+  std::string text = quoted(winner.strategy.name) + " is the best found: " + step + ", " +
+                     short_speedup_text(1 + gain_of(tuned)) + " (" +
+                     speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
+                     baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
+                     "); the chance that it is faster at all is " + chance_text(sure.chance);
+  if (sure.chance < kLeastChance) text += ", so measure both before you change anything";
+  return text + ".";
+}
+
+std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
+  const auto& sure = tuning.certainty;
+  std::vector<std::string> list;
+  if (sure.size && sure.as_good) {
+    const auto [low, high] = *sure.as_good;
+    const bool wide = low < high;
+    list.push_back("With these knobs buckets of " + size_text(*sure.size) + " are best" +
+                   (wide ? "; from " + size_text(low) + " to " + size_text(high) +
+                               " they are within " + share_text(100 * tune::kAsGood)
+                         : "; no other size is within " + share_text(100 * tune::kAsGood)) +
+                   ".");
+  }
+  std::vector<std::string> losses;
+  for (std::size_t i = 0; i < sure.defaults.size(); ++i) {
+    const auto& loss = sure.defaults[i];
+    losses.push_back(tuning.defaults[i].dialect + " " + percent_text(loss.percent) + " (" +
+                     percent_range(loss.interval.low, loss.interval.high) + ")");
+  }
+  if (!losses.empty()) {
+    list.push_back("The frameworks' own defaults beside the best: " + join_and(losses) + ".");
+  }
+  const auto [doubt, share] = measure::widest(sure.winner);
+  list.push_back("What makes the step time uncertain is above all " +
+                 std::string(measure::words_of(doubt)) + " (" + share_text(100 * share) +
+                 " of the interval's square).");
+  if (!sure.sensitivities.empty()) {
+    const auto& worst = sure.sensitivities.front();
+    constexpr double kWorthTelling = 0.5;
+    list.push_back(worst.lost_percent < kWorthTelling
+                       ? "No input that is in doubt would change the choice of the size by " +
+                             share_text(kWorthTelling) + " of a step."
+                       : "The choice of the size rests on " +
+                             std::string(measure::words_of(worst.doubt)) + ": at the " +
+                             (worst.slower ? "slower" : "faster") + " end of what is likely, " +
+                             size_text(worst.best) + " would be best and " + size_text(*sure.size) +
+                             " " + share_text(worst.lost_percent) + " slower.");
+  }
+  return list;
+}
+
+Json certainty_json(const tune::Tuning& tuning) {
+  const auto& sure = tuning.certainty;
+  Json json{{"step_time_low_s", exact(sure.step.low)},
+            {"step_time_high_s", exact(sure.step.high)},
+            {"speedup_low", exact(sure.gain.low)},
+            {"speedup_high", exact(sure.gain.high)},
+            {"chance_of_gain", exact(sure.chance)}};
+  if (sure.size && sure.as_good) {
+    json["best_size"] = {{"bytes", *sure.size},
+                         {"as_good_from", sure.as_good->low},
+                         {"as_good_to", sure.as_good->high}};
+  }
+  for (const auto& each : sure.sensitivities) {
+    json["sensitivities"].push_back({{"doubt", measure::words_of(each.doubt)},
+                                     {"end", each.slower ? "slower" : "faster"},
+                                     {"best_bytes", each.best},
+                                     {"lost_percent", exact(each.lost_percent)}});
+  }
+  for (std::size_t i = 0; i < sure.defaults.size(); ++i) {
+    const auto& loss = sure.defaults[i];
+    json["defaults"][tuning.defaults[i].dialect] = {{"percent", exact(loss.percent)},
+                                                    {"low", exact(loss.interval.low)},
+                                                    {"high", exact(loss.interval.high)}};
+  }
+  return json;
+}
+
+}  // namespace syncline::reports
