@@ -28,35 +28,45 @@ std::string percent_range(double low, double high) {
 }
 
 double gain_of(const tune::Tuned& tuned) {
-  return tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time - 1;
+  return tuned.baseline.metrics.step_time / tuned.choice.metrics.step_time - 1;
 }
 
-std::string size_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes)); }
+// A size of nothing leaves each gradient alone.
+std::string size_text(Bytes bytes) {
+  return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes));
+}
 
 }  // namespace
 
 std::string headline(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const auto& sure = tuning.certainty;
-  const tune::Ranked& winner = tuned.winner();
-  const std::string step = seconds_text(winner.metrics.step_time) +
+  const tune::Ranked& choice = tuned.choice;
+  const std::string step = seconds_text(choice.metrics.step_time) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted(tuned.baseline.strategy.name);
-  if (winner.strategy.name == tuned.baseline.strategy.name) {
+  if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here: the baseline " + baseline + " is the best found, " + step + ".";
   }
   if (gain_of(tuned) < kLeastGain) {
-    return "Next to nothing to gain here: the best found, " + quoted(winner.strategy.name) +
+    return "Next to nothing to gain here: the best found, " + quoted(choice.strategy.name) +
            ", takes " + step + ", " + share_text(100 * gain_of(tuned)) +
            " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
   }
-  std::string text = quoted(winner.strategy.name) + " is the best found: " + step + ", " +
+  const bool fastest = choice.strategy.name == tuned.winner().strategy.name;
+  std::string text = quoted(choice.strategy.name) + " is " +
+                     (fastest ? "the best found" : "the one to take") + ": " + step + ", " +
                      short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
                      "); the chance that it is faster at all is " + chance_text(sure.chance);
   if (sure.chance < kLeastChance) text += ", so measure both before you change anything";
+  if (!fastest) {
+    text += "; the fastest found, " + quoted(tuned.winner().strategy.name) + " (" +
+            seconds_text(tuned.winner().metrics.step_time) +
+            "), is less than 0.1 % ahead and takes more to set up";
+  }
   return text + ".";
 }
 
@@ -81,7 +91,7 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   if (!losses.empty()) {
     list.push_back("The frameworks' own defaults beside the best: " + join_and(losses) + ".");
   }
-  const auto [doubt, share] = measure::widest(sure.winner);
+  const auto [doubt, share] = measure::widest(sure.choice);
   list.push_back("What makes the step time uncertain is above all " +
                  std::string(measure::words_of(doubt)) + " (" + share_text(100 * share) +
                  " of the interval's square).");

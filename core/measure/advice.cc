@@ -165,8 +165,9 @@ std::vector<Candidate> said_changes(dialect::ChangeKind kind, const Scenario& sc
     Json changed = config;
     changed.merge_patch(change.patch);
     try {
-      dialect::Reading reading = dialect->read(Reader(changed, std::string(dialect->name), ""),
-                                               scenario.workload, scenario.cluster, as_documents);
+      dialect::Reading reading = dialect::reading_of(
+          *dialect, changed, scenario.workload, scenario.cluster,
+          {.as_documents = as_documents, .algorithm = written.value("algorithm", "")});
       candidates.push_back({text, std::move(reading.strategy)});
     } catch (const InputError&) {
       // The framework refuses this beside the other keys: nothing to advise.
@@ -181,7 +182,9 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   constexpr std::size_t kLongest = 200;
   const auto found = dialect::write_config(*dialect::find_dialect(dialect), changed,
                                            scenario.workload, scenario.cluster);
-  if (!found || !found->exact) return change + ", which cannot be said in " + std::string(dialect);
+  // The algorithm stands beside a configuration, not in it.
+  if (!found || !found->exact || !found->algorithm.empty())
+    return change + ", which cannot be said in " + std::string(dialect);
   const std::string config = found->config.dump();
   return change + ", in " + std::string(dialect) + " " +
          (config.size() <= kLongest ? config : "what syncline emit writes");

@@ -65,17 +65,17 @@ Certainty certainty_of(const Scenario& scenario, const Tuned& tuned,
                        const std::vector<FrameworkDefault>& defaults) {
   measure::Doubts doubts(scenario);
   Certainty certainty;
-  const Seconds best = tuned.winner().metrics.step_time;
+  const Seconds best = tuned.choice.metrics.step_time;
   const Seconds baseline = tuned.baseline.metrics.step_time;
-  certainty.winner = doubts.sway(tuned.winner().strategy);
+  certainty.choice = doubts.sway(tuned.choice.strategy);
   certainty.baseline = doubts.sway(tuned.baseline.strategy);
-  certainty.step = measure::interval_of(best, certainty.winner);
-  certainty.gain = measure::ratio_interval(baseline / best, certainty.baseline, certainty.winner);
-  certainty.chance = measure::chance_shorter(best, certainty.winner, baseline, certainty.baseline);
+  certainty.step = measure::interval_of(best, certainty.choice);
+  certainty.gain = measure::ratio_interval(baseline / best, certainty.baseline, certainty.choice);
+  certainty.chance = measure::chance_shorter(best, certainty.choice, baseline, certainty.baseline);
   for (const auto& own : defaults) {
     const double ratio = own.step_time / best;
     const auto interval =
-        measure::ratio_interval(ratio, doubts.sway(own.strategy), certainty.winner);
+        measure::ratio_interval(ratio, doubts.sway(own.strategy), certainty.choice);
     certainty.defaults.push_back(
         {100 * (ratio - 1), {100 * (interval.low - 1), 100 * (interval.high - 1)}});
   }

@@ -35,9 +35,9 @@ struct DefaultLoss {
 };
 
 struct Certainty {
-  measure::Sway winner;
+  measure::Sway choice;
   measure::Sway baseline;
-  measure::Interval step;                  // 80 % of the winner's step time
+  measure::Interval step;                  // 80 % of the step time of Tuned::choice
   measure::Interval gain;                  // and of its speedup over the baseline
   double chance = 0.5;                     // that it beats the baseline
   std::vector<DefaultLoss> defaults;       // in the order of Tuning::defaults

@@ -199,7 +199,6 @@ class Tuner {
       return rounded(a->step) != rounded(b->step) ? rounded(a->step) < rounded(b->step)
                                                   : a->index < b->index;
     });
-    prefer_simple(bests);
     // The ranking, and the best of each kind and of either way to train.
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
@@ -211,6 +210,7 @@ class Tuner {
       }
     }
     if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
+    tuned_.choice = bests.empty() ? tuned_.baseline : simplest(bests);
     // Kinds that a framework's threshold can say, against explicit buckets.
     for (const auto& [kind, ranked] : tuned_.best_of_kind) {
       const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore ||
@@ -224,17 +224,20 @@ class Tuner {
     }
   }
 
-  // Among those that no measurement could tell apart the simplest comes first.
-  void prefer_simple(std::vector<Best*>& bests) const {
-    constexpr double kEqual = 1e-4;
-    if (bests.empty()) return;
+  // Among those that no measurement could tell apart the simplest, of those alike the one with the
+  // fewest collectives.
+  const Ranked& simplest(const std::vector<Best*>& bests) const {
+    constexpr double kEqual = 1e-3;
     const Seconds limit = bests.front()->step * (1 + kEqual);
     const auto end = std::find_if(bests.begin(), bests.end(),
                                   [&](const Best* best) { return best->step > limit; });
-    const auto simplest = std::min_element(bests.begin(), end, [&](const Best* a, const Best* b) {
-      return effort_of(*a) < effort_of(*b);
+    const auto simple = std::min_element(bests.begin(), end, [&](const Best* a, const Best* b) {
+      const int effort = effort_of(*a);
+      const int other = effort_of(*b);
+      return effort != other ? effort < other
+                             : a->ranked.metrics.collectives < b->ranked.metrics.collectives;
     });
-    std::rotate(bests.begin(), simplest, simplest + 1);
+    return (*simple)->ranked;
   }
 
   // What it takes to set a candidate up: nothing for what the user has, then one knob after the

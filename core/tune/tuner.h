@@ -53,6 +53,7 @@ struct Tuned {
   Strategy base;
   Ranked baseline;              // the scenario's, as it stands
   std::vector<Ranked> ranking;  // best first; one of each arm and kind
+  Ranked choice;                // the simplest of those within 0.1 % of the best
   std::map<FusionKind, Ranked> best_of_kind;
   std::optional<Ranked> best_explicit;
   std::optional<Ranked> best_threshold;  // of the kinds by size

@@ -176,7 +176,7 @@ TEST(SearchAxes, APresetAsTheBase) {
                                   "priority": ["ready", "layer"], "confirm": 0})",
                               R"(, "preset": "bytescheduler")"));
   const Tuned tuned = tune(read.scenario, read.search, {});
-  EXPECT_EQ(tuned.points, 2U * 4);
+  EXPECT_EQ(tuned.points, 1 + 2U * 4) << "the row itself, and both priorities";
   for (const auto& ranked : tuned.ranking) {
     input::Document again = document_of("{}");
     again.root["strategies"] = Json::array({input::strategy_json(ranked.strategy)});
@@ -194,7 +194,7 @@ TEST(SearchAxes, ComputeFusionIsSearched) {
   TuneOptions options;
   options.method = TuneOptions::Method::kPruned;
   const Tuned tuned = tune(read.scenario, read.search, options);
-  EXPECT_EQ(tuned.points, 3U * 4);
+  EXPECT_EQ(tuned.points, 1 + 3U * 4) << "the row itself, and the switches";
   EXPECT_NE(tuned.winner().strategy.name.find("operators fused"), std::string::npos)
       << tuned.winner().strategy.name;
   EXPECT_LT(tuned.winner().metrics.step_time, tuned.baseline.metrics.step_time);

@@ -230,7 +230,7 @@ TEST(Tuner, HoldsWhatTheSearchDoesNotName) {
       small_document(R"({"streams": [1, 2], "confirm": 0})", "",
                      R"(, "fusion": {"rule": "size", "size_mb": 0.5}, "algorithm": "to_one")");
   const Tuned result = tuned(document);
-  EXPECT_EQ(result.points, 2u);
+  EXPECT_EQ(result.points, 3u) << "the row itself, and both numbers of streams";
   for (const auto& ranked : result.ranking) {
     EXPECT_EQ(ranked.strategy.fusion.size, kMiB / 2);
     EXPECT_EQ(ranked.strategy.algorithm, "to_one");

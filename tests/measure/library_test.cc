@@ -1,0 +1,137 @@
+// The chain from a measured network to the rows of a framework: who writes PyTorch's, Horovod's or
+// Paddle's own configuration on a calibrated cluster gets the times that were measured.
+#include "core/collective/library.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/calibrate/calibration.h"
+#include "core/calibrate/nccl_log.h"
+#include "core/dialect/dialect.h"
+#include "core/dialect/write.h"
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+
+namespace syncline::measure {
+namespace {
+
+const std::string kWorkload = SYNCLINE_SOURCE_DIR "/scenarios/workloads/resnet50_v100.json";
+
+Json cluster_of(const std::string& keys) {
+  return Json::parse(R"({"name": "c", "nodes": 8, "gpus_per_node": 4,
+      "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+      "inter": {"latency_us": 15, "bandwidth_gbps": 25})" +
+                     keys + "}");
+}
+
+Report report_of(const Json& cluster, const Json& strategies) {
+  const Json root{
+      {"name", "chain"}, {"workload", kWorkload}, {"cluster", cluster}, {"strategies", strategies}};
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  return run_study(input::document_from_text("chain.json", root.dump()), options);
+}
+
+TEST(Library, IsKnownByTheGpusOrByWhatWasMeasured) {
+  const auto library = [](const std::string& keys) {
+    const Json root{{"name", "l"},
+                    {"workload", kWorkload},
+                    {"cluster", cluster_of(keys)},
+                    {"strategies", Json::array({Json{{"name", "s"}}})}};
+    return input::parse_scenario(input::document_from_text("l.json", root.dump())).cluster.library;
+  };
+  EXPECT_EQ(library(""), Library::kLinks);
+  EXPECT_EQ(library(R"(, "device": {"name": "NVIDIA A100-SXM4-40GB"})"), Library::kNccl);
+  EXPECT_EQ(library(R"(, "device": {"name": "8xH100"})"), Library::kNccl);
+  EXPECT_EQ(library(R"(, "device": {"name": "port4 of something"})"), Library::kLinks);
+  EXPECT_EQ(library(R"(, "device": {"name": "Ascend 910"})"), Library::kLinks);
+  EXPECT_EQ(library(R"(, "device": {"name": "A100"}, "library": "gloo")"), Library::kGloo);
+  EXPECT_EQ(library(R"(, "nccl": {"compute_capability": 90})"), Library::kNccl);
+}
+
+TEST(Library, MeasuredTimesReachTheRowsOfFrameworks) {
+  const std::string folder = SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/";
+  const std::string prefix = "a100-polaris-slingshot-nccl2.18-setup5_allreduce_n00";
+  std::vector<cost::MeasuredTable> tables;
+  for (const char* counts : {"2x4", "8x4"}) {
+    for (auto& table : calibrate::read_nccl_log(folder + prefix + counts + ".txt")) {
+      tables.push_back(std::move(table));
+    }
+  }
+  const Json cluster = calibrate::calibration_of(tables, {}, "polaris").cluster;
+  Json plain = Json::array();
+  Json by_nccl = Json::array();
+  Json by_ring = Json::array();
+  for (const char* dialect : {"pytorch", "horovod", "paddle", "mindspore"}) {
+    Json row{{"name", dialect},
+             {"dialect", dialect},
+             {"config", dialect::least_config(*dialect::find_dialect(dialect))}};
+    plain.push_back(row);
+    row["algorithm"] = "nccl";
+    by_nccl.push_back(row);
+    row["algorithm"] = "double_binary_tree";
+    by_ring.push_back(row);
+  }
+  const Report rows = report_of(cluster, plain);
+  const Report same = report_of(cluster, by_nccl);
+  const Report other = report_of(cluster, by_ring);
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    EXPECT_NEAR(rows.rows[i].metrics.step_time / same.rows[i].metrics.step_time, 1, 0.01);
+    EXPECT_NE(rows.rows[i].metrics.communication, other.rows[i].metrics.communication);
+  }
+}
+
+// What a dialect's buckets come to, written in our own keys, costs the same.
+TEST(Library, OwnKeysAndAFrameworksWordsArePricedAlike) {
+  const Json cluster = cluster_of(R"(, "device": {"name": "A100"})");
+  const Report report = report_of(cluster, Json::parse(R"([{"name": "ddp", "dialect": "pytorch",
+          "config": {"gradient_as_bucket_view": true}},
+          {"name": "own", "fusion": {"rule": "size", "size_mb": 25, "first_size_mb": 1}}])"));
+  EXPECT_NEAR(report.rows[0].metrics.step_time / report.rows[1].metrics.step_time, 1, 1e-9);
+}
+
+TEST(Library, AnAlgorithmMayStandBesideADialectAndIsJudged) {
+  const auto step = [](const char* algorithm, int nodes) {
+    Json cluster = cluster_of("");
+    cluster["nodes"] = nodes;
+    Json row{{"name", "s"}, {"dialect", "pytorch"}, {"config", Json::object()}};
+    if (*algorithm != 0) row["algorithm"] = algorithm;
+    return report_of(cluster, Json::array({row})).rows[0].metrics.step_time;
+  };
+  EXPECT_EQ(step("", 8), step("ring", 8));
+  EXPECT_NE(step("", 8), step("double_binary_tree", 8));
+  EXPECT_THROW(step("rng", 8), InputError);
+}
+
+// Every written dialect says a strategy that NCCL runs, and the variable where NCCL needs one.
+TEST(Library, StrategiesOfNcclAreWrittenForEveryFramework) {
+  const Json root{{"name", "w"},
+                  {"workload", kWorkload},
+                  {"cluster", cluster_of(R"(, "device": {"name": "A100"})")},
+                  {"strategies", Json::parse(R"([
+      {"name": "nccl", "fusion": {"rule": "size", "size_mb": 25}},
+      {"name": "tree", "algorithm": "double_binary_tree", "fusion": {"rule": "size", "size_mb": 25}},
+      {"name": "halves", "algorithm": "halving_doubling", "fusion": {"rule": "size", "size_mb": 25}}])")}};
+  const Scenario scenario = input::parse_scenario(input::document_from_text("w.json", root.dump()));
+  const auto written = [&](const char* dialect, std::size_t strategy) {
+    return *dialect::write_config(*dialect::find_dialect(dialect), scenario.strategies[strategy],
+                                  scenario.workload, scenario.cluster);
+  };
+  for (const char* dialect : {"paddle", "mindspore"}) {
+    EXPECT_TRUE(written(dialect, 0).exact) << dialect << written(dialect, 0).difference;
+    EXPECT_EQ(written(dialect, 0).setting, "");
+    EXPECT_EQ(written(dialect, 0).algorithm, "");
+    EXPECT_TRUE(written(dialect, 1).exact) << dialect << written(dialect, 1).difference;
+    EXPECT_EQ(written(dialect, 1).setting, "NCCL_ALGO=Tree");
+    EXPECT_EQ(written(dialect, 1).algorithm, "double_binary_tree");
+  }
+  EXPECT_FALSE(written("paddle", 2).exact);
+  EXPECT_NE(written("paddle", 2).difference.find("halving_doubling"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncline::measure
