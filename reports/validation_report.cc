@@ -1,5 +1,6 @@
 #include "reports/validation_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -26,17 +27,20 @@ Grid rows_grid(const measure::Validation& validation) {
   Grid grid;
   bool published = false;
   for (const auto& row : validation.rows) published = published || row.published_speedup;
-  grid.columns = {{"strategy", false}, {"predicted"}, {"measured\nmedian"},
+  grid.columns = {{"strategy", false}, {"predicted"}, {"80 %\ninterval"},    {"measured\nmedian"},
                   {"measured\np95"},   {"error"},     {"speedup,\nmeasured"}};
   if (published) grid.columns.push_back({"speedup,\npublished"});
   grid.columns.push_back({"sent\na step"});
   grid.columns.push_back({"values", false});
   for (const auto& row : validation.rows) {
     const auto speedup = measure::measured_speedup(validation, row);
-    std::vector<std::string> cells = {
-        one_line(row.strategy),          seconds_text(row.predicted),
-        seconds_text(row.median),        seconds_text(row.p95),
-        percent_text(row.error() * 100), speedup ? speedup_text(*speedup) : ""};
+    std::vector<std::string> cells = {one_line(row.strategy),
+                                      seconds_text(row.predicted),
+                                      seconds_range(row.interval.low, row.interval.high),
+                                      seconds_text(row.median),
+                                      seconds_text(row.p95),
+                                      percent_text(row.error() * 100),
+                                      speedup ? speedup_text(*speedup) : ""};
     if (published) {
       cells.push_back(row.published_speedup ? speedup_text(*row.published_speedup) : "");
     }
@@ -81,9 +85,12 @@ std::string errors_sentence(const measure::Validation& validation) {
   std::vector<double> errors;
   for (const auto& row : validation.rows) errors.push_back(std::abs(row.error()) * 100);
   if (errors.empty()) return "Nothing was measured.";
+  const auto held = std::count_if(validation.rows.begin(), validation.rows.end(),
+                                  [](const measure::ValidatedRow& row) { return row.held(); });
   return "Predicted by the " + validation.executor +
          " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
-         share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) + ".";
+         share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) +
+         "; the 80 % intervals hold " + std::to_string(held) + " of the medians.";
 }
 
 std::string values_sentence(const measure::Validation& validation) {
@@ -151,11 +158,12 @@ Page links_page(const measure::Validation& validation) {
 Json number(double value) { return exact(value); }
 
 CsvTable csv_of(const measure::Validation& validation) {
-  CsvTable table{{"strategy", "predicted_s", "measured_median_s", "measured_p95_s", "error_percent",
-                  "values_match"},
+  CsvTable table{{"strategy", "predicted_s", "predicted_low_s", "predicted_high_s",
+                  "measured_median_s", "measured_p95_s", "error_percent", "values_match"},
                  {}};
   for (const auto& row : validation.rows) {
     table.lines.push_back({one_line(row.strategy), number(row.predicted).dump(),
+                           number(row.interval.low).dump(), number(row.interval.high).dump(),
                            number(row.median).dump(), number(row.p95).dump(),
                            number(row.error() * 100).dump(),
                            row.values_match ? (*row.values_match ? "true" : "false") : ""});
@@ -196,6 +204,8 @@ Json json_of(const measure::Validation& validation) {
   for (const auto& row : validation.rows) {
     Json line = {{"strategy", row.strategy},
                  {"predicted_s", number(row.predicted)},
+                 {"predicted_low_s", number(row.interval.low)},
+                 {"predicted_high_s", number(row.interval.high)},
                  {"measured_median_s", number(row.median)},
                  {"measured_p95_s", number(row.p95)},
                  {"error_percent", number(row.error() * 100)},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/measure/doubt.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 
@@ -37,6 +38,7 @@ struct CollectiveTime {
 struct ValidatedRow {
   std::string strategy;
   Seconds predicted = 0;       // a step
+  Interval interval;           // 80 % of it; both ends 0 where it was not worked out
   std::vector<Seconds> steps;  // measured, warm-up left out
   Seconds median = 0;
   Seconds p95 = 0;
@@ -48,6 +50,7 @@ struct ValidatedRow {
   std::optional<double> bytes_sent;
 
   double error() const { return predicted / median - 1; }
+  bool held() const { return interval.low <= median && median <= interval.high; }
 };
 
 struct Validation {
