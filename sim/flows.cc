@@ -6,80 +6,138 @@
 namespace syncline::sim {
 namespace {
 
-// Collectives with the same key put the same shares on the same links.
-struct Key {
+// Collectives with the same key send along the same routes,
+struct PatternKey {
   collective::CollectiveKind kind;
   const collective::Algorithm* algorithm;
   collective::Groups groups;
-  std::int64_t chunks;
-  bool operator==(const Key&) const = default;
+  bool operator==(const PatternKey&) const = default;
 };
+
+// and those with the same chunks the same shares at the same times.
+struct PayloadKey {
+  std::size_t pattern;
+  std::int64_t chunks;
+  bool operator==(const PayloadKey&) const = default;
+};
+
+// Where the key is among the known ones; it is put there if it is new.
+template <typename Key>
+std::size_t place_of(const Key& key, std::vector<Key>& known) {
+  const auto it = std::find(known.begin(), known.end(), key);
+  const auto at = static_cast<std::size_t>(it - known.begin());
+  if (it == known.end()) known.push_back(key);
+  return at;
+}
 
 class RouteTable {
  public:
-  explicit RouteTable(const collective::Network& network, FlowSet& set)
-      : network_(network), set_(set) {}
+  RouteTable(const collective::Network& network, std::vector<Route>& routes)
+      : network_(network), routes_(routes) {}
 
   int find(int from, int to) {
     const std::uint64_t pair =
         static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-    const auto [it, fresh] = known_.try_emplace(pair, static_cast<int>(set_.routes.size()));
-    if (fresh) {
-      Route route;
-      network_.route(from, to, route);
-      set_.routes.push_back(std::move(route));
-    }
+    const auto [it, fresh] = known_.try_emplace(pair, static_cast<int>(routes_.size()));
+    if (fresh) network_.route(from, to, routes_.emplace_back());
     return it->second;
   }
 
  private:
   const collective::Network& network_;
-  FlowSet& set_;
+  std::vector<Route>& routes_;
   std::unordered_map<std::uint64_t, int> known_;
 };
 
-FlowPlan flows_of(const collective::Collective& collective, RouteTable& routes) {
-  FlowPlan plan;
+Traffic::RouteSets routes_of(const collective::Collective& collective, RouteTable& routes) {
+  Traffic::RouteSets sets;
   const collective::Groups& groups = collective.groups;
-  const auto stages =
-      collective.algorithm->stages(collective.kind, groups.size, collective.elements);
-  for (const auto& stage : stages) {
-    FlowStage& out = plan.emplace_back();
-    const auto repeat = static_cast<double>(stage.repeat);
+  for (const auto& edges : collective.algorithm->edges(collective.kind, groups.size)) {
+    auto& out = sets.emplace_back();
     for (int g = 0; g < groups.count; ++g) {
-      for (const auto& edge : stage.edges) {
-        const int from = groups.rank(g, edge.from);
-        const int to = groups.rank(g, edge.to);
-        out.push_back({routes.find(from, to), edge.fraction * repeat});
+      for (const auto& edge : edges) {
+        out.push_back(routes.find(groups.rank(g, edge.from), groups.rank(g, edge.to)));
       }
     }
   }
-  return plan;
+  return sets;
 }
 
 }  // namespace
 
-FlowSet merged_flows(const plan::Plan& plan, const collective::Network& network) {
-  FlowSet set;
+Traffic traffic_of(const plan::Plan& plan, const collective::Network& network) {
+  Traffic traffic;
   for (int id = 0; id < network.link_count(); ++id) {
-    set.links.push_back({network.link(id).capacity, network.link(id).per_flow});
+    traffic.links.push_back({network.link(id).capacity, network.link(id).per_flow});
   }
-  RouteTable routes(network, set);
-  std::vector<Key> keys;
+  RouteTable routes(network, traffic.routes);
+  std::vector<PayloadKey> payloads;
+  std::vector<PatternKey> patterns;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr) {
+      traffic.payload_of_op.push_back(-1);
+      continue;
+    }
+    const PatternKey pattern{collective->kind, collective->algorithm, collective->groups};
+    const std::size_t at = place_of(pattern, patterns);
+    if (at == traffic.patterns.size()) traffic.patterns.push_back(routes_of(*collective, routes));
+    const int ranks = collective->groups.size;
+    const std::int64_t elements = collective->elements;
+    const PayloadKey key{at, collective->algorithm->chunks(collective->kind, ranks, elements)};
+    const std::size_t payload = place_of(key, payloads);
+    traffic.payload_of_op.push_back(static_cast<int>(payload));
+    if (payload < traffic.payloads.size()) continue;
+    traffic.payloads.push_back(
+        {at, collective->algorithm->stages(collective->kind, ranks, elements)});
+  }
+  return traffic;
+}
+
+FlowSet every_flow(const Traffic& traffic) {
+  FlowSet set{traffic.links, traffic.routes, {}, traffic.payload_of_op};
+  for (const auto& payload : traffic.payloads) {
+    FlowPlan& plan = set.plans.emplace_back();
+    for (const auto& stage : payload.stages) {
+      FlowStage& flows = plan.emplace_back();
+      const double fraction = stage.fraction * static_cast<double>(stage.repeat);
+      for (std::size_t s = stage.first; s < stage.last; ++s) {
+        for (const int route : traffic.patterns[payload.pattern][s]) {
+          flows.push_back({route, fraction});
+        }
+      }
+    }
+  }
+  return set;
+}
+
+FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book) {
+  FlowSet set;
+  std::vector<const collective::CollectivePrice*> prices;
+  std::vector<BytesPerSecond> capacities;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) {
       set.plan_of_op.push_back(-1);
       continue;
     }
-    const Key key{collective->kind, collective->algorithm, collective->groups,
-                  collective->algorithm->chunks(collective->kind, collective->groups.size,
-                                                collective->elements)};
-    const auto it = std::find(keys.begin(), keys.end(), key);
-    set.plan_of_op.push_back(static_cast<int>(it - keys.begin()));
-    if (it != keys.end()) continue;
-    keys.push_back(key);
-    set.plans.push_back(flows_of(*collective, routes));
+    const collective::CollectivePrice* price = &book.price(*collective);
+    const std::size_t at = place_of(price, prices);
+    set.plan_of_op.push_back(static_cast<int>(at));
+    if (at < set.plans.size()) continue;
+    FlowPlan& flows = set.plans.emplace_back();
+    for (const auto& stage : price->stages) {
+      const auto busiest =
+          std::ranges::max_element(stage.links, {}, &std::pair<int, double>::second);
+      const BytesPerSecond capacity = price->footprint->capacity(busiest->first);
+      // Of the links alone: who starts the flow applies the law's scale, as for any other.
+      const double fraction = stage.seconds_per_byte / price->scale * capacity;
+      flows.push_back({{static_cast<int>(place_of(capacity, capacities)), fraction}});
+    }
+  }
+  for (std::size_t link = 0; link < capacities.size(); ++link) {
+    set.links.push_back({capacities[link], false});
+    set.routes.push_back({static_cast<int>(link)});
   }
   return set;
 }

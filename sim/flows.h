@@ -1,10 +1,11 @@
 // Collectives as flows over links: what the simulated network is asked to carry.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "core/collective/network.h"
+#include "core/collective/price.h"
 #include "core/plan/plan.h"
 
 namespace syncline::sim {
@@ -29,6 +30,24 @@ struct FlowLink {
   bool per_flow = false;
 };
 
+// Who sends along which route, edge by edge, as a plan's collectives list them.
+struct Traffic {
+  std::vector<FlowLink> links;
+  std::vector<Route> routes;
+  // Routes by set of edges (collective::EdgeSets), for each way in which ranks talk to each other.
+  using RouteSets = std::vector<std::vector<int>>;
+  std::vector<RouteSets> patterns;
+  // Collectives over one pattern with the same number of chunks.
+  struct Payload {
+    std::size_t pattern = 0;
+    collective::Stages stages;
+  };
+  std::vector<Payload> payloads;
+  std::vector<int> payload_of_op;  // by operation; -1 for anything but a collective
+};
+
+Traffic traffic_of(const plan::Plan& plan, const collective::Network& network);
+
 // What a plan needs of the network, at merged grain.
 struct FlowSet {
   std::vector<FlowLink> links;
@@ -38,6 +57,12 @@ struct FlowSet {
 };
 
 // Every edge of every collective as a flow of its own.
-FlowSet merged_flows(const plan::Plan& plan, const collective::Network& network);
+FlowSet every_flow(const Traffic& traffic);
+
+// For plans whose collectives never overlap (plan::overlaps): each stage as one flow, of all that
+// its busiest link carries, over that link alone. The flows of a stage are of one size and set out
+// together, so the busiest link gives each of its own the least share of all, is full from the
+// first moment and the last to be done; nothing else can hold up the stage.
+FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book);
 
 }  // namespace syncline::sim

@@ -27,28 +27,25 @@ struct Colours {
   std::vector<collective::Colour> links;
 };
 
-// At first a route's colour says which stages send which shares along it, a link's what it can do.
-Colours first_colours(const FlowSet& set) {
-  Colours colours{std::vector<collective::Colour>(set.routes.size(), 1), {}};
-  collective::Colour stage_id = 0;
-  for (const auto& plan : set.plans) {
-    for (const auto& stage : plan) {
-      ++stage_id;
-      for (const auto& flow : stage) {
-        // A sum: the order does not matter.
-        colours.routes[static_cast<std::size_t>(flow.route)] +=
-            collective::mix(stage_id, collective::bits(flow.fraction));
-      }
+// At first a route's colour says which sets send along it and how often, a link's what it can do.
+Colours first_colours(const Traffic& traffic) {
+  Colours colours{std::vector<collective::Colour>(traffic.routes.size(), 1), {}};
+  collective::Colour set_id = 0;
+  for (const auto& pattern : traffic.patterns) {
+    for (const auto& set : pattern) {
+      const collective::Colour colour = collective::mix(++set_id, 1);
+      // A sum: the order does not matter.
+      for (const int route : set) colours.routes[static_cast<std::size_t>(route)] += colour;
     }
   }
-  for (const auto& link : set.links) {
+  for (const auto& link : traffic.links) {
     colours.links.push_back(collective::mix(collective::bits(link.capacity), link.per_flow));
   }
   return colours;
 }
 
 // A link learns the routes over it, then a route its links in order.
-void refine(const FlowSet& set, Colours& colours) {
+void refine(const Traffic& set, Colours& colours) {
   std::vector<collective::Colour> crossed(set.links.size(), 0);
   for (std::size_t r = 0; r < set.routes.size(); ++r) {
     for (std::size_t place = 0; place < set.routes[r].size(); ++place) {
@@ -80,7 +77,7 @@ struct Kinds {
 
 // Colour refinement (the coarsest equitable partition): what differs in anything that it touches
 // gets another colour, round after round, until the number of kinds stands still.
-Kinds kinds_of(const FlowSet& set) {
+Kinds kinds_of(const Traffic& set) {
   Colours colours = first_colours(set);
   Kinds kinds;
   std::size_t before = 0;
@@ -96,7 +93,7 @@ Kinds kinds_of(const FlowSet& set) {
 }
 
 // One link a kind, of the total capacity, and one representative route a kind over them.
-void merge_network(const FlowSet& set, const Kinds& kinds, FlowSet& out) {
+void merge_network(const Traffic& set, const Kinds& kinds, FlowSet& out) {
   out.links.resize(kinds.links);
   for (std::size_t l = 0; l < set.links.size(); ++l) {
     auto& link = out.links[static_cast<std::size_t>(kinds.link[l])];
@@ -123,38 +120,50 @@ void merge_network(const FlowSet& set, const Kinds& kinds, FlowSet& out) {
   }
 }
 
+// How many flows of each kind of route set out with a set.
+using FlowCounts = std::map<int, std::size_t>;
+
+std::vector<FlowCounts> counted(const Traffic::RouteSets& sets, const Kinds& kinds) {
+  std::vector<FlowCounts> counts(sets.size());
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    for (const int route : sets[s]) ++counts[s][kinds.route[static_cast<std::size_t>(route)]];
+  }
+  return counts;
+}
+
 // The flows of each kind as one of their total bytes. Several along one route claim several shares
 // of its links, folded or not: as many are left as each route of the kind has.
-FlowStage merged_stage(const FlowStage& stage, const Kinds& kinds) {
-  struct Sum {
-    double fraction = 0;
-    std::size_t flows = 0;
-  };
-  std::map<int, Sum> sums;
-  for (const auto& flow : stage) {
-    Sum& sum = sums[kinds.route[static_cast<std::size_t>(flow.route)]];
-    sum.fraction += flow.fraction;
-    ++sum.flows;
+FlowStage merged_stage(const collective::Stage& stage, const std::vector<FlowCounts>& counts,
+                       const Kinds& kinds) {
+  FlowCounts sums;
+  for (std::size_t s = stage.first; s < stage.last; ++s) {
+    for (const auto& [route, flows] : counts[s]) sums[route] += flows;
   }
+  const double fraction = stage.fraction * static_cast<double>(stage.repeat);
   FlowStage merged;
-  for (const auto& [route, sum] : sums) {
-    const std::size_t along_each = sum.flows / kinds.members[static_cast<std::size_t>(route)];
+  for (const auto& [route, all] : sums) {
+    const std::size_t along_each = all / kinds.members[static_cast<std::size_t>(route)];
     const std::size_t flows = std::max<std::size_t>(1, along_each);
-    merged.insert(merged.end(), flows, {route, sum.fraction / static_cast<double>(flows)});
+    const double total = fraction * static_cast<double>(all);
+    merged.insert(merged.end(), flows, {route, total / static_cast<double>(flows)});
   }
   return merged;
 }
 
 }  // namespace
 
-FlowSet folded(const FlowSet& set) {
-  const Kinds kinds = kinds_of(set);
+FlowSet folded(const Traffic& traffic) {
+  const Kinds kinds = kinds_of(traffic);
   FlowSet out;
-  out.plan_of_op = set.plan_of_op;
-  merge_network(set, kinds, out);
-  for (const auto& plan : set.plans) {
+  out.plan_of_op = traffic.payload_of_op;
+  merge_network(traffic, kinds, out);
+  std::vector<std::vector<FlowCounts>> counts;
+  for (const auto& pattern : traffic.patterns) counts.push_back(counted(pattern, kinds));
+  for (const auto& payload : traffic.payloads) {
     FlowPlan& merged = out.plans.emplace_back();
-    for (const auto& stage : plan) merged.push_back(merged_stage(stage, kinds));
+    for (const auto& stage : payload.stages) {
+      merged.push_back(merged_stage(stage, counts[payload.pattern], kinds));
+    }
   }
   return out;
 }

@@ -10,7 +10,7 @@
 
 namespace syncline::sim {
 
-// The same plans over the merged links; the operations keep their plans.
-FlowSet folded(const FlowSet& set);
+// Each payload as a plan over the merged links.
+FlowSet folded(const Traffic& traffic);
 
 }  // namespace syncline::sim

@@ -12,10 +12,13 @@ class MergedRun final : public CollectiveRun {
  public:
   MergedRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
       : plan_(plan), overhead_(cluster.collective_overhead) {
-    const collective::Network network(cluster);
-    flows_ = merged_flows(plan, network);
-    if (fold) flows_ = folded(flows_);
     collective::PriceBook book(cluster);
+    if (fold && !plan::overlaps(plan)) {
+      flows_ = busiest_flows(plan, book);
+    } else {
+      const Traffic traffic = traffic_of(plan, collective::Network(cluster));
+      flows_ = fold ? folded(traffic) : every_flow(traffic);
+    }
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       latencies_.push_back(collective == nullptr ? std::vector<Seconds>{}

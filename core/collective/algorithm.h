@@ -25,7 +25,9 @@ struct Algorithm {
   bool (*fits)(CollectiveKind, int ranks);
   // The exact transfers. Requires fits(kind, ranks). Empty for one rank.
   Schedule (*rounds)(CollectiveKind, int ranks, std::int64_t elements);
-  // The same, folded for costing: expanded by `repeat`, it has one entry a round, in order.
+  // The same, folded for costing: which edges are busy together, whatever the payload, and when
+  // they are. Expanded by `repeat`, the stages have one entry a round, in order.
+  EdgeSets (*edges)(CollectiveKind, int ranks);
   Stages (*stages)(CollectiveKind, int ranks, std::int64_t elements);
   // The textbook formula, written down independently of the two above.
   Cost (*cost)(CollectiveKind, int ranks, std::int64_t elements);

@@ -1,172 +1,98 @@
 #include "core/collective/critical_path.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <tuple>
-#include <unordered_map>
-
-#include "core/collective/colour.h"
 
 namespace syncline::collective {
 namespace {
 
-// What one round puts on the links. A round touches few of many links: clearing it costs no more
-// than filling it.
-class RoundLoad {
+// What a message holds its sender's wire for, and after how long it is there.
+struct Duration {
+  Seconds wire = 0;
+  Seconds arrival = 0;
+};
+
+class CriticalPath {
  public:
-  explicit RoundLoad(const Network& network)
-      : network_(network), load_(static_cast<std::size_t>(network.link_count()), 0.0) {}
+  CriticalPath(const Footprint& footprint, double bytes)
+      : footprint_(footprint),
+        bytes_(bytes),
+        work_(footprint.link_kinds(), 0.0),
+        durations_(footprint.ways().size()),
+        free_(footprint.rank_classes(), 0.0),
+        received_(footprint.rank_classes(), 0.0) {}
 
-  void add(const std::vector<int>& route, double fraction) {
-    for (const int id : route) {
-      if (network_.link(id).per_flow) continue;
-      load_[static_cast<std::size_t>(id)] += fraction;
-      touched_.push_back(id);
+  // Goes through the rounds of a stage; returns when the last rank is through with them.
+  Seconds pass(const Stage& stage, const StagePrice& price) {
+    set_durations(stage, price);
+    for (std::int64_t round = 0; round < stage.repeat; ++round) {
+      next_free_ = free_;
+      next_received_ = received_;
+      for (std::size_t s = stage.first; s < stage.last; ++s) send(footprint_.sets()[s].messages);
+      free_.swap(next_free_);
+      received_.swap(next_received_);
     }
-  }
-
-  // What a message of that share takes for each byte of the payload, beside the others.
-  double seconds_per_byte(const std::vector<int>& route, double fraction) const {
-    double seconds = 0;
-    for (const int id : route) {
-      const Link& link = network_.link(id);
-      const double bytes = link.per_flow ? fraction : load_[static_cast<std::size_t>(id)];
-      seconds = std::max(seconds, bytes / link.capacity);
-    }
-    return seconds;
-  }
-
-  void clear() {
-    for (const int id : touched_) load_[static_cast<std::size_t>(id)] = 0;
-    touched_.clear();
+    return *std::max_element(free_.begin(), free_.end());
   }
 
  private:
-  const Network& network_;
-  std::vector<double> load_;  // by link
-  std::vector<int> touched_;
-};
-
-// Calls visit(from, to, fraction, route) for every message of a round, in all groups.
-template <typename Visit>
-void for_each_message(const Network& network, const Groups& groups, const Stage& stage,
-                      const Visit& visit) {
-  std::vector<int> route;
-  for (int g = 0; g < groups.count; ++g) {
-    for (const auto& edge : stage.edges) {
-      const int from = groups.rank(g, edge.from);
-      const int to = groups.rank(g, edge.to);
-      route.clear();
-      network.route(from, to, route);
-      visit(from, to, edge.fraction, route);
+  // How long each way takes beside all that is under way in the stage.
+  void set_durations(const Stage& stage, const StagePrice& price) {
+    for (const auto& [kind, seconds] : price.links) {
+      work_[static_cast<std::size_t>(kind)] = seconds / static_cast<double>(stage.repeat);
+    }
+    for (std::size_t s = stage.first; s < stage.last; ++s) {
+      for (const int id : footprint_.sets()[s].ways) {
+        const Way& way = footprint_.ways()[static_cast<std::size_t>(id)];
+        double seconds = stage.fraction / way.flow_cap;
+        for (const int kind : way.links) {
+          seconds = std::max(seconds, work_[static_cast<std::size_t>(kind)]);
+        }
+        durations_[static_cast<std::size_t>(id)] = {footprint_.fastest() + seconds * bytes_,
+                                                    way.latency + seconds * bytes_};
+      }
     }
   }
-}
+
+  // Every message after its sender's last round and its receiver's last message.
+  void send(const std::vector<MessageKind>& messages) {
+    for (const MessageKind& m : messages) {
+      const auto from = static_cast<std::size_t>(m.from);
+      const auto to = static_cast<std::size_t>(m.to);
+      const Duration& duration = durations_[static_cast<std::size_t>(m.way)];
+      const Seconds begin = std::max(free_[from], received_[to]);
+      const Seconds left = begin + duration.wire;
+      next_free_[from] = std::max(next_free_[from], left);
+      next_free_[to] = std::max(next_free_[to], begin + duration.arrival);
+      next_received_[to] = std::max(next_received_[to], left);
+    }
+  }
+
+  const Footprint& footprint_;
+  double bytes_;
+  std::vector<double> work_;         // of the stage at hand, by kind of link
+  std::vector<Duration> durations_;  // of the stage at hand, by way
+  // By class of ranks: when it begins its next round, and when its last awaited message was off
+  // the wire.
+  std::vector<Seconds> free_, received_, next_free_, next_received_;
+};
 
 }  // namespace
 
-bool CriticalPath::Message::operator<(const Message& other) const {
-  return std::tie(from, to, latency, seconds_per_byte) <
-         std::tie(other.from, other.to, other.latency, other.seconds_per_byte);
-}
-
-CriticalPath::CriticalPath(const Network& network, const Groups& groups, const Stages& stages)
-    : fastest_(network.fastest()) {
-  RoundLoad load(network);
-  Seconds least = std::numeric_limits<double>::infinity();
-  Seconds most = 0;
-  for (const auto& stage : stages) {
-    // First what the round puts on each link, then how long each message takes beside the others.
-    for_each_message(network, groups, stage, [&](int, int, double fraction, const auto& route) {
-      load.add(route, fraction);
-    });
-    auto& messages = stages_.emplace_back();
-    double slowest = 0;
-    for_each_message(
-        network, groups, stage, [&](int from, int to, double fraction, const auto& route) {
-          const double seconds = load.seconds_per_byte(route, fraction);
-          const Seconds latency = network.latency(network.crossing(from, to));
-          messages.push_back(
-              {static_cast<std::size_t>(from), static_cast<std::size_t>(to), latency, seconds});
-          slowest = std::max(slowest, seconds);
-          least = std::min(least, latency);
-          most = std::max(most, latency);
-        });
-    load.clear();
-    repeats_.push_back(stage.repeat);
-    nominal_.push_back(slowest * static_cast<double>(stage.repeat));
-  }
-  uniform_ = least == most && most == fastest_;
-  if (uniform_) {
-    stages_.clear();
-    return;
-  }
-  merge_alike(network.ranks());
-}
-
-void CriticalPath::merge_alike(int ranks) {
-  // Colour refinement: a rank is distinguished by the messages that it sends and awaits in each
-  // stage, and by the colours of the ranks at their other ends.
-  std::vector<Colour> colours(static_cast<std::size_t>(ranks), 1);
-  std::vector<Colour> next;
-  std::unordered_map<Colour, std::size_t> number;
-  while (true) {
-    next = colours;
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      for (const auto& m : stages_[s]) {
-        const Colour what = mix(mix(s, bits(m.latency)), bits(m.seconds_per_byte));
-        next[m.from] += mix(mix(what, 1), colours[m.to]);
-        next[m.to] += mix(mix(what, 2), colours[m.from]);
-      }
-    }
-    for (auto& colour : next) colour = mix(colour, 3);
-    colours.swap(next);
-    number.clear();
-    for (const auto colour : colours) number.try_emplace(colour, number.size());
-    if (number.size() == classes_) break;
-    classes_ = number.size();
-  }
-  for (auto& messages : stages_) {
-    for (auto& m : messages) {
-      m.from = number.at(colours[m.from]);
-      m.to = number.at(colours[m.to]);
-    }
-    std::sort(messages.begin(), messages.end());
-    messages.erase(std::unique(messages.begin(), messages.end()), messages.end());
-  }
-}
-
-std::vector<Seconds> CriticalPath::latencies(double bytes) const {
+std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
+                                     const std::vector<StagePrice>& prices, double bytes) {
   std::vector<Seconds> added;
-  added.reserve(repeats_.size());
-  if (uniform_) {
-    for (const auto repeat : repeats_) added.push_back(static_cast<double>(repeat) * fastest_);
+  added.reserve(stages.size());
+  if (footprint.uniform()) {
+    for (const Stage& stage : stages) {
+      added.push_back(static_cast<double>(stage.repeat) * footprint.fastest());
+    }
     return added;
   }
-  // Rounds in order, every message after its sender's last round and its receiver's last message:
-  // by class, when it begins its next round, and when its last awaited message was off the wire.
-  std::vector<Seconds> free(classes_, 0.0);
-  std::vector<Seconds> received(classes_, 0.0);
-  std::vector<Seconds> next_free, next_received;
+  CriticalPath path(footprint, bytes);
   Seconds last = 0;
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    for (std::int64_t round = 0; round < repeats_[s]; ++round) {
-      next_free = free;
-      next_received = received;
-      for (const auto& m : stages_[s]) {
-        const Seconds begin = std::max(free[m.from], received[m.to]);
-        const Seconds left = begin + fastest_ + m.seconds_per_byte * bytes;
-        const Seconds arrived = begin + m.latency + m.seconds_per_byte * bytes;
-        next_free[m.from] = std::max(next_free[m.from], left);
-        next_free[m.to] = std::max(next_free[m.to], arrived);
-        next_received[m.to] = std::max(next_received[m.to], left);
-      }
-      free.swap(next_free);
-      received.swap(next_received);
-    }
-    const Seconds now = *std::max_element(free.begin(), free.end());
-    added.push_back(std::max(0.0, now - last - nominal_[s] * bytes));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Seconds now = path.pass(stages[s], prices[s]);
+    added.push_back(std::max(0.0, now - last - prices[s].seconds_per_byte * bytes));
     last = now;
   }
   return added;

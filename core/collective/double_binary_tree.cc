@@ -60,6 +60,12 @@ struct TwoTrees {
   int starts = 0;  // edges start in rounds 0 to starts-1, at least one in each
 };
 
+// Levels of both ways together.
+int starts_of(CollectiveKind kind, int ranks) {
+  if (kind == CollectiveKind::kAllReduce) return 2 * tree_height(ranks);
+  return tree_height(ranks - 1) + 1;
+}
+
 TwoTrees two_trees(CollectiveKind kind, int ranks) {
   const bool headed = kind != CollectiveKind::kAllReduce;
   const int base = headed ? 1 : 0;
@@ -69,7 +75,7 @@ TwoTrees two_trees(CollectiveKind kind, int ranks) {
   const bool descends = kind != CollectiveKind::kReduce;
 
   TwoTrees trees;
-  trees.starts = (climbs ? levels : 0) + (descends ? levels : 0);
+  trees.starts = starts_of(kind, ranks);
   for (int tree = 0; tree < 2; ++tree) {
     for (int place = 1; place <= size; ++place) {
       const int above = parent_of(place, size);
@@ -117,15 +123,17 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-// The edges that start in rounds `first` to `last`, each with `fraction`. Two members may be
-// joined in both trees: their messages stay two, and share a link as two.
-std::vector<Edge> busy_edges(const TwoTrees& trees, std::int64_t first, std::int64_t last,
-                             double fraction) {
-  std::vector<Edge> edges;
+// The edges that start in the same round are busy together. Two members may be joined in both
+// trees: their messages stay two, and share a link as two.
+EdgeSets edges(CollectiveKind kind, int ranks) {
+  assert(fits(kind, ranks) && "double_binary_tree: edges asked for what does not fit");
+  if (ranks == 1) return {};
+  const TwoTrees trees = two_trees(kind, ranks);
+  EdgeSets sets(static_cast<std::size_t>(trees.starts));
   for (const TreeEdge& edge : trees.edges) {
-    if (first <= edge.start && edge.start <= last) edges.push_back({edge.from, edge.to, fraction});
+    sets[static_cast<std::size_t>(edge.start)].push_back({edge.from, edge.to});
   }
-  return edges;
+  return sets;
 }
 
 // Fill, steady state and drain: in round r the edges are busy that started in the last `count`
@@ -134,10 +142,9 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
   assert(fits(kind, ranks) && "double_binary_tree: stages asked for what does not fit");
   if (ranks == 1) return {};
 
-  const TwoTrees trees = two_trees(kind, ranks);
   const std::int64_t count = chunks(kind, ranks, elements);
   const double fraction = 0.5 / static_cast<double>(count);
-  const std::int64_t last_start = trees.starts - 1;
+  const std::int64_t last_start = starts_of(kind, ranks) - 1;
   Stages stages;
   for (std::int64_t r = 0; r < count + last_start; ++r) {
     const bool as_before = r > last_start && r < count;
@@ -145,7 +152,8 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
       ++stages.back().repeat;
     } else {
       const std::int64_t first = std::max<std::int64_t>(0, r - count + 1);
-      stages.push_back({busy_edges(trees, first, std::min(r, last_start), fraction), 1});
+      stages.push_back({static_cast<std::size_t>(first),
+                        static_cast<std::size_t>(std::min(r, last_start)) + 1, fraction, 1});
     }
   }
   return stages;
@@ -201,6 +209,7 @@ Algorithm double_binary_tree_algorithm() {
           "two pipelined trees, half of the payload each: log N steps",
           fits,
           rounds,
+          edges,
           stages,
           cost,
           chunks};

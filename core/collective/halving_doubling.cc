@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cassert>
+#include <utility>
 
 namespace syncline::collective {
 namespace {
@@ -100,37 +101,52 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-Stage exchange_stage(const Halving& halving, int step) {
-  Stage stage;
-  const double fraction = 1.0 / static_cast<double>(std::int64_t{2} << step);
-  for (int v = 0; v < halving.fold.core; ++v) {
-    const int partner = v ^ halving.distance(step);
-    stage.edges.push_back({halving.fold.member(v), halving.fold.member(partner), fraction});
+// A set for each step, the same on the way there and back; then those that fold away and give back.
+EdgeSets edges(CollectiveKind kind, int ranks) {
+  assert(fits(kind, ranks) && "halving_doubling: edges asked for what does not fit");
+  if (ranks == 1) return {};
+
+  const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
+  EdgeSets sets(static_cast<std::size_t>(halving.steps()));
+  for (int step = 0; step < halving.steps(); ++step) {
+    for (int v = 0; v < halving.fold.core; ++v) {
+      const int partner = v ^ halving.distance(step);
+      sets[static_cast<std::size_t>(step)].push_back(
+          {halving.fold.member(v), halving.fold.member(partner)});
+    }
   }
-  return stage;
+  if (halving.fold.extra == 0) return sets;
+  EdgeSet fold_in;
+  EdgeSet fold_out;
+  for (int pair = 0; pair < halving.fold.extra; ++pair) {
+    fold_in.push_back({2 * pair + 1, 2 * pair});
+    fold_out.push_back({2 * pair, 2 * pair + 1});
+  }
+  sets.push_back(std::move(fold_in));
+  sets.push_back(std::move(fold_out));
+  return sets;
 }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
   assert(fits(kind, ranks) && "halving_doubling: stages asked for what does not fit");
   if (ranks == 1) return {};
 
-  const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
-  Stage fold_in;
-  Stage fold_out;
-  for (int pair = 0; pair < halving.fold.extra; ++pair) {
-    fold_in.edges.push_back({2 * pair + 1, 2 * pair, 1.0});
-    fold_out.edges.push_back({2 * pair, 2 * pair + 1, 1.0});
-  }
-
+  const Fold fold = fold_of(ranks);
+  const int steps = log2_of(fold.core);
+  const auto one_set = [](int set, double fraction) {
+    const auto first = static_cast<std::size_t>(set);
+    return Stage{first, first + 1, fraction, 1};
+  };
+  const auto part = [](int step) { return 1.0 / static_cast<double>(std::int64_t{2} << step); };
   Stages stages;
-  if (halving.fold.extra > 0) stages.push_back(fold_in);
-  for (int step = 0; halves(kind) && step < halving.steps(); ++step) {
-    stages.push_back(exchange_stage(halving, step));
+  if (fold.extra > 0) stages.push_back(one_set(steps, 1.0));
+  for (int step = 0; halves(kind) && step < steps; ++step) {
+    stages.push_back(one_set(step, part(step)));
   }
-  for (int step = halving.steps() - 1; doubles(kind) && step >= 0; --step) {
-    stages.push_back(exchange_stage(halving, step));
+  for (int step = steps - 1; doubles(kind) && step >= 0; --step) {
+    stages.push_back(one_set(step, part(step)));
   }
-  if (halving.fold.extra > 0) stages.push_back(fold_out);
+  if (fold.extra > 0) stages.push_back(one_set(steps + 1, 1.0));
   return stages;
 }
 
@@ -149,6 +165,7 @@ Algorithm halving_doubling_algorithm() {
           "partners swap halves, then double: fewest bytes, 2 log2 N steps",
           fits,
           rounds,
+          edges,
           stages,
           cost,
           chunks};

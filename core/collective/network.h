@@ -29,6 +29,9 @@ class Network {
   int crossing(int from, int to) const;
   Seconds latency(int tier) const { return tiers_[static_cast<std::size_t>(tier)].latency; }
 
+  // The link by which a rank sends: the up port of the innermost tier.
+  static int port_of(int rank) { return 2 * rank; }
+
   // The smallest latency of any tier, which every message pays; 0 without tiers.
   Seconds fastest() const;
   int ranks() const { return ranks_; }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "core/collective/nccl.h"
 
@@ -14,13 +16,16 @@ struct PriceBook::Entry {
   const Algorithm* algorithm;
   Groups groups;
   std::int64_t chunks;
+  Stages stages;
   CollectivePrice price;
-  CriticalPath path;
   // By payload bytes; where all messages pay alike, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies;
 
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
+  }
+  std::vector<Seconds> latencies_for(double bytes) const {
+    return stage_latencies(*price.footprint, stages, price.stages, bytes);
   }
 };
 
@@ -41,73 +46,83 @@ struct PriceBook::LawEntry {
 
 namespace {
 
-// One round's demand on each link, and the flows' own caps.
-class Load {
- public:
-  explicit Load(const Network& network)
-      : network_(network), share_(static_cast<std::size_t>(network.link_count()), 0.0) {}
-
-  void add(int from, int to, double fraction) {
-    route_.clear();
-    network_.route(from, to, route_);
-    for (const int id : route_) {
-      const Link& link = network_.link(id);
-      if (link.per_flow) {
-        slowest_flow_ = std::max(slowest_flow_, fraction / link.capacity);
-        continue;
-      }
-      double& share = share_[static_cast<std::size_t>(id)];
-      if (share == 0) touched_.push_back(id);
-      share += fraction;
-    }
-  }
-
-  // Adds `repeat` such rounds to the stage and begins anew.
-  void settle(StagePrice& stage, double repeat) {
-    double slowest = slowest_flow_;
-    for (const int id : touched_) {
-      const Link& link = network_.link(id);
-      double& share = share_[static_cast<std::size_t>(id)];
-      const double seconds = share / link.capacity;
-      slowest = std::max(slowest, seconds);
-      stage.links.emplace_back(id, seconds * repeat);
-      share = 0;
-    }
-    stage.seconds_per_byte = slowest * repeat;
-    touched_.clear();
-    slowest_flow_ = 0;
-  }
-
- private:
-  const Network& network_;
-  std::vector<double> share_;
-  std::vector<int> touched_;
-  std::vector<int> route_;
-  double slowest_flow_ = 0;
-};
-
-CollectivePrice work_out(const Network& network, const Groups& groups, const Stages& stages) {
+// Adds up what the sets of each stage put on the links.
+CollectivePrice work_out(std::shared_ptr<const Footprint> footprint, const Stages& stages) {
   CollectivePrice price;
-  price.sent.assign(static_cast<std::size_t>(network.ranks()), 0.0);
-  Load load(network);
+  std::vector<std::int64_t> messages(footprint->link_kinds(), 0);
+  price.carried.assign(footprint->link_kinds(), 0.0);
   for (const auto& stage : stages) {
     const auto repeat = static_cast<double>(stage.repeat);
-    // Groups work side by side: the messages of all of them share the links of a round.
-    for (int g = 0; g < groups.count; ++g) {
-      for (const auto& edge : stage.edges) {
-        const int from = groups.rank(g, edge.from);
-        load.add(from, groups.rank(g, edge.to), edge.fraction);
-        price.sent[static_cast<std::size_t>(from)] += edge.fraction * repeat;
+    BytesPerSecond flow_cap = std::numeric_limits<double>::infinity();
+    std::vector<int> busy;
+    for (std::size_t s = stage.first; s < stage.last; ++s) {
+      const SetFootprint& set = footprint->sets()[s];
+      flow_cap = std::min(flow_cap, set.flow_cap);
+      for (const auto& [kind, count] : set.load) {
+        if (messages[static_cast<std::size_t>(kind)] == 0) busy.push_back(kind);
+        messages[static_cast<std::size_t>(kind)] += count;
       }
     }
+    std::sort(busy.begin(), busy.end());
     StagePrice& priced = price.stages.emplace_back();
-    load.settle(priced, repeat);
+    double slowest = stage.fraction / flow_cap;
+    for (const int kind : busy) {
+      auto& count = messages[static_cast<std::size_t>(kind)];
+      const double share = stage.fraction * static_cast<double>(count);
+      const double seconds = share / footprint->capacity(kind);
+      slowest = std::max(slowest, seconds);
+      priced.links.emplace_back(kind, seconds * repeat);
+      price.carried[static_cast<std::size_t>(kind)] += share * repeat;
+      count = 0;
+    }
+    priced.seconds_per_byte = slowest * repeat;
     price.seconds_per_byte += priced.seconds_per_byte;
   }
+  price.footprint = std::move(footprint);
   return price;
 }
 
 }  // namespace
+
+double CollectivePrice::sent(int rank) const {
+  // The innermost tier's ports are the ranks'; a rank's way out comes first (network.h).
+  if (footprint->link_kinds() == 0) return 0;
+  const int kind = footprint->kind_of_link()[static_cast<std::size_t>(Network::port_of(rank))];
+  return kind < 0 ? 0 : carried[static_cast<std::size_t>(kind)];
+}
+
+std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectivePrice*>& prices) {
+  // Many prices, few footprints: links are told apart by those.
+  std::vector<const Footprint*> footprints;
+  std::vector<std::size_t> footprint_of;
+  for (const auto* price : prices) {
+    const auto known = std::find(footprints.begin(), footprints.end(), price->footprint.get());
+    footprint_of.push_back(static_cast<std::size_t>(known - footprints.begin()));
+    if (known == footprints.end()) footprints.push_back(price->footprint.get());
+  }
+  std::vector<std::vector<int>> distinct;  // by footprint
+  if (footprints.size() == 1) {
+    for (std::size_t kind = 0; kind < footprints.front()->link_kinds(); ++kind) {
+      distinct.push_back({static_cast<int>(kind)});
+    }
+  } else if (!footprints.empty()) {
+    std::set<std::vector<int>> seen;
+    std::vector<int> kinds(footprints.size());
+    for (std::size_t id = 0; id < footprints.front()->kind_of_link().size(); ++id) {
+      for (std::size_t f = 0; f < kinds.size(); ++f) kinds[f] = footprints[f]->kind_of_link()[id];
+      if (std::any_of(kinds.begin(), kinds.end(), [](int kind) { return kind >= 0; })) {
+        seen.insert(kinds);
+      }
+    }
+    distinct.assign(seen.begin(), seen.end());
+  }
+  std::vector<std::vector<int>> joint;
+  for (const auto& kinds : distinct) {
+    auto& list = joint.emplace_back();
+    for (const std::size_t f : footprint_of) list.push_back(kinds[f]);
+  }
+  return joint;
+}
 
 PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), network_(cluster) {}
 PriceBook::~PriceBook() = default;
@@ -125,17 +140,26 @@ PriceBook::Entry& PriceBook::entry(const Collective& collective) {
     last_ = known->get();
     return *last_;
   }
-  const Stages stages =
-      collective.algorithm->stages(collective.kind, groups.size, collective.elements);
+  Stages stages = collective.algorithm->stages(collective.kind, groups.size, collective.elements);
+  CollectivePrice price = work_out(footprint(collective), stages);
   entries_.push_back(std::make_unique<Entry>(Entry{collective.kind,
                                                    collective.algorithm,
                                                    groups,
                                                    chunks,
-                                                   work_out(network_, groups, stages),
-                                                   CriticalPath(network_, groups, stages),
+                                                   std::move(stages),
+                                                   std::move(price),
                                                    {}}));
   last_ = entries_.back().get();
   return *last_;
+}
+
+// Payloads that differ in their chunks alone go over the same edges.
+std::shared_ptr<const Footprint> PriceBook::footprint(const Collective& collective) const {
+  for (const auto& entry : entries_) {
+    if (*entry == collective) return entry->price.footprint;
+  }
+  const auto edges = collective.algorithm->edges(collective.kind, collective.groups.size);
+  return std::make_shared<const Footprint>(network_, collective.groups, edges);
 }
 
 std::optional<Seconds> PriceBook::law_time(const Collective& collective) const {
@@ -165,7 +189,7 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const Seconds transfer = links.price.seconds_per_byte * bytes;
   if (*time >= transfer) {
     // What the law leaves above the transfer, in the proportions of the links' own latencies.
-    const auto own = links.path.latencies(bytes);
+    const auto own = links.latencies_for(bytes);
     const Seconds sum = std::accumulate(own.begin(), own.end(), Seconds{0});
     for (std::size_t s = 0; s < own.size(); ++s) {
       fresh->latencies[s] = (*time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
@@ -223,14 +247,14 @@ const CollectivePrice& PriceBook::price(const Collective& collective) {
 const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {
   if (const LawEntry* law = law_entry(collective)) return law->latencies;
   Entry& known = entry(collective);
-  const Bytes bytes = known.path.uniform() ? 0 : collective.bytes();
+  const Bytes bytes = known.price.footprint->uniform() ? 0 : collective.bytes();
   const auto [it, fresh] = known.latencies.try_emplace(bytes);
-  if (fresh) it->second = known.path.latencies(static_cast<double>(bytes));
+  if (fresh) it->second = known.latencies_for(static_cast<double>(bytes));
   return it->second;
 }
 
 std::vector<Seconds> PriceBook::latencies_for(const Collective& collective, double bytes) {
-  return entry(collective).path.latencies(bytes);
+  return entry(collective).latencies_for(bytes);
 }
 
 Seconds PriceBook::time(const Collective& collective) {

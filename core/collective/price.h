@@ -13,7 +13,6 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "core/collective/collective.h"
@@ -23,19 +22,20 @@
 
 namespace syncline::collective {
 
-// All rounds of one stage.
-struct StagePrice {
-  double seconds_per_byte = 0;  // of payload
-  // Seconds per payload byte for which each link works that carries something, by link id.
-  std::vector<std::pair<int, double>> links;
-};
-
 struct CollectivePrice {
+  std::shared_ptr<const Footprint> footprint;  // kinds of links; shared by payloads of all sizes
   std::vector<StagePrice> stages;
   double seconds_per_byte = 0;  // sum over the stages
-  std::vector<double> sent;     // payload multiples that each world rank sends
+  std::vector<double> carried;  // payload multiples that pass each link, by kind
   double scale = 1;  // how much less than the links say the transfer takes; already counted above
+
+  // Payload multiples that a world rank sends: what its own port carries.
+  double sent(int rank) const;
 };
+
+// The links that prices keep busy, as far as these prices tell them apart: for each sort of link
+// its kind in every price, or -1 where that one leaves it idle.
+std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectivePrice*>& prices);
 
 // The least that a law asks of any payload up to some size, for bounds.
 struct LeastPrice {
@@ -69,6 +69,7 @@ class PriceBook {
   struct LawEntry;
   Entry& entry(const Collective& collective);
   LawEntry* law_entry(const Collective& collective);
+  std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
   std::optional<Seconds> law_time(const Collective& collective) const;
   Cluster cluster_;
   Network network_;

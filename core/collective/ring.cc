@@ -75,7 +75,8 @@ Schedule chain_rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-// Fill, steady state and drain: rounds in a row that keep the same depths busy are one stage.
+// Fill, steady state and drain: rounds in a row that keep the same depths busy are one stage. The
+// edge of each depth is a set of its own.
 Stages chain_stages(CollectiveKind kind, int ranks, std::int64_t elements) {
   const std::int64_t count = chunks(kind, ranks, elements);
   Stages stages;
@@ -85,11 +86,8 @@ Stages chain_stages(CollectiveKind kind, int ranks, std::int64_t elements) {
       ++stages.back().repeat;
       continue;
     }
-    Stage& stage = stages.emplace_back();
-    for (int depth = busy.first; depth <= busy.last; ++depth) {
-      const Transfer hop = chain_hop(kind, ranks, depth);
-      stage.edges.push_back({hop.from, hop.to, 1.0 / static_cast<double>(count)});
-    }
+    stages.push_back({static_cast<std::size_t>(busy.first), static_cast<std::size_t>(busy.last) + 1,
+                      1.0 / static_cast<double>(count), 1});
   }
   return stages;
 }
@@ -107,17 +105,27 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
+EdgeSets edges(CollectiveKind kind, int ranks) {
+  assert(fits(kind, ranks) && "ring: edges asked for a collective that does not fit");
+  if (ranks == 1) return {};
+  EdgeSets sets;
+  if (is_chain(kind)) {
+    for (int depth = 0; depth <= ranks - 2; ++depth) {
+      const Transfer hop = chain_hop(kind, ranks, depth);
+      sets.push_back({{hop.from, hop.to}});
+    }
+    return sets;
+  }
+  EdgeSet& lap = sets.emplace_back();
+  for (int from = 0; from < ranks; ++from) lap.push_back({from, (from + 1) % ranks});
+  return sets;
+}
+
 Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
   assert(fits(kind, ranks) && "ring: stages asked for a collective that does not fit");
   if (ranks == 1) return {};
   if (is_chain(kind)) return chain_stages(kind, ranks, elements);
-
-  Stage lap;
-  lap.repeat = std::int64_t{laps(kind)} * (ranks - 1);
-  for (int from = 0; from < ranks; ++from) {
-    lap.edges.push_back({from, (from + 1) % ranks, 1.0 / ranks});
-  }
-  return {lap};
+  return {{0, 1, 1.0 / ranks, std::int64_t{laps(kind)} * (ranks - 1)}};
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
@@ -136,8 +144,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 Algorithm ring_algorithm() {
   return {"ring", "each member passes shards to the next: fewest bytes, 2(N-1) steps",
           fits,   rounds,
-          stages, cost,
-          chunks};
+          edges,  stages,
+          cost,   chunks};
 }
 
 }  // namespace syncline::collective

@@ -2,6 +2,7 @@
 // moves floats by it, the step-by-step simulation moves bytes by it, and live backends may too.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -44,17 +45,23 @@ struct Transfer {
 using Round = std::vector<Transfer>;  // all transfers read what stood before the round
 using Schedule = std::vector<Round>;
 
-// The same collective for costing: rounds that load the links alike are listed once with a count,
-// so thousands of ranks stay affordable. `fraction` is the share of the payload that an edge
-// carries in each of the `repeat` rounds.
+// The same collective for costing. Edges that are always busy together are one set, listed once
+// however often they are: thousands of ranks in a pipeline of a hundred rounds stay affordable.
 struct Edge {
-  int from = 0;
+  int from = 0;  // member indices inside the group
   int to = 0;
-  double fraction = 0;
+  bool operator==(const Edge&) const = default;
 };
 
+using EdgeSet = std::vector<Edge>;
+using EdgeSets = std::vector<EdgeSet>;
+
+// `repeat` rounds in a row in which every edge of the sets [first, last) carries `fraction` of the
+// payload.
 struct Stage {
-  std::vector<Edge> edges;
+  std::size_t first = 0;
+  std::size_t last = 0;
+  double fraction = 0;
   std::int64_t repeat = 1;
 };
 

@@ -1,6 +1,7 @@
 #include "core/collective/to_one.h"
 
 #include <cassert>
+#include <utility>
 
 namespace syncline::collective {
 namespace {
@@ -39,20 +40,27 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
+EdgeSets edges(CollectiveKind kind, int ranks) {
+  assert(fits(kind, ranks) && "to_one: edges asked for a collective that does not fit");
+  if (ranks == 1) return {};
+
+  EdgeSet in;
+  EdgeSet out;
+  for (int member = 1; member < ranks; ++member) {
+    in.push_back({member, 0});
+    out.push_back({0, member});
+  }
+  EdgeSets sets;
+  if (gathers(kind)) sets.push_back(std::move(in));
+  if (spreads(kind)) sets.push_back(std::move(out));
+  return sets;
+}
+
 Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
   assert(fits(kind, ranks) && "to_one: stages asked for a collective that does not fit");
   if (ranks == 1) return {};
-
-  Stage in;
-  Stage out;
-  for (int member = 1; member < ranks; ++member) {
-    in.edges.push_back({member, 0, 1.0});
-    out.edges.push_back({0, member, 1.0});
-  }
-  Stages stages;
-  if (gathers(kind)) stages.push_back(in);
-  if (spreads(kind)) stages.push_back(out);
-  return stages;
+  if (gathers(kind) && spreads(kind)) return {{0, 1, 1.0, 1}, {1, 2, 1.0, 1}};
+  return {{0, 1, 1.0, 1}};
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
@@ -66,8 +74,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 Algorithm to_one_algorithm() {
   return {"to_one", "all send to member 0, which sums and sends back: 2 steps, one busy port",
           fits,     rounds,
-          stages,   cost,
-          chunks};
+          edges,    stages,
+          cost,     chunks};
 }
 
 }  // namespace syncline::collective

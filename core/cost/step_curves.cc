@@ -33,9 +33,10 @@ class StepLaw {
     if (collective.algorithm == nullptr || collective.nccl) return std::nullopt;
     const auto stages =
         collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
+    const auto sets = collective.algorithm->edges(collective.kind, collective.groups.size);
     Seconds sum = 0;
     for (const auto& stage : stages) {
-      const auto round = round_time(stage, collective);
+      const auto round = round_time(stage, sets, collective);
       if (!round) return std::nullopt;
       sum += *round * static_cast<double>(stage.repeat);
     }
@@ -51,18 +52,21 @@ class StepLaw {
 
   // The busiest port of each tier decides; ports work side by side.
   std::optional<Seconds> round_time(const collective::Stage& stage,
+                                    const collective::EdgeSets& sets,
                                     const collective::Collective& collective) const {
     const auto payload = static_cast<double>(collective.bytes());
     std::map<std::tuple<std::size_t, int, bool>, double> ports;  // (tier, unit, outwards) -> bytes
-    for (int group = 0; group < collective.groups.count; ++group) {
-      for (const auto& edge : stage.edges) {
-        const int from = collective.groups.rank(group, edge.from);
-        const int to = collective.groups.rank(group, edge.to);
-        const std::size_t outermost = crossing(from, to);
-        for (std::size_t tier = 0; tier <= outermost; ++tier) {
-          const double bytes = edge.fraction * payload;
-          ports[{tier, from / units_[tier], true}] += bytes;
-          ports[{tier, to / units_[tier], false}] += bytes;
+    for (std::size_t s = stage.first; s < stage.last; ++s) {
+      for (int group = 0; group < collective.groups.count; ++group) {
+        for (const auto& edge : sets[s]) {
+          const int from = collective.groups.rank(group, edge.from);
+          const int to = collective.groups.rank(group, edge.to);
+          const std::size_t outermost = crossing(from, to);
+          for (std::size_t tier = 0; tier <= outermost; ++tier) {
+            const double bytes = stage.fraction * payload;
+            ports[{tier, from / units_[tier], true}] += bytes;
+            ports[{tier, to / units_[tier], false}] += bytes;
+          }
         }
       }
     }

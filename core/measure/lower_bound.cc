@@ -1,7 +1,6 @@
 #include "core/measure/lower_bound.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 
@@ -104,18 +103,22 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
 // once.
 std::vector<std::vector<double>> link_profiles(
     const std::vector<const collective::CollectivePrice*>& prices) {
-  std::map<int, std::vector<double>> by_link;
-  for (std::size_t p = 0; p < prices.size(); ++p) {
-    for (const auto& stage : prices[p]->stages) {
-      for (const auto& [link, seconds] : stage.links) {
-        auto& profile = by_link[link];
-        profile.resize(prices.size(), 0.0);
-        profile[p] += seconds;
-      }
+  std::vector<std::vector<double>> by_kind;
+  for (const auto* price : prices) {
+    auto& own = by_kind.emplace_back(price->footprint->link_kinds(), 0.0);
+    for (const auto& stage : price->stages) {
+      for (const auto& [kind, seconds] : stage.links)
+        own[static_cast<std::size_t>(kind)] += seconds;
     }
   }
   std::set<std::vector<double>> distinct;
-  for (const auto& [link, profile] : by_link) distinct.insert(profile);
+  for (const auto& joint : collective::joint_kinds(prices)) {
+    std::vector<double> profile(prices.size(), 0.0);
+    for (std::size_t p = 0; p < joint.size(); ++p) {
+      if (joint[p] >= 0) profile[p] = by_kind[p][static_cast<std::size_t>(joint[p])];
+    }
+    distinct.insert(std::move(profile));
+  }
   return {distinct.begin(), distinct.end()};
 }
 

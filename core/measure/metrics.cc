@@ -38,11 +38,13 @@ double busiest_sender(const plan::Plan& plan, collective::PriceBook& book) {
     if (it == payloads.end()) it = payloads.insert(it, {price, 0.0});
     it->second += static_cast<double>(collective->bytes());
   }
-  std::vector<double> sent(static_cast<std::size_t>(plan.ranks), 0.0);
-  for (const auto& [price, bytes] : payloads) {
-    for (std::size_t rank = 0; rank < sent.size(); ++rank) sent[rank] += price->sent[rank] * bytes;
+  double most = 0;
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    double sent = 0;
+    for (const auto& [price, bytes] : payloads) sent += price->sent(rank) * bytes;
+    most = std::max(most, sent);
   }
-  return *std::max_element(sent.begin(), sent.end());
+  return most;
 }
 
 }  // namespace

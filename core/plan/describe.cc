@@ -72,6 +72,16 @@ int communication_streams(const Plan& plan) {
   return plan.streams - (waits ? 2 : 1);
 }
 
+bool overlaps(const Plan& plan) {
+  StreamId stream = -1;
+  for (const auto& op : plan.ops) {
+    if (!std::holds_alternative<collective::Collective>(op.work)) continue;
+    if (stream >= 0 && op.stream != stream) return true;
+    stream = op.stream;
+  }
+  return false;
+}
+
 bool crosses_steps(const Plan& plan) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
     return !op.after_previous.empty() && std::holds_alternative<Compute>(op.work);

@@ -104,6 +104,9 @@ struct Plan {
 // Whether a period begins before the last one's exchange is over.
 bool crosses_steps(const Plan& plan);
 
+// Whether collectives may be under way at the same time: several streams communicate.
+bool overlaps(const Plan& plan);
+
 // Streams beside the compute stream, without one that only holds waits.
 int communication_streams(const Plan& plan);
 

@@ -9,15 +9,17 @@ namespace syncline::run {
 
 Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
     : prices_(std::move(prices)) {
-  // A link's profile: its share of every stage that it serves.
+  // A link's profile: its share of every stage that it serves, by price and kind of link.
   using Profile = std::vector<std::pair<int, double>>;
-  std::map<int, Profile> profiles;
+  std::vector<std::vector<Profile>> by_kind;
   int stage_id = 0;
   for (const auto* price : prices_) {
     first_.push_back(stage_id);
+    auto& own = by_kind.emplace_back(price->footprint->link_kinds());
     for (const auto& stage : price->stages) {
-      for (const auto& [link, seconds] : stage.links) {
-        profiles[link].emplace_back(stage_id, seconds / stage.seconds_per_byte);
+      for (const auto& [kind, seconds] : stage.links) {
+        own[static_cast<std::size_t>(kind)].emplace_back(stage_id,
+                                                         seconds / stage.seconds_per_byte);
       }
       ++stage_id;
     }
@@ -26,7 +28,13 @@ Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
   // Links of one profile are full at the same moment: one resource stands for all of them.
   claims_.resize(static_cast<std::size_t>(stage_id));
   std::map<Profile, int> kinds;
-  for (const auto& [link, profile] : profiles) {
+  for (const auto& joint : collective::joint_kinds(prices_)) {
+    Profile profile;
+    for (std::size_t p = 0; p < joint.size(); ++p) {
+      if (joint[p] < 0) continue;
+      const Profile& own = by_kind[p][static_cast<std::size_t>(joint[p])];
+      profile.insert(profile.end(), own.begin(), own.end());
+    }
     const auto [it, fresh] = kinds.try_emplace(profile, static_cast<int>(kinds.size()));
     if (!fresh) continue;
     for (const auto& [stage, share] : profile) {

@@ -199,7 +199,7 @@ class ModelExecutor final : public Executor {
   Outcome run(const plan::Plan& plan, const Gradients&, int periods) override {
     stretch_ = expected_slowest_of(plan);
     Outcome outcome;
-    outcome.timeline = contended(plan) ? run_shared(plan, periods) : run_queues(plan, periods);
+    outcome.timeline = plan::overlaps(plan) ? run_shared(plan, periods) : run_queues(plan, periods);
     return outcome;
   }
 
@@ -211,17 +211,6 @@ class ModelExecutor final : public Executor {
       known_stretch_ = expected_slowest(cluster_.jitter, plan.ranks, plan.steps);
     }
     return known_stretch_;
-  }
-
-  // Whether collectives on several streams may meet on the links.
-  static bool contended(const plan::Plan& plan) {
-    plan::StreamId stream = -1;
-    for (const auto& op : plan.ops) {
-      if (!std::holds_alternative<collective::Collective>(op.work)) continue;
-      if (stream >= 0 && op.stream != stream) return true;
-      stream = op.stream;
-    }
-    return false;
   }
 
   Seconds duration(const plan::Work& work) {

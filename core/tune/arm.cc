@@ -1,7 +1,6 @@
 #include "core/tune/arm.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "core/input/knobs.h"
@@ -21,19 +20,30 @@ constexpr std::size_t kMostKept = 2000;
 // with the payload of `bytes`; 0 where a pipelined algorithm makes it depend on the size.
 double busiest_link(const std::vector<collective::Collective>& collectives, double bytes,
                     collective::PriceBook& book) {
-  std::map<int, double> links;
+  std::vector<const collective::CollectivePrice*> prices;
+  std::vector<std::vector<double>> by_kind;
   for (const auto& collective : collectives) {
     const auto& algorithm = *collective.algorithm;
     if (algorithm.chunks(collective.kind, collective.groups.size, std::int64_t{1} << 40) > 1) {
       return 0;
     }
     const double share = static_cast<double>(collective.bytes()) / bytes;
-    for (const auto& stage : book.price(collective).stages) {
-      for (const auto& [link, seconds] : stage.links) links[link] += seconds * share;
+    prices.push_back(&book.price(collective));
+    auto& own = by_kind.emplace_back(prices.back()->footprint->link_kinds(), 0.0);
+    for (const auto& stage : prices.back()->stages) {
+      for (const auto& [kind, seconds] : stage.links) {
+        own[static_cast<std::size_t>(kind)] += seconds * share;
+      }
     }
   }
   double busiest = 0;
-  for (const auto& [link, seconds] : links) busiest = std::max(busiest, seconds);
+  for (const auto& joint : collective::joint_kinds(prices)) {
+    double seconds = 0;
+    for (std::size_t p = 0; p < joint.size(); ++p) {
+      if (joint[p] >= 0) seconds += by_kind[p][static_cast<std::size_t>(joint[p])];
+    }
+    busiest = std::max(busiest, seconds);
+  }
   return busiest;
 }
 

@@ -1,0 +1,215 @@
+#include "core/collective/footprint.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "core/collective/colour.h"
+
+namespace syncline::collective {
+namespace {
+
+constexpr BytesPerSecond kNoCap = std::numeric_limits<double>::infinity();
+
+// Calls visit(from, to, route) for every edge of a set, in all groups.
+template <typename Visit>
+void for_each_edge(const Network& network, const Groups& groups, const EdgeSet& set,
+                   const Visit& visit) {
+  std::vector<int> route;
+  for (int g = 0; g < groups.count; ++g) {
+    for (const Edge& edge : set) {
+      const int from = groups.rank(g, edge.from);
+      const int to = groups.rank(g, edge.to);
+      route.clear();
+      network.route(from, to, route);
+      visit(from, to, route);
+    }
+  }
+}
+
+// Colour refinement: a rank is distinguished by the messages that it sends and awaits in each set,
+// and by the colours of the ranks at their other ends. Returns each rank's class and their number;
+// the ranks themselves where hardly any are alike (two trees at once know only their mirror image).
+struct Classes {
+  std::vector<int> of_rank;
+  std::size_t count = 0;
+};
+
+Classes classes_of(const std::vector<SetFootprint>& sets, int ranks) {
+  constexpr std::size_t kWorthwhile = 4;  // ranks a class, at least
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<Colour> colours(n, 1);
+  std::vector<Colour> next;
+  std::unordered_map<Colour, int> number;
+  std::size_t before = 0;
+  while (true) {
+    next = colours;
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+      for (const MessageKind& m : sets[s].messages) {
+        const auto from = static_cast<std::size_t>(m.from);
+        const auto to = static_cast<std::size_t>(m.to);
+        const Colour what = mix(s, static_cast<Colour>(m.way));
+        next[from] += mix(mix(what, 1), colours[to]);
+        next[to] += mix(mix(what, 2), colours[from]);
+      }
+    }
+    for (auto& colour : next) colour = mix(colour, 3);
+    colours.swap(next);
+    number.clear();
+    for (const auto colour : colours) {
+      number.try_emplace(colour, static_cast<int>(number.size()));
+    }
+    if (number.size() == before || number.size() * kWorthwhile > n) break;
+    before = number.size();
+  }
+  Classes classes{std::vector<int>(n), number.size()};
+  const bool folds = number.size() * kWorthwhile <= n;
+  if (!folds) classes.count = n;
+  for (std::size_t r = 0; r < n; ++r) {
+    classes.of_rank[r] = folds ? number.at(colours[r]) : static_cast<int>(r);
+  }
+  return classes;
+}
+
+// Numbers ways as they are met; the same links by kind at the same latency are one way.
+class WayTable {
+ public:
+  WayTable(const Network& network, const std::vector<int>& kind_of_link, std::vector<Way>& ways)
+      : network_(network), kind_of_link_(kind_of_link), ways_(ways) {}
+
+  int find(int from, int to, const std::vector<int>& route) {
+    const int tier = network_.crossing(from, to);
+    Colour colour = static_cast<Colour>(tier);
+    for (const int id : route) {
+      colour = mix(colour, static_cast<Colour>(kind_of_link_[static_cast<std::size_t>(id)]));
+    }
+    const auto [it, fresh] = known_.try_emplace(colour, static_cast<int>(ways_.size()));
+    if (fresh) add(tier, route);
+    return it->second;
+  }
+
+ private:
+  void add(int tier, const std::vector<int>& route) {
+    Way& way = ways_.emplace_back();
+    way.latency = network_.latency(tier);
+    way.flow_cap = kNoCap;
+    for (const int id : route) {
+      const Link& link = network_.link(id);
+      if (link.per_flow) {
+        way.flow_cap = std::min(way.flow_cap, link.capacity);
+      } else {
+        way.links.push_back(kind_of_link_[static_cast<std::size_t>(id)]);
+      }
+    }
+    std::sort(way.links.begin(), way.links.end());
+    way.links.erase(std::unique(way.links.begin(), way.links.end()), way.links.end());
+  }
+
+  const Network& network_;
+  const std::vector<int>& kind_of_link_;
+  std::vector<Way>& ways_;
+  std::unordered_map<Colour, int> known_;
+};
+
+template <typename Item>
+void keep_each_once(std::vector<Item>& items) {
+  std::sort(items.begin(), items.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
+}
+
+}  // namespace
+
+Footprint::Footprint(const Network& network, const Groups& groups, const EdgeSets& sets)
+    : fastest_(network.fastest()) {
+  sets_.resize(sets.size());
+  tell_links_apart(network, groups, sets);
+  load_links(network, groups, sets);
+  if (uniform_) return;
+  list_messages(network, groups, sets);
+  merge_alike(network.ranks());
+}
+
+// One pass: a link's colour adds up which sets send messages over it.
+void Footprint::tell_links_apart(const Network& network, const Groups& groups,
+                                 const EdgeSets& sets) {
+  const auto links = static_cast<std::size_t>(network.link_count());
+  std::vector<Colour> colours(links, 0);
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    sets_[s].flow_cap = kNoCap;
+    const Colour colour = mix(s, 1);
+    for_each_edge(network, groups, sets[s], [&](int from, int to, const auto& route) {
+      uniform_ = uniform_ && network.latency(network.crossing(from, to)) == fastest_;
+      for (const int id : route) {
+        const Link& link = network.link(id);
+        if (link.per_flow) {
+          sets_[s].flow_cap = std::min(sets_[s].flow_cap, link.capacity);
+        } else {
+          colours[static_cast<std::size_t>(id)] += colour;
+        }
+      }
+    });
+  }
+  kind_of_link_.assign(links, -1);
+  std::unordered_map<Colour, int> kinds;
+  for (std::size_t id = 0; id < links; ++id) {
+    if (colours[id] == 0) continue;
+    const BytesPerSecond capacity = network.link(static_cast<int>(id)).capacity;
+    const auto [it, fresh] =
+        kinds.try_emplace(mix(colours[id], bits(capacity)), static_cast<int>(capacities_.size()));
+    kind_of_link_[id] = it->second;
+    if (!fresh) continue;
+    capacities_.push_back(capacity);
+    first_link_.push_back(static_cast<int>(id));
+  }
+}
+
+// Counts the messages on the first link of each kind.
+void Footprint::load_links(const Network& network, const Groups& groups, const EdgeSets& sets) {
+  std::vector<int> messages(capacities_.size(), 0);
+  std::vector<int> touched;
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    for_each_edge(network, groups, sets[s], [&](int, int, const auto& route) {
+      for (const int id : route) {
+        const int kind = kind_of_link_[static_cast<std::size_t>(id)];
+        if (kind < 0 || first_link_[static_cast<std::size_t>(kind)] != id) continue;
+        if (messages[static_cast<std::size_t>(kind)]++ == 0) touched.push_back(kind);
+      }
+    });
+    std::sort(touched.begin(), touched.end());
+    for (const int kind : touched) {
+      sets_[s].load.emplace_back(kind, messages[static_cast<std::size_t>(kind)]);
+      messages[static_cast<std::size_t>(kind)] = 0;
+    }
+    touched.clear();
+  }
+}
+
+void Footprint::list_messages(const Network& network, const Groups& groups, const EdgeSets& sets) {
+  WayTable table(network, kind_of_link_, ways_);
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    auto& messages = sets_[s].messages;
+    messages.reserve(sets[s].size() * static_cast<std::size_t>(groups.count));
+    for_each_edge(network, groups, sets[s], [&](int from, int to, const auto& route) {
+      messages.push_back({from, to, table.find(from, to, route)});
+    });
+  }
+}
+
+void Footprint::merge_alike(int ranks) {
+  const Classes classes = classes_of(sets_, ranks);
+  rank_classes_ = classes.count;
+  const bool folds = rank_classes_ < static_cast<std::size_t>(ranks);
+  for (SetFootprint& set : sets_) {
+    for (MessageKind& m : set.messages) {
+      set.ways.push_back(m.way);
+      m.from = classes.of_rank[static_cast<std::size_t>(m.from)];
+      m.to = classes.of_rank[static_cast<std::size_t>(m.to)];
+    }
+    keep_each_once(set.ways);
+    if (!folds) continue;
+    keep_each_once(set.messages);
+    set.messages.shrink_to_fit();
+  }
+}
+
+}  // namespace syncline::collective

@@ -1,0 +1,75 @@
+// What the edges of a collective put on the network, folded: thousands of ranks have few kinds of
+// links and few kinds of messages. It depends on who talks to whom alone, not on the payload, and
+// is worked out in one pass over the edges, before anything else is built.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/collective/groups.h"
+#include "core/collective/network.h"
+#include "core/collective/schedule.h"
+
+namespace syncline::collective {
+
+// The way of a message: what decides how long it takes beside the others.
+struct Way {
+  Seconds latency = 0;
+  BytesPerSecond flow_cap = 0;  // the narrowest on the way; infinite without one
+  std::vector<int> links;       // by kind, each once
+};
+
+// Messages that are alike: between classes of ranks that send and await the same, by the same way.
+struct MessageKind {
+  int from = 0;
+  int to = 0;
+  int way = 0;
+  auto operator<=>(const MessageKind&) const = default;
+};
+
+// The edges of one set, in all groups.
+struct SetFootprint {
+  std::vector<std::pair<int, int>> load;  // (kind of link, messages on each such link)
+  BytesPerSecond flow_cap = 0;            // the narrowest of any message; infinite without one
+  std::vector<MessageKind> messages;      // empty where all pay alike (uniform)
+  std::vector<int> ways;                  // of those messages, each once
+};
+
+class Footprint {
+ public:
+  // All groups work side by side and share the links.
+  Footprint(const Network& network, const Groups& groups, const EdgeSets& sets);
+
+  // Links are of one kind where they have the same capacity and carry equally many messages of
+  // each set. The first link of a kind stands for it.
+  std::size_t link_kinds() const { return capacities_.size(); }
+  BytesPerSecond capacity(int kind) const { return capacities_[static_cast<std::size_t>(kind)]; }
+  // By link id; -1 where nothing ever passes, and for caps of single flows.
+  const std::vector<int>& kind_of_link() const { return kind_of_link_; }
+
+  const std::vector<SetFootprint>& sets() const { return sets_; }
+
+  // Whether every message pays the fastest tier's latency; then ways and classes are left out.
+  bool uniform() const { return uniform_; }
+  Seconds fastest() const { return fastest_; }
+  const std::vector<Way>& ways() const { return ways_; }
+  std::size_t rank_classes() const { return rank_classes_; }
+
+ private:
+  void tell_links_apart(const Network& network, const Groups& groups, const EdgeSets& sets);
+  void load_links(const Network& network, const Groups& groups, const EdgeSets& sets);
+  void list_messages(const Network& network, const Groups& groups, const EdgeSets& sets);
+  void merge_alike(int ranks);
+
+  std::vector<int> kind_of_link_;
+  std::vector<BytesPerSecond> capacities_;  // by kind
+  std::vector<int> first_link_;             // by kind
+  std::vector<SetFootprint> sets_;
+  std::vector<Way> ways_;
+  std::size_t rank_classes_ = 0;
+  Seconds fastest_ = 0;
+  bool uniform_ = true;
+};
+
+}  // namespace syncline::collective
