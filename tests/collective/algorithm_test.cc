@@ -85,23 +85,32 @@ std::string wrong_result(Kind kind, const Payloads& before, const Payloads& afte
   return "";
 }
 
+// The edges that are busy in a stage.
+EdgeSet busy_edges(const EdgeSets& sets, const Stage& stage) {
+  EdgeSet edges;
+  for (std::size_t s = stage.first; s < stage.last; ++s) {
+    edges.insert(edges.end(), sets[s].begin(), sets[s].end());
+  }
+  return edges;
+}
+
 // The share of the payload through the busiest port in one round of a stage.
-double busiest_port(const Stage& stage, int ranks) {
+double busiest_port(const EdgeSet& edges, double fraction, int ranks) {
   std::vector<double> sent(static_cast<std::size_t>(ranks));
   std::vector<double> received(static_cast<std::size_t>(ranks));
-  for (const Edge& edge : stage.edges) {
-    sent[static_cast<std::size_t>(edge.from)] += edge.fraction;
-    received[static_cast<std::size_t>(edge.to)] += edge.fraction;
+  for (const Edge& edge : edges) {
+    sent[static_cast<std::size_t>(edge.from)] += fraction;
+    received[static_cast<std::size_t>(edge.to)] += fraction;
   }
   return std::max(*std::ranges::max_element(sent), *std::ranges::max_element(received));
 }
 
-Cost counted_cost(const Stages& stages, int ranks) {
+Cost counted_cost(const EdgeSets& sets, const Stages& stages, int ranks) {
   Cost cost;
   for (const Stage& stage : stages) {
     const auto repeat = static_cast<double>(stage.repeat);
     cost.steps += repeat;
-    cost.volume += repeat * busiest_port(stage, ranks);
+    cost.volume += repeat * busiest_port(busy_edges(sets, stage), stage.fraction, ranks);
   }
   return cost;
 }
@@ -109,7 +118,8 @@ Cost counted_cost(const Stages& stages, int ranks) {
 using Link = std::pair<int, int>;
 
 // How a stage differs from the round that it stands for; empty if it does not.
-std::string difference(const Stage& stage, const Round& round, std::int64_t elements) {
+std::string difference(const EdgeSet& busy, double share, const Round& round,
+                       std::int64_t elements) {
   std::map<Link, double> carried;
   std::map<Link, int> pieces;
   for (const Transfer& transfer : round) {
@@ -118,10 +128,9 @@ std::string difference(const Stage& stage, const Round& round, std::int64_t elem
   }
   std::map<Link, double> told;
   std::map<Link, int> edges;
-  for (const Edge& edge : stage.edges) {
-    const std::string name = std::to_string(edge.from) + "->" + std::to_string(edge.to);
-    if (!(edge.fraction > 0 && edge.fraction <= 1)) return name + " has no proper fraction";
-    told[{edge.from, edge.to}] += edge.fraction;
+  if (!(share > 0 && share <= 1)) return "no proper fraction";
+  for (const Edge& edge : busy) {
+    told[{edge.from, edge.to}] += share;
     ++edges[{edge.from, edge.to}];
   }
   for (const auto& [link, fraction] : told) {
@@ -224,12 +233,16 @@ TEST_P(EveryAlgorithm, StagesAreTheRoundsFolded) {
   for_each_case([&](int ranks, std::int64_t elements) {
     const Schedule rounds = algorithm().rounds(kind(), ranks, elements);
     std::size_t r = 0;
+    const EdgeSets sets = algorithm().edges(kind(), ranks);
     for (const Stage& stage : algorithm().stages(kind(), ranks, elements)) {
       ASSERT_GE(stage.repeat, 1);
-      ASSERT_FALSE(stage.edges.empty());
+      ASSERT_LT(stage.first, stage.last);
+      ASSERT_LE(stage.last, sets.size());
+      const EdgeSet busy = busy_edges(sets, stage);
+      ASSERT_FALSE(busy.empty());
       for (std::int64_t i = 0; i < stage.repeat; ++i, ++r) {
         ASSERT_LT(r, rounds.size());
-        ASSERT_EQ(difference(stage, rounds[r], elements), "") << "round " << r;
+        ASSERT_EQ(difference(busy, stage.fraction, rounds[r], elements), "") << "round " << r;
       }
     }
     EXPECT_EQ(r, rounds.size());
@@ -240,22 +253,20 @@ TEST_P(EveryAlgorithm, StagesDependOnThePayloadByItsChunksOnly) {
   for (const int ranks : {2, 3, 8, 13}) {
     if (!algorithm().fits(kind(), ranks)) continue;
     const auto told = [&](std::int64_t elements) {
-      std::vector<std::tuple<std::int64_t, int, int, double>> edges;
+      std::vector<std::tuple<std::size_t, std::size_t, double, std::int64_t>> stages;
       for (const Stage& stage : algorithm().stages(kind(), ranks, elements)) {
-        for (const Edge& edge : stage.edges) {
-          edges.emplace_back(stage.repeat, edge.from, edge.to, edge.fraction);
-        }
+        stages.emplace_back(stage.first, stage.last, stage.fraction, stage.repeat);
       }
-      return edges;
+      return stages;
     };
     std::map<std::int64_t, decltype(told(0))> by_chunks;
     for (const std::int64_t elements :
          {std::int64_t{0}, std::int64_t{77}, kChunkElements, kChunkElements + 1, 2 * kChunkElements,
           5 * kChunkElements - 1, 5 * kChunkElements, 200 * kChunkElements, 300 * kChunkElements}) {
-      const auto edges = told(elements);
+      const auto stages = told(elements);
       const auto chunks = algorithm().chunks(kind(), ranks, elements);
-      const auto [first, fresh] = by_chunks.try_emplace(chunks, edges);
-      EXPECT_TRUE(fresh || first->second == edges)
+      const auto [first, fresh] = by_chunks.try_emplace(chunks, stages);
+      EXPECT_TRUE(fresh || first->second == stages)
           << label(algorithm(), kind(), ranks, elements) << ", " << chunks << " chunks";
     }
   }
@@ -280,9 +291,10 @@ TEST_P(EveryAlgorithm, CostsTheBusiestPortOfEveryRound) {
   many.insert(many.end(), {191, 192, 255, 256, 257, 384, 511, 512, 513, 700, 1000, 1023, 1024});
   for (const int ranks : many) {
     if (!algorithm().fits(kind(), ranks)) continue;
+    const EdgeSets sets = algorithm().edges(kind(), ranks);
     for (const std::int64_t chunks : {1, 2, 3, 4, 5, 7, 9, 12, 16, 19, 128}) {
       const std::int64_t elements = chunks * kChunkElements;
-      const Cost counted = counted_cost(algorithm().stages(kind(), ranks, elements), ranks);
+      const Cost counted = counted_cost(sets, algorithm().stages(kind(), ranks, elements), ranks);
       const Cost told = algorithm().cost(kind(), ranks, elements);
       const auto [below, above] = tolerance(algorithm(), kind(), ranks, chunks);
       const double rounding = 1e-10 * (1 + counted.volume);
@@ -300,6 +312,7 @@ TEST_P(EveryAlgorithm, DoesNothingOnOneRank) {
   EXPECT_FALSE(algorithm().fits(kind(), 0));
   EXPECT_FALSE(algorithm().fits(kind(), -4));
   EXPECT_TRUE(algorithm().rounds(kind(), 1, 300'001).empty());
+  EXPECT_TRUE(algorithm().edges(kind(), 1).empty());
   EXPECT_TRUE(algorithm().stages(kind(), 1, 300'001).empty());
   EXPECT_EQ(algorithm().cost(kind(), 1, 300'001).steps, 0);
   EXPECT_EQ(algorithm().cost(kind(), 1, 300'001).volume, 0);

@@ -203,7 +203,7 @@ TEST(Law, SlowerThanTheLinksIsLatencyFasterScalesThem) {
   EXPECT_DOUBLE_EQ(fast.price(ring).stages[0].links[0].second,
                    links.price(ring).stages[0].links[0].second / 4);
   // The same bytes leave each rank.
-  EXPECT_EQ(fast.price(ring).sent, links.price(ring).sent);
+  EXPECT_EQ(fast.price(ring).carried, links.price(ring).carried);
 
   // A law that does not know the collective leaves it to the links; the overhead comes on top.
   cluster.law = [](const Collective&) { return std::optional<CollectiveTime>(); };

@@ -117,9 +117,12 @@ TEST(DocumentedNumbers, BytesOfTheHierarchicalAllReduce) {
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->bucket != 0) continue;
-    const auto& sent = book.price(*collective).sent;
-    leader.push_back(sent[8]);
-    follower.push_back(*std::max_element(sent.begin() + 9, sent.begin() + 16));
+    const auto& price = book.price(*collective);
+    leader.push_back(price.sent(8));
+    follower.push_back(0);
+    for (int rank = 9; rank < 16; ++rank) {
+      follower.back() = std::max(follower.back(), price.sent(rank));
+    }
   }
   EXPECT_EQ(leader, (std::vector<double>{0, 1.5, 1}));
   EXPECT_EQ(follower, (std::vector<double>{1, 0, 1}));
@@ -139,7 +142,7 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
-      bytes += book.price(*collective).sent[0] * static_cast<double>(collective->bytes());
+      bytes += book.price(*collective).sent(0) * static_cast<double>(collective->bytes());
     }
     return bytes;
   };

@@ -1,0 +1,128 @@
+// Folding changes no price: links, ranks and the chain of messages are as if each had been worked
+// out by itself.
+#include "core/collective/footprint.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "core/collective/price.h"
+#include "tests/support/plans.h"
+#include "tests/support/random_collectives.h"
+#include "tests/support/unfolded.h"
+
+namespace syncline::collective {
+namespace {
+
+using test::RandomCollectives;
+using test::UnfoldedPrice;
+
+constexpr double kRounding = 1e-12;
+
+std::string named(const Cluster& cluster, const Collective& c) {
+  return std::string(c.algorithm->name) + " " + std::string(to_string(c.kind)) + ", " +
+         std::to_string(c.groups.count) + " groups of " + std::to_string(c.groups.size) + " on " +
+         std::to_string(cluster.nodes) + " x " + std::to_string(cluster.gpus_per_node) + ", " +
+         std::to_string(cluster.tiers.size()) + " tiers, " + std::to_string(c.elements);
+}
+
+void expect_same_links(const Cluster& cluster, const CollectivePrice& folded,
+                       const UnfoldedPrice& unfolded) {
+  const Network network(cluster);
+  const auto& kinds = folded.footprint->kind_of_link();
+  ASSERT_EQ(folded.stages.size(), unfolded.stages().size());
+  for (std::size_t s = 0; s < folded.stages.size(); ++s) {
+    const auto& [seconds, links] = unfolded.stages()[s];
+    ASSERT_NEAR(folded.stages[s].seconds_per_byte, seconds, kRounding * seconds);
+    const std::map<int, double> by_kind(folded.stages[s].links.begin(),
+                                        folded.stages[s].links.end());
+    for (int id = 0; id < network.link_count(); ++id) {
+      const auto own = links.find(id);
+      const auto kind = by_kind.find(kinds[static_cast<std::size_t>(id)]);
+      ASSERT_EQ(own != links.end(), kind != by_kind.end()) << "stage " << s << ", link " << id;
+      if (own == links.end()) continue;
+      ASSERT_NEAR(kind->second, own->second, kRounding * own->second);
+    }
+  }
+}
+
+void expect_same_latencies(PriceBook& book, const Collective& collective,
+                           const UnfoldedPrice& unfolded) {
+  for (const double bytes : {0.0, 1000.0, 3e5, 5e7}) {
+    const auto expected = unfolded.latencies(bytes);
+    const auto told = book.latencies_for(collective, bytes);
+    ASSERT_EQ(told.size(), expected.size());
+    Seconds whole = book.price(collective).seconds_per_byte * bytes;
+    for (const Seconds each : expected) whole += each;
+    for (std::size_t s = 0; s < told.size(); ++s) {
+      // A difference of clocks: rounded like the whole.
+      ASSERT_NEAR(told[s], expected[s], kRounding * whole) << bytes << " bytes, stage " << s;
+    }
+  }
+}
+
+TEST(Footprint, PricesAreThoseOfEveryEdgeByItself) {
+  RandomCollectives random(1);
+  for (int i = 0; i < 300; ++i) {
+    const Cluster cluster = random.cluster(12, 8);
+    const Collective collective = random.collective(cluster);
+    SCOPED_TRACE(named(cluster, collective));
+    PriceBook book(cluster);
+    const UnfoldedPrice unfolded(cluster, collective);
+    ASSERT_NO_FATAL_FAILURE(expect_same_links(cluster, book.price(collective), unfolded));
+    for (int rank = 0; rank < cluster.ranks(); ++rank) {
+      ASSERT_NEAR(book.price(collective).sent(rank), unfolded.sent(rank),
+                  kRounding * unfolded.sent(rank));
+    }
+    // A flat network is one latency a round, by definition and not by the chain.
+    if (book.price(collective).footprint->uniform()) continue;
+    ASSERT_NO_FATAL_FAILURE(expect_same_latencies(book, collective, unfolded));
+  }
+}
+
+TEST(Footprint, JointKindsAreAllPairsThatSomeLinkIs) {
+  RandomCollectives random(2);
+  for (int i = 0; i < 100; ++i) {
+    const Cluster cluster = random.cluster(8, 8);
+    PriceBook book(cluster);
+    std::vector<const CollectivePrice*> prices;
+    for (int c = random.number(1, 3); c >= 0; --c) {
+      prices.push_back(&book.price(random.collective(cluster)));
+    }
+    std::set<std::vector<int>> expected;
+    for (int id = 0; id < Network(cluster).link_count(); ++id) {
+      std::vector<int> kinds;
+      for (const auto* price : prices) {
+        kinds.push_back(price->footprint->kind_of_link()[static_cast<std::size_t>(id)]);
+      }
+      if (*std::max_element(kinds.begin(), kinds.end()) >= 0) expected.insert(kinds);
+    }
+    const auto told = joint_kinds(prices);
+    EXPECT_EQ(std::set(told.begin(), told.end()), expected);
+    EXPECT_EQ(told.size(), expected.size()) << "each once";
+  }
+  EXPECT_TRUE(joint_kinds({}).empty());
+}
+
+// The point of folding: what is kept does not grow with the ranks.
+TEST(Footprint, ThousandsOfRanksHaveFewKinds) {
+  const auto kinds = [](const char* algorithm, int nodes) {
+    const Cluster cluster = two_tier_cluster(nodes, 8);
+    const Groups world = world_group(cluster.ranks());
+    const auto* row = find_algorithm(algorithm);
+    const Footprint footprint(Network(cluster), world,
+                              row->edges(CollectiveKind::kAllReduce, world.size));
+    return std::pair(footprint.link_kinds(), footprint.rank_classes());
+  };
+  for (const char* algorithm : {"ring", "to_one"}) {
+    EXPECT_EQ(kinds(algorithm, 1024), kinds(algorithm, 64)) << algorithm;
+  }
+  EXPECT_EQ(kinds("halving_doubling", 1024), (std::pair<std::size_t, std::size_t>(4, 1)));
+  EXPECT_EQ(kinds("ring", 1024).second, 8U);
+  // Two trees at once: links by their height; the ranks themselves are hardly ever alike.
+  EXPECT_LT(kinds("double_binary_tree", 1024).first, 300U);
+}
+
+}  // namespace
+}  // namespace syncline::collective

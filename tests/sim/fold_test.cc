@@ -1,0 +1,67 @@
+// What is folded before it is simulated takes as long as what is not.
+#include <gtest/gtest.h>
+
+#include "sim/sim_executor.h"
+#include "tests/support/plans.h"
+#include "tests/support/random_collectives.h"
+
+namespace syncline::sim {
+namespace {
+
+Seconds simulated(const Cluster& cluster, const plan::Plan& plan, bool fold) {
+  run::ExecutorSettings settings;
+  settings.cluster = cluster;
+  settings.simulation.grain = Simulation::Grain::kMerged;
+  settings.simulation.fold = fold;
+  return time_of(*make_sim_executor(settings), plan);
+}
+
+// SimGrid shares links to within 1e-9 and counts 1/1024 bytes: a message of a few bytes in a round
+// of microseconds is off by more than that.
+constexpr double kSimGrid = 2e-7;
+
+TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
+  test::RandomCollectives random(3);
+  for (int i = 0; i < 60; ++i) {
+    const Cluster cluster = random.cluster(6, 4);
+    std::vector<std::pair<plan::StreamId, collective::Collective>> collectives;
+    for (int c = random.number(1, 3); c > 0; --c) {
+      collectives.push_back({1, random.collective(cluster)});
+    }
+    const plan::Plan plan = plan_of(cluster.ranks(), collectives);
+    ASSERT_FALSE(plan::overlaps(plan));
+    const Seconds each = simulated(cluster, plan, false);
+    const auto& [stream, first] = collectives.front();
+    EXPECT_NEAR(simulated(cluster, plan, true), each, kSimGrid * each)
+        << first.algorithm->name << " and " << collectives.size() - 1 << " more on "
+        << cluster.nodes << " x " << cluster.gpus_per_node;
+  }
+}
+
+TEST(Fold, ALawsScaleIsApplied) {
+  Cluster cluster = two_tier_cluster(4, 4);
+  const auto ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
+                                  collective::world_group(16), 4'000'000);
+  const plan::Plan plan = plan_of(16, {{1, ring}});
+  cluster.law = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
+  EXPECT_NEAR(simulated(cluster, plan, true), 1e-3, 1e-9);
+  EXPECT_NEAR(simulated(cluster, plan, false), 1e-3, 1e-9);
+}
+
+// Rings and halvings that overlap fold by links of one kind each (fold.h).
+TEST(Fold, RingsThatOverlapTakeAsLong) {
+  for (const char* algorithm : {"ring", "halving_doubling"}) {
+    const Cluster cluster = two_tier_cluster(4, 4);
+    const auto all_reduce = [&](std::int64_t elements) {
+      return collective_of(collective::CollectiveKind::kAllReduce, algorithm,
+                           collective::world_group(16), elements);
+    };
+    const plan::Plan plan = plan_of(16, {{1, all_reduce(4'000'000)}, {2, all_reduce(1'500'000)}});
+    ASSERT_TRUE(plan::overlaps(plan));
+    const Seconds each = simulated(cluster, plan, false);
+    EXPECT_NEAR(simulated(cluster, plan, true), each, 1e-5 * each) << algorithm;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::sim
