@@ -1,10 +1,23 @@
 // The measured law as prices ask for it: how long a collective of a plan takes alone.
 #pragma once
 
+#include "core/collective/groups.h"
 #include "core/cost/law.h"
 #include "core/scenario/cluster.h"
 
 namespace syncline::cost {
+
+// How the first of the groups lies on nodes of `gpus_per_node` ranks, and how many groups have
+// members on its first node. In time that grows with neither the ranks nor the groups, unless
+// members lie askew to the nodes.
+struct GroupShape {
+  int nodes = 0;
+  int gpus_per_node = 0;  // members on each node; 0: uneven
+  int groups_per_node = 1;
+  bool operator==(const GroupShape&) const = default;
+};
+
+GroupShape group_shape(const collective::Groups& groups, int gpus_per_node);
 
 // Answers for collectives that NCCL runs (`nccl` set), and for the algorithms `ring` and
 // `double_binary_tree` where NCCL was measured while forced to them: the counts are those of one
