@@ -23,7 +23,7 @@ Scenario scenario_of(int nodes, int gpus, const std::string& strategy) {
       "inter": {"latency_us": 8, "bandwidth_gbps": 100}, "collective_overhead_us": 10},
       "strategies": [)" + strategy +
                            "]}";
-  return parse_scenario(document_from_text("bench", text));
+  return input::parse_scenario(input::document_from_text("bench", text));
 }
 
 const char* const kUnfused = R"({"name": "s"})";
@@ -34,9 +34,9 @@ const char* const kFiveBuckets = R"({"name": "s", "fusion": {"rule": "size", "si
 // gradients, each its own bucket, and evaluates three steps of it.
 void model_plan_and_evaluate(benchmark::State& state) {
   const Scenario s = scenario_of(static_cast<int>(state.range(0)), 8, kUnfused);
-  const auto executor = make_model_executor({s.cluster, {}, 1});
+  const auto executor = run::make_model_executor({s.cluster, {}, 1});
   for (auto _ : state) {
-    const Plan plan = make_plan(s.workload, s.cluster, s.strategies.front());
+    const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
     benchmark::DoNotOptimize(executor->run(plan, {}, 3));
   }
   state.counters["plans_per_s"] =
@@ -46,9 +46,9 @@ BENCHMARK(model_plan_and_evaluate)->Arg(1)->Arg(4)->Arg(128)->Unit(benchmark::kM
 
 void model_two_streams(benchmark::State& state) {
   const Scenario s = scenario_of(4, 8, R"({"name": "s", "streams": 2})");
-  const auto executor = make_model_executor({s.cluster, {}, 1});
+  const auto executor = run::make_model_executor({s.cluster, {}, 1});
   for (auto _ : state) {
-    const Plan plan = make_plan(s.workload, s.cluster, s.strategies.front());
+    const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
     benchmark::DoNotOptimize(executor->run(plan, {}, 3));
   }
   state.counters["plans_per_s"] =
@@ -63,9 +63,9 @@ double children_peak_mb() {
 }
 
 void simulate(benchmark::State& state, const Scenario& s, const Simulation& simulation) {
-  const Plan plan = make_plan(s.workload, s.cluster, s.strategies.front());
+  const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
   for (auto _ : state) {
-    const auto executor = make_sim_executor({s.cluster, simulation, 1});
+    const auto executor = sim::make_sim_executor({s.cluster, simulation, 1});
     benchmark::DoNotOptimize(executor->run(plan, {}, 3));
   }
   state.counters["buckets"] = static_cast<double>(plan.buckets.size());
@@ -112,19 +112,20 @@ BENCHMARK(sim_five_buckets)
 void sim_step_by_step_ring(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const Scenario s = scenario_of(ranks, 1, kUnfused);
-  Plan plan;
+  plan::Plan plan;
   plan.ranks = ranks;
   plan.streams = 2;
   const std::int64_t elements = 100 * kMiB / 4;
   plan.ops.push_back({1,
                       {},
-                      Collective{CollectiveKind::kAllReduce, find_algorithm("ring"),
-                                 world_group(ranks), elements, 4, 0},
+                      collective::Collective{collective::CollectiveKind::kAllReduce,
+                                             collective::find_algorithm("ring"),
+                                             collective::world_group(ranks), elements, 4, 0},
                       0});
   Simulation simulation;
   simulation.grain = Simulation::Grain::kStep;
   for (auto _ : state) {
-    const auto executor = make_sim_executor({s.cluster, simulation, 1});
+    const auto executor = sim::make_sim_executor({s.cluster, simulation, 1});
     benchmark::DoNotOptimize(executor->run(plan, {}, 1));
   }
   state.counters["child_peak_MB"] = children_peak_mb();

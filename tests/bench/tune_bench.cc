@@ -13,10 +13,10 @@ namespace syncline {
 namespace {
 
 // 64 ranks: 8 nodes of 8 GPUs.
-Document joint_search() {
+input::Document joint_search() {
   std::string sizes;
   for (int i = 1; i <= 25; ++i) sizes += (i > 1 ? ", " : "") + std::to_string(2 * i);
-  return document_from_text(
+  return input::document_from_text(
       "bench", R"({"name": "bench", "workload": ")" SYNCLINE_SOURCE_DIR
                R"(/scenarios/workloads/resnet50_v100.json", "cluster": {
       "name": "bench", "nodes": 8, "gpus_per_node": 8,
@@ -30,46 +30,46 @@ Document joint_search() {
                       {"codec": "dgc", "sparsity": [0.9999]}], "confirm": 0}})");
 }
 
-void tune_jointly(benchmark::State& state, const TuneOptions& options) {
-  const Document document = joint_search();
-  const Scenario scenario = parse_scenario(document);
-  const Search search = *parse_search(document, scenario);
-  Tuned tuned;
-  for (auto _ : state) tuned = tune(scenario, search, options);
+void tune_jointly(benchmark::State& state, const tune::TuneOptions& options) {
+  const input::Document document = joint_search();
+  const Scenario scenario = input::parse_scenario(document);
+  const Search search = *input::parse_search(document, scenario);
+  tune::Tuned tuned;
+  for (auto _ : state) tuned = tune::tune(scenario, search, options);
   state.counters["points"] = static_cast<double>(tuned.points);
   state.counters["priced"] = static_cast<double>(tuned.evaluations);
 }
 
 // Goal: under 1 s, every point priced.
 void tune_1000_points_on_model(benchmark::State& state) {
-  TuneOptions options;
-  options.method = TuneOptions::Method::kExhaustive;
+  tune::TuneOptions options;
+  options.method = tune::TuneOptions::Method::kExhaustive;
   tune_jointly(state, options);
 }
 BENCHMARK(tune_1000_points_on_model)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void tune_1000_points_pruned(benchmark::State& state) {
-  TuneOptions options;
-  options.method = TuneOptions::Method::kPruned;
+  tune::TuneOptions options;
+  options.method = tune::TuneOptions::Method::kPruned;
   tune_jointly(state, options);
 }
 BENCHMARK(tune_1000_points_pruned)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 // Goal: under 60 s, every point simulated.
 void tune_1000_points_on_sim(benchmark::State& state) {
-  TuneOptions options;
+  tune::TuneOptions options;
   options.executor = "sim";
-  options.make_executor = make_sim_executor;
+  options.make_executor = sim::make_sim_executor;
   tune_jointly(state, options);
 }
 BENCHMARK(tune_1000_points_on_sim)->Unit(benchmark::kSecond)->UseRealTime()->Iterations(1);
 
 void tune_1000_points_on_sim_by_two_processes(benchmark::State& state) {
-  TuneOptions options;
+  tune::TuneOptions options;
   options.executor = "sim";
-  options.make_executor = make_sim_executor;
-  options.parallel_map = [](std::size_t count, const auto& work, const JobHooks& hooks) {
-    return run_jobs(count, 2, work, hooks);
+  options.make_executor = sim::make_sim_executor;
+  options.parallel_map = [](std::size_t count, const auto& work, const run::JobHooks& hooks) {
+    return run::run_jobs(count, 2, work, hooks);
   };
   tune_jointly(state, options);
 }
@@ -90,14 +90,15 @@ test::FusionProblem long_problem(std::size_t count) {
 
 void optimum_affine(benchmark::State& state) {
   const auto problem = long_problem(static_cast<std::size_t>(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem, test::AffineCost{3e-4, 1e-9}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(test::best_fusion(problem, test::AffineCost{3e-4, 1e-9}));
 }
 BENCHMARK(optimum_affine)->Arg(161)->Arg(2000)->Unit(benchmark::kMicrosecond);
 
 void optimum_any_cost(benchmark::State& state) {
   const auto problem = long_problem(static_cast<std::size_t>(state.range(0)));
-  const RunCost cost = test::run_cost(problem, {3e-4, 1e-9});
-  for (auto _ : state) benchmark::DoNotOptimize(best_fusion(problem.ready, cost));
+  const tune::RunCost cost = test::run_cost(problem, {3e-4, 1e-9});
+  for (auto _ : state) benchmark::DoNotOptimize(tune::best_fusion(problem.ready, cost));
 }
 BENCHMARK(optimum_any_cost)->Arg(161)->Arg(2000)->Unit(benchmark::kMicrosecond);
 
