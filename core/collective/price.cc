@@ -24,8 +24,15 @@ struct PriceBook::Entry {
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
   }
-  std::vector<Seconds> latencies_for(double bytes) const {
-    return stage_latencies(*price.footprint, stages, price.stages, bytes);
+  // Kept: bounds ask for one size again and again.
+  const std::vector<Seconds>& latencies_of(Bytes bytes) {
+    const bool uniform = price.footprint->uniform();
+    const auto [it, fresh] = latencies.try_emplace(uniform ? 0 : bytes);
+    if (fresh) {
+      it->second =
+          stage_latencies(*price.footprint, stages, price.stages, static_cast<double>(bytes));
+    }
+    return it->second;
   }
 };
 
@@ -180,7 +187,7 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const auto time = law_time(collective);
   if (!time) return nullptr;
 
-  const Entry& links = entry(collective);
+  Entry& links = entry(collective);
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<LawEntry>();
   fresh->collective = collective;
@@ -189,7 +196,7 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const Seconds transfer = links.price.seconds_per_byte * bytes;
   if (*time >= transfer) {
     // What the law leaves above the transfer, in the proportions of the links' own latencies.
-    const auto own = links.latencies_for(bytes);
+    const auto& own = links.latencies_of(collective.bytes());
     const Seconds sum = std::accumulate(own.begin(), own.end(), Seconds{0});
     for (std::size_t s = 0; s < own.size(); ++s) {
       fresh->latencies[s] = (*time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
@@ -246,15 +253,11 @@ const CollectivePrice& PriceBook::price(const Collective& collective) {
 
 const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {
   if (const LawEntry* law = law_entry(collective)) return law->latencies;
-  Entry& known = entry(collective);
-  const Bytes bytes = known.price.footprint->uniform() ? 0 : collective.bytes();
-  const auto [it, fresh] = known.latencies.try_emplace(bytes);
-  if (fresh) it->second = known.latencies_for(static_cast<double>(bytes));
-  return it->second;
+  return entry(collective).latencies_of(collective.bytes());
 }
 
 std::vector<Seconds> PriceBook::latencies_for(const Collective& collective, double bytes) {
-  return entry(collective).latencies_for(bytes);
+  return entry(collective).latencies_of(static_cast<Bytes>(bytes));
 }
 
 Seconds PriceBook::time(const Collective& collective) {
