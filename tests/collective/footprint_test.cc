@@ -81,6 +81,20 @@ TEST(Footprint, PricesAreThoseOfEveryEdgeByItself) {
   }
 }
 
+// Rounds that repeat are gone through until they shift all clocks alike, and then skipped.
+TEST(Footprint, LongRingsAreAsIfEveryRoundWasGoneThrough) {
+  RandomCollectives random(5);
+  for (int i = 0; i < 12; ++i) {
+    Cluster cluster = random.cluster(90, 5);
+    while (cluster.ranks() < 100 || cluster.tiers.size() < 2) cluster = random.cluster(90, 5);
+    const auto ring =
+        collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), 1'000'000);
+    SCOPED_TRACE(named(cluster, ring));
+    PriceBook book(cluster);
+    ASSERT_NO_FATAL_FAILURE(expect_same_latencies(book, ring, UnfoldedPrice(cluster, ring)));
+  }
+}
+
 TEST(Footprint, JointKindsAreAllPairsThatSomeLinkIs) {
   RandomCollectives random(2);
   for (int i = 0; i < 100; ++i) {
