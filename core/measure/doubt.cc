@@ -153,8 +153,7 @@ std::pair<Doubt, double> widest(const Sway& sway) {
 // The scenario with one input moved: a network of its own, and factors for what the plan computes.
 class Doubts::Shifted {
  public:
-  explicit Shifted(const Cluster& cluster)
-      : executor_(run::make_model_executor({cluster, {}, 1})) {}
+  explicit Shifted(std::shared_ptr<run::Executor> executor) : executor_(std::move(executor)) {}
 
   double computation = 1;
   double device = 1;
@@ -176,13 +175,14 @@ class Doubts::Shifted {
     if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= device;
   }
 
-  std::unique_ptr<run::Executor> executor_;
+  std::shared_ptr<run::Executor> executor_;
 };
 
 Doubts::Doubts(const Scenario& scenario, const Pinned& pinned)
     : scenario_(scenario),
       pinned_(pinned),
-      as_given_(std::make_unique<Shifted>(scenario.cluster)) {}
+      model_(run::make_model_executor({scenario.cluster, {}, scenario.seed})),
+      as_given_(std::make_unique<Shifted>(model_)) {}
 
 Doubts::~Doubts() = default;
 
@@ -193,9 +193,13 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
   const bool network = doubt == Doubt::kLatency || doubt == Doubt::kBandwidth;
   const double small = doubt == Doubt::kLatency ? deviations : 0;
   const double large = doubt == Doubt::kBandwidth ? deviations : 0;
+  // What is computed differs plan by plan: the network's prices hold for all of those.
   known = std::make_unique<Shifted>(
-      network ? shifted_network(scenario_.cluster, small, large, pinned_.network)
-              : scenario_.cluster);
+      network ? run::make_model_executor(
+                    {shifted_network(scenario_.cluster, small, large, pinned_.network),
+                     {},
+                     scenario_.seed})
+              : model_);
   const double assumed = scenario_.workload.rated_times ? kRatedComputation : kTimedComputation;
   const double computation = std::max(kOwnStep, pinned_.computation.value_or(assumed));
   if (doubt == Doubt::kComputation) known->computation = std::exp(deviations * computation);
