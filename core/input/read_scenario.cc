@@ -55,7 +55,8 @@ std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader)
   for (const auto& [path, values] : reader.json().items()) {
     reader.has(path);
     if (!values.is_array() || values.empty()) {
-      reader.fail(path, "found " + describe(values) + ", expected a list of values");
+      reader.fail(path, "found " + (values.is_array() ? "an empty list" : describe(values)) +
+                            ", expected a list of values");
     }
     points *= values.size();
     if (points > kMostPoints) reader.fail(path, "more than a million sweep points");
@@ -212,6 +213,9 @@ Scenario parse_scenario(const Document& document) {
   scenario.workload = read_part(
       document, "workload", document.workload_file, top,
       [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
+
+  // A file's waits under a total of the scenario's are a model measured elsewhere: meant so.
+  if (!document.workload_file.empty()) scenario.workload.doubts.clear();
 
   top.require("strategies");
   for (auto& reader : top.objects("strategies")) {
