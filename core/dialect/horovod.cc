@@ -118,7 +118,7 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   constexpr double kNoGradient = 1024;
   if (threshold > 0 && threshold <= kNoGradient) {
     const auto bytes = static_cast<Bytes>(threshold);
-    strategy.doubts.push_back("HOROVOD_FUSION_THRESHOLD = " + std::to_string(bytes) +
+    strategy.remarks.push_back("HOROVOD_FUSION_THRESHOLD = " + std::to_string(bytes) +
                               " is read in bytes: were MiB meant (" + std::to_string(bytes * kMiB) +
                               ")?");
   }

@@ -109,7 +109,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
   const double cap = config.number_or("bucket_cap_mb", kDefaultCapMb, {0, 1e9, true});
   if (cap > kMoreThanAnyModel) {
-    strategy.doubts.push_back("bucket_cap_mb = " + Json(cap).dump() +
+    strategy.remarks.push_back("bucket_cap_mb = " + Json(cap).dump() +
                               " is read in MiB: were bytes meant?");
   }
   const bool views = config.boolean_or("gradient_as_bucket_view", false);

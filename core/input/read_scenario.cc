@@ -215,7 +215,7 @@ Scenario parse_scenario(const Document& document) {
       [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
 
   // A file's waits under a total of the scenario's are a model measured elsewhere: meant so.
-  if (!document.workload_file.empty()) scenario.workload.doubts.clear();
+  if (!document.workload_file.empty()) scenario.workload.remarks.clear();
 
   top.require("strategies");
   for (auto& reader : top.objects("strategies")) {

@@ -55,7 +55,7 @@ struct TensorWork {
 
 // backward_ms beside backward_us keeps the waits' proportions and changes their sum. Meant where
 // both say the same; else one of them is left over.
-void doubt_stretch(Seconds sum, Seconds total, Workload& workload) {
+void remark_on_stretch(Seconds sum, Seconds total, Workload& workload) {
   constexpr double kRounding = 0.01;
   if (std::abs(total - sum) <= kRounding * sum) return;
   const auto milliseconds = [](Seconds seconds) {
@@ -63,8 +63,8 @@ void doubt_stretch(Seconds sum, Seconds total, Workload& workload) {
     text << seconds / kMillisecond << " ms";
     return text.str();
   };
-  workload.doubts.push_back("the gradients' backward_us add up to " + milliseconds(sum) +
-                            ", and are stretched to backward_ms, " + milliseconds(total));
+  workload.remarks.push_back("the gradients' backward_us add up to " + milliseconds(sum) +
+                             ", and are stretched to backward_ms, " + milliseconds(total));
 }
 
 // Three ways to give the backward waits, the most direct first: measured waits, a total shared out
@@ -87,7 +87,7 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
   const double sum = backward_time(workload);
   if (waits != 0 && (!has_total || sum > 0)) {
     if (has_total) {
-      doubt_stretch(sum, total, workload);
+      remark_on_stretch(sum, total, workload);
       for (auto& tensor : workload.tensors) tensor.backward *= total / sum;
     }
     return;

@@ -111,7 +111,7 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
                     "' last; they are read in the order in which the backward pass makes them "
                     "ready: turn the list round (torch: reversed(list(model.named_parameters())))");
   }
-  lines.insert(lines.end(), workload.doubts.begin(), workload.doubts.end());
+  lines.insert(lines.end(), workload.remarks.begin(), workload.remarks.end());
 }
 
 // Where collectives were measured, the tier sums up what was seen, and need not be a NIC.
@@ -182,7 +182,7 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
       remarks.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }
     remark_on_size(strategy, scenario.workload, remarks);
-    for (const auto& doubt : strategy.doubts) remarks.add(strategy, doubt);
+    for (const auto& own : strategy.remarks) remarks.add(strategy, own);
   }
   remarks.append_to(lines);
 }
