@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/remarks.h"
 #include "reports/explanation.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -146,7 +145,7 @@ Answer answer_of(const measure::Explanation& explanation) {
           [&] { return page_of(explanation); },
           [&] { return csv_of(explanation); },
           [&] { return json_of(explanation); },
-          measure::remarks_of(explanation.scenario)};
+          explanation.remarks};
 }
 
 }  // namespace syncline::reports

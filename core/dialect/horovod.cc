@@ -115,13 +115,6 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   if (threshold != std::floor(threshold)) {
     config.fail("HOROVOD_FUSION_THRESHOLD", "expected a whole number of bytes");
   }
-  constexpr double kNoGradient = 1024;
-  if (threshold > 0 && threshold <= kNoGradient) {
-    const auto bytes = static_cast<Bytes>(threshold);
-    strategy.remarks.push_back("HOROVOD_FUSION_THRESHOLD = " + std::to_string(bytes) +
-                              " is read in bytes: were MiB meant (" + std::to_string(bytes * kMiB) +
-                              ")?");
-  }
 
   strategy.fusion.rule = Fusion::Rule::kSize;
   strategy.fusion.close = Fusion::Close::kBefore;

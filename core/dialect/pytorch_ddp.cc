@@ -16,7 +16,7 @@ namespace {
 // torch/nn/parallel/distributed.py: the first bucket is small so that communication starts early.
 constexpr Bytes kFirstBucket = kMiB;
 constexpr double kDefaultCapMb = 25;
-// Said where one bucket is meant; what is larger than this are bytes.
+// Said where one bucket is meant.
 constexpr double kMoreThanAnyModel = 1e6;
 
 // compute_bucket_assignment_by_size (torch/csrc/distributed/c10d/reducer.cpp): tensors are added to
@@ -108,10 +108,6 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Reading reading;
   Strategy& strategy = reading.strategy;
   const double cap = config.number_or("bucket_cap_mb", kDefaultCapMb, {0, 1e9, true});
-  if (cap > kMoreThanAnyModel) {
-    strategy.remarks.push_back("bucket_cap_mb = " + Json(cap).dump() +
-                              " is read in MiB: were bytes meant?");
-  }
   const bool views = config.boolean_or("gradient_as_bucket_view", false);
   const bool static_graph = config.boolean_or("static_graph", false);
   const bool find_unused = config.boolean_or("find_unused_parameters", false);
@@ -132,8 +128,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (stay) std::reverse(order.begin(), order.end());
   auto& groups = strategy.fusion.groups;
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  groups = assign_by_size(workload.tensors, order, kFirstBucket,
-                          static_cast<Bytes>(cap * static_cast<double>(kMiB)));
+  // The groups say it all; the limit they came from is kept for who asks whether it was meant.
+  strategy.fusion.size = static_cast<Bytes>(cap * static_cast<double>(kMiB));
+  groups = assign_by_size(workload.tensors, order, kFirstBucket, strategy.fusion.size);
   if (stay) {
     std::reverse(groups.begin(), groups.end());
     reading.notes.push_back(

@@ -214,9 +214,6 @@ Scenario parse_scenario(const Document& document) {
       document, "workload", document.workload_file, top,
       [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
 
-  // A file's waits under a total of the scenario's are a model measured elsewhere: meant so.
-  if (!document.workload_file.empty()) scenario.workload.remarks.clear();
-
   top.require("strategies");
   for (auto& reader : top.objects("strategies")) {
     Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);

@@ -1,8 +1,6 @@
 #include "core/input/parts.h"
 
-#include <cmath>
 #include <numeric>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/input/read_operators.h"
@@ -53,20 +51,6 @@ struct TensorWork {
   double forward_flops = 0;
 };
 
-// backward_ms beside backward_us keeps the waits' proportions and changes their sum. Meant where
-// both say the same; else one of them is left over.
-void remark_on_stretch(Seconds sum, Seconds total, Workload& workload) {
-  constexpr double kRounding = 0.01;
-  if (std::abs(total - sum) <= kRounding * sum) return;
-  const auto milliseconds = [](Seconds seconds) {
-    std::ostringstream text;
-    text << seconds / kMillisecond << " ms";
-    return text.str();
-  };
-  workload.remarks.push_back("the gradients' backward_us add up to " + milliseconds(sum) +
-                             ", and are stretched to backward_ms, " + milliseconds(total));
-}
-
 // Three ways to give the backward waits, the most direct first: measured waits, a total shared out
 // by FLOPs (or elements), or FLOPs over the device's rate.
 void price_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
@@ -87,7 +71,6 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
   const double sum = backward_time(workload);
   if (waits != 0 && (!has_total || sum > 0)) {
     if (has_total) {
-      remark_on_stretch(sum, total, workload);
       for (auto& tensor : workload.tensors) tensor.backward *= total / sum;
     }
     return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/measure/remarks.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::measure {
@@ -25,6 +26,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
   collective::PriceBook book(scenario.cluster);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
+  explanation.remarks = remarks_of(document, {SweepPoint()});
   for (const auto& name : names) {
     Explained one;
     one.strategy = *find_strategy(scenario, name);

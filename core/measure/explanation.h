@@ -28,6 +28,7 @@ struct Explained {
 struct Explanation {
   Scenario scenario;
   std::vector<Explained> strategies;
+  std::vector<std::string> remarks;
 };
 
 // The strategies of these names, which the document has, priced by the model. Its sweep is ignored.

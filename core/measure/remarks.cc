@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cmath>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "core/collective/library.h"
@@ -25,6 +27,9 @@ constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
 // Buckets so many times the gradients; small models are taken to be larger.
 constexpr double kBeyondModel = 1000;
 constexpr Bytes kSmallModel = 64 * kMiB;
+// A bucket_cap_mb that means one bucket, as `emit` writes it.
+constexpr double kOneBucket = 1e6 * static_cast<double>(kMiB);
+constexpr Bytes kLeastThreshold = 1024;
 
 constexpr std::size_t kNamedStrategies = 4;
 
@@ -111,7 +116,6 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
                     "' last; they are read in the order in which the backward pass makes them "
                     "ready: turn the list round (torch: reversed(list(model.named_parameters())))");
   }
-  lines.insert(lines.end(), workload.remarks.begin(), workload.remarks.end());
 }
 
 // Where collectives were measured, the tier sums up what was seen, and need not be a NIC.
@@ -157,14 +161,23 @@ void remark_on_hierarchy(const Strategy& strategy, int ranks, StrategyRemarks& r
                             " of " + std::to_string(ranks) + " ranks has only one level");
 }
 
-void remark_on_size(const Strategy& strategy, const Workload& workload, StrategyRemarks& remarks) {
+void remark_on_size(const Strategy& strategy, const Scenario& scenario, StrategyRemarks& remarks) {
   const auto size = static_cast<double>(strategy.fusion.size);
-  const auto model = static_cast<double>(gradient_bytes(workload));
-  if (size <= kBeyondModel * std::max(model, static_cast<double>(kSmallModel))) return;
-  remarks.add(strategy, "buckets of " + number_text(size / static_cast<double>(kMiB)) +
-                            " MiB are " + number_text(std::round(size / model)) +
-                            " times all gradients together: were bytes written where MiB are "
-                            "read?");
+  const auto model = static_cast<double>(gradient_bytes(scenario.workload));
+  const bool any_model = strategy.dialect == "pytorch" && size <= kOneBucket;
+  if (size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel)) && !any_model) {
+    remarks.add(strategy, "buckets of " + number_text(size / static_cast<double>(kMiB)) +
+                              " MiB are " + number_text(std::round(size / model)) +
+                              " times all gradients together: were bytes written where MiB are "
+                              "read?");
+  }
+  // Horovod rounds a threshold up to its buffer's pieces, 512 bytes for each GPU of a node.
+  const Bytes least = Bytes{kLeastThreshold} * scenario.cluster.gpus_per_node;
+  if (strategy.dialect == "horovod" && size > 0 && strategy.fusion.size <= least) {
+    remarks.add(strategy,
+                "HOROVOD_FUSION_THRESHOLD is read in bytes, and these are too few for two "
+                "gradients: were MiB meant (64 MiB are 67108864)?");
+  }
 }
 
 void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
@@ -181,8 +194,7 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
     if (local.enabled && local.period == 1 && !local.adaptive) {
       remarks.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }
-    remark_on_size(strategy, scenario.workload, remarks);
-    for (const auto& own : strategy.remarks) remarks.add(strategy, own);
+    remark_on_size(strategy, scenario, remarks);
   }
   remarks.append_to(lines);
 }
@@ -200,6 +212,22 @@ void remark_on_networks(const Scenario& scenario, std::vector<std::string>& line
                   (links.size() == 1 ? "an algorithm of its own" : "algorithms of their own") +
                   ": part of what lies between them is the network's. \"algorithm\": \"nccl\" "
                   "compares them");
+}
+
+// backward_ms beside backward_us keeps the waits' proportions and changes their sum. That is how a
+// file's model is used on another device; where both stand in the scenario one is left over.
+std::optional<std::string> stretched_total(const input::Document& document) {
+  const Json& workload = document.root.at("workload");
+  if (!document.workload_file.empty() || !workload.contains("backward_ms")) return std::nullopt;
+  double sum = 0;
+  for (const auto& tensor : workload.value("tensors", Json::array())) {
+    sum += tensor.value("backward_us", 0.0) * kMicrosecond;
+  }
+  const double total = workload["backward_ms"].get<double>() * kMillisecond;
+  constexpr double kRounding = 0.01;
+  if (sum == 0 || std::abs(total - sum) <= kRounding * sum) return std::nullopt;
+  return "the gradients' backward_us add up to " + number_text(sum / kMillisecond) +
+         " ms, and are stretched to backward_ms, " + number_text(total / kMillisecond) + " ms";
 }
 
 // Without its digits: the same remark at another sweep point.
@@ -253,6 +281,7 @@ std::vector<std::string> remarks_of(const input::Document& document,
     }
   }
   std::vector<std::string> lines;
+  if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
   for (auto& remark : said) {
     if (remark.points < points.size()) {
       remark.line += " (at " + std::to_string(remark.points) + " of " +

@@ -6,8 +6,8 @@
 //   a list turned round  gradients in forward order (gradient_order.h)
 //   a unit mistaken      a NIC above 1600 Gbit/s, a GPU's port above 20 Tbit/s, a message's latency
 //                        of 10 ms, a device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times
-//                        the gradients; and what a reader found by the keys it knows (the `remarks`
-//                        of workload and strategies)
+//                        the gradients, a Horovod threshold of a few bytes; and, where the document
+//                        is at hand, a backward_ms that contradicts its gradients' backward_us
 //   several networks     rows priced by NCCL beside rows on the plain links: their difference is
 //   not
 //                        the strategies'

@@ -124,8 +124,6 @@ struct Strategy {
   std::string about;
   std::string dialect;             // in which it was written; empty: Syncline's own keys
   std::vector<std::string> notes;  // what that framework silently does otherwise than it says
-  // Settings that are allowed and hardly meant, in the words of the keys that gave them.
-  std::vector<std::string> remarks;
   bool overlap = true;             // false: computation and communication share one stream
   int streams = 1;                 // communication streams, each with a communicator of its own
   std::string algorithm = "ring";

@@ -45,7 +45,6 @@ struct Workload {
   OperatorList operators;
   bool rated_times = false;  // work over the device's rate, not times that somebody measured
   bool times_given = false;  // by the workload itself, where its operators would price them too
-  std::vector<std::string> remarks;  // what is allowed and hardly meant, in the words of its keys
 };
 
 // The same model with all of its computation taking `factor` times as long.

@@ -94,10 +94,9 @@ TEST(Remarks, SizesInTheWrongUnit) {
     return with({{"name", "s"}, {"dialect", name}, {"config", config}});
   };
   EXPECT_TRUE(contains(remark_on(dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 64}})),
-                       "HOROVOD_FUSION_THRESHOLD = 64 is read in bytes: were MiB meant "
-                       "(67108864)?"));
+                       "HOROVOD_FUSION_THRESHOLD is read in bytes"));
   EXPECT_TRUE(contains(remark_on(dialect("pytorch", {{"bucket_cap_mb", 26214400}})),
-                       "bucket_cap_mb = 26214400.0 is read in MiB: were bytes meant?"));
+                       "were bytes written where MiB are read?"));
   EXPECT_TRUE(contains(remark_on(dialect("paddle", {{"fuse_grad_size_in_MB", 33554432}})),
                        "were bytes written where MiB are read?"));
   EXPECT_TRUE(contains(
@@ -112,14 +111,19 @@ TEST(Remarks, SizesInTheWrongUnit) {
   }
 }
 
+std::vector<std::string> remarks_on_document(const Json& scenario) {
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  return remarks_of(document, sweep_points(input::parse_scenario(document)));
+}
+
 TEST(Remarks, ATotalThatContradictsItsParts) {
   Json scenario = plain();
   scenario["workload"]["backward_ms"] = 0.2;
-  EXPECT_TRUE(remarks_on(scenario).empty());
+  EXPECT_TRUE(remarks_on_document(scenario).empty());
   scenario["workload"]["backward_ms"] = 40;
-  EXPECT_EQ(remark_on(scenario),
-            "the gradients' backward_us add up to 0.2 ms, and are stretched to backward_ms, 40 "
-            "ms");
+  EXPECT_EQ(remarks_on_document(scenario),
+            std::vector<std::string>{"the gradients' backward_us add up to 0.2 ms, and are "
+                                     "stretched to backward_ms, 40 ms"});
 }
 
 // How a model that was measured elsewhere is used on another device.
@@ -127,7 +131,7 @@ TEST(Remarks, AFilesTimesUnderTheScenariosTotalAreMeant) {
   Json scenario = plain();
   scenario["workload"] = {{"file", SYNCLINE_SOURCE_DIR "/scenarios/workloads/resnet50_v100.json"},
                           {"backward_ms", 600}};
-  EXPECT_TRUE(remarks_on(scenario).empty()) << Json(remarks_on(scenario)).dump();
+  EXPECT_TRUE(remarks_on_document(scenario).empty());
 }
 
 TEST(Remarks, RowsOfDifferentNetworksAreNamed) {
