@@ -27,7 +27,8 @@ std::size_t end_of_token(const std::string& text, std::size_t begin) {
     while (end < text.size() && text[end] != '"' && text[end] != '\n') {
       end += text[end] == '\\' ? 2 : 1;
     }
-    return std::min(end + 1, text.size());
+    if (end >= text.size()) return text.size();
+    return text[end] == '"' ? end + 1 : end;
   }
   while (end < text.size() && text[end] != '"' &&
          kBlanks.find(text[end]) == std::string_view::npos &&
@@ -65,6 +66,43 @@ std::string line_text(const std::string& text, const Token& token) {
   return position.substr(0, position.find(','));
 }
 
+bool is_open_string(std::string_view token) {
+  return token.starts_with('"') && (token.size() == 1 || !token.ends_with('"'));
+}
+
+// Where a token leaves UTF-8: a letter is one byte below 0x80, or a lead and its continuations.
+std::optional<std::size_t> not_utf8(std::string_view token) {
+  for (std::size_t at = 0; at < token.size();) {
+    const auto lead = static_cast<unsigned char>(token[at]);
+    const std::size_t more = lead < 0x80   ? 0
+                             : lead < 0xc2 ? 4
+                             : lead < 0xe0 ? 1
+                             : lead < 0xf0 ? 2
+                                           : 3;
+    if (lead > 0xf4 || more > 3 || at + more >= token.size()) return at;
+    for (std::size_t next = at + 1; next <= at + more; ++next) {
+      if ((static_cast<unsigned char>(token[next]) & 0xc0) != 0x80) return at;
+    }
+    at += more + 1;
+  }
+  return std::nullopt;
+}
+
+// Its beginning, cut between letters, with blanks for what is no letter.
+std::string quoted_text(std::string_view token) {
+  constexpr std::size_t kLongest = 40;
+  std::size_t size = std::min(token.size(), kLongest);
+  while (size > 0 && size < token.size() &&
+         (static_cast<unsigned char>(token[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  std::string text(token.substr(0, size));
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20) letter = ' ';
+  }
+  return "'" + text + "'";
+}
+
 bool not_a_number(std::string_view token) {
   if (!token.empty() && (token.front() == '-' || token.front() == '+')) token.remove_prefix(1);
   std::string word;
@@ -98,6 +136,11 @@ std::optional<std::string> syntax_mistake(const std::string& text, std::size_t b
   const std::string_view found = at.in(text);
   const std::string_view last = before.in(text);
   const std::string where = " (" + position_text(text, at.begin + 1) + ")";
+  if (const auto bad = not_utf8(found)) {
+    return "a letter that is not UTF-8 at " + position_text(text, at.begin + *bad + 1) +
+           " (Latin-1?), save the file as UTF-8";
+  }
+  if (is_open_string(found)) return "a quote is missing in " + line_text(text, at);
   if (found.starts_with("//") || found.starts_with("/*") || found.starts_with("#")) {
     return "JSON has no comments" + where + "; \"about\" holds text";
   }
@@ -108,13 +151,7 @@ std::optional<std::string> syntax_mistake(const std::string& text, std::size_t b
   }
   const bool begins_value = is_value(found) || found == "{" || found == "[";
   if (is_value(last) && begins_value && found != "}" && found != "]") {
-    return "a comma is missing after " + line_text(text, before) + ", before '" +
-           std::string(found.substr(0, 40)) + "'";
-  }
-  const bool byte_read = byte > 0 && byte <= text.size();
-  if (byte_read && static_cast<unsigned char>(text[byte - 1]) >= 0x80) {
-    return "a letter that is not UTF-8 at " + position_text(text, byte) +
-           " (Latin-1?), save the file as UTF-8";
+    return "a comma is missing after " + line_text(text, before) + ", before " + quoted_text(found);
   }
   return std::nullopt;
 }
