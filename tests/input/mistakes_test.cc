@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "core/json/reader.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
@@ -162,7 +163,7 @@ TEST(Mistakes, NegativeAndAbsurdNumbers) {
       const std::string message = error_of(broken);
       EXPECT_TRUE(contains(message, "x.json: " + told_place(at)))
           << at << " = " << absurd << ": " << message;
-      EXPECT_TRUE(contains(message, "found " + Json(absurd).dump()))
+      EXPECT_TRUE(contains(message, "found " + describe(Json(absurd))))
           << at << " = " << absurd << ": " << message;
     }
   });
