@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/verbs.h"
+#include "reports/format.h"
 
 namespace syncline::cli {
 
@@ -24,6 +25,10 @@ CLI::Option* add_format(CLI::App& verb, reports::Format& format) {
 
 void print(const reports::Answer& answer, reports::Format format) {
   std::cout << reports::printed(answer, format, version()) << std::flush;
+  if (format != reports::Format::kCsv) return;
+  for (const auto& remark : answer.remarks) {
+    std::cerr << "syncline: " << reports::one_line(remark) << "\n";
+  }
 }
 
 }  // namespace syncline::cli

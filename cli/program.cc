@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -35,6 +36,24 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   return "unknown command '" + word + "'" + did_you_mean(word, verbs) + "; commands: " + known;
 }
 
+// The option that the verb does not have, with the nearest one that it has. Empty where none is
+// unknown: the parser's own words say then what is wrong.
+std::string unknown_option(const CLI::App& verb, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const auto* option : verb.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string name = word.substr(0, word.find('='));
+    if (name == "--") break;
+    if (!name.starts_with("--")) continue;
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    return "unknown option '" + name + "'" + did_you_mean(name, names);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string version() { return SYNCLINE_VERSION; }
@@ -67,7 +86,11 @@ int run_program(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const auto verbs = app.get_subcommands();
     const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
-    return say(error.what() + ("; see syncline " + verb) + "--help", kWrongInput);
+    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::string option =
+        extra && !verbs.empty() ? unknown_option(*verbs.front(), argc, argv) : std::string();
+    return say((option.empty() ? error.what() : option) + ("; see syncline " + verb) + "--help",
+               kWrongInput);
   }
   try {
     const int code = actions.at(app.get_subcommands().front())();

@@ -1,17 +1,16 @@
 #include <memory>
-#include <optional>
 
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/row_sharing.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/run/shards.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
 
@@ -29,32 +28,6 @@ struct RunOptions {
   std::string shards;
 };
 
-// This process's place among the ranks that share the sweep; empty without --shards.
-std::optional<run::Shard> shard_of(const RunOptions& options) {
-  if (options.shards.empty()) return std::nullopt;
-  auto shard = run::shard_from_environment();
-  if (shard) return shard;
-  throw InputError(
-      "--shards: not running as a rank: neither OMPI_COMM_WORLD_RANK (mpirun) nor "
-      "SLURM_ARRAY_TASK_ID (sbatch --array) is set");
-}
-
-// Empty: the rows are priced here, one after the other.
-run::ParallelMap parallel_map_of(const RunOptions& options, const std::optional<run::Shard>& shard,
-                                 const input::Document& document) {
-  const int jobs = options.jobs;
-  if (shard) {
-    run::ShardSettings settings;
-    settings.folder = options.shards;
-    settings.work_name = fingerprint(document.root.dump() + options.executor);
-    return [=](std::size_t count, const std::function<std::string(std::size_t)>& work,
-               const run::JobHooks& hooks) {
-      return run::run_sharded(count, jobs, *shard, settings, work, hooks);
-    };
-  }
-  return run::over_processes(jobs);
-}
-
 int run(const RunOptions& options) {
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
@@ -65,7 +38,7 @@ int run(const RunOptions& options) {
     input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
     input::set_key(document, "simulation.grain", options.grain);
   }
-  const auto shard = shard_of(options);
+  const auto shard = shard_among_ranks(options.shards);
   Progress progress("syncline run");
   measure::StudyOptions study;
   study.executor = options.executor;
@@ -73,7 +46,8 @@ int run(const RunOptions& options) {
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = interrupted;
-  study.parallel_map = parallel_map_of(options, shard, document);
+  study.parallel_map = shared_rows(options.jobs, options.shards, shard,
+                                   fingerprint(document.root.dump() + options.executor));
   // A folder that cannot be made is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);

@@ -13,7 +13,7 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
   std::string known;
   for (const auto& strategy : scenario.strategies) {
     names.push_back(strategy.name);
-    known += (known.empty() ? "" : ", ") + strategy.name;
+    known += (known.empty() ? "'" : ", '") + strategy.name + "'";
   }
   throw InputError("--strategy: '" + name + "' is no strategy of " + file +
                    did_you_mean(name, names) + "; it has " + known);

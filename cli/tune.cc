@@ -104,7 +104,11 @@ VerbAction add_tune(CLI::App& app) {
   verb->add_option("--budget", options->budget,
                    "maximum number of candidates (default 3000, 0: unlimited); with --live, of "
                    "evaluations (default 12)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text.starts_with('-') ? "found " + text + ", expected 0 or more" : "";
+          },
+          ""));
   verb->add_flag("--exhaustive", options->exhaustive,
                  "price every candidate, also those that the bounds rule out; with --live "
                  "gloo, measure every candidate after the search, to grade it");

@@ -47,6 +47,7 @@ void check_live_options(const LiveVerbOptions& options) {
     throw InputError("--budget: found " + std::to_string(options.budget) +
                      ", expected 1 to 100000 evaluations with --live");
   }
+  guide_error(options.wrong);
   if (options.machine == "emulated") {
     for (const bool given :
          {options.ranks.ranks != 0, options.calibrate, options.no_check, options.exhaustive}) {

@@ -31,8 +31,15 @@ std::string json_text(const Answer& answer, const std::string& version) {
   Json object{{"syncline", version}, {"format", kJsonFormat}, {"verb", answer.verb}};
   if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
   object.update(answer.json());
+  if (!answer.remarks.empty()) object["remarks"] = answer.remarks;
   // A name may hold anything: what is no UTF-8 is replaced, not thrown about.
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Page whole_page(const Answer& answer) {
+  Page page = answer.page();
+  if (!answer.remarks.empty()) page.blocks.emplace_back(Items{"Remarks:", answer.remarks});
+  return page;
 }
 
 }  // namespace
@@ -57,9 +64,9 @@ std::string csv_text(const CsvTable& table) {
 std::string printed(const Answer& answer, Format format, const std::string& version) {
   switch (format) {
     case Format::kTable:
-      return text_page(answer.page());
+      return text_page(whole_page(answer));
     case Format::kMarkdown:
-      return markdown_page(answer.page());
+      return markdown_page(whole_page(answer));
     case Format::kCsv:
       return csv_text(answer.csv());
     case Format::kJson:

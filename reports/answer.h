@@ -37,6 +37,9 @@ struct Answer {
   std::function<Page()> page;
   std::function<CsvTable()> csv;
   std::function<Json()> json;  // its own members, without the head
+  // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
+  // JSON. A CSV has no place for them, whoever prints it says them elsewhere.
+  std::vector<std::string> remarks = {};
 };
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.

@@ -119,8 +119,12 @@ Json json_of(const measure::Report& report) {
 }
 
 Answer answer_of(const measure::Report& report) {
-  return {"run", report.scenario, [&] { return page_of(report); }, [&] { return csv_of(report); },
-          [&] { return json_of(report); }};
+  return {"run",
+          report.scenario,
+          [&] { return page_of(report); },
+          [&] { return csv_of(report); },
+          [&] { return json_of(report); },
+          report.remarks};
 }
 
 }  // namespace syncline::reports

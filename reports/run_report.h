@@ -27,6 +27,7 @@ CsvTable csv_of(const measure::Report& report);
 //   calibration  parameters {path: value}, where some were fitted; or parts [{at, parameters}]
 //                where parts of the sweep were fitted on their own
 //   splits       left_out, parameters, rows: refits with something left out
+//   remarks      what is allowed in the scenario and rarely meant, where there is something
 //   provenance   executor, baseline, workload, cluster, seed, sources, figures (a sentence)
 Json json_of(const measure::Report& report);
 

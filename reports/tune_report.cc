@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
+#include "core/measure/remarks.h"
 #include "reports/certainty.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
@@ -414,8 +415,12 @@ std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
 }
 
 Answer answer_of(const tune::Tuning& tuning) {
-  return {"tune", tuning.scenario.name, [&] { return page_of(tuning); },
-          [&] { return csv_of(tuning); }, [&] { return json_of(tuning); }};
+  return {"tune",
+          tuning.scenario.name,
+          [&] { return page_of(tuning); },
+          [&] { return csv_of(tuning); },
+          [&] { return json_of(tuning); },
+          measure::remarks_of(tuning.scenario)};
 }
 
 }  // namespace syncline::reports

@@ -113,6 +113,14 @@ PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
                 "its meta_optimizers_white_list");
   }
 
+  // Mixed precision is in the workload's dtypes, where the gradients' sizes and times are.
+  if (set.flag("amp", false)) {
+    notes.push_back(
+        "amp switches nothing here: gradients travel, and are priced, in the dtypes that the "
+        "workload gives them");
+  }
+  if (config.has("amp_configs")) config.object("amp_configs");
+
   // Configs are judged even where the switch beside them is off.
   const Json none = Json::object();
   const auto configs = [&](const char* key, bool on) {

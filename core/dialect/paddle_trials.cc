@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/dialect/paddle_write.h"
+
 namespace syncline::dialect {
 
 // Each size is tried with the limit by count as it stands, and without one.
@@ -50,10 +52,10 @@ Json paddle_defaults() {
           {"localsgd_configs", {{"k_steps", 1}}}};
 }
 
-// Whole mebibytes, at most 50 gradients or as many as there are, communicators, leaders.
-std::vector<Json> paddle_candidates(const Strategy&, const Workload&, const Cluster& cluster,
-                                    const Partitions& partitions) {
-  const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
+namespace {
+
+// Whole mebibytes, at most 50 gradients or as many as there are.
+std::vector<Json> fusions_worth_trying(const Partitions& partitions) {
   Fusion form;
   form.rule = Fusion::Rule::kSize;
   form.by_layer = true;
@@ -68,6 +70,19 @@ std::vector<Json> paddle_candidates(const Strategy&, const Workload&, const Clus
       fusions.push_back({{"fuse_grad_size_in_MB", size}, {"_fuse_grad_size_in_TFLOPS", count}});
     }
   }
+  return fusions;
+}
+
+}  // namespace
+
+// Under dgc and LocalSGD Paddle fuses nothing; LocalSGD reads no other switch either.
+std::vector<Json> paddle_candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
+                                    const Partitions& partitions) {
+  const Json training = paddle_training_of(winner);
+  if (winner.local_sgd.enabled) return {training};
+  const std::vector<Json> fusions =
+      training.empty() ? fusions_worth_trying(partitions) : std::vector<Json>{training};
+  const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
   std::vector<Json> configs;
   for (const bool leaders : {false, true}) {
     if (leaders && !levels) continue;

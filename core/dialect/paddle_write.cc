@@ -9,27 +9,13 @@ namespace {
 
 // What does not depend on the sizes: communicators, hierarchy, compression, averaging.
 Json switches_of(const Strategy& strategy) {
-  Json config = Json::object();
-  if (strategy.local_sgd.enabled) {
-    const auto& local = strategy.local_sgd;
-    const char* keys = local.adaptive ? "adaptive_localsgd_configs" : "localsgd_configs";
-    config[local.adaptive ? "adaptive_localsgd" : "localsgd"] = true;
-    config[keys][local.adaptive ? "init_k_steps" : "k_steps"] =
-        local.adaptive ? local.init_period : local.period;
-    config[keys]["begin_step"] = local.begin_step;
-    return config;
-  }
+  Json config = paddle_training_of(strategy);
+  if (strategy.local_sgd.enabled) return config;
   if (strategy.streams > 1) config["nccl_comm_num"] = strategy.streams;
   if (!strategy.host_sync) config["sync_nccl_allreduce"] = false;
   if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
     config["use_hierarchical_allreduce"] = true;
     config["hierarchical_allreduce_inter_nranks"] = strategy.hierarchy.group_size;
-  }
-  if (strategy.compression.codec == "dgc") {
-    config["dgc"] = true;
-    config["dgc_configs"] = {{"rampup_begin_step", strategy.compression.rampup_begin_step},
-                             {"rampup_step", strategy.compression.rampup_step},
-                             {"sparsity", strategy.compression.sparsity}};
   }
   return config;
 }
@@ -61,6 +47,24 @@ std::vector<std::int64_t> sizes_for(const Fusion& fusion,
 }
 
 }  // namespace
+
+Json paddle_training_of(const Strategy& strategy) {
+  Json config = Json::object();
+  if (strategy.local_sgd.enabled) {
+    const auto& local = strategy.local_sgd;
+    const char* keys = local.adaptive ? "adaptive_localsgd_configs" : "localsgd_configs";
+    config[local.adaptive ? "adaptive_localsgd" : "localsgd"] = true;
+    config[keys][local.adaptive ? "init_k_steps" : "k_steps"] =
+        local.adaptive ? local.init_period : local.period;
+    config[keys]["begin_step"] = local.begin_step;
+  } else if (strategy.compression.codec == "dgc") {
+    config["dgc"] = true;
+    config["dgc_configs"] = {{"rampup_begin_step", strategy.compression.rampup_begin_step},
+                             {"rampup_step", strategy.compression.rampup_step},
+                             {"sparsity", strategy.compression.sparsity}};
+  }
+  return config;
+}
 
 std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                  const Workload& workload, const Cluster&) {

@@ -16,6 +16,8 @@ namespace {
 // torch/nn/parallel/distributed.py: the first bucket is small so that communication starts early.
 constexpr Bytes kFirstBucket = kMiB;
 constexpr double kDefaultCapMb = 25;
+// Said where one bucket is meant.
+constexpr double kMoreThanAnyModel = 1e6;
 
 // compute_bucket_assignment_by_size (torch/csrc/distributed/c10d/reducer.cpp): tensors are added to
 // the open bucket of their dtype; a bucket closes once it holds at least its limit, and each dtype
@@ -126,8 +128,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (stay) std::reverse(order.begin(), order.end());
   auto& groups = strategy.fusion.groups;
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  groups = assign_by_size(workload.tensors, order, kFirstBucket,
-                          static_cast<Bytes>(cap * static_cast<double>(kMiB)));
+  // The groups say it all; the limit they came from is kept for who asks whether it was meant.
+  strategy.fusion.size = static_cast<Bytes>(cap * static_cast<double>(kMiB));
+  groups = assign_by_size(workload.tensors, order, kFirstBucket, strategy.fusion.size);
   if (stay) {
     std::reverse(groups.begin(), groups.end());
     reading.notes.push_back(
@@ -153,6 +156,24 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
+// That cap, with the hook and the views of a strategy.
+Json config_with(double cap, const Strategy& strategy) {
+  Json config{{"bucket_cap_mb", cap}};
+  const std::string& codec = strategy.compression.codec;
+  if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
+  if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
+  if (strategy.local_sgd.enabled) {
+    const LocalSgd& local = strategy.local_sgd;
+    config["comm_hook"] = "post_localSGD_hook";
+    config["PostLocalSGDState"] = {{"start_localSGD_iter", local.begin_step},
+                                   {"subgroup_size", local.subgroup},
+                                   {"post_local_gradient_allreduce", local.subgroup > 1}};
+    config["PeriodicModelAverager"] = {{"period", local.period},
+                                       {"warmup_steps", local.begin_step}};
+  }
+  return config;
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster&) {
   // The first bucket closes at its own limit, the last one with the last gradient.
@@ -160,25 +181,9 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   if (buckets.size() > 2) middle.assign(buckets.begin() + 1, buckets.end() - 1);
   std::vector<double> caps{kDefaultCapMb};
   for (const double cap : sizes_that_close(middle)) caps.push_back(cap);
-  constexpr double kMoreThanAnyModel = 1e6;
   caps.push_back(kMoreThanAnyModel);
   std::vector<Json> configs;
-  for (const double cap : caps) {
-    Json config{{"bucket_cap_mb", cap}};
-    const std::string& codec = strategy.compression.codec;
-    if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
-    if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
-    if (strategy.local_sgd.enabled) {
-      const LocalSgd& local = strategy.local_sgd;
-      config["comm_hook"] = "post_localSGD_hook";
-      config["PostLocalSGDState"] = {{"start_localSGD_iter", local.begin_step},
-                                     {"subgroup_size", local.subgroup},
-                                     {"post_local_gradient_allreduce", local.subgroup > 1}};
-      config["PeriodicModelAverager"] = {{"period", local.period},
-                                         {"warmup_steps", local.begin_step}};
-    }
-    configs.push_back(config);
-  }
+  for (const double cap : caps) configs.push_back(config_with(cap, strategy));
   // The same limits with the buckets of the first step.
   const std::size_t rebuilt = configs.size();
   for (std::size_t i = 0; i < rebuilt; ++i) {
@@ -224,9 +229,7 @@ std::vector<Json> candidates(const Strategy& winner, const Workload&, const Clus
   std::vector<Json> configs;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const Bytes end = i + 1 < sizes.size() ? sizes[i + 1] : std::numeric_limits<Bytes>::max();
-    Json config{{"bucket_cap_mb", round_mebibytes(sizes[i], end)}};
-    if (winner.compression.codec == "fp16") config["comm_hook"] = "fp16_compress_hook";
-    configs.push_back(std::move(config));
+    configs.push_back(config_with(round_mebibytes(sizes[i], end), winner));
   }
   return configs;
 }

@@ -55,6 +55,21 @@ std::size_t count_of(const plan::Plan& plan) {
                     [](const plan::Op& op) { return std::holds_alternative<Kind>(op.work); }));
 }
 
+template <typename Kind>
+Seconds time_of(const plan::Plan& plan) {
+  Seconds sum = 0;
+  for (const auto& op : plan.ops) {
+    if (std::holds_alternative<Kind>(op.work)) sum += plan::seconds_of(op.work);
+  }
+  return sum;
+}
+
+Bytes padded_bytes(const plan::Plan& plan) {
+  Bytes sum = 0;
+  for (const auto& bucket : plan.buckets) sum += bucket.padded_bytes;
+  return sum;
+}
+
 // What happens around the collectives.
 std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& found) {
   if (plan::crosses_steps(wanted) != plan::crosses_steps(found)) {
@@ -116,6 +131,29 @@ std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found) {
     }
   }
   return schedule_difference(wanted, found);
+}
+
+std::string time_difference(const plan::Plan& wanted, const plan::Plan& found) {
+  std::vector<std::string> causes;
+  const auto compare = [&](Seconds a, Seconds b, const char* what) {
+    if (!same_time(a, b)) causes.push_back(std::string(what) + (b > a ? " longer" : " shorter"));
+  };
+  if (padded_bytes(wanted) != padded_bytes(found)) {
+    causes.push_back(padded_bytes(found) > padded_bytes(wanted)
+                         ? "it pads gradients on the wire"
+                         : "it does not pad gradients on the wire");
+  }
+  compare(time_of<plan::Encode>(wanted), time_of<plan::Encode>(found), "its encoding takes");
+  compare(time_of<plan::Decode>(wanted), time_of<plan::Decode>(found), "its decoding takes");
+  compare(time_of<plan::Copy>(wanted), time_of<plan::Copy>(found), "its copying takes");
+  const Seconds update = compute_time(wanted, plan::Phase::kUpdate);
+  compare(update, compute_time(found, plan::Phase::kUpdate), "its update takes");
+  if (causes.empty()) return "its operations wait for one another otherwise";
+  std::string text = causes.front();
+  for (std::size_t i = 1; i < causes.size(); ++i) {
+    text += (i + 1 == causes.size() ? " and " : ", ") + causes[i];
+  }
+  return text;
 }
 
 std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {

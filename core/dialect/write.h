@@ -17,7 +17,9 @@ struct Written {
   // library take it, "NCCL_ALGO=Tree", empty where none is needed.
   std::string algorithm;
   std::string setting;
-  bool exact = false;      // reading it back gives the same plan
+  // Reading it back exchanges the same gradients in the same collectives on the same streams. What
+  // a framework does around them (time_difference) it does with any configuration.
+  bool exact = false;
   std::string difference;  // otherwise: what the nearest configuration does differently
   Strategy strategy;       // as read back
 };
@@ -34,6 +36,10 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
 // What differs between two plans, in words; empty where they exchange the same gradients in the
 // same collectives on the same streams.
 std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found);
+
+// Why two plans that exchange the same may still take another time: padding, the work of encoding
+// and copying, the moments of the updates. Never empty.
+std::string time_difference(const plan::Plan& wanted, const plan::Plan& found);
 
 // For rules that close a bucket once it holds at least a size: the sizes in MiB to try so that each
 // of `closed` closes where it ends, whole numbers first. Empty without closed buckets.

@@ -15,6 +15,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What a file holds, by the key that only one kind of file has.
+std::string_view kind_of(const Json& root) {
+  if (root.contains("strategies")) return "a scenario";
+  if (root.contains("tensors") || root.contains("operators")) return "a workload";
+  if (root.contains("nodes") || root.contains("gpus_per_node")) return "a cluster";
+  return {};
+}
+
+// Names beside a file that is not there.
+std::vector<std::string> names_beside(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(path.parent_path().empty() ? "." : path.parent_path(), error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->path().extension() == ".json") names.push_back(entry->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The file left off its ending, or a slip of the pen.
+std::string nearest_file(const fs::path& path) {
+  const auto names = names_beside(path);
+  const std::string whole = path.filename().string() + ".json";
+  const bool there = std::find(names.begin(), names.end(), whole) != names.end();
+  return there ? " (did you mean '" + whole + "'?)" : did_you_mean(path.filename().string(), names);
+}
+
 // Puts a workload or cluster file in place of its name: "cluster": "x.json", or
 // "cluster": {"file": "x.json", "nodes": 8}, where the other keys replace the file's own.
 // Gives the file's path.
@@ -40,9 +68,15 @@ std::string put_in_place(Document& document, const std::string& key) {
   try {
     root[key] = read_json_file(file);
   } catch (const InputError& error) {
-    throw InputError(scenario_file + ": " + key + ": " + error.what());
+    throw InputError(scenario_file + ": " + key + ": " + error.what() +
+                     (fs::exists(file) ? "" : nearest_file(file)));
   }
   if (!root[key].is_object()) throw InputError(file + ": expected a JSON object");
+  const std::string_view kind = kind_of(root[key]);
+  if (!kind.empty() && kind != "a " + key) {
+    throw InputError(scenario_file + ": " + key + ": " + file + " is " + std::string(kind) +
+                     ", expected a " + key);
+  }
   for (const auto& [changed, value] : overrides.items()) {
     root[key][changed] = value;
     document.changed.push_back(key + "." + changed);

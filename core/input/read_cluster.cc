@@ -5,6 +5,7 @@
 #include "core/collective/library.h"
 #include "core/cost/law_provider.h"
 #include "core/cost/step_curves.h"
+#include "core/error.h"
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 
@@ -153,16 +154,27 @@ std::vector<int> read_units(Reader& reader, std::vector<Reader>& upper, int all_
   return units;
 }
 
+// A level that so many of its units need; what else is known here is no misspelling of it.
+void require_level(Reader& reader, const char* key, int units, const char* noun) {
+  for (const char* known : {"intra", "inter", "upper"}) reader.has(known);
+  try {
+    reader.require(key);
+  } catch (const InputError& error) {
+    throw InputError(error.what() + (": " + std::to_string(units)) + " " + noun + " need '" + key +
+                     "', the links between them (latency_us, bandwidth_gbps)");
+  }
+}
+
 Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
   Levels levels;
-  if (gpus_per_node > 1) reader.require("intra");
+  if (gpus_per_node > 1) require_level(reader, "intra", gpus_per_node, "GPUs a node");
   if (reader.has("intra")) {
     Reader intra = reader.object("intra");
     levels.read(intra, "intra", gpus_per_node, gpus_per_node > 1);
   }
   std::vector<Reader> upper = reader.objects("upper");
   const std::vector<int> units = read_units(reader, upper, nodes);
-  if (nodes > 1) reader.require("inter");
+  if (nodes > 1) require_level(reader, "inter", nodes, "nodes");
   if (reader.has("inter")) {
     Reader inter = reader.object("inter");
     levels.read(inter, "inter", units[0] * gpus_per_node, units[0] > 1);

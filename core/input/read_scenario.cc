@@ -55,7 +55,8 @@ std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader)
   for (const auto& [path, values] : reader.json().items()) {
     reader.has(path);
     if (!values.is_array() || values.empty()) {
-      reader.fail(path, "found " + describe(values) + ", expected a list of values");
+      reader.fail(path, "found " + (values.is_array() ? "an empty list" : describe(values)) +
+                            ", expected a list of values");
     }
     points *= values.size();
     if (points > kMostPoints) reader.fail(path, "more than a million sweep points");

@@ -1,8 +1,13 @@
 #include "core/json/reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <iomanip>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "core/error.h"
@@ -31,11 +36,54 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-std::string number_text(double value) { return Json(value).dump(); }
+// As people write it: "25", "0.5", "1e11".
+std::string number_text(double value) {
+  std::ostringstream text;
+  // Six digits where they say it: then 1e11 is one.
+  text << value;
+  if (std::strtod(text.str().c_str(), nullptr) != value) {
+    text.str("");
+    text << std::setprecision(15) << value;
+  }
+  const std::string written = text.str();
+  const std::size_t exponent = written.find("e+");
+  if (exponent == std::string::npos) return written;
+  return written.substr(0, exponent + 1) +
+         written.substr(written.find_first_not_of("+0", exponent + 1));
+}
 
 std::string limits_text(const Reader::Limits& limits) {
-  return std::string(limits.min_excluded ? "above " : "from ") + number_text(limits.min) + " to " +
-         number_text(limits.max);
+  const std::string max = number_text(limits.max);
+  return limits.min_excluded ? "above " + number_text(limits.min) + ", at most " + max
+                             : "from " + number_text(limits.min) + " to " + max;
+}
+
+std::string whole_text(std::int64_t min, std::int64_t max) {
+  return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+}
+
+// Other frameworks' words for ours.
+std::string known_as(std::string word) {
+  for (char& letter : word) {
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  if (word.starts_with("torch.")) word = word.substr(6);
+  constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+      {"float16", "fp16"}, {"half", "fp16"},    {"bfloat16", "bf16"}, {"float32", "fp32"},
+      {"float", "fp32"},   {"float64", "fp64"}, {"double", "fp64"}};
+  for (const auto& [theirs, ours] : kAliases) {
+    if (word == theirs) return std::string(ours);
+  }
+  return word;
+}
+
+template <typename Read>
+auto with_expectation(const std::string& expected, Read read) {
+  try {
+    return read();
+  } catch (const InputError& error) {
+    throw InputError(error.what() + (", expected " + expected));
+  }
 }
 
 [[noreturn]] void fail_at(const std::string& file, const std::string& place,
@@ -53,6 +101,8 @@ std::string shortened(std::string text) {
 
 std::optional<std::string> nearest_word(std::string_view word,
                                         const std::vector<std::string>& words) {
+  const std::string alias = known_as(std::string(word));
+  if (std::find(words.begin(), words.end(), alias) != words.end()) return alias;
   std::optional<std::string> best;
   // Two thirds of the letters must stand: farther words are no help.
   std::size_t best_distance = word.size() / 3 + 2;
@@ -75,6 +125,7 @@ std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_string()) return "'" + shortened(value.get<std::string>()) + "'";
+  if (value.is_number_float()) return number_text(value.get<double>());
   return shortened(value.dump());
 }
 
@@ -93,8 +144,7 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
 
 std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t max,
                              const std::string& file, const std::string& place) {
-  const std::string expected =
-      ", expected a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+  const std::string expected = ", expected " + whole_text(min, max);
   if (!value.is_number()) fail_at(file, place, "found " + describe(value) + expected);
   // 32.0 is as good as 32; 2.5 and 1e30 are not.
   const double number = value.get<double>();
@@ -153,7 +203,8 @@ const Json& Reader::require(std::string_view key) {
 }
 
 std::string Reader::text(std::string_view key) {
-  const Json& value = require(key);
+  const Json& value = with_expectation(
+      "text", [&]() -> std::reference_wrapper<const Json> { return require(key); });
   if (!value.is_string()) fail(key, "found " + describe(value) + ", expected text");
   return value.get<std::string>();
 }
@@ -170,7 +221,10 @@ bool Reader::boolean_or(std::string_view key, bool fallback) {
 }
 
 double Reader::number(std::string_view key, Limits limits) {
-  return checked_number(require(key), limits, file_, place_of(key));
+  const Json& value =
+      with_expectation("a number " + limits_text(limits),
+                       [&]() -> std::reference_wrapper<const Json> { return require(key); });
+  return checked_number(value, limits, file_, place_of(key));
 }
 
 double Reader::number_or(std::string_view key, double fallback, Limits limits) {
@@ -178,7 +232,9 @@ double Reader::number_or(std::string_view key, double fallback, Limits limits) {
 }
 
 std::int64_t Reader::integer(std::string_view key, std::int64_t min, std::int64_t max) {
-  return checked_integer(require(key), min, max, file_, place_of(key));
+  const Json& value = with_expectation(
+      whole_text(min, max), [&]() -> std::reference_wrapper<const Json> { return require(key); });
+  return checked_integer(value, min, max, file_, place_of(key));
 }
 
 std::int64_t Reader::integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,

@@ -5,19 +5,21 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/json/syntax.h"
 
 namespace syncline {
 namespace {
 
 namespace fs = std::filesystem;
 
-// "line 3, column 7" of a byte offset.
-std::string position_text(const std::string& text, std::size_t byte) {
-  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
-  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  const std::size_t last = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
-  const std::size_t column = last == std::string::npos ? end + 1 : end - last;
-  return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
+// The parser's own words for a number that no double holds, without its numbering.
+std::string overflow_text(const std::string& text, std::string what) {
+  const std::size_t open = what.find('\'');
+  const std::size_t close = what.rfind('\'');
+  if (open == std::string::npos || close <= open + 1) return "not valid JSON: " + what;
+  const std::string number = what.substr(open + 1, close - open - 1);
+  return "the number " + number + " at " + position_text(text, text.find(number) + 1) +
+         " is too large";
 }
 
 }  // namespace
@@ -80,13 +82,16 @@ Json parse_json_text(const std::string& name, const std::string& text) {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
       throw InputError(name + ": empty file, expected a JSON object");
     }
+    if (const auto mistake = syntax_mistake(text, error.byte)) {
+      throw InputError(name + ": not valid JSON: " + *mistake);
+    }
     std::string what = error.what();
     const auto colon = what.rfind("; ");
     what = colon != std::string::npos ? what.substr(colon + 2) : what;
     throw InputError(name + ": not valid JSON at " + position_text(text, error.byte) +
                      (error.byte >= text.size() ? " (the file ends too early)" : "") + ": " + what);
   } catch (const Json::exception& error) {
-    throw InputError(name + ": not valid JSON: " + error.what());
+    throw InputError(name + ": " + overflow_text(text, error.what()));
   }
 }
 

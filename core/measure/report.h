@@ -69,6 +69,7 @@ struct Report {
   std::vector<Fitted> fitted;  // empty without calibration
   Pinned pinned;               // what the calibration left uncertain
   std::vector<Split> splits;
+  std::vector<std::string> remarks;  // what is allowed and rarely meant (remarks.h)
   std::string out_of_range;  // why the forecasts leave what was calibrated, where they do
   Workload traced_workload;  // of `traced`
   std::vector<Traced> traced;

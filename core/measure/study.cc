@@ -6,6 +6,7 @@
 
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
+#include "core/measure/remarks.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/row_pricer.h"
 #include "core/measure/study_calibration.h"
@@ -110,7 +111,7 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
 
   const auto points = sweep_points(scenario);
   // Every point is validated before the first is priced: a mistake in the last one costs no time.
-  for (const auto& point : points) at_point(document, point);
+  report.remarks = remarks_of(document, points);
   options.judged();
   if (!scenario.calibration.parameters.empty()) {
     calibrate_study(document, scenario, options.make_executor, options.interrupted, report);

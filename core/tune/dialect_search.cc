@@ -1,5 +1,7 @@
 #include "core/tune/dialect_search.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/dialect/write.h"
@@ -44,9 +46,15 @@ std::vector<Json> configs_of(const dialect::Dialect& dialect, const Strategy& wi
 
 // What decides the plan of a strategy as dialects read it; two alike need not both be priced.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
-  std::string key = std::to_string(strategy.streams) + "," +
-                    std::to_string(static_cast<int>(strategy.hierarchy.form)) + "," +
-                    std::to_string(strategy.fusion.cycle) + ",";
+  const Compression& compression = strategy.compression;
+  std::string key;
+  for (const auto& part :
+       {std::to_string(strategy.streams), std::to_string(static_cast<int>(strategy.hierarchy.form)),
+        std::to_string(strategy.hierarchy.group_size), std::to_string(strategy.fusion.cycle),
+        compression.codec, std::to_string(strategy.local_sgd.enabled),
+        std::to_string(strategy.bucket_copies), std::to_string(strategy.host_sync)}) {
+    key += part + ",";
+  }
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
     key += std::to_string(bucket.ready) + ":" + std::to_string(bucket.tensors.size()) + " ";
@@ -72,6 +80,36 @@ std::string difference(const Strategy& wanted, const Strategy& found, const Scen
                                   plan::make_plan(scenario.workload, scenario.cluster, found));
 }
 
+// The same gradients in the same collectives, long after every ramp, and yet another time.
+std::string around_the_exchange(const Strategy& wanted, const Strategy& found,
+                                const Scenario& scenario) {
+  for (const auto& phase : plan::training_phases(wanted, scenario.training)) {
+    const auto plan_of = [&](const Strategy& strategy) {
+      return plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+    };
+    const std::string text = dialect::plan_difference(plan_of(wanted), plan_of(found));
+    if (!text.empty()) return "at some steps of the training " + text;
+  }
+  return dialect::time_difference(plan::make_plan(scenario.workload, scenario.cluster, wanted),
+                                  plan::make_plan(scenario.workload, scenario.cluster, found));
+}
+
+bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
+
+// Of what decides how the winner trains, compression and averaging, how much a strategy keeps.
+int kept_training(const Strategy& winner, const Strategy& strategy) {
+  return (winner.compression.codec == strategy.compression.codec) +
+         (winner.local_sgd.enabled == strategy.local_sgd.enabled);
+}
+
+// What trains as the winner does comes before what is fast.
+bool better(const Strategy& strategy, Seconds step, const Emitted& best, const Strategy& winner) {
+  const int kept = kept_training(winner, strategy);
+  const int kept_before = kept_training(winner, best.strategy);
+  if (kept != kept_before) return kept > kept_before;
+  return step < best.step_time * (1 - 1e-9);
+}
+
 }  // namespace
 
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
@@ -80,14 +118,15 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   const auto step_of = [&](const Strategy& strategy) {
     return measure::price_strategy(scenario, strategy, executor, book).metrics.step_time;
   };
-  std::vector<Json> configs;
+  const Seconds wanted = step_of(winner);
   const auto written = dialect::write_config(dialect, winner, scenario.workload, scenario.cluster);
   const std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
+  std::vector<Json> configs;
   Emitted best;
   if (written) {
     best.algorithm = written->algorithm;
     best.setting = written->setting;
-    if (written->exact) {
+    if (written->exact && same_time(step_of(written->strategy), wanted)) {
       best.config = written->config;
       best.strategy = written->strategy;
       best.step_time = step_of(written->strategy);
@@ -97,12 +136,8 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
     }
     configs.push_back(written->config);
   }
-  // Sparse or rare exchange: the switches decide, and fusion hardly matters.
-  const bool switches_only = winner.local_sgd.enabled || winner.compression.codec == "dgc";
-  if (!switches_only || configs.empty()) {
-    for (auto& config : configs_of(dialect, winner, scenario, book)) {
-      configs.push_back(std::move(config));
-    }
+  for (auto& config : configs_of(dialect, winner, scenario, book)) {
+    configs.push_back(std::move(config));
   }
 
   std::set<std::string> seen;
@@ -114,13 +149,16 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
     if (!seen.insert(plan_key(scenario, strategy)).second) continue;
     const Seconds step = step_of(strategy);
     ++best.searched;
-    if (best.searched > 1 && step >= best.step_time * (1 - 1e-9)) continue;
+    if (best.searched > 1 && !better(strategy, step, best, winner)) continue;
     best.config = config;
     best.strategy = std::move(strategy);
     best.step_time = step;
   }
   best.difference = difference(winner, best.strategy, scenario);
-  best.exact = best.difference.empty();
+  best.exact = best.difference.empty() && same_time(best.step_time, wanted);
+  if (best.difference.empty() && !best.exact) {
+    best.difference = around_the_exchange(winner, best.strategy, scenario);
+  }
   return best;
 }
 

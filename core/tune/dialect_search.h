@@ -18,7 +18,7 @@ struct Emitted {
   std::string setting;       // the library's variable, as in dialect::Written
   Strategy strategy;         // the configuration, read back
   Seconds step_time = 0;     // predicted for what was read back
-  bool exact = false;        // the same plan as the winner's
+  bool exact = false;        // the same exchange as the winner's, and its step time
   std::string difference;    // otherwise: what it does differently
   std::size_t searched = 0;  // configurations that were priced for it
 };

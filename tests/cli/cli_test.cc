@@ -431,7 +431,7 @@ TEST_F(Cli, PlanListsTheOperationsOfAStrategy) {
 TEST_F(Cli, PlanSuggestsTheNearestStrategy) {
   const Ran ran = run({"plan", written(small_scenario()), "--strategy", "fussed"});
   expect_wrong_input(ran, "did you mean 'fused'?");
-  EXPECT_NE(ran.err.find("it has plain, fused"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("it has 'plain', 'fused'"), std::string::npos) << ran.err;
 }
 
 TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
@@ -443,7 +443,7 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
        {"2 gradients, 5.722 MiB", "4 nodes x 1 GPU\n", "2 strategies x 2 sweep points"}) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   }
-  EXPECT_EQ(ran.out.find("note:"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("Remarks:"), std::string::npos) << ran.out;
 
   Json one = small_scenario();
   one.erase("sweep");

@@ -203,6 +203,14 @@ TEST(PaddleDialect, UnknownKeysAreNamedWithTheNearest) {
   expect_error(R"({"adaptive_localsgd_configs": {"k_steps": 2}})", "init_k_steps");
 }
 
+// Mixed precision is in the workload's dtypes: nothing else changes.
+TEST(PaddleDialect, AmpIsANote) {
+  const Reading reading = read_paddle(R"({"amp": true, "amp_configs": {"use_pure_fp16": true}})");
+  EXPECT_TRUE(has_note(reading, "in the dtypes that the workload gives them"));
+  EXPECT_TRUE(read_paddle(R"({"amp": false})").notes.empty());
+  expect_sizes(buckets(R"({"amp": true})"), sizes_of(buckets("{}")));
+}
+
 TEST(PaddleDialect, AnEmptyConfigurationSaysNothing) {
   const Reading reading = read_paddle("{}");
   EXPECT_TRUE(reading.notes.empty());

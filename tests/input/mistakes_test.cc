@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "core/json/reader.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
@@ -162,7 +163,7 @@ TEST(Mistakes, NegativeAndAbsurdNumbers) {
       const std::string message = error_of(broken);
       EXPECT_TRUE(contains(message, "x.json: " + told_place(at)))
           << at << " = " << absurd << ": " << message;
-      EXPECT_TRUE(contains(message, "found " + Json(absurd).dump()))
+      EXPECT_TRUE(contains(message, "found " + describe(Json(absurd))))
           << at << " = " << absurd << ": " << message;
     }
   });
@@ -188,7 +189,7 @@ const Mistake kMistakes[] = {
     {R"([{"op":"replace","path":"/cluster/inter/flow_cap_gbps","value":0}])",
      {"cluster.inter.flow_cap_gbps", "found 0", "above 0"}},
     {R"([{"op":"replace","path":"/cluster/inter/efficiency","value":1.1}])",
-     {"cluster.inter.efficiency", "found 1.1", "above 0", "to 1"}},
+     {"cluster.inter.efficiency", "found 1.1", "above 0", "at most 1"}},
     {R"([{"op":"replace","path":"/cluster/inter/nics","value":1.5}])",
      {"cluster.inter.nics", "found 1.5", "whole number"}},
     {R"([{"op":"replace","path":"/cluster/inter/oversubscription","value":0.5}])",

@@ -46,7 +46,9 @@ std::string outcome_of(const measure::Row& row) {
                      (one ? " exchange a step, " : " exchanges a step, ") +
                      reports::bytes_text(row.metrics.bytes_on_wire) + " sent";
   if (row.published && row.published->collectives) {
-    text += " (published: " + std::to_string(*row.published->collectives) + ")";
+    const bool derived = row.published->note.starts_with("derived");
+    text += (derived ? " (derived: " : " (published: ") +
+            std::to_string(*row.published->collectives) + ")";
   }
   return text;
 }

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/price_strategy.h"
+#include "core/random.h"
 #include "core/run/model_executor.h"
+#include "tests/support/full_scenario.h"
 
 namespace syncline::tune {
 namespace {
@@ -64,6 +68,99 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
   const Emitted least = best_config(silent, winner, scenario, *executor, book);
   EXPECT_EQ(least.searched, 1u);
   EXPECT_EQ(least.config, Json::object());
+}
+
+// What a joint search finds: sparse exchange and rare averaging beside fusion and streams.
+Json joint_scenario() {
+  return Json::parse(R"({"name": "joint",
+      "workload": {"name": "w", "batch": 1, "forward_ms": 10, "tensors": [
+        {"name": "l0.w", "shape": [4000000], "backward_us": 700},
+        {"name": "l1.w", "shape": [1000000], "backward_us": 3000},
+        {"name": "l2.w", "shape": [300000], "backward_us": 150},
+        {"name": "l3.w", "shape": [50000], "backward_us": 700},
+        {"name": "l4.w", "shape": [2000000], "backward_us": 3000}]},
+      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 2,
+                  "intra": {"latency_us": 5, "bandwidth_gbps": 100},
+                  "inter": {"latency_us": 20, "bandwidth_gbps": 10},
+                  "device": {"memory_gbytes_per_s": 300, "launch_us": 5}},
+      "strategies": [{"name": "s", "fusion": {"rule": "size", "size_mb": 25}}]})");
+}
+
+Emitted emitted(const Json& document, const char* dialect, Seconds* wanted = nullptr) {
+  const Scenario scenario =
+      input::parse_scenario(input::document_from_text("joint", document.dump()));
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
+  const Strategy& winner = scenario.strategies.front();
+  if (wanted != nullptr) {
+    *wanted = measure::price_strategy(scenario, winner, *executor, book).metrics.step_time;
+  }
+  return best_config(*dialect::find_dialect(dialect), winner, scenario, *executor, book);
+}
+
+// Horovod compresses by fp16 alone: what it can say is then searched as for a dense winner.
+TEST(DialectSearch, ATrainingThatTheFrameworkLacksIsSearchedAsIfItWereNotThere) {
+  Json dense = joint_scenario();
+  const Emitted best = emitted(dense, "horovod");
+  for (const Json& training :
+       {Json{{"compression", {{"codec", "dgc"}}}}, Json{{"local_sgd", {{"period", 16}}}}}) {
+    Json sparse = joint_scenario();
+    sparse["strategies"][0].update(training);
+    const Emitted found = emitted(sparse, "horovod");
+    EXPECT_EQ(found.step_time, best.step_time) << found.config.dump() << best.config.dump();
+    EXPECT_GT(found.searched, 10u);
+    EXPECT_FALSE(found.exact);
+  }
+}
+
+// Paddle encodes by 14 kernels a gradient, whoever asks: the same exchange takes longer.
+TEST(DialectSearch, TheSameExchangeInAnotherTimeIsNotExact) {
+  Json document = joint_scenario();
+  document["strategies"][0]["compression"] = {{"codec", "dgc"}};
+  Seconds wanted = 0;
+  const Emitted found = emitted(document, "paddle", &wanted);
+  EXPECT_EQ(found.strategy.compression.codec, "dgc") << "it has dgc, which it keeps";
+  EXPECT_GT(found.step_time, wanted * 1.01);
+  EXPECT_FALSE(found.exact);
+  EXPECT_EQ(found.difference, "its encoding takes longer and its decoding takes longer");
+}
+
+TEST(DialectSearch, WhatIsSaidExactlyTakesTheWinnersTime) {
+  Random random(20);
+  const auto pick = [&](const Json& choices) { return choices[random.below(choices.size())]; };
+  int exact = 0;
+  for (int round = 0; round < 200; ++round) {
+    Json document = joint_scenario();
+    Json& strategy = document["strategies"][0];
+    strategy["fusion"] = pick(Json::parse(R"([{"rule": "none"}, {"rule": "one"},
+        {"rule": "size", "size_mb": 1}, {"rule": "size", "size_mb": 5, "cycle_ms": 1,
+         "close": "before"}, {"rule": "size", "size_mb": 4, "align_bytes": 256},
+        {"rule": "size", "size_mb": 25, "first_size_mb": 1}])"));
+    strategy["streams"] = pick({1, 2});
+    strategy["host_sync"] = pick({true, false});
+    strategy["bucket_copies"] = pick({true, false});
+    strategy["update"] = pick({"after_all", "per_bucket"});
+    document["workload"]["update_ms"] = pick({0, 2});
+    if (round % 3 == 1)
+      strategy["compression"] = pick(Json::parse(R"([{"codec": "fp16"},
+        {"codec": "dgc"}, {"codec": "dgc", "encode_launches": 14, "decode_launches": 9}])"));
+    if (round % 3 == 2)
+      strategy["local_sgd"] = pick(Json::parse(R"([{"period": 4},
+        {"period": 16, "begin_step": 100}, {"period": 4, "subgroup": 2, "warmup": "gradients"}])"));
+    if (round % 3 == 2) strategy["update"] = "after_all";
+    if (round % 4 == 0) document["training"] = {{"from", 0}, {"steps", 200}};
+    if (!test::error_of(document).empty()) continue;  // knobs that have no meaning together
+    for (const char* dialect : {"paddle", "pytorch", "horovod", "mindspore"}) {
+      Seconds wanted = 0;
+      const Emitted found = emitted(document, dialect, &wanted);
+      EXPECT_EQ(found.exact, found.difference.empty());
+      if (!found.exact) continue;
+      ++exact;
+      EXPECT_NEAR(found.step_time, wanted, 1e-9 * wanted)
+          << dialect << " " << strategy.dump() << " " << found.config.dump();
+    }
+  }
+  EXPECT_GT(exact, 20);
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+#include "core/json/syntax.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace syncline {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kPunctuation = "{}[],:";
+
+// A string, a sign, or a run of anything else.
+struct Token {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::string_view in(const std::string& text) const {
+    return std::string_view(text).substr(begin, end - begin);
+  }
+};
+
+std::size_t end_of_token(const std::string& text, std::size_t begin) {
+  if (kPunctuation.find(text[begin]) != std::string_view::npos) return begin + 1;
+  std::size_t end = begin + 1;
+  if (text[begin] == '"') {
+    while (end < text.size() && text[end] != '"' && text[end] != '\n') {
+      end += text[end] == '\\' ? 2 : 1;
+    }
+    if (end >= text.size()) return text.size();
+    return text[end] == '"' ? end + 1 : end;
+  }
+  while (end < text.size() && text[end] != '"' &&
+         kBlanks.find(text[end]) == std::string_view::npos &&
+         kPunctuation.find(text[end]) == std::string_view::npos) {
+    ++end;
+  }
+  return end;
+}
+
+// The token that holds a byte, and the one before it.
+struct Tokens {
+  Token before;
+  Token at;
+};
+
+Tokens tokens_at(const std::string& text, std::size_t byte) {
+  Tokens tokens;
+  for (std::size_t begin = 0; begin < text.size();) {
+    begin = text.find_first_not_of(kBlanks, begin);
+    if (begin == std::string::npos) break;
+    tokens.before = tokens.at;
+    tokens.at = {begin, end_of_token(text, begin)};
+    if (tokens.at.end >= byte) break;
+    begin = tokens.at.end;
+  }
+  return tokens;
+}
+
+bool is_value(std::string_view token) {
+  return !token.empty() && token != "," && token != ":" && token != "{" && token != "[";
+}
+
+std::string line_text(const std::string& text, const Token& token) {
+  const std::string position = position_text(text, token.begin + 1);
+  return position.substr(0, position.find(','));
+}
+
+bool is_open_string(std::string_view token) {
+  return token.starts_with('"') && (token.size() == 1 || !token.ends_with('"'));
+}
+
+// Where a token leaves UTF-8: a letter is one byte below 0x80, or a lead and its continuations.
+std::optional<std::size_t> not_utf8(std::string_view token) {
+  for (std::size_t at = 0; at < token.size();) {
+    const auto lead = static_cast<unsigned char>(token[at]);
+    const std::size_t more = lead < 0x80   ? 0
+                             : lead < 0xc2 ? 4
+                             : lead < 0xe0 ? 1
+                             : lead < 0xf0 ? 2
+                                           : 3;
+    if (lead > 0xf4 || more > 3 || at + more >= token.size()) return at;
+    for (std::size_t next = at + 1; next <= at + more; ++next) {
+      if ((static_cast<unsigned char>(token[next]) & 0xc0) != 0x80) return at;
+    }
+    at += more + 1;
+  }
+  return std::nullopt;
+}
+
+// Its beginning, cut between letters, with blanks for what is no letter.
+std::string quoted_text(std::string_view token) {
+  constexpr std::size_t kLongest = 40;
+  std::size_t size = std::min(token.size(), kLongest);
+  while (size > 0 && size < token.size() &&
+         (static_cast<unsigned char>(token[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  std::string text(token.substr(0, size));
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20) letter = ' ';
+  }
+  return "'" + text + "'";
+}
+
+bool not_a_number(std::string_view token) {
+  if (!token.empty() && (token.front() == '-' || token.front() == '+')) token.remove_prefix(1);
+  std::string word;
+  for (const char letter : token) {
+    word += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return word == "nan" || word == "inf" || word == "infinity";
+}
+
+std::optional<std::string> other_encoding(const std::string& text) {
+  if (text.starts_with("\x1f\x8b")) return "this is a gzip file, unpack it first";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return "this is UTF-16, save it as UTF-8";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string position_text(const std::string& text, std::size_t byte) {
+  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  const std::size_t last = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  const std::size_t column = last == std::string::npos ? end + 1 : end - last;
+  return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
+}
+
+std::optional<std::string> syntax_mistake(const std::string& text, std::size_t byte) {
+  if (auto encoding = other_encoding(text)) return encoding;
+  const auto [before, at] = tokens_at(text, byte);
+  const std::string_view found = at.in(text);
+  const std::string_view last = before.in(text);
+  const std::string where = " (" + position_text(text, at.begin + 1) + ")";
+  if (const auto bad = not_utf8(found)) {
+    return "a letter that is not UTF-8 at " + position_text(text, at.begin + *bad + 1) +
+           " (Latin-1?), save the file as UTF-8";
+  }
+  if (is_open_string(found)) return "a quote is missing in " + line_text(text, at);
+  if (found.starts_with("//") || found.starts_with("/*") || found.starts_with("#")) {
+    return "JSON has no comments" + where + "; \"about\" holds text";
+  }
+  if (not_a_number(found)) return std::string(found) + " is not a JSON number" + where;
+  if (found.starts_with("'")) return "JSON quotes with \", not with '" + where;
+  if (last == "," && (found == "}" || found == "]")) {
+    return "a comma before '" + std::string(found) + "' (" + line_text(text, before) + ")";
+  }
+  const bool begins_value = is_value(found) || found == "{" || found == "[";
+  if (is_value(last) && begins_value && found != "}" && found != "]") {
+    return "a comma is missing after " + line_text(text, before) + ", before " + quoted_text(found);
+  }
+  return std::nullopt;
+}
+
+}  // namespace syncline

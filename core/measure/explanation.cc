@@ -1,0 +1,47 @@
+#include "core/measure/explanation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/measure/remarks.h"
+#include "core/run/model_executor.h"
+
+namespace syncline::measure {
+namespace {
+
+constexpr std::size_t kMostAdvice = 3;
+
+// The strategy as it stands in the scenario, where its dialect and configuration are found.
+const Json& written_in(const input::Document& document, const std::string& name) {
+  const Json& strategies = document.root.at("strategies");
+  return *std::find_if(strategies.begin(), strategies.end(),
+                       [&](const Json& item) { return item.at("name") == name; });
+}
+
+}  // namespace
+
+Explanation explained(const input::Document& document, Scenario scenario,
+                      const std::vector<std::string>& names) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  const bool alone = scenario.cluster.ranks() == 1;
+  Explanation explanation;
+  explanation.remarks = remarks_of(document, {SweepPoint()});
+  for (const auto& name : names) {
+    Explained one;
+    one.strategy = *find_strategy(scenario, name);
+    one.priced = price_strategy(scenario, one.strategy, *executor, book);
+    if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario.cluster, book);
+    one.advised = !alone || !scenario.workload.operators.empty();
+    if (one.advised) {
+      one.advice = advise(scenario, one.strategy, *executor, book, kLeastAdvicePercent,
+                          &written_in(document, name));
+      one.advice.resize(std::min(kMostAdvice, one.advice.size()));
+    }
+    explanation.strategies.push_back(std::move(one));
+  }
+  explanation.scenario = std::move(scenario);
+  return explanation;
+}
+
+}  // namespace syncline::measure

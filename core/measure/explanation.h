@@ -1,0 +1,38 @@
+// What strategies do on their cluster, what holds them up and what would gain most: what `explain`
+// says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/measure/advice.h"
+#include "core/measure/bottleneck.h"
+#include "core/measure/price_strategy.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline::measure {
+
+// Changes that gain less are not worth a sentence.
+inline constexpr double kLeastAdvicePercent = 0.5;
+
+struct Explained {
+  Strategy strategy;
+  Priced priced;
+  std::optional<Bottleneck> bottleneck;  // of several ranks: one exchanges nothing
+  std::vector<Advice> advice;            // the best few, best first
+  bool advised = false;                  // one rank without operators has nothing to be advised
+};
+
+struct Explanation {
+  Scenario scenario;
+  std::vector<Explained> strategies;
+  std::vector<std::string> remarks;
+};
+
+// The strategies of these names, which the document has, priced by the model. Its sweep is ignored.
+Explanation explained(const input::Document& document, Scenario scenario,
+                      const std::vector<std::string>& names);
+
+}  // namespace syncline::measure

@@ -1,0 +1,298 @@
+#include "core/measure/remarks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "core/collective/library.h"
+#include "core/collective/nccl.h"
+#include "core/json/text.h"
+#include "core/measure/gradient_order.h"
+#include "core/measure/row_pricer.h"
+#include "core/plan/compute_fusion.h"
+
+namespace syncline::measure {
+namespace {
+
+// Beyond these a unit was mistaken: each is well above what is sold.
+constexpr BytesPerSecond kFastestNic = 1600 * kGigabitPerSecond;
+constexpr BytesPerSecond kFastestGpuPort = 20000 * kGigabitPerSecond;
+constexpr Seconds kSlowestMessage = 10 * kMillisecond;
+constexpr double kMostFlops = 1e17;
+constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
+// Buckets so many times the gradients; small models are taken to be larger.
+constexpr double kBeyondModel = 1000;
+constexpr Bytes kSmallModel = 64 * kMiB;
+// A bucket_cap_mb that means one bucket, as `emit` writes it.
+constexpr double kOneBucket = 1e6 * static_cast<double>(kMiB);
+constexpr Bytes kLeastThreshold = 1024;
+
+constexpr std::size_t kNamedStrategies = 4;
+
+std::string number_text(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// "strategy 'a'", "strategies 'a', 'b' and 3 more".
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text = names.size() == 1 ? "strategy " : "strategies ";
+  const std::size_t named = names.size() > kNamedStrategies + 1 ? kNamedStrategies : names.size();
+  for (std::size_t i = 0; i < named; ++i) {
+    const bool last = i > 0 && i + 1 == names.size();
+    text += i == 0 ? "'" : last ? " and '" : ", '";
+    text += names[i] + "'";
+  }
+  if (named < names.size()) text += " and " + std::to_string(names.size() - named) + " more";
+  return text;
+}
+
+// Remarks about strategies, the same one of several together.
+class StrategyRemarks {
+ public:
+  void add(const Strategy& strategy, const std::string& text) {
+    const auto known = std::find_if(said_.begin(), said_.end(),
+                                    [&](const auto& said) { return said.text == text; });
+    if (known != said_.end()) {
+      known->names.push_back(strategy.name);
+    } else {
+      said_.push_back({text, {strategy.name}});
+    }
+  }
+
+  void append_to(std::vector<std::string>& lines) const {
+    for (const auto& [text, names] : said_) lines.push_back(names_text(names) + ": " + text);
+  }
+
+ private:
+  struct Said {
+    std::string text;
+    std::vector<std::string> names;
+  };
+  std::vector<Said> said_;
+};
+
+bool uses_nccl(const Strategy& strategy) {
+  return strategy.algorithm == collective::kNcclName ||
+         strategy.hierarchy.inside == collective::kNcclName ||
+         strategy.hierarchy.across == collective::kNcclName;
+}
+
+std::string nccl_remark(const Cluster& cluster) {
+  const collective::NcclTopology t =
+      collective::nccl_topology(cluster, collective::world_group(cluster.ranks()));
+  std::ostringstream text;
+  text << "algorithm nccl: taken for compute capability " << t.least_capability
+       << (t.nvswitch ? " with NVSwitch" : "") << ", channels: " << t.ring.channels << " of "
+       << t.ring.intra / kGigabytePerSecond << " GB/s inside a node and "
+       << t.ring.inter / kGigabytePerSecond << " GB/s across (cluster.nccl overrides); "
+       << (cluster.law ? "times by the cluster's calibration where it covers them"
+                       : "times are what NCCL 2.28.9's own model believes, not calibrated here");
+  return text.str();
+}
+
+void remark_on_workload(const Scenario& scenario, std::vector<std::string>& lines) {
+  const Workload& workload = scenario.workload;
+  const bool computes_alike =
+      workload.operators.empty() ||
+      std::none_of(scenario.strategies.begin(), scenario.strategies.end(),
+                   [](const Strategy& strategy) { return plan::any(strategy.compute_fusion); });
+  if (scenario.cluster.ranks() == 1 && computes_alike) {
+    lines.push_back("one rank exchanges nothing: every strategy costs the same");
+  }
+  if (backward_time(workload) == 0 && workload.forward == 0) {
+    lines.push_back(
+        "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "
+        "cluster.device.tflops): only communication is priced, nothing can overlap");
+  }
+  if (listed_forward(workload)) {
+    lines.push_back("the gradients look listed in forward order, '" +
+                    workload.tensors.front().name + "' first and '" + workload.tensors.back().name +
+                    "' last; they are read in the order in which the backward pass makes them "
+                    "ready: turn the list round (torch: reversed(list(model.named_parameters())))");
+  }
+}
+
+// Where collectives were measured, the tier sums up what was seen, and need not be a NIC.
+void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::string>& lines) {
+  const std::string key = "cluster." + tier.name;
+  const bool inside = tier.span <= cluster.gpus_per_node;
+  const bool ports_of_nodes = tier.name == "inter";
+  const BytesPerSecond each = tier.bandwidth / tier.nics;
+  const std::string speed = key + ".bandwidth_gbps: " + number_text(each / kGigabitPerSecond) +
+                            " Gbit/s is more than any ";
+  if (inside && each > kFastestGpuPort) {
+    lines.push_back(speed + "GPU's port carries (" +
+                    number_text(kFastestGpuPort / kGigabitPerSecond) + "): was Mbit/s meant?");
+  } else if (ports_of_nodes && !cluster.law && each > kFastestNic) {
+    lines.push_back(speed + "NIC carries (" + number_text(kFastestNic / kGigabitPerSecond) +
+                    "): was Mbit/s meant, or is it the sum of several (give nics)?");
+  }
+  if (tier.latency >= kSlowestMessage) {
+    lines.push_back(key + ".latency_us: " + number_text(tier.latency / kMicrosecond) +
+                    " us a message is a wide-area network's: were nanoseconds meant?");
+  }
+}
+
+void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) {
+  for (const auto& tier : cluster.tiers) remark_on_tier(cluster, tier, lines);
+  const Device& device = cluster.device;
+  if (device.flops > kMostFlops) {
+    lines.push_back("cluster.device.tflops: " + number_text(device.flops / 1e12) +
+                    " TFLOP/s is more than any device reaches: was GFLOP/s meant?");
+  }
+  if (device.memory > kFastestMemory) {
+    lines.push_back(
+        "cluster.device.memory_gbytes_per_s: " + number_text(device.memory / kGigabytePerSecond) +
+        " GB/s is more than any memory reaches: was MB/s meant?");
+  }
+}
+
+void remark_on_hierarchy(const Strategy& strategy, int ranks, StrategyRemarks& remarks) {
+  const auto& hierarchy = strategy.hierarchy;
+  const bool one_level = hierarchy.group_size == 1 || hierarchy.group_size == ranks;
+  if (hierarchy.form == Hierarchy::Form::kFlat || !one_level) return;
+  remarks.add(strategy, "hierarchy with groups of " + std::to_string(hierarchy.group_size) +
+                            " of " + std::to_string(ranks) + " ranks has only one level");
+}
+
+void remark_on_size(const Strategy& strategy, const Scenario& scenario, StrategyRemarks& remarks) {
+  const auto size = static_cast<double>(strategy.fusion.size);
+  const auto model = static_cast<double>(gradient_bytes(scenario.workload));
+  const bool any_model = strategy.dialect == "pytorch" && size <= kOneBucket;
+  if (size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel)) && !any_model) {
+    remarks.add(strategy, "buckets of " + number_text(size / static_cast<double>(kMiB)) +
+                              " MiB are " + number_text(std::round(size / model)) +
+                              " times all gradients together: were bytes written where MiB are "
+                              "read?");
+  }
+  // Horovod rounds a threshold up to its buffer's pieces, 512 bytes for each GPU of a node.
+  const Bytes least = Bytes{kLeastThreshold} * scenario.cluster.gpus_per_node;
+  if (strategy.dialect == "horovod" && size > 0 && strategy.fusion.size <= least) {
+    remarks.add(strategy,
+                "HOROVOD_FUSION_THRESHOLD is read in bytes, and these are too few for two "
+                "gradients: were MiB meant (64 MiB are 67108864)?");
+  }
+}
+
+void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
+  const int ranks = scenario.cluster.ranks();
+  StrategyRemarks remarks;
+  for (const auto& strategy : scenario.strategies) {
+    if (uses_nccl(strategy) && ranks > 1) remarks.add(strategy, nccl_remark(scenario.cluster));
+    if (!strategy.compression.codec.empty() && scenario.cluster.device.memory == 0) {
+      remarks.add(strategy,
+                  "cluster.device.memory_gbytes_per_s is not given, encoding costs nothing");
+    }
+    remark_on_hierarchy(strategy, ranks, remarks);
+    const LocalSgd& local = strategy.local_sgd;
+    if (local.enabled && local.period == 1 && !local.adaptive) {
+      remarks.add(strategy, "local_sgd with period 1 averages parameters after every step");
+    }
+    remark_on_size(strategy, scenario, remarks);
+  }
+  remarks.append_to(lines);
+}
+
+// Where NCCL is what runs, a strategy with an algorithm of its own is another network's row.
+void remark_on_networks(const Scenario& scenario, std::vector<std::string>& lines) {
+  if (scenario.cluster.library != Library::kNccl || scenario.cluster.ranks() == 1) return;
+  std::vector<std::string> nccl, links;
+  for (const auto& strategy : scenario.strategies) {
+    (uses_nccl(strategy) ? nccl : links).push_back(strategy.name);
+  }
+  if (nccl.empty() || links.empty()) return;
+  lines.push_back(names_text(nccl) + (nccl.size() == 1 ? " is" : " are") + " priced by NCCL, and " +
+                  names_text(links) + " on the links by " +
+                  (links.size() == 1 ? "an algorithm of its own" : "algorithms of their own") +
+                  ": part of what lies between them is the network's. \"algorithm\": \"nccl\" "
+                  "compares them");
+}
+
+// backward_ms beside backward_us keeps the waits' proportions and changes their sum. That is how a
+// file's model is used on another device; where both stand in the scenario one is left over.
+std::optional<std::string> stretched_total(const input::Document& document) {
+  const Json& workload = document.root.at("workload");
+  if (!document.workload_file.empty() || !workload.contains("backward_ms")) return std::nullopt;
+  double sum = 0;
+  for (const auto& tensor : workload.value("tensors", Json::array())) {
+    sum += tensor.value("backward_us", 0.0) * kMicrosecond;
+  }
+  const double total = workload["backward_ms"].get<double>() * kMillisecond;
+  constexpr double kRounding = 0.01;
+  if (sum == 0 || std::abs(total - sum) <= kRounding * sum) return std::nullopt;
+  return "the gradients' backward_us add up to " + number_text(sum / kMillisecond) +
+         " ms, and are stretched to backward_ms, " + number_text(total / kMillisecond) + " ms";
+}
+
+// Without its digits: the same remark at another sweep point.
+std::string without_numbers(const std::string& text) {
+  std::string form;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(form), [](char letter) {
+    return std::isdigit(static_cast<unsigned char>(letter)) == 0 && letter != '.';
+  });
+  return form;
+}
+
+std::string point_text(const SweepPoint& point) {
+  std::string text;
+  for (const auto& [path, value] : point) {
+    text += (text.empty() ? "" : ", ") + path + " = " + plain_text(value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> remarks_of(const Scenario& scenario) {
+  std::vector<std::string> lines;
+  remark_on_workload(scenario, lines);
+  remark_on_cluster(scenario.cluster, lines);
+  remark_on_networks(scenario, lines);
+  remark_on_strategies(scenario, lines);
+  return lines;
+}
+
+std::vector<std::string> remarks_of(const input::Document& document,
+                                    const std::vector<SweepPoint>& points) {
+  struct Said {
+    std::string form;
+    std::string line;
+    const SweepPoint* first;
+    const SweepPoint* last = nullptr;
+    std::size_t points = 0;
+    bool varies = false;  // in its numbers
+  };
+  std::vector<Said> said;
+  for (const auto& point : points) {
+    for (const auto& line : remarks_of(at_point(document, point))) {
+      const std::string form = without_numbers(line);
+      auto known = std::find_if(said.begin(), said.end(),
+                                [&](const Said& other) { return other.form == form; });
+      if (known == said.end()) known = said.insert(said.end(), {form, line, &point});
+      known->varies |= line != known->line;
+      known->points += known->last != &point;
+      known->last = &point;
+    }
+  }
+  std::vector<std::string> lines;
+  if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
+  for (auto& remark : said) {
+    if (remark.points < points.size()) {
+      remark.line += " (at " + std::to_string(remark.points) + " of " +
+                     std::to_string(points.size()) + " sweep points, first at " +
+                     point_text(*remark.first) + ")";
+    } else if (remark.varies) {
+      remark.line += " (as at " + point_text(*remark.first) + "; other sweep points differ)";
+    }
+    lines.push_back(std::move(remark.line));
+  }
+  return lines;
+}
+
+}  // namespace syncline::measure

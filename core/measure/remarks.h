@@ -1,0 +1,35 @@
+// What is allowed in a scenario and rarely meant: said beside every answer, never a failure.
+//
+//   nothing to price     one rank; no compute times, so that nothing can overlap; encoding that
+//                        costs nothing as the device's memory rate is not given; a hierarchy of one
+//                        level; parameters averaged after every step
+//   a list turned round  gradients in forward order (gradient_order.h)
+//   a unit mistaken      a NIC above 1600 Gbit/s, a GPU's port above 20 Tbit/s, a message's latency
+//                        of 10 ms, a device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times
+//                        the gradients, a Horovod threshold of a few bytes; and, where the document
+//                        is at hand, a backward_ms that contradicts its gradients' backward_us
+//   several networks     rows priced by NCCL beside rows on the plain links: their difference is
+//   not
+//                        the strategies'
+//   a guess              what the choice of NCCL rests on
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline::measure {
+
+// One line each, without a final stop. What holds for several strategies is one line that names
+// them. Empty where there is nothing to say.
+std::vector<std::string> remarks_of(const Scenario& scenario);
+
+// The same over a sweep. Remarks that differ in numbers alone are said once, as at the first point
+// where they hold; what does not hold at all points says where. Throws InputError, naming the
+// point, where its values make the scenario wrong.
+std::vector<std::string> remarks_of(const input::Document& document,
+                                    const std::vector<SweepPoint>& points);
+
+}  // namespace syncline::measure

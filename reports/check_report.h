@@ -1,0 +1,26 @@
+// The answer of `syncline check`: that a scenario is right, what it holds, and what is allowed in
+// it and rarely meant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/scenario/scenario.h"
+#include "reports/answer.h"
+
+namespace syncline::reports {
+
+// A scenario that is correct at each of its sweep points.
+struct Checked {
+  std::string file;
+  Scenario scenario;
+  std::size_t points = 1;
+  std::vector<std::string> remarks;
+};
+
+// CSV: one line a note of a strategy. JSON: file, workload {name, gradients, bytes, forward_s,
+// backward_s}, cluster {name, nodes, gpus_per_node}, strategies, sweep_points, notes [{strategy,
+// dialect, note}]. What was checked must outlive the answer.
+Answer answer_of(const Checked& checked);
+
+}  // namespace syncline::reports

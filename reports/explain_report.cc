@@ -1,0 +1,151 @@
+#include "reports/explain_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "reports/explanation.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+
+namespace syncline::reports {
+namespace {
+
+// One line of a strategy's block: a word in front of what it is about.
+std::string line(std::string_view word, const std::string& text) {
+  constexpr std::size_t kWidth = 10;
+  std::string start = "  " + std::string(word);
+  start.resize(kWidth + 2, ' ');
+  return start + text + "\n";
+}
+
+std::string exchange_lines(const measure::Explained& one, const Cluster& cluster) {
+  const measure::Metrics& metrics = one.priced.metrics;
+  const measure::Bottleneck& bottleneck = *one.bottleneck;
+  std::string text =
+      line("traffic", traffic_sentence(one.priced.plan)) +
+      line("overlap", overlap_sentence(one.priced.plan, metrics, bottleneck.communication())) +
+      line("bound by", bottleneck_sentence(bottleneck)) +
+      line("at best",
+           seconds_text(metrics.lower_bound) + " a step with this algorithm, whatever is fused");
+  if (cluster.step_overhead() > 0) {
+    text += line("overhead", seconds_text(cluster.step_overhead()) +
+                                 " per step on the host, for data-parallel execution");
+  }
+  return text;
+}
+
+std::string advice_lines(const measure::Explained& one) {
+  if (one.advice.empty()) {
+    return line("advice", "no single change gains " + share_text(measure::kLeastAdvicePercent));
+  }
+  std::string text;
+  for (const auto& advice : one.advice) {
+    text += line(text.empty() ? "advice" : "",
+                 advice.change + ": " + share_text(advice.gain_percent) + " shorter, " +
+                     seconds_text(advice.step_time) +
+                     (advice.changes_training ? "; changes the training" : ""));
+  }
+  return text;
+}
+
+std::string block(const measure::Explained& one, const Cluster& cluster) {
+  const Strategy& strategy = one.strategy;
+  std::string text = strategy.name;
+  if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
+  text += ": " + seconds_text(one.priced.metrics.step_time) + " a step, " +
+          throughput_text(one.priced.metrics.throughput) + " samples/s\n";
+  text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
+  if (!one.advised) return text;
+  for (const auto& note : strategy.notes) text += line("note", note);
+  return text + advice_lines(one);
+}
+
+Page page_of(const measure::Explanation& explanation) {
+  const Scenario& scenario = explanation.scenario;
+  Page page{
+      scenario.name,
+      scenario.workload.name + " on " + scenario.cluster.name + ", predicted by the model executor",
+      {}};
+  for (const auto& one : explanation.strategies) {
+    page.blocks.emplace_back(Listing{"text", block(one, scenario.cluster)});
+  }
+  return page;
+}
+
+CsvTable csv_of(const measure::Explanation& explanation) {
+  CsvTable table{{"strategy", "step_time_s", "lower_bound_s", "bound_by", "change",
+                  "change_step_time_s", "gain_percent"},
+                 {}};
+  for (const auto& one : explanation.strategies) {
+    const std::vector<std::string> start{
+        one.strategy.name, exact(one.priced.metrics.step_time).dump(),
+        exact(one.priced.metrics.lower_bound).dump(),
+        one.bottleneck ? std::string(one.bottleneck->what()) : std::string()};
+    const auto add = [&](const std::vector<std::string>& change) {
+      table.lines.push_back(start);
+      table.lines.back().insert(table.lines.back().end(), change.begin(), change.end());
+    };
+    for (const auto& advice : one.advice) {
+      add({advice.change, exact(advice.step_time).dump(), exact(advice.gain_percent).dump()});
+    }
+    if (one.advice.empty()) add({"", "", ""});
+  }
+  return table;
+}
+
+Json shares_json(const measure::Bottleneck& bottleneck) {
+  const auto share = [&](Seconds part) { return exact(part / bottleneck.step); };
+  return {{"computation", share(bottleneck.compute)},
+          {"stragglers", share(bottleneck.stragglers)},
+          {"overhead", share(bottleneck.overhead)},
+          {"latency", share(bottleneck.start_up)},
+          {"bandwidth", share(bottleneck.transfer)}};
+}
+
+Json strategy_json(const measure::Explained& one) {
+  const measure::Metrics& metrics = one.priced.metrics;
+  Json object{{"name", one.strategy.name},
+              {"step_time_s", exact(metrics.step_time)},
+              {"throughput", exact(metrics.throughput)},
+              {"lower_bound_s", exact(metrics.lower_bound)},
+              {"exchanges", one.priced.plan.buckets.size()},
+              {"communication_s", exact(metrics.communication)},
+              {"exposed_s", exact(metrics.exposed)},
+              {"advice", Json::array()}};
+  if (!one.strategy.dialect.empty()) object["dialect"] = one.strategy.dialect;
+  if (one.bottleneck) {
+    object["bound_by"] = one.bottleneck->what();
+    object["shares"] = shares_json(*one.bottleneck);
+  }
+  if (!one.strategy.notes.empty()) object["notes"] = one.strategy.notes;
+  for (const auto& advice : one.advice) {
+    object["advice"].push_back({{"change", advice.change},
+                                {"step_time_s", exact(advice.step_time)},
+                                {"gain_percent", exact(advice.gain_percent)},
+                                {"changes_training", advice.changes_training}});
+  }
+  return object;
+}
+
+Json json_of(const measure::Explanation& explanation) {
+  Json strategies = Json::array();
+  for (const auto& one : explanation.strategies) strategies.push_back(strategy_json(one));
+  const Scenario& scenario = explanation.scenario;
+  return {{"strategies", std::move(strategies)},
+          {"provenance",
+           {{"executor", "model"},
+            {"workload", scenario.workload.name},
+            {"cluster", scenario.cluster.name}}}};
+}
+
+}  // namespace
+
+Answer answer_of(const measure::Explanation& explanation) {
+  return {"explain",
+          explanation.scenario.name,
+          [&] { return page_of(explanation); },
+          [&] { return csv_of(explanation); },
+          [&] { return json_of(explanation); },
+          explanation.remarks};
+}
+
+}  // namespace syncline::reports

@@ -1,0 +1,114 @@
+// check, plan and explain answer in the four forms of every verb, and what is allowed and rarely
+// meant is said beside every answer.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using test::contains;
+
+// Encoding costs nothing here, which is worth a remark.
+constexpr const char* kScenario = R"({
+  "name": "small",
+  "workload": {"name": "two layers", "batch": 32, "forward_ms": 2, "tensors": [
+    {"name": "b.w", "shape": [1000, 1000], "backward_us": 3000},
+    {"name": "a.w", "shape": [500, 1000], "backward_us": 2000}]},
+  "cluster": {"name": "four", "nodes": 4, "gpus_per_node": 1,
+              "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
+  "strategies": [{"name": "plain"}, {"name": "half", "compression": {"codec": "fp16"}},
+                 {"name": "ddp", "dialect": "pytorch", "config": {}}]})";
+constexpr const char* kRemark =
+    "strategy 'half': cluster.device.memory_gbytes_per_s is not given, encoding costs nothing";
+
+class Answers : public testing::Test {
+ protected:
+  void SetUp() override { test::write_text(file_, kScenario); }
+
+  std::string printed(const std::string& verb, const std::string& format) const {
+    const auto ran = test::syncline_run({verb, file_, "--format", format});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  }
+  Json json(const std::string& verb) const { return Json::parse(printed(verb, "json")); }
+
+  test::Scratch scratch_;
+  std::string file_ = scratch_.path("scenario.json");
+};
+
+TEST_F(Answers, RemarksStandInEveryForm) {
+  for (const char* verb : {"run", "check", "explain", "tune"}) {
+    EXPECT_TRUE(contains(printed(verb, "table"), std::string("Remarks:\n- ") + kRemark)) << verb;
+    EXPECT_TRUE(contains(printed(verb, "markdown"), "Remarks:\n\n- strategy 'half'")) << verb;
+    EXPECT_EQ(json(verb).at("remarks"), Json::array({kRemark})) << verb;
+    const auto csv = test::syncline_run({verb, file_, "--format", "csv"});
+    EXPECT_EQ(csv.err, std::string("syncline: ") + kRemark + "\n") << verb;
+    EXPECT_FALSE(contains(csv.out, "encoding")) << verb;
+  }
+}
+
+TEST_F(Answers, CheckSaysWhatTheScenarioHolds) {
+  const Json object = json("check");
+  EXPECT_EQ(object.at("verb"), "check");
+  EXPECT_EQ(object.at("scenario"), "small");
+  EXPECT_EQ(object.at("workload").at("gradients"), 2);
+  EXPECT_EQ(object.at("workload").at("bytes"), 6000000);
+  EXPECT_EQ(object.at("cluster").at("nodes"), 4);
+  EXPECT_EQ(object.at("sweep_points"), 1);
+  EXPECT_EQ(object.at("notes").at(0).at("dialect"), "pytorch");
+  EXPECT_TRUE(contains(printed("check", "csv"), "strategy,dialect,note\r\nddp,pytorch,"));
+  EXPECT_TRUE(contains(printed("check", "markdown"), "# "));
+}
+
+TEST_F(Answers, APlanHasItsOperationsInEveryForm) {
+  const Json plan = json("plan").at("plans").at(0);
+  EXPECT_EQ(plan.at("ranks"), 4);
+  const Json& operations = plan.at("operations");
+  const auto lines = [&](const std::string& text, const std::string& end) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(end); at != std::string::npos; at = text.find(end, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(lines(printed("plan", "csv"), "\r\n"), operations.size() + 1);
+  double backward = 0;
+  std::int64_t bytes = 0;
+  for (const auto& operation : operations) {
+    if (operation.at("what").get<std::string>().starts_with("backward")) {
+      backward += operation.at("seconds").get<double>();
+    }
+    bytes += operation.value("bytes", std::int64_t{0});
+    for (const auto& before : operation.at("after")) EXPECT_LT(before, operation.at("op"));
+  }
+  EXPECT_NEAR(backward, 5e-3, 1e-12);
+  EXPECT_EQ(bytes, 6000000);
+}
+
+TEST_F(Answers, AnExplanationHasItsFiguresAndShares) {
+  const Json strategies = json("explain").at("strategies");
+  ASSERT_EQ(strategies.size(), 3U);
+  const auto rows = json("run").at("rows");
+  for (std::size_t s = 0; s < strategies.size(); ++s) {
+    EXPECT_EQ(strategies[s].at("name"), rows[s].at("strategy"));
+    EXPECT_EQ(strategies[s].at("step_time_s"), rows[s].at("step_time_s"));
+    EXPECT_EQ(strategies[s].at("lower_bound_s"), rows[s].at("lower_bound_s"));
+    double sum = 0;
+    for (const auto& [cause, share] : strategies[s].at("shares").items()) {
+      sum += share.get<double>();
+    }
+    EXPECT_NEAR(sum, 1, 1e-9);
+    for (const auto& advice : strategies[s].at("advice")) {
+      EXPECT_LT(advice.at("step_time_s"), strategies[s].at("step_time_s"));
+    }
+  }
+  EXPECT_TRUE(contains(printed("explain", "csv"), "strategy,step_time_s,lower_bound_s,bound_by"));
+}
+
+}  // namespace
+}  // namespace syncline::cli

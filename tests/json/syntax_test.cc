@@ -1,0 +1,71 @@
+// What is wrong with a text that is no JSON.
+#include "core/json/syntax.h"
+
+#include <gtest/gtest.h>
+
+#include "core/json/text.h"
+#include "tests/support/full_scenario.h"
+
+namespace syncline {
+namespace {
+
+std::string refusal(const std::string& text) {
+  return test::input_error([&] { parse_json_text("x.json", text); });
+}
+
+TEST(Syntax, CommasTooManyAndTooFew) {
+  EXPECT_EQ(refusal("{\n  \"a\": 1,\n}"), "x.json: not valid JSON: a comma before '}' (line 2)");
+  EXPECT_EQ(refusal("[1, 2,]"), "x.json: not valid JSON: a comma before ']' (line 1)");
+  EXPECT_EQ(refusal("{\n  \"a\": 1\n  \"b\": 2}"),
+            "x.json: not valid JSON: a comma is missing after line 2, before '\"b\"'");
+  EXPECT_EQ(refusal("{\"a\": \"x, y\\\"\" \"b\": 2}"),
+            "x.json: not valid JSON: a comma is missing after line 1, before '\"b\"'");
+  EXPECT_EQ(refusal("[{\"a\": 1}\n {\"a\": 2}]"),
+            "x.json: not valid JSON: a comma is missing after line 1, before '{'");
+}
+
+TEST(Syntax, WordsThatAreNoJson) {
+  EXPECT_EQ(refusal("{\"a\": NaN}"),
+            "x.json: not valid JSON: NaN is not a JSON number (line 1, "
+            "column 7)");
+  EXPECT_EQ(refusal("{\"a\": -Infinity}"),
+            "x.json: not valid JSON: -Infinity is not a JSON number (line 1, column 7)");
+  EXPECT_EQ(refusal("{\n// note\n\"a\": 1}"),
+            "x.json: not valid JSON: JSON has no comments (line 2, column 1); \"about\" holds "
+            "text");
+  EXPECT_TRUE(refusal("{\"a\": 1 # one\n}").find("JSON has no comments") != std::string::npos);
+  EXPECT_TRUE(refusal("{\"a\": 1, /* one */ \"b\": 2}").find("JSON has no comments") !=
+              std::string::npos);
+  EXPECT_TRUE(refusal("{'a': 1}").find("JSON quotes with \"") != std::string::npos);
+}
+
+TEST(Syntax, NumbersThatNoDoubleHolds) {
+  EXPECT_EQ(refusal("{\n \"a\": 1e400}"),
+            "x.json: the number 1e400 at line 2, column 7 is too large");
+}
+
+TEST(Syntax, OtherEncodingsAreNamedAndNeverPrinted) {
+  EXPECT_EQ(refusal("\x1f\x8b\x08\x01"),
+            "x.json: not valid JSON: this is a gzip file, unpack it first");
+  EXPECT_EQ(refusal("\xff\xfe{"), "x.json: not valid JSON: this is UTF-16, save it as UTF-8");
+  const std::string latin = refusal("{\"caf\xe9\": 1}");
+  EXPECT_TRUE(latin.find("not UTF-8 at line 1, column 6") != std::string::npos) << latin;
+  EXPECT_EQ(latin.find('\xe9'), std::string::npos);
+}
+
+// Whatever one letter is changed to, the message is one line of print.
+TEST(Syntax, EveryMessageIsOneLine) {
+  const std::string whole(test::kFullScenarioText);
+  for (std::size_t at = 0; at < whole.size(); at += 3) {
+    for (const char letter : {',', '}', '"', '\xe9', '\n', 'N', '/'}) {
+      std::string text = whole;
+      text[at] = letter;
+      const std::string message = refusal(text);
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      EXPECT_LT(message.size(), 300U) << message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline

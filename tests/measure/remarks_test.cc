@@ -1,0 +1,264 @@
+// What is allowed and rarely meant is said, once, and nothing else is.
+#include "core/measure/remarks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/measure/gradient_order.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
+
+namespace syncline::measure {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+
+// Two nodes, times, a device that is paid for: nothing to say about it.
+Json plain() {
+  return Json::parse(R"({
+    "name": "p",
+    "workload": {"name": "w", "forward_ms": 1, "tensors": [
+      {"name": "fc2.weight", "shape": [10, 64], "backward_us": 100},
+      {"name": "fc1.weight", "shape": [64, 32], "backward_us": 100}]},
+    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 2,
+                "intra": {"latency_us": 3, "bandwidth_gbps": 1200},
+                "inter": {"latency_us": 10, "bandwidth_gbps": 100},
+                "device": {"memory_gbytes_per_s": 800, "tflops": 10}},
+    "strategies": [{"name": "plain"}]})");
+}
+
+std::vector<std::string> remarks_on(const Json& scenario) {
+  return remarks_of(test::parsed(scenario));
+}
+
+// The only remark on the scenario.
+std::string remark_on(const Json& scenario) {
+  const auto remarks = remarks_on(scenario);
+  EXPECT_EQ(remarks.size(), 1u) << Json(remarks).dump(1);
+  return remarks.empty() ? "" : remarks.front();
+}
+
+TEST(Remarks, NothingIsSaidWhereNothingIsOdd) {
+  EXPECT_TRUE(remarks_on(plain()).empty()) << Json(remarks_on(plain())).dump();
+}
+
+TEST(Remarks, TheSameOfSeveralStrategiesIsOneLine) {
+  Json scenario = plain();
+  scenario["cluster"].erase("device");
+  for (const char* name : {"a", "b", "c"}) {
+    scenario["strategies"].push_back({{"name", name}, {"compression", {{"codec", "fp16"}}}});
+  }
+  EXPECT_EQ(remark_on(scenario),
+            "strategies 'a', 'b' and 'c': cluster.device.memory_gbytes_per_s is not given, "
+            "encoding costs nothing");
+  for (const char* name : {"d", "e", "f"}) {
+    scenario["strategies"].push_back({{"name", name}, {"compression", {{"codec", "fp16"}}}});
+  }
+  EXPECT_TRUE(contains(remark_on(scenario), "strategies 'a', 'b', 'c', 'd' and 2 more: "));
+}
+
+TEST(Remarks, UnitsThatAreOffByAThousand) {
+  const auto with = [](const char* part, const char* key, double value) {
+    Json scenario = plain();
+    scenario["cluster"][part][key] = value;
+    return scenario;
+  };
+  EXPECT_TRUE(contains(remark_on(with("inter", "bandwidth_gbps", 25000)),
+                       "cluster.inter.bandwidth_gbps: 25000 Gbit/s is more than any NIC carries"));
+  EXPECT_TRUE(contains(remark_on(with("inter", "latency_us", 20000)),
+                       "cluster.inter.latency_us: 20000 us a message"));
+  EXPECT_TRUE(contains(remark_on(with("intra", "bandwidth_gbps", 300000)), "GPU's port"));
+  EXPECT_TRUE(contains(remark_on(with("device", "tflops", 312000)), "was GFLOP/s meant?"));
+  EXPECT_TRUE(contains(remark_on(with("device", "memory_gbytes_per_s", 2e6)), "was MB/s meant?"));
+  // What is sold stays: eight NICs of 800 Gbit/s, NVLink of a rack, the newest memory.
+  Json fast = with("inter", "bandwidth_gbps", 800);
+  fast["cluster"]["inter"]["nics"] = 8;
+  fast["cluster"]["intra"]["bandwidth_gbps"] = 7200;
+  fast["cluster"]["device"] = {{"tflops", 5000}, {"memory_gbytes_per_s", 8000}};
+  EXPECT_TRUE(remarks_on(fast).empty()) << Json(remarks_on(fast)).dump();
+}
+
+TEST(Remarks, SizesInTheWrongUnit) {
+  const auto with = [](const Json& strategy) {
+    Json scenario = plain();
+    scenario["strategies"] = {strategy};
+    return scenario;
+  };
+  const auto dialect = [&](const char* name, const Json& config) {
+    return with({{"name", "s"}, {"dialect", name}, {"config", config}});
+  };
+  EXPECT_TRUE(contains(remark_on(dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 64}})),
+                       "HOROVOD_FUSION_THRESHOLD is read in bytes"));
+  EXPECT_TRUE(contains(remark_on(dialect("pytorch", {{"bucket_cap_mb", 26214400}})),
+                       "were bytes written where MiB are read?"));
+  EXPECT_TRUE(contains(remark_on(dialect("paddle", {{"fuse_grad_size_in_MB", 33554432}})),
+                       "were bytes written where MiB are read?"));
+  EXPECT_TRUE(contains(
+      remark_on(with({{"name", "s"}, {"fusion", {{"rule", "size"}, {"size_mb", 26214400}}}})),
+      "strategy 's': buckets of 2.62144e+07 MiB"));
+  // A generous size on a tiny model, no fusion at all, and what `emit` writes for one bucket.
+  for (const Json& usual :
+       {dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 0}}), dialect("horovod", Json::object()),
+        dialect("pytorch", {{"bucket_cap_mb", 1000000}}), dialect("paddle", Json::object()),
+        with({{"name", "s"}, {"fusion", {{"rule", "size"}, {"size_mb", 1000}}}})}) {
+    EXPECT_TRUE(remarks_on(usual).empty()) << usual.dump() << Json(remarks_on(usual)).dump();
+  }
+}
+
+std::vector<std::string> remarks_on_document(const Json& scenario) {
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  return remarks_of(document, sweep_points(input::parse_scenario(document)));
+}
+
+TEST(Remarks, ATotalThatContradictsItsParts) {
+  Json scenario = plain();
+  scenario["workload"]["backward_ms"] = 0.2;
+  EXPECT_TRUE(remarks_on_document(scenario).empty());
+  scenario["workload"]["backward_ms"] = 40;
+  EXPECT_EQ(remarks_on_document(scenario),
+            std::vector<std::string>{"the gradients' backward_us add up to 0.2 ms, and are "
+                                     "stretched to backward_ms, 40 ms"});
+}
+
+// How a model that was measured elsewhere is used on another device.
+TEST(Remarks, AFilesTimesUnderTheScenariosTotalAreMeant) {
+  Json scenario = plain();
+  scenario["workload"] = {{"file", SYNCLINE_SOURCE_DIR "/scenarios/workloads/resnet50_v100.json"},
+                          {"backward_ms", 600}};
+  EXPECT_TRUE(remarks_on_document(scenario).empty());
+}
+
+TEST(Remarks, RowsOfDifferentNetworksAreNamed) {
+  Json scenario = plain();
+  scenario["cluster"]["device"]["name"] = "A100";
+  scenario["strategies"] = {{{"name", "own"}, {"algorithm", "ring"}},
+                            {{"name", "ddp"}, {"dialect", "pytorch"}, {"config", Json::object()}}};
+  const auto remarks = remarks_on(scenario);
+  ASSERT_EQ(remarks.size(), 2u);  // and what the choice of NCCL rests on
+  EXPECT_TRUE(contains(remarks[0],
+                       "strategy 'ddp' is priced by NCCL, and strategy 'own' on the "
+                       "links by an algorithm of its own"));
+  EXPECT_TRUE(contains(remarks[0], "\"algorithm\": \"nccl\""));
+  EXPECT_TRUE(contains(remarks[1],
+                       "strategy 'ddp': algorithm nccl: taken for compute capability "
+                       "80"));
+  scenario["strategies"][0]["algorithm"] = "nccl";
+  EXPECT_TRUE(contains(remark_on(scenario), "strategies 'own' and 'ddp': algorithm nccl"));
+  // Nobody knows that these GPUs call NCCL.
+  scenario["strategies"][0]["algorithm"] = "ring";
+  scenario["cluster"]["library"] = "links";
+  EXPECT_TRUE(remarks_on(scenario).empty());
+}
+
+TEST(Remarks, ASweepSaysOnceWhatDiffersInNumbersAlone) {
+  Json scenario = plain();
+  scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {10, 25000, 50000}}};
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const auto remarks = remarks_of(document, sweep_points(input::parse_scenario(document)));
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_TRUE(contains(remarks[0], "25000 Gbit/s is more than any NIC carries"));
+  EXPECT_TRUE(contains(remarks[0],
+                       "(at 2 of 3 sweep points, first at "
+                       "cluster.inter.bandwidth_gbps = 25000)"));
+
+  scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {25000, 50000}}};
+  const auto all = input::document_from_text("x.json", scenario.dump());
+  const auto both = remarks_of(all, sweep_points(input::parse_scenario(all)));
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_TRUE(contains(both[0],
+                       "(as at cluster.inter.bandwidth_gbps = 25000; other sweep points "
+                       "differ)"));
+
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  EXPECT_EQ(run_study(document, options).remarks, remarks);
+}
+
+// The order of gradients ------------------------------------------------------------------------
+
+Workload named(const std::vector<std::string>& names) {
+  Workload workload;
+  for (const auto& name : names) workload.tensors.push_back({.name = name, .shape = {4}});
+  return workload;
+}
+
+Workload turned_round(Workload workload) {
+  std::reverse(workload.tensors.begin(), workload.tensors.end());
+  return workload;
+}
+
+TEST(GradientOrder, NamesOfModelsThatPeopleTrain) {
+  const std::vector<std::vector<std::string>> forward{
+      {"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+       "model.layers.0.mlp.up_proj.weight", "model.layers.1.self_attn.q_proj.weight",
+       "model.layers.1.mlp.up_proj.weight", "model.norm.weight", "lm_head.weight"},
+      {"cls_token", "patch_embed.proj.weight", "blocks.0.attn.qkv.weight",
+       "blocks.1.attn.qkv.weight", "blocks.2.attn.qkv.weight", "head.weight"},
+      {"0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias"},
+      {"conv1.weight", "conv2.weight", "fc.weight"},
+      {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0", "fc_2.w_0", "fc_2.b_0"},
+      {"stem.conv.weight", "body.conv.weight", "classifier.weight"}};
+  for (const auto& names : forward) {
+    EXPECT_TRUE(listed_forward(named(names))) << names.front();
+    EXPECT_FALSE(listed_forward(turned_round(named(names)))) << names.front();
+  }
+}
+
+TEST(GradientOrder, NamesThatWereMadeUpSayNothing) {
+  for (const auto& names :
+       std::vector<std::vector<std::string>>{{"g0", "g1", "g2", "g3"},
+                                             {"l0.w", "l1.w", "l2.w", "l3.w"},
+                                             {"a"},
+                                             {},
+                                             {"fc", "scale"},
+                                             {"head.weight", "embedding.weight"},
+                                             {"bucket 1", "bucket 2", "bucket 3"}}) {
+    EXPECT_FALSE(listed_forward(named(names)));
+  }
+}
+
+TEST(GradientOrder, MadeUpNamesCountWhereTheShapesFollowEachOther) {
+  Workload workload = named({"t0", "t1", "t2", "t3"});
+  const std::vector<std::vector<std::int64_t>> shapes{{64, 784}, {128, 64}, {256, 128}, {10, 256}};
+  for (std::size_t i = 0; i < shapes.size(); ++i) workload.tensors[i].shape = shapes[i];
+  EXPECT_TRUE(listed_forward(workload));
+  EXPECT_FALSE(listed_forward(turned_round(workload)));
+  std::reverse(workload.tensors.begin(), workload.tensors.end());
+  for (int i = 0; i < 4; ++i)
+    workload.tensors[static_cast<std::size_t>(i)].name = "t" + std::to_string(i);
+  EXPECT_FALSE(listed_forward(workload));  // numbered as they become ready
+}
+
+TEST(GradientOrder, EveryShippedWorkloadIsInOrderAndTurnedRoundIsNot) {
+  int workloads = 0;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(SYNCLINE_SOURCE_DIR) / "scenarios" / "workloads")) {
+    Json scenario = plain();
+    scenario["workload"] = entry.path().string();
+    const Workload workload = test::parsed(scenario).workload;
+    EXPECT_FALSE(listed_forward(workload)) << entry.path();
+    EXPECT_TRUE(listed_forward(turned_round(workload))) << entry.path();
+    ++workloads;
+  }
+  EXPECT_GE(workloads, 15);
+}
+
+TEST(Remarks, ForwardOrderIsSaid) {
+  Json scenario = plain();
+  auto& tensors = scenario["workload"]["tensors"];
+  tensors = Json::parse(R"([
+      {"name": "embed.weight", "shape": [64, 32], "backward_us": 100},
+      {"name": "head.weight", "shape": [10, 64], "backward_us": 100}])");
+  EXPECT_TRUE(contains(remark_on(scenario),
+                       "listed in forward order, 'embed.weight' first and "
+                       "'head.weight' last"));
+}
+
+}  // namespace
+}  // namespace syncline::measure
