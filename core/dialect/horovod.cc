@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include "core/dialect/changes.h"
 #include "core/json/reader.h"
@@ -199,15 +200,20 @@ std::vector<Json> candidates(const Strategy& winner, const Workload&, const Clus
   form.rule = Fusion::Rule::kSize;
   form.close = Fusion::Close::kBefore;
   const std::vector<Bytes> sizes = partitions.sizes(form);
+  // What suits a winner that the framework cannot say need not suit its own best: one stream and
+  // two are always tried.
+  std::set<int> streams{1, winner.streams};
+  if (winner.overlap) streams.insert(2);
   std::vector<Json> configs;
   for (const double cycle : {1.0, 2.5, 5.0, 10.0, 25.0}) {
     for (const Bytes size : sizes) {
-      for (const bool hierarchical : {false, true}) {
-        if (hierarchical && !levels) continue;
+      for (const int count : streams) {
         Json config{{"HOROVOD_FUSION_THRESHOLD", size}, {"HOROVOD_CYCLE_TIME", cycle}};
-        if (hierarchical) config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
-        if (winner.streams > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = winner.streams;
+        if (count > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = count;
         if (winner.compression.codec == "fp16") config["compression"] = "fp16";
+        configs.push_back(config);
+        if (!levels) continue;
+        config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
         configs.push_back(std::move(config));
       }
     }

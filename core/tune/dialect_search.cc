@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/dialect/write.h"
@@ -102,12 +103,32 @@ int kept_training(const Strategy& winner, const Strategy& strategy) {
          (winner.local_sgd.enabled == strategy.local_sgd.enabled);
 }
 
-// What trains as the winner does comes before what is fast.
-bool better(const Strategy& strategy, Seconds step, const Emitted& best, const Strategy& winner) {
-  const int kept = kept_training(winner, strategy);
-  const int kept_before = kept_training(winner, best.strategy);
-  if (kept != kept_before) return kept > kept_before;
-  return step < best.step_time * (1 - 1e-9);
+// One configuration, read back and priced.
+struct Tried {
+  Json config;
+  Strategy strategy;
+  measure::Metrics metrics;
+};
+
+// What trains as the winner does comes before what is fast. Of those whose step times no
+// measurement could tell apart, the one with the fewest collectives; of those alike, the first.
+const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
+  constexpr double kEqual = 1e-3;
+  int kept = 0;
+  for (const auto& each : tried) kept = std::max(kept, kept_training(winner, each.strategy));
+  const auto counts = [&](const Tried& each) {
+    return kept_training(winner, each.strategy) == kept;
+  };
+  Seconds least = std::numeric_limits<double>::infinity();
+  for (const auto& each : tried) {
+    if (counts(each)) least = std::min(least, each.metrics.step_time);
+  }
+  const Tried* best = nullptr;
+  for (const auto& each : tried) {
+    if (!counts(each) || each.metrics.step_time > least * (1 + kEqual)) continue;
+    if (best == nullptr || each.metrics.collectives < best->metrics.collectives) best = &each;
+  }
+  return *best;
 }
 
 }  // namespace
@@ -141,19 +162,21 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   }
 
   std::set<std::string> seen;
+  std::vector<Tried> tried;
   for (const Json& config : configs) {
     Strategy strategy = dialect::reading_of(dialect, config, scenario.workload, scenario.cluster,
                                             {.algorithm = algorithm})
                             .strategy;
     strategy.name = dialect.name;
     if (!seen.insert(plan_key(scenario, strategy)).second) continue;
-    const Seconds step = step_of(strategy);
-    ++best.searched;
-    if (best.searched > 1 && !better(strategy, step, best, winner)) continue;
-    best.config = config;
-    best.strategy = std::move(strategy);
-    best.step_time = step;
+    const auto metrics = measure::price_strategy(scenario, strategy, executor, book).metrics;
+    tried.push_back({config, std::move(strategy), metrics});
   }
+  const Tried& found = best_of(tried, winner);
+  best.config = found.config;
+  best.strategy = found.strategy;
+  best.step_time = found.metrics.step_time;
+  best.searched = tried.size();
   best.difference = difference(winner, best.strategy, scenario);
   best.exact = best.difference.empty() && same_time(best.step_time, wanted);
   if (best.difference.empty() && !best.exact) {
