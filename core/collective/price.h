@@ -8,7 +8,8 @@
 // Where the cluster has a law for the collective (cluster.h), that one says how long it takes
 // alone, beside the overhead. The links' shares stay, for collectives that run at the same time:
 // the latency becomes what the law leaves above the transfer; where the law is faster than the
-// links as given, the transfer is scaled down to it.
+// links as given, the transfer is scaled down to it. NCCL's model never goes below what the wire
+// needs (wire_floor.h); the cluster's own law is measured, and may.
 #pragma once
 
 #include <memory>
