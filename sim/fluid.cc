@@ -16,13 +16,11 @@ constexpr int kTimerCores = 1 << 20;
 // SimGrid counts whole units; a share of a small payload is not always a whole byte.
 constexpr double kUnits = 1024;
 
-// How long a second lasts on SimGrid's clock, so that the latency of every flow is a power of two:
-// SimGrid weighs a flow by 1 / latency, adds up the weights on a link and takes them away one by
-// one until nothing should be left. With powers of two it is nothing; else rounding leaves a link
-// that is in use by no flow, and 3.32 follows it into a null pointer.
-double second_for(Seconds latency) {
-  return latency > 0 ? std::exp2(std::round(std::log2(latency))) / latency : 1;
-}
+// What every flow pays on SimGrid's clock, which goes a little faster or slower than time so that
+// this is a power of two: SimGrid weighs a flow by 1 / latency, adds up the weights on a link and
+// takes them away one by one until nothing should be left. With powers of two it is nothing; else
+// rounding leaves a link that is in use by no flow, and 3.32 follows it into nowhere.
+double even_latency(Seconds latency) { return std::exp2(std::round(std::log2(latency))); }
 
 }  // namespace
 
@@ -70,7 +68,7 @@ struct Fluid::Parts {
 Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes, Seconds latency)
     : parts_(std::make_unique<Parts>()) {
   Parts& s = *parts_;
-  s.second = second_for(latency);
+  if (latency > 0) s.second = even_latency(latency) / latency;
   s.engine = std::make_unique<sg::Engine>(&s.argc, s.argv);
   // Exactly latency + bytes / bandwidth, without the wide-area factors of the default model.
   sg::Engine::set_config("network/model:CM02");
@@ -89,7 +87,7 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   // Every route leads to the sink, whose only link delays and never limits.
   constexpr double kNoLimit = 1e18;
   auto* delay = zone->create_link("delay", kNoLimit);
-  delay->set_latency(latency * s.second);
+  delay->set_latency(latency > 0 ? even_latency(latency) : 0);
   delay->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
   delay->seal();
   s.sink = zone->create_host("sink", 1.0);
