@@ -214,6 +214,7 @@ FlowSet folded(const Traffic& traffic) {
     for (const auto& stage : payload.stages) {
       merged.push_back(merged_stage(stage, counts[payload.pattern], kinds));
     }
+    if (payload.at_once) merged = at_once(merged);
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
@@ -18,21 +19,38 @@ struct PriceBook::Entry {
   std::int64_t chunks;
   Stages stages;
   CollectivePrice price;
+  CollectivePrice at_once;  // the same, all stages as one
   // By payload bytes; where all messages pay alike, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies;
 
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
   }
+
+  // What a payload waits for beside its transfer: by stage; in one piece where ranks run ahead of
+  // each other so far that the transfers of stages overlap.
+  std::vector<Seconds> waits(double bytes) const {
+    auto added = stage_latencies(*price.footprint, stages, price.stages, bytes);
+    if (price.footprint->uniform()) return added;
+    const Seconds sum = std::accumulate(added.begin(), added.end(), Seconds{0});
+    if (sum < 0) {
+      const Seconds whole = sum + price.seconds_per_byte * bytes;
+      return {std::max(0.0, whole - at_once.seconds_per_byte * bytes)};
+    }
+    // What a stage gains by being begun early, the others have waited less.
+    Seconds waited = 0;
+    for (Seconds& seconds : added) waited += seconds = std::max(0.0, seconds);
+    for (Seconds& seconds : added) seconds *= waited > 0 ? sum / waited : 1;
+    return added;
+  }
   // Kept: bounds ask for one size again and again.
   const std::vector<Seconds>& latencies_of(Bytes bytes) {
-    const bool uniform = price.footprint->uniform();
-    const auto [it, fresh] = latencies.try_emplace(uniform ? 0 : bytes);
-    if (fresh) {
-      it->second =
-          stage_latencies(*price.footprint, stages, price.stages, static_cast<double>(bytes));
-    }
+    const auto [it, fresh] = latencies.try_emplace(price.footprint->uniform() ? 0 : bytes);
+    if (fresh) it->second = waits(static_cast<double>(bytes));
     return it->second;
+  }
+  const CollectivePrice& price_of(Bytes bytes) {
+    return latencies_of(bytes).size() == price.stages.size() ? price : at_once;
   }
 };
 
@@ -87,6 +105,23 @@ CollectivePrice work_out(std::shared_ptr<const Footprint> footprint, const Stage
   }
   price.footprint = std::move(footprint);
   return price;
+}
+
+// All stages' transfers as if they began together: each link works for as long as before.
+CollectivePrice at_once(const CollectivePrice& price) {
+  CollectivePrice whole;
+  whole.footprint = price.footprint;
+  whole.carried = price.carried;
+  if (price.stages.empty()) return whole;
+  std::map<int, double> work;
+  for (const StagePrice& stage : price.stages) {
+    for (const auto& [kind, seconds] : stage.links) work[kind] += seconds;
+  }
+  for (const auto& [kind, seconds] : work) {
+    whole.seconds_per_byte = std::max(whole.seconds_per_byte, seconds);
+  }
+  whole.stages.push_back({whole.seconds_per_byte, {work.begin(), work.end()}});
+  return whole;
 }
 
 }  // namespace
@@ -149,12 +184,14 @@ PriceBook::Entry& PriceBook::entry(const Collective& collective) {
   }
   Stages stages = collective.algorithm->stages(collective.kind, groups.size, collective.elements);
   CollectivePrice price = work_out(footprint(collective), stages);
+  CollectivePrice whole = at_once(price);
   entries_.push_back(std::make_unique<Entry>(Entry{collective.kind,
                                                    collective.algorithm,
                                                    groups,
                                                    chunks,
                                                    std::move(stages),
                                                    std::move(price),
+                                                   std::move(whole),
                                                    {}}));
   last_ = entries_.back().get();
   return *last_;
@@ -191,9 +228,9 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<LawEntry>();
   fresh->collective = collective;
-  fresh->price = links.price;
-  fresh->latencies.assign(links.price.stages.size(), 0);
-  const Seconds transfer = links.price.seconds_per_byte * bytes;
+  fresh->price = links.price_of(collective.bytes());
+  fresh->latencies.assign(fresh->price.stages.size(), 0);
+  const Seconds transfer = fresh->price.seconds_per_byte * bytes;
   if (*time >= transfer) {
     // What the law leaves above the transfer, in the proportions of the links' own latencies.
     const auto& own = links.latencies_of(collective.bytes());
@@ -230,7 +267,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
     const auto time = law_time(other);
     if (!time) continue;
     const auto bytes = static_cast<double>(other.bytes());
-    if (times.empty()) rate = std::min(rate, entry(other).price.seconds_per_byte);
+    if (times.empty()) rate = std::min(rate, entry(other).price_of(other.bytes()).seconds_per_byte);
     times.emplace_back(bytes, *time);
     rate = std::min(rate, *time / bytes);
   }
@@ -248,7 +285,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
 
 const CollectivePrice& PriceBook::price(const Collective& collective) {
   if (const LawEntry* law = law_entry(collective)) return law->price;
-  return entry(collective).price;
+  return entry(collective).price_of(collective.bytes());
 }
 
 const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {
