@@ -43,6 +43,12 @@ struct PriceBook::Entry {
     for (Seconds& seconds : added) seconds *= waited > 0 ? sum / waited : 1;
     return added;
   }
+  Seconds time_of(double bytes) const {
+    const std::vector<Seconds> added = waits(bytes);
+    const bool whole = added.size() < price.stages.size();
+    return std::accumulate(added.begin(), added.end(),
+                           (whole ? at_once : price).seconds_per_byte * bytes);
+  }
   // Kept: bounds ask for one size again and again.
   const std::vector<Seconds>& latencies_of(Bytes bytes) {
     const auto [it, fresh] = latencies.try_emplace(price.footprint->uniform() ? 0 : bytes);
@@ -251,12 +257,29 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   return last_law_ = law_entries_.back().get();
 }
 
+// The longest path is convex in the payload: the line through two points of it is below all points
+// to the left of both.
+std::optional<LeastPrice> PriceBook::least_of_links(const Entry& links, Bytes largest) {
+  if (links.price.footprint->uniform() || links.price.stages.size() < 2) return std::nullopt;
+  constexpr double kBeside = 1.0 / 16;
+  auto bytes = static_cast<double>(std::max<Bytes>(1, largest));
+  const Seconds time = links.time_of(bytes);
+  LeastPrice least;
+  least.seconds_per_byte = (links.time_of(bytes * (1 + kBeside)) - time) / (bytes * kBeside);
+  least.latency = time - least.seconds_per_byte * bytes;
+  least.first = std::numeric_limits<double>::infinity();
+  for (; bytes >= 1; bytes /= 8) {
+    least.first = std::min(least.first, links.waits(bytes).front());
+  }
+  return least;
+}
+
 // Some rate and latency that no payload of 1 to `largest` bytes undercuts: the rate is the least of
 // the links' and of the law's time per byte, the latency what every payload costs beyond it. The
 // law is asked at each doubling of the size.
 std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes largest) {
   LawEntry* own = law_entry(collective);
-  if (own == nullptr) return std::nullopt;
+  if (own == nullptr) return least_of_links(entry(collective), largest);
   if (own->least_of == largest) return own->least;
   std::vector<std::pair<double, Seconds>> times;
   double rate = own->price.seconds_per_byte;
@@ -277,6 +300,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
     least.latency = std::min(least.latency, std::max(0.0, time - rate * bytes));
   }
   if (times.empty()) least.latency = 0;
+  least.seconds_per_byte = rate;
   least.scale = own->price.seconds_per_byte > 0 ? rate / own->price.seconds_per_byte : 1;
   own->least = least;
   own->least_of = largest;

@@ -38,10 +38,12 @@ struct CollectivePrice {
 // its kind in every price, or -1 where that one leaves it idle.
 std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectivePrice*>& prices);
 
-// The least that a law asks of any payload up to some size, for bounds.
+// The least that any payload up to some size takes, for bounds: latency + bytes * seconds_per_byte.
 struct LeastPrice {
+  Seconds first = 0;  // before its first byte
   Seconds latency = 0;
-  double scale = 1;  // of the collective's own seconds per byte
+  double seconds_per_byte = 0;
+  double scale = 1;  // how much less than the price's own the links' work is
 };
 
 // Prices by collective, worked out once each. One book serves one cluster.
@@ -59,7 +61,8 @@ class PriceBook {
   // The same, were the payload `bytes` long and the links alone to decide.
   std::vector<Seconds> latencies_for(const Collective& collective, double bytes);
   // The least latency and transfer that this collective could take, were it split or fused into
-  // payloads of at most `largest` bytes. Only where a law prices it; nothing otherwise.
+  // payloads of at most `largest` bytes. Only where a law prices it, or where stages overlap more
+  // or less with the payload; elsewhere the latency of the largest payload is the least.
   std::optional<LeastPrice> least(const Collective& collective, Bytes largest);
   // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
@@ -72,6 +75,7 @@ class PriceBook {
   LawEntry* law_entry(const Collective& collective);
   std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
   std::optional<Seconds> law_time(const Collective& collective) const;
+  static std::optional<LeastPrice> least_of_links(const Entry& links, Bytes largest);
   Cluster cluster_;
   Network network_;
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -83,18 +83,19 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
     const Seconds overhead = book.cluster().collective_overhead;
     auto bytes = static_cast<double>(collective->bytes());
     if (const auto least = book.least(*collective, static_cast<Bytes>(largest))) {
-      // A law prices each payload by itself: count the cheapest byte and the cheapest start that
-      // any fusion could bring.
-      if (demand.payloads.empty()) demand.first_latency = overhead;
+      // A law prices each payload by itself, and stages overlap as the payload lets them: count the
+      // cheapest byte and the cheapest start that any fusion could bring.
+      if (demand.payloads.empty()) demand.first_latency = overhead + least->first;
       demand.latency += overhead + least->latency;
+      demand.transfer += bytes * least->seconds_per_byte;
       bytes *= least->scale;
     } else {
       const auto latencies = book.latencies_for(*collective, largest);
       if (demand.payloads.empty()) demand.first_latency = overhead + latencies.front();
       demand.latency += std::accumulate(latencies.begin(), latencies.end(), overhead);
+      demand.transfer += bytes * price->seconds_per_byte;
     }
     demand.payloads.emplace_back(index, bytes);
-    demand.transfer += bytes * price->seconds_per_byte;
   }
   return demands;
 }
