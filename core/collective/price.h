@@ -64,6 +64,8 @@ class PriceBook {
   // payloads of at most `largest` bytes. Only where a law prices it, or where stages overlap more
   // or less with the payload; elsewhere the latency of the largest payload is the least.
   std::optional<LeastPrice> least(const Collective& collective, Bytes largest);
+  // Whether a law says what it takes, not the links.
+  bool priced_by_law(const Collective& collective) { return law_entry(collective) != nullptr; }
   // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }
