@@ -256,13 +256,19 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
 }
 
 std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective) {
+  if (!collective.nccl) return std::nullopt;
+  return nccl_law(cluster, collective, wire_seconds_per_byte(cluster, collective));
+}
+
+std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective,
+                                double wire_seconds_per_byte) {
   if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
   const NcclTopology topology = topology_for(cluster, collective.groups, true);
   const NcclTable table = nccl_table(topology, collective.kind);
-  const auto time = nccl_time(topology, table, collective.kind, *collective.nccl,
-                              static_cast<double>(collective.bytes()));
+  const auto bytes = static_cast<double>(collective.bytes());
+  const auto time = nccl_time(topology, table, collective.kind, *collective.nccl, bytes);
   if (!time) return std::nullopt;
-  return std::max(*time, wire_floor(cluster, collective));
+  return std::max(*time, wire_seconds_per_byte * bytes);
 }
 
 }  // namespace syncline::collective

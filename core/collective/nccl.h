@@ -40,5 +40,8 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
 // above them, and rounds some of its bandwidths up. Nothing for a collective that NCCL did not
 // choose.
 std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective);
+// The same where wire_seconds_per_byte is known.
+std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective,
+                                double wire_seconds_per_byte);
 
 }  // namespace syncline::collective

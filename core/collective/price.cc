@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/collective/nccl.h"
+#include "core/collective/wire_floor.h"
 
 namespace syncline::collective {
 
@@ -212,12 +213,25 @@ std::shared_ptr<const Footprint> PriceBook::footprint(const Collective& collecti
   return std::make_shared<const Footprint>(network_, collective.groups, edges);
 }
 
-std::optional<Seconds> PriceBook::law_time(const Collective& collective) const {
+// What the wire needs for a byte of such a collective; asked for each payload again.
+double PriceBook::wire_rate(const Collective& collective) {
+  for (const auto& [known, rate] : wire_rates_) {
+    if (known.kind == collective.kind && known.groups == collective.groups &&
+        known.nccl->algorithm == collective.nccl->algorithm) {
+      return rate;
+    }
+  }
+  wire_rates_.emplace_back(collective, wire_seconds_per_byte(cluster_, collective));
+  return wire_rates_.back().second;
+}
+
+std::optional<Seconds> PriceBook::law_time(const Collective& collective) {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.law) {
     if (const auto answer = cluster_.law(collective)) return answer->time;
   }
-  return nccl_law(cluster_, collective);
+  if (!collective.nccl) return std::nullopt;
+  return nccl_law(cluster_, collective, wire_rate(collective));
 }
 
 // The entry of a payload that a law prices, or nullptr where the links decide.

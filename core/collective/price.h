@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/collective/collective.h"
@@ -76,7 +77,8 @@ class PriceBook {
   Entry& entry(const Collective& collective);
   LawEntry* law_entry(const Collective& collective);
   std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
-  std::optional<Seconds> law_time(const Collective& collective) const;
+  std::optional<Seconds> law_time(const Collective& collective);
+  double wire_rate(const Collective& collective);
   static std::optional<LeastPrice> least_of_links(const Entry& links, Bytes largest);
   Cluster cluster_;
   Network network_;
@@ -84,6 +86,7 @@ class PriceBook {
   Entry* last_ = nullptr;
   std::vector<std::unique_ptr<LawEntry>> law_entries_;
   LawEntry* last_law_ = nullptr;
+  std::vector<std::pair<Collective, double>> wire_rates_;  // of whatever payload
 };
 
 }  // namespace syncline::collective

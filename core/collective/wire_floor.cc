@@ -153,13 +153,17 @@ class TierFloor {
 
 }  // namespace
 
-Seconds wire_floor(const Cluster& cluster, const Collective& collective) {
-  if (collective.groups.size < 2) return 0;
+double wire_seconds_per_byte(const Cluster& cluster, const Collective& collective) {
   double slowest = 0;
+  if (collective.groups.size < 2) return slowest;
   for (std::size_t tier = 0; tier < cluster.tiers.size(); ++tier) {
     slowest = std::max(slowest, TierFloor(cluster, tier, collective).seconds_per_byte());
   }
-  return slowest * static_cast<double>(collective.bytes());
+  return slowest;
+}
+
+Seconds wire_floor(const Cluster& cluster, const Collective& collective) {
+  return wire_seconds_per_byte(cluster, collective) * static_cast<double>(collective.bytes());
 }
 
 }  // namespace syncline::collective
