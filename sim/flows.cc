@@ -1,6 +1,8 @@
 #include "sim/flows.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -101,23 +103,20 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
 }
 
 FlowPlan at_once(const FlowPlan& plan) {
-  struct Sum {
-    double fraction = 0;
-    std::size_t flows = 0;  // of any stage
-  };
-  std::map<int, Sum> sums;
+  constexpr double kMostFlows = 256;
+  std::map<int, double> shares;
+  double least = std::numeric_limits<double>::infinity();
   for (const auto& stage : plan) {
-    std::map<int, std::size_t> flows;
     for (const auto& flow : stage) {
-      Sum& sum = sums[flow.route];
-      sum.fraction += flow.fraction;
-      sum.flows = std::max(sum.flows, ++flows[flow.route]);
+      shares[flow.route] += flow.fraction;
+      least = std::min(least, flow.fraction);
     }
   }
   FlowPlan whole(1);
-  for (const auto& [route, sum] : sums) {
-    const double each = sum.fraction / static_cast<double>(sum.flows);
-    whole.front().insert(whole.front().end(), sum.flows, {route, each});
+  for (const auto& [route, share] : shares) {
+    const double flows = std::clamp(std::round(share / least), 1.0, kMostFlows);
+    whole.front().insert(whole.front().end(), static_cast<std::size_t>(flows),
+                         {route, share / flows});
   }
   return whole;
 }

@@ -58,7 +58,7 @@ struct FlowSet {
   std::vector<int> plan_of_op;  // by operation; -1 for anything but a collective
 };
 
-// All stages of a plan as one: along each route as many flows as it has in any stage.
+// All stages of a plan as one, in flows of one size: those of a link then end together.
 FlowPlan at_once(const FlowPlan& plan);
 
 // Every edge of every collective as a flow of its own.

@@ -33,7 +33,8 @@ struct PriceBook::Entry {
   std::vector<Seconds> waits(double bytes) const {
     auto added = stage_latencies(*price.footprint, stages, price.stages, bytes);
     if (price.footprint->uniform()) return added;
-    const Seconds sum = std::accumulate(added.begin(), added.end(), Seconds{0});
+    Seconds sum = std::accumulate(added.begin(), added.end(), Seconds{0});
+    if (added.size() < 2) sum = std::max(0.0, sum);  // nothing to overlap with
     if (sum < 0) {
       const Seconds whole = sum + price.seconds_per_byte * bytes;
       return {std::max(0.0, whole - at_once.seconds_per_byte * bytes)};
