@@ -33,10 +33,13 @@ struct PriceBook::Entry {
   std::vector<Seconds> waits(double bytes) const {
     auto added = stage_latencies(*price.footprint, stages, price.stages, bytes);
     if (price.footprint->uniform()) return added;
+    const Seconds transfer = price.seconds_per_byte * bytes;
     Seconds sum = std::accumulate(added.begin(), added.end(), Seconds{0});
-    if (added.size() < 2) sum = std::max(0.0, sum);  // nothing to overlap with
-    if (sum < 0) {
-      const Seconds whole = sum + price.seconds_per_byte * bytes;
+    constexpr double kRounding = 1e-9;
+    const bool overlap = added.size() > 1 && sum < -kRounding * transfer;
+    if (!overlap) sum = std::max(0.0, sum);
+    if (overlap) {
+      const Seconds whole = sum + transfer;
       return {std::max(0.0, whole - at_once.seconds_per_byte * bytes)};
     }
     // What a stage gains by being begun early, the others have waited less.
