@@ -1,7 +1,11 @@
 #include "sim/flows.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace syncline::sim {
 namespace {
@@ -18,6 +22,7 @@ struct PatternKey {
 struct PayloadKey {
   std::size_t pattern;
   std::int64_t chunks;
+  bool at_once;
   bool operator==(const PayloadKey&) const = default;
 };
 
@@ -65,7 +70,8 @@ Traffic::RouteSets routes_of(const collective::Collective& collective, RouteTabl
 
 }  // namespace
 
-Traffic traffic_of(const plan::Plan& plan, const collective::Network& network) {
+Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
+                   collective::PriceBook& book) {
   Traffic traffic;
   for (int id = 0; id < network.link_count(); ++id) {
     traffic.links.push_back({network.link(id).capacity, network.link(id).per_flow});
@@ -84,14 +90,35 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network) {
     if (at == traffic.patterns.size()) traffic.patterns.push_back(routes_of(*collective, routes));
     const int ranks = collective->groups.size;
     const std::int64_t elements = collective->elements;
-    const PayloadKey key{at, collective->algorithm->chunks(collective->kind, ranks, elements)};
+    auto stages = collective->algorithm->stages(collective->kind, ranks, elements);
+    const bool whole = book.price(*collective).stages.size() < stages.size();
+    const PayloadKey key{at, collective->algorithm->chunks(collective->kind, ranks, elements),
+                         whole};
     const std::size_t payload = place_of(key, payloads);
     traffic.payload_of_op.push_back(static_cast<int>(payload));
     if (payload < traffic.payloads.size()) continue;
-    traffic.payloads.push_back(
-        {at, collective->algorithm->stages(collective->kind, ranks, elements)});
+    traffic.payloads.push_back({at, std::move(stages), whole});
   }
   return traffic;
+}
+
+FlowPlan at_once(const FlowPlan& plan) {
+  constexpr double kMostFlows = 256;
+  std::map<int, double> shares;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& stage : plan) {
+    for (const auto& flow : stage) {
+      shares[flow.route] += flow.fraction;
+      least = std::min(least, flow.fraction);
+    }
+  }
+  FlowPlan whole(1);
+  for (const auto& [route, share] : shares) {
+    const double flows = std::clamp(std::round(share / least), 1.0, kMostFlows);
+    whole.front().insert(whole.front().end(), static_cast<std::size_t>(flows),
+                         {route, share / flows});
+  }
+  return whole;
 }
 
 FlowSet every_flow(const Traffic& traffic) {
@@ -107,6 +134,7 @@ FlowSet every_flow(const Traffic& traffic) {
         }
       }
     }
+    if (payload.at_once) plan = at_once(plan);
   }
   return set;
 }

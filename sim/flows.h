@@ -41,12 +41,14 @@ struct Traffic {
   struct Payload {
     std::size_t pattern = 0;
     collective::Stages stages;
+    bool at_once = false;  // priced as one stage, and sent as one
   };
   std::vector<Payload> payloads;
   std::vector<int> payload_of_op;  // by operation; -1 for anything but a collective
 };
 
-Traffic traffic_of(const plan::Plan& plan, const collective::Network& network);
+Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
+                   collective::PriceBook& book);
 
 // What a plan needs of the network, at merged grain.
 struct FlowSet {
@@ -55,6 +57,9 @@ struct FlowSet {
   std::vector<FlowPlan> plans;
   std::vector<int> plan_of_op;  // by operation; -1 for anything but a collective
 };
+
+// All stages of a plan as one, in flows of one size: those of a link then end together.
+FlowPlan at_once(const FlowPlan& plan);
 
 // Every edge of every collective as a flow of its own.
 FlowSet every_flow(const Traffic& traffic);

@@ -16,6 +16,12 @@ constexpr int kTimerCores = 1 << 20;
 // SimGrid counts whole units; a share of a small payload is not always a whole byte.
 constexpr double kUnits = 1024;
 
+// What every flow pays on SimGrid's clock, which goes a little faster or slower than time so that
+// this is a power of two: SimGrid weighs a flow by 1 / latency, adds up the weights on a link and
+// takes them away one by one until nothing should be left. With powers of two it is nothing; else
+// rounding leaves a link that is in use by no flow, and 3.32 follows it into nowhere.
+double even_latency(Seconds latency) { return std::exp2(std::round(std::log2(latency))); }
+
 }  // namespace
 
 struct Fluid::Parts {
@@ -32,6 +38,7 @@ struct Fluid::Parts {
   std::unique_ptr<sg::Engine> engine;
   std::vector<sg::Host*> sources;  // by route
   sg::Host* sink = nullptr;
+  double second = 1;  // in units of SimGrid's clock
   const Handler* handler = nullptr;
 
   struct Pending {
@@ -61,6 +68,7 @@ struct Fluid::Parts {
 Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes, Seconds latency)
     : parts_(std::make_unique<Parts>()) {
   Parts& s = *parts_;
+  if (latency > 0) s.second = even_latency(latency) / latency;
   s.engine = std::make_unique<sg::Engine>(&s.argc, s.argv);
   // Exactly latency + bytes / bandwidth, without the wide-area factors of the default model.
   sg::Engine::set_config("network/model:CM02");
@@ -71,7 +79,7 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   std::vector<sg::Link*> made;
   made.reserve(links.size());
   for (std::size_t i = 0; i < links.size(); ++i) {
-    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity * kUnits);
+    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity * kUnits / s.second);
     link->set_latency(0);
     if (links[i].per_flow) link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
     made.push_back(link->seal());
@@ -79,7 +87,7 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   // Every route leads to the sink, whose only link delays and never limits.
   constexpr double kNoLimit = 1e18;
   auto* delay = zone->create_link("delay", kNoLimit);
-  delay->set_latency(latency);
+  delay->set_latency(latency > 0 ? even_latency(latency) : 0);
   delay->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
   delay->seal();
   s.sink = zone->create_host("sink", 1.0);
@@ -100,10 +108,11 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
 
 Fluid::~Fluid() = default;
 
-Seconds Fluid::now() const { return sg::Engine::get_clock(); }
+Seconds Fluid::now() const { return sg::Engine::get_clock() / parts_->second; }
 
 void Fluid::start_timer(Seconds seconds, Token token) {
-  sg::ExecPtr exec = sg::Exec::init()->set_host(parts_->sink)->set_flops_amount(seconds);
+  sg::ExecPtr exec =
+      sg::Exec::init()->set_host(parts_->sink)->set_flops_amount(seconds * parts_->second);
   parts_->keep(exec, token);
   exec->vetoable_start();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 
 #include "core/collective/colour.h"
@@ -73,7 +74,53 @@ struct Kinds {
   std::size_t routes = 0;
   std::size_t links = 0;
   std::vector<std::size_t> members;  // by kind of route
+  std::vector<std::size_t> copies;   // by kind of route: flows that stand for its members
 };
+
+// Kinds of routes that meet on some link, directly or through others: by kind, one of them for all.
+std::vector<std::size_t> meeting(const Traffic& set, const Kinds& kinds) {
+  std::vector<std::size_t> parent(kinds.routes);
+  std::iota(parent.begin(), parent.end(), 0U);
+  const auto root = [&](std::size_t kind) {
+    while (parent[kind] != kind) kind = parent[kind] = parent[parent[kind]];
+    return kind;
+  };
+  std::vector<std::size_t> on_link(kinds.links, kinds.routes);  // the first kind seen on each
+  for (std::size_t r = 0; r < set.routes.size(); ++r) {
+    const auto kind = static_cast<std::size_t>(kinds.route[r]);
+    for (const int id : set.routes[r]) {
+      const auto link = static_cast<std::size_t>(id);
+      if (set.links[link].per_flow) continue;
+      std::size_t& first = on_link[static_cast<std::size_t>(kinds.link[link])];
+      if (first == kinds.routes) first = kind;
+      parent[root(kind)] = root(first);
+    }
+  }
+  for (std::size_t kind = 0; kind < kinds.routes; ++kind) parent[kind] = root(kind);
+  return parent;
+}
+
+// A link is shared evenly by the flows on it, so where kinds of different numbers of routes meet,
+// each has flows in proportion; beyond kMostCopies in the nearest proportion.
+std::vector<std::size_t> copies_of(const Traffic& set, const Kinds& kinds) {
+  constexpr std::size_t kMostCopies = 64;
+  const std::vector<std::size_t> met = meeting(set, kinds);
+  std::vector<std::size_t> divisor(kinds.routes, 0);
+  std::vector<std::size_t> most(kinds.routes, 0);
+  for (std::size_t kind = 0; kind < kinds.routes; ++kind) {
+    divisor[met[kind]] = std::gcd(divisor[met[kind]], kinds.members[kind]);
+    most[met[kind]] = std::max(most[met[kind]], kinds.members[kind]);
+  }
+  std::vector<std::size_t> copies;
+  for (std::size_t kind = 0; kind < kinds.routes; ++kind) {
+    const std::size_t members = kinds.members[kind];
+    const std::size_t largest = most[met[kind]];
+    const bool exact = largest <= kMostCopies * divisor[met[kind]];
+    copies.push_back(exact ? members / divisor[met[kind]]
+                           : std::max<std::size_t>(1, members * kMostCopies / largest));
+  }
+  return copies;
+}
 
 // Colour refinement (the coarsest equitable partition): what differs in anything that it touches
 // gets another colour, round after round, until the number of kinds stands still.
@@ -89,6 +136,7 @@ Kinds kinds_of(const Traffic& set) {
   } while (kinds.routes + kinds.links != before);
   kinds.members.assign(kinds.routes, 0);
   for (const int kind : kinds.route) ++kinds.members[static_cast<std::size_t>(kind)];
+  kinds.copies = copies_of(set, kinds);
   return kinds;
 }
 
@@ -108,13 +156,14 @@ void merge_network(const Traffic& set, const Kinds& kinds, FlowSet& out) {
       route.push_back(kinds.link[static_cast<std::size_t>(link)]);
     }
   }
-  // A per-flow cap stays what it is for one flow; the merged flow stands for many, so its cap grows
+  // A per-flow cap stays what it is for one flow; a merged flow stands for many, so its cap grows
   // with them, which only a link of its own can say.
   for (std::size_t kind = 0; kind < out.routes.size(); ++kind) {
     for (int& link : out.routes[kind]) {
       if (!out.links[static_cast<std::size_t>(link)].per_flow) continue;
       const double cap = out.links[static_cast<std::size_t>(link)].capacity;
-      out.links.push_back({cap * static_cast<double>(kinds.members[kind]), true});
+      const auto each = static_cast<double>(kinds.members[kind]);
+      out.links.push_back({cap * each / static_cast<double>(kinds.copies[kind]), true});
       link = static_cast<int>(out.links.size()) - 1;
     }
   }
@@ -131,8 +180,8 @@ std::vector<FlowCounts> counted(const Traffic::RouteSets& sets, const Kinds& kin
   return counts;
 }
 
-// The flows of each kind as one of their total bytes. Several along one route claim several shares
-// of its links, folded or not: as many are left as each route of the kind has.
+// The flows of each kind as few of their total bytes. Several along one route claim several shares
+// of its links, folded or not: as many are left, for each copy, as each route of the kind has.
 FlowStage merged_stage(const collective::Stage& stage, const std::vector<FlowCounts>& counts,
                        const Kinds& kinds) {
   FlowCounts sums;
@@ -142,8 +191,9 @@ FlowStage merged_stage(const collective::Stage& stage, const std::vector<FlowCou
   const double fraction = stage.fraction * static_cast<double>(stage.repeat);
   FlowStage merged;
   for (const auto& [route, all] : sums) {
-    const std::size_t along_each = all / kinds.members[static_cast<std::size_t>(route)];
-    const std::size_t flows = std::max<std::size_t>(1, along_each);
+    const auto kind = static_cast<std::size_t>(route);
+    const std::size_t along_each = std::max<std::size_t>(1, all / kinds.members[kind]);
+    const std::size_t flows = along_each * kinds.copies[kind];
     const double total = fraction * static_cast<double>(all);
     merged.insert(merged.end(), flows, {route, total / static_cast<double>(flows)});
   }
@@ -164,6 +214,7 @@ FlowSet folded(const Traffic& traffic) {
     for (const auto& stage : payload.stages) {
       merged.push_back(merged_stage(stage, counts[payload.pattern], kinds));
     }
+    if (payload.at_once) merged = at_once(merged);
   }
   return out;
 }

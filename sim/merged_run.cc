@@ -16,7 +16,7 @@ class MergedRun final : public CollectiveRun {
     if (fold && !plan::overlaps(plan)) {
       flows_ = busiest_flows(plan, book);
     } else {
-      const Traffic traffic = traffic_of(plan, collective::Network(cluster));
+      const Traffic traffic = traffic_of(plan, collective::Network(cluster), book);
       flows_ = fold ? folded(traffic) : every_flow(traffic);
     }
     for (const auto& op : plan.ops) {

@@ -1,9 +1,11 @@
 #include "sim/plan_run.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
+#include "core/collective/price.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 #include "sim/collective_run.h"
@@ -15,15 +17,32 @@ namespace {
 // Ranks whose spans are recorded.
 constexpr int kTracedRanks = 4;
 
+// Whether something else than links and rounds says how long a collective takes. That is of the
+// whole, and nothing is known of its messages.
+bool priced_by_law(const plan::Plan& plan, const Cluster& cluster) {
+  collective::PriceBook book(cluster);
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    return collective != nullptr && book.priced_by_law(*collective);
+  });
+}
+
+std::unique_ptr<CollectiveRun> collectives_of(const plan::Plan& plan,
+                                              const run::ExecutorSettings& settings) {
+  if (settings.simulation.grain == Simulation::Grain::kStep &&
+      !priced_by_law(plan, settings.cluster)) {
+    return make_step_run(plan, settings.cluster);
+  }
+  return make_merged_run(plan, settings.cluster, settings.simulation.fold);
+}
+
 class PlanRun {
  public:
   PlanRun(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods)
       : plan_(plan),
         settings_(settings),
         walk_(plan, periods),
-        collectives_(settings.simulation.grain == Simulation::Grain::kStep
-                         ? make_step_run(plan, settings.cluster)
-                         : make_merged_run(plan, settings.cluster, settings.simulation.fold)),
+        collectives_(collectives_of(plan, settings)),
         fluid_plan_(collectives_->fluid_plan()),
         fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
     const bool uneven = settings.cluster.jitter.kind != Jitter::Kind::kNone;

@@ -152,7 +152,7 @@ std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& s
   Seconds last = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const Seconds now = path.pass(stages[s], prices[s]);
-    added.push_back(std::max(0.0, now - last - prices[s].seconds_per_byte * bytes));
+    added.push_back(now - last - prices[s].seconds_per_byte * bytes);
     last = now;
   }
   return added;

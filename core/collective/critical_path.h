@@ -23,8 +23,10 @@ struct StagePrice {
 };
 
 // For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed
-// (its price's seconds per byte). Not negative. Where all messages pay the fastest tier's latency
-// (Footprint::uniform), it is that for each round, whatever the payload.
+// (its price's seconds per byte). Negative where ranks whose own messages are faster are a stage
+// ahead: the sum is the longest path's, not the busiest links'. Where all messages cross one tier
+// and pay the fastest latency (Footprint::uniform), it is that for each round, whatever the
+// payload.
 std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
                                      const std::vector<StagePrice>& prices, double bytes);
 

@@ -134,11 +134,14 @@ void Footprint::tell_links_apart(const Network& network, const Groups& groups,
                                  const EdgeSets& sets) {
   const auto links = static_cast<std::size_t>(network.link_count());
   std::vector<Colour> colours(links, 0);
+  int tier = -1;  // that the first message crosses
   for (std::size_t s = 0; s < sets.size(); ++s) {
     sets_[s].flow_cap = kNoCap;
     const Colour colour = mix(s, 1);
     for_each_edge(network, groups, sets[s], [&](int from, int to, const auto& route) {
-      uniform_ = uniform_ && network.latency(network.crossing(from, to)) == fastest_;
+      const int crossed = network.crossing(from, to);
+      if (tier < 0) tier = crossed;
+      uniform_ = uniform_ && crossed == tier && network.latency(crossed) == fastest_;
       for (const int id : route) {
         const Link& link = network.link(id);
         if (link.per_flow) {

@@ -50,7 +50,8 @@ class Footprint {
 
   const std::vector<SetFootprint>& sets() const { return sets_; }
 
-  // Whether every message pays the fastest tier's latency; then ways and classes are left out.
+  // Whether every message crosses the same tier and pays the fastest latency; then ways and classes
+  // are left out.
   bool uniform() const { return uniform_; }
   Seconds fastest() const { return fastest_; }
   const std::vector<Way>& ways() const { return ways_; }

@@ -8,6 +8,8 @@
 
 #include "core/collective/library.h"
 
+#include "core/collective/wire_floor.h"
+
 namespace syncline::collective {
 namespace {
 
@@ -160,11 +162,20 @@ int connected_channels(const NcclGraph& graph, const Shape& shape, int capabilit
 }
 
 // The graph of a switch that adds up: each GPU heads a channel.
-NcclGraph nvls_graph(NcclGraph graph, const Shape& shape, const Links& links, int capability) {
-  graph.channels = std::max(graph.channels, std::min(shape.each, kMostChannels));
-  if (shape.nodes > 1) return graph;
+NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape,
+                     const Links& links, int capability) {
+  const int heads = std::min(shape.each, kMostChannels);
+  if (shape.nodes > 1) {
+    // All heads go out through the node's NICs: the search lowers the speed until they fit.
+    graph.channels = std::max(graph.channels, heads);
+    const BytesPerSecond each =
+        listed(speeds(capability, true), node_bandwidth(cluster) / graph.channels);
+    graph.intra = std::min(graph.intra, each);
+    graph.inter = std::min(graph.inter, each);
+    return graph;
+  }
   // A GPU's link carries what the others add and what it hands out.
-  graph.channels = std::min(shape.each, kMostChannels);
+  graph.channels = heads;
   graph.intra = graph.inter =
       listed(speeds(capability, false), links.inside->bandwidth / (2 * graph.channels));
   return graph;
@@ -186,13 +197,14 @@ NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool sha
                cluster.nccl.nvswitch.value_or(cluster.gpus_per_node >= 8 && capability >= 80);
   t.channels = connected_channels(graph, shape, capability);
   t.ring = t.tree = graph;
-  if (t.nvswitch) t.nvls = nvls_graph(graph, shape, links, capability);
+  if (t.nvswitch) t.nvls = nvls_graph(cluster, graph, shape, links, capability);
   if (!shared || shape.sharing == 1) return t;
 
   // Groups side by side leave each other an equal part of the node's NICs.
-  const BytesPerSecond wanted = graph.inter * graph.channels;
-  const double left = std::min(1.0, node_bandwidth(cluster) / shape.sharing / wanted);
   for (NcclGraph* each : {&t.ring, &t.tree, &t.nvls}) {
+    if (each->channels == 0) continue;  // NCCL has none
+    const BytesPerSecond wanted = each->inter * each->channels;
+    const double left = std::min(1.0, node_bandwidth(cluster) / shape.sharing / wanted);
     each->intra *= left;
     each->inter *= left;
   }
@@ -244,11 +256,19 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
 }
 
 std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective) {
+  if (!collective.nccl) return std::nullopt;
+  return nccl_law(cluster, collective, wire_seconds_per_byte(cluster, collective));
+}
+
+std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective,
+                                double wire_seconds_per_byte) {
   if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
   const NcclTopology topology = topology_for(cluster, collective.groups, true);
   const NcclTable table = nccl_table(topology, collective.kind);
-  return nccl_time(topology, table, collective.kind, *collective.nccl,
-                   static_cast<double>(collective.bytes()));
+  const auto bytes = static_cast<double>(collective.bytes());
+  const auto time = nccl_time(topology, table, collective.kind, *collective.nccl, bytes);
+  if (!time) return std::nullopt;
+  return std::max(*time, wire_seconds_per_byte * bytes);
 }
 
 }  // namespace syncline::collective

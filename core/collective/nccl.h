@@ -36,7 +36,12 @@ bool choice_fits(std::string_view name, CollectiveKind kind, int ranks);
 void choose_algorithm(Collective& collective, std::string_view name, const Cluster& cluster);
 
 // What NCCL's model says that its choice takes, alone on the network; groups side by side share
-// their nodes' NICs. Nothing for a collective that NCCL did not choose.
+// their nodes' NICs. At least what the wire needs (wire_floor.h): NCCL knows NICs, but no switches
+// above them, and rounds some of its bandwidths up. Nothing for a collective that NCCL did not
+// choose.
 std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective);
+// The same where wire_seconds_per_byte is known.
+std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective,
+                                double wire_seconds_per_byte);
 
 }  // namespace syncline::collective

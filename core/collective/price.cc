@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "core/collective/nccl.h"
+#include "core/collective/wire_floor.h"
 
 namespace syncline::collective {
 
@@ -18,21 +20,48 @@ struct PriceBook::Entry {
   std::int64_t chunks;
   Stages stages;
   CollectivePrice price;
+  CollectivePrice at_once;  // the same, all stages as one
   // By payload bytes; where all messages pay alike, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies;
 
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
   }
+
+  // What a payload waits for beside its transfer: by stage; in one piece where ranks run ahead of
+  // each other so far that the transfers of stages overlap.
+  std::vector<Seconds> waits(double bytes) const {
+    auto added = stage_latencies(*price.footprint, stages, price.stages, bytes);
+    if (price.footprint->uniform()) return added;
+    const Seconds transfer = price.seconds_per_byte * bytes;
+    Seconds sum = std::accumulate(added.begin(), added.end(), Seconds{0});
+    constexpr double kRounding = 1e-9;
+    const bool overlap = added.size() > 1 && sum < -kRounding * transfer;
+    if (!overlap) sum = std::max(0.0, sum);
+    if (overlap) {
+      const Seconds whole = sum + transfer;
+      return {std::max(0.0, whole - at_once.seconds_per_byte * bytes)};
+    }
+    // What a stage gains by being begun early, the others have waited less.
+    Seconds waited = 0;
+    for (Seconds& seconds : added) waited += seconds = std::max(0.0, seconds);
+    for (Seconds& seconds : added) seconds *= waited > 0 ? sum / waited : 1;
+    return added;
+  }
+  Seconds time_of(double bytes) const {
+    const std::vector<Seconds> added = waits(bytes);
+    const bool whole = added.size() < price.stages.size();
+    return std::accumulate(added.begin(), added.end(),
+                           (whole ? at_once : price).seconds_per_byte * bytes);
+  }
   // Kept: bounds ask for one size again and again.
   const std::vector<Seconds>& latencies_of(Bytes bytes) {
-    const bool uniform = price.footprint->uniform();
-    const auto [it, fresh] = latencies.try_emplace(uniform ? 0 : bytes);
-    if (fresh) {
-      it->second =
-          stage_latencies(*price.footprint, stages, price.stages, static_cast<double>(bytes));
-    }
+    const auto [it, fresh] = latencies.try_emplace(price.footprint->uniform() ? 0 : bytes);
+    if (fresh) it->second = waits(static_cast<double>(bytes));
     return it->second;
+  }
+  const CollectivePrice& price_of(Bytes bytes) {
+    return latencies_of(bytes).size() == price.stages.size() ? price : at_once;
   }
 };
 
@@ -87,6 +116,23 @@ CollectivePrice work_out(std::shared_ptr<const Footprint> footprint, const Stage
   }
   price.footprint = std::move(footprint);
   return price;
+}
+
+// All stages' transfers as if they began together: each link works for as long as before.
+CollectivePrice at_once(const CollectivePrice& price) {
+  CollectivePrice whole;
+  whole.footprint = price.footprint;
+  whole.carried = price.carried;
+  if (price.stages.empty()) return whole;
+  std::map<int, double> work;
+  for (const StagePrice& stage : price.stages) {
+    for (const auto& [kind, seconds] : stage.links) work[kind] += seconds;
+  }
+  for (const auto& [kind, seconds] : work) {
+    whole.seconds_per_byte = std::max(whole.seconds_per_byte, seconds);
+  }
+  whole.stages.push_back({whole.seconds_per_byte, {work.begin(), work.end()}});
+  return whole;
 }
 
 }  // namespace
@@ -149,12 +195,14 @@ PriceBook::Entry& PriceBook::entry(const Collective& collective) {
   }
   Stages stages = collective.algorithm->stages(collective.kind, groups.size, collective.elements);
   CollectivePrice price = work_out(footprint(collective), stages);
+  CollectivePrice whole = at_once(price);
   entries_.push_back(std::make_unique<Entry>(Entry{collective.kind,
                                                    collective.algorithm,
                                                    groups,
                                                    chunks,
                                                    std::move(stages),
                                                    std::move(price),
+                                                   std::move(whole),
                                                    {}}));
   last_ = entries_.back().get();
   return *last_;
@@ -169,12 +217,25 @@ std::shared_ptr<const Footprint> PriceBook::footprint(const Collective& collecti
   return std::make_shared<const Footprint>(network_, collective.groups, edges);
 }
 
-std::optional<Seconds> PriceBook::law_time(const Collective& collective) const {
+// What the wire needs for a byte of such a collective; asked for each payload again.
+double PriceBook::wire_rate(const Collective& collective) {
+  for (const auto& [known, rate] : wire_rates_) {
+    if (known.kind == collective.kind && known.groups == collective.groups &&
+        known.nccl->algorithm == collective.nccl->algorithm) {
+      return rate;
+    }
+  }
+  wire_rates_.emplace_back(collective, wire_seconds_per_byte(cluster_, collective));
+  return wire_rates_.back().second;
+}
+
+std::optional<Seconds> PriceBook::law_time(const Collective& collective) {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.law) {
     if (const auto answer = cluster_.law(collective)) return answer->time;
   }
-  return nccl_law(cluster_, collective);
+  if (!collective.nccl) return std::nullopt;
+  return nccl_law(cluster_, collective, wire_rate(collective));
 }
 
 // The entry of a payload that a law prices, or nullptr where the links decide.
@@ -191,9 +252,9 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<LawEntry>();
   fresh->collective = collective;
-  fresh->price = links.price;
-  fresh->latencies.assign(links.price.stages.size(), 0);
-  const Seconds transfer = links.price.seconds_per_byte * bytes;
+  fresh->price = links.price_of(collective.bytes());
+  fresh->latencies.assign(fresh->price.stages.size(), 0);
+  const Seconds transfer = fresh->price.seconds_per_byte * bytes;
   if (*time >= transfer) {
     // What the law leaves above the transfer, in the proportions of the links' own latencies.
     const auto& own = links.latencies_of(collective.bytes());
@@ -214,12 +275,29 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   return last_law_ = law_entries_.back().get();
 }
 
+// The longest path is convex in the payload: the line through two points of it is below all points
+// to the left of both.
+std::optional<LeastPrice> PriceBook::least_of_links(const Entry& links, Bytes largest) {
+  if (links.price.footprint->uniform() || links.price.stages.size() < 2) return std::nullopt;
+  constexpr double kBeside = 1.0 / 16;
+  auto bytes = static_cast<double>(std::max<Bytes>(1, largest));
+  const Seconds time = links.time_of(bytes);
+  LeastPrice least;
+  least.seconds_per_byte = (links.time_of(bytes * (1 + kBeside)) - time) / (bytes * kBeside);
+  least.latency = time - least.seconds_per_byte * bytes;
+  least.first = std::numeric_limits<double>::infinity();
+  for (; bytes >= 1; bytes /= 8) {
+    least.first = std::min(least.first, links.waits(bytes).front());
+  }
+  return least;
+}
+
 // Some rate and latency that no payload of 1 to `largest` bytes undercuts: the rate is the least of
 // the links' and of the law's time per byte, the latency what every payload costs beyond it. The
 // law is asked at each doubling of the size.
 std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes largest) {
   LawEntry* own = law_entry(collective);
-  if (own == nullptr) return std::nullopt;
+  if (own == nullptr) return least_of_links(entry(collective), largest);
   if (own->least_of == largest) return own->least;
   std::vector<std::pair<double, Seconds>> times;
   double rate = own->price.seconds_per_byte;
@@ -230,7 +308,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
     const auto time = law_time(other);
     if (!time) continue;
     const auto bytes = static_cast<double>(other.bytes());
-    if (times.empty()) rate = std::min(rate, entry(other).price.seconds_per_byte);
+    if (times.empty()) rate = std::min(rate, entry(other).price_of(other.bytes()).seconds_per_byte);
     times.emplace_back(bytes, *time);
     rate = std::min(rate, *time / bytes);
   }
@@ -240,6 +318,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
     least.latency = std::min(least.latency, std::max(0.0, time - rate * bytes));
   }
   if (times.empty()) least.latency = 0;
+  least.seconds_per_byte = rate;
   least.scale = own->price.seconds_per_byte > 0 ? rate / own->price.seconds_per_byte : 1;
   own->least = least;
   own->least_of = largest;
@@ -248,7 +327,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
 
 const CollectivePrice& PriceBook::price(const Collective& collective) {
   if (const LawEntry* law = law_entry(collective)) return law->price;
-  return entry(collective).price;
+  return entry(collective).price_of(collective.bytes());
 }
 
 const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {

@@ -8,11 +8,13 @@
 // Where the cluster has a law for the collective (cluster.h), that one says how long it takes
 // alone, beside the overhead. The links' shares stay, for collectives that run at the same time:
 // the latency becomes what the law leaves above the transfer; where the law is faster than the
-// links as given, the transfer is scaled down to it.
+// links as given, the transfer is scaled down to it. NCCL's model never goes below what the wire
+// needs (wire_floor.h); the cluster's own law is measured, and may.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/collective/collective.h"
@@ -37,10 +39,12 @@ struct CollectivePrice {
 // its kind in every price, or -1 where that one leaves it idle.
 std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectivePrice*>& prices);
 
-// The least that a law asks of any payload up to some size, for bounds.
+// The least that any payload up to some size takes, for bounds: latency + bytes * seconds_per_byte.
 struct LeastPrice {
+  Seconds first = 0;  // before its first byte
   Seconds latency = 0;
-  double scale = 1;  // of the collective's own seconds per byte
+  double seconds_per_byte = 0;
+  double scale = 1;  // how much less than the price's own the links' work is
 };
 
 // Prices by collective, worked out once each. One book serves one cluster.
@@ -58,8 +62,11 @@ class PriceBook {
   // The same, were the payload `bytes` long and the links alone to decide.
   std::vector<Seconds> latencies_for(const Collective& collective, double bytes);
   // The least latency and transfer that this collective could take, were it split or fused into
-  // payloads of at most `largest` bytes. Only where a law prices it; nothing otherwise.
+  // payloads of at most `largest` bytes. Only where a law prices it, or where stages overlap more
+  // or less with the payload; elsewhere the latency of the largest payload is the least.
   std::optional<LeastPrice> least(const Collective& collective, Bytes largest);
+  // Whether a law says what it takes, not the links.
+  bool priced_by_law(const Collective& collective) { return law_entry(collective) != nullptr; }
   // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }
@@ -70,13 +77,16 @@ class PriceBook {
   Entry& entry(const Collective& collective);
   LawEntry* law_entry(const Collective& collective);
   std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
-  std::optional<Seconds> law_time(const Collective& collective) const;
+  std::optional<Seconds> law_time(const Collective& collective);
+  double wire_rate(const Collective& collective);
+  static std::optional<LeastPrice> least_of_links(const Entry& links, Bytes largest);
   Cluster cluster_;
   Network network_;
   std::vector<std::unique_ptr<Entry>> entries_;
   Entry* last_ = nullptr;
   std::vector<std::unique_ptr<LawEntry>> law_entries_;
   LawEntry* last_law_ = nullptr;
+  std::vector<std::pair<Collective, double>> wire_rates_;  // of whatever payload
 };
 
 }  // namespace syncline::collective

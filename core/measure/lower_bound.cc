@@ -13,18 +13,18 @@ namespace {
 struct ModelWork {
   Seconds all = 0;
   Seconds forward = 0;
-  Seconds backward = 0;
   Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
   Seconds tail = 0;       // what can only follow the last exchange
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
   bool crosses = false;   // the next step's forward pass waits for its parameters layer by layer
+  bool awaits = false;    // or as a whole: what the host does before it is no part of the way then
   plan::OpId last_update = -1;
 };
 
 ModelWork model_work(const plan::Plan& plan, Seconds overhead) {
   ModelWork work;
   int updates = 0;
-  int forwards = 0;
+  work.awaits = plan::crosses_steps(plan);
   // What data-parallel running costs the host stands before each step's forward pass.
   work.overhead = overhead * plan.steps;
   work.all = work.overhead;
@@ -34,16 +34,16 @@ ModelWork model_work(const plan::Plan& plan, Seconds overhead) {
     if (compute == nullptr) continue;
     work.all += compute->seconds;
     if (compute->phase == plan::Phase::kForward) work.forward += compute->seconds;
-    if (compute->phase == plan::Phase::kBackward) work.backward += compute->seconds;
     if (compute->phase == plan::Phase::kUpdate) work.tail += compute->seconds;
     updates += compute->phase == plan::Phase::kUpdate;
     work.averages |= compute->phase == plan::Phase::kAverage;
-    forwards += compute->phase == plan::Phase::kForward;
+    // Even one bucket may have cut it: others would be awaited one by one.
+    const bool by_layers = compute->phase == plan::Phase::kForward && compute->last >= 0;
+    work.crosses |= work.awaits && by_layers;
     if (compute->phase == plan::Phase::kUpdate) {
       work.last_update = static_cast<plan::OpId>(&op - &plan.ops[0]);
     }
   }
-  work.crosses = plan::crosses_steps(plan) && forwards > 1;
   // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
   if (updates > 1) work.tail = 0;
   return work;
@@ -83,18 +83,19 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
     const Seconds overhead = book.cluster().collective_overhead;
     auto bytes = static_cast<double>(collective->bytes());
     if (const auto least = book.least(*collective, static_cast<Bytes>(largest))) {
-      // A law prices each payload by itself: count the cheapest byte and the cheapest start that
-      // any fusion could bring.
-      if (demand.payloads.empty()) demand.first_latency = overhead;
+      // A law prices each payload by itself, and stages overlap as the payload lets them: count the
+      // cheapest byte and the cheapest start that any fusion could bring.
+      if (demand.payloads.empty()) demand.first_latency = overhead + least->first;
       demand.latency += overhead + least->latency;
+      demand.transfer += bytes * least->seconds_per_byte;
       bytes *= least->scale;
     } else {
       const auto latencies = book.latencies_for(*collective, largest);
       if (demand.payloads.empty()) demand.first_latency = overhead + latencies.front();
       demand.latency += std::accumulate(latencies.begin(), latencies.end(), overhead);
+      demand.transfer += bytes * price->seconds_per_byte;
     }
     demand.payloads.emplace_back(index, bytes);
-    demand.transfer += bytes * price->seconds_per_byte;
   }
   return demands;
 }
@@ -131,17 +132,19 @@ struct Piece {
 };
 
 // When each gradient is ready, from the moment at which its own parameters are needed: the step's
-// begin, or its layer's forward pass where that is all that waits for them.
+// begin, or the forward pass (its layer's, where steps cross) where that is all that waits for
+// them.
 std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork& work,
                                       double stretch) {
   std::vector<Seconds> ready;
   Seconds clock = 0;
   for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward * stretch);
+  const Seconds forward = work.awaits ? work.forward - work.overhead : work.forward;
   if (!work.crosses) {
-    for (auto& time : ready) time += work.forward;
+    for (auto& time : ready) time += forward;
     return ready;
   }
-  Seconds rest = work.forward - work.overhead;  // of the forward pass, from this layer on
+  Seconds rest = forward;  // from this layer on
   for (const auto& layer : plan::forward_layers(workload)) {
     for (int t = layer.first; t <= layer.last; ++t) ready[static_cast<std::size_t>(t)] += rest;
     rest -= layer.seconds * stretch;
@@ -191,7 +194,7 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective
 
   const Demands demands = demands_of(plan, book);
   const auto links = link_profiles(demands.prices);
-  Seconds bound = work.averages ? work.all : work.crosses ? 0 : work.forward + work.backward;
+  Seconds bound = work.averages ? work.all : 0;
   // From the latest gradient back: what the links still have to carry from its readiness on.
   std::vector<double> later(demands.prices.size(), 0.0);
   Seconds first_latency = 0;

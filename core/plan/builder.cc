@@ -27,7 +27,11 @@ OpId Builder::prepare(std::size_t index, OpId ready) {
 OpId Builder::send(const std::vector<collective::Collective>& collectives, StreamId stream,
                    std::vector<OpId> after) {
   OpId last = after.back();
+  const Seconds host_sync = strategy_.host_sync ? cluster_.device.host_sync : 0;
   for (const auto& collective : collectives) {
+    // Between the phases of a hierarchy the host waits as it does behind the last one.
+    const bool follows = &collective != &collectives.front();
+    if (follows && host_sync > 0) after = {add(stream, HostSync{host_sync})};
     // Stream order already holds an operation back until its predecessor there is done.
     std::erase_if(after,
                   [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });

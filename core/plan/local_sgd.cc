@@ -43,8 +43,19 @@ std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& tr
   const std::int64_t warm = std::clamp<std::int64_t>(local.begin_step, first - 1, last) - first + 1;
   if (warm > 0) shares[1] += warm;
   std::int64_t step = first + warm;
+  std::int64_t left = 0;  // steps behind the last averaging
   if (!local.adaptive) {
-    if (last >= step) shares[local.period] += last - step + 1;
+    // Averaged in steps begin_step + period, begin_step + 2 * period, ...
+    const std::int64_t since = (step - 1 - local.begin_step) % local.period;
+    const std::int64_t to_next = local.period - since;
+    if (step + to_next - 1 <= last) {
+      shares[to_next] += to_next;
+      step += to_next;
+      const std::int64_t whole = (last - step + 1) / local.period * local.period;
+      if (whole > 0) shares[local.period] += whole;
+      step += whole;
+    }
+    left = last - step + 1;
   } else {
     const double first_rate = learning_rate_at(training, 1);
     const double first_loss = loss_at(training, 1);
@@ -53,13 +64,17 @@ std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& tr
       const std::int64_t period =
           adaptive_period(local, first_rate, first_loss, learning_rate_at(training, step - 1),
                           loss_at(training, step - 1));
-      const std::int64_t taken = std::min(period, last - step + 1);
-      shares[period] += taken;
-      step += taken;
+      if (step + period - 1 > last) {
+        left = last - step + 1;
+        break;
+      }
+      shares[period] += period;
+      step += period;
     }
   }
   std::vector<PeriodShare> list;
   for (const auto& [period, steps] : shares) list.push_back({period, steps});
+  if (left > 0) list.push_back({left, left, false});
   return list;
 }
 

@@ -20,10 +20,13 @@ double loss_at(const Training& training, std::int64_t step);
 std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double first_loss,
                              double rate, double loss);
 
-// How many steps of the run are spent in periods of each length: (period, steps), by period.
+// How many steps of the run are spent in periods of each length, by period. A run that begins
+// inside a period has one that is as short as what is left of it; the steps behind the last
+// averaging come last.
 struct PeriodShare {
   std::int64_t period = 1;
   std::int64_t steps = 0;
+  bool averaged = true;  // false: the run ends before the next averaging
 };
 std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training);
 

@@ -63,15 +63,15 @@ void average(Builder& build, const Workload& workload, Seconds host_sync, const 
   build.compute(Phase::kAverage, build.memory_time(3 * bytes), 0, last, std::move(done));
 }
 
-// k local steps, then the parameters are averaged.
+// k local steps, then the parameters are averaged, unless the run is over before.
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                std::int64_t period) {
+                std::int64_t period, bool averaged) {
   Builder build(workload, cluster, strategy);
   build.plan.steps = static_cast<int>(period);
   build.subgroup = strategy.local_sgd.subgroup;
   const bool grouped = strategy.local_sgd.subgroup > 1 && build.plan.ranks > 1;
   const OpId updated = local_steps(build, workload, cluster, strategy, grouped);
-  if (build.plan.ranks == 1) return build.plan;
+  if (build.plan.ranks == 1 || !averaged) return std::move(build.plan);
 
   // The fusion is the gradients' where a group exchanges them; parameters then travel as one.
   Fusion fusion = strategy.fusion;
@@ -101,9 +101,10 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
   const bool warming_up =
       local.warmup_gradients && point.period == 0 && point.step < local.begin_step;
   if (!local.enabled || warming_up) return step_plan(workload, cluster, strategy, point);
+  if (!point.averaged) return local_plan(workload, cluster, strategy, 1, false);
   const std::int64_t own =
       point.step < strategy.local_sgd.begin_step ? 1 : strategy.local_sgd.period;
-  return local_plan(workload, cluster, strategy, point.period > 0 ? point.period : own);
+  return local_plan(workload, cluster, strategy, point.period > 0 ? point.period : own, true);
 }
 
 namespace {
@@ -129,7 +130,7 @@ std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& t
       if (*rest.steps == 0) return phases;
     }
     for (const auto& share : period_shares(strategy.local_sgd, rest)) {
-      phases.push_back({{end, share.period}, share.steps});
+      phases.push_back({{end, share.period, 0, share.averaged}, share.steps});
     }
     return phases;
   }

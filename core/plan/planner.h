@@ -20,6 +20,7 @@ struct TrainingPoint {
   // spread evenly over it, the step begins at. A step is not a multiple of a cycle, so all of
   // them are equally likely in a run.
   int tick_phase = 0;
+  bool averaged = true;  // LocalSGD; false: a step behind the run's last averaging
 };
 
 inline constexpr int kTickPhases = 20;

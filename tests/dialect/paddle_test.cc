@@ -627,6 +627,10 @@ TEST(Paddle, TheHostWaitsForEachAllReduceUnlessToldOtherwise) {
   EXPECT_EQ(waits("{}"), 5);
   EXPECT_EQ(waits(R"({"fuse_grad_size_in_MB": 16})"), 6);
   EXPECT_EQ(waits(R"({"sync_nccl_allreduce": false})"), 0);
+  // Reduced inside, all-reduced among leaders, broadcast: it waits for each of the three.
+  EXPECT_EQ(waits(R"({"use_hierarchical_allreduce": true,
+                      "hierarchical_allreduce_inter_nranks": 8})"),
+            15);
 }
 
 }  // namespace

@@ -33,10 +33,15 @@ LocalSgd adaptive(std::int64_t init_period = 1, std::int64_t begin_step = 1) {
 }
 
 using Shares = std::map<std::int64_t, std::int64_t>;
+constexpr std::int64_t kNever = 1000000;  // steps behind the last averaging
 
 Shares shares_of(const LocalSgd& local, const Training& training) {
   Shares shares;
   for (const auto& share : period_shares(local, training)) {
+    if (!share.averaged) {
+      shares[kNever] = share.steps;
+      continue;
+    }
     EXPECT_TRUE(shares.emplace(share.period, share.steps).second) << "a period is listed once";
   }
   return shares;
@@ -100,17 +105,30 @@ TEST(Loss, IsLinearBetweenPointsAndConstantOutside) {
 
 TEST(PeriodShares, TheFirstStepsAverageEveryTime) {
   EXPECT_EQ(shares_of(fixed(4), run_of(101)), (Shares{{1, 1}, {4, 100}}));
-  EXPECT_EQ(shares_of(fixed(4, 30), run_of(100)), (Shares{{1, 30}, {4, 70}}));
+  EXPECT_EQ(shares_of(fixed(4, 30), run_of(100)), (Shares{{1, 30}, {4, 68}, {kNever, 2}}));
   EXPECT_EQ(shares_of(fixed(4, 100), run_of(100)), (Shares{{1, 100}}));
   EXPECT_EQ(shares_of(fixed(4, 1000), run_of(100)), (Shares{{1, 100}}));
   EXPECT_EQ(shares_of(fixed(1), run_of(100)), (Shares{{1, 100}}));
 }
 
+// Seventeen steps, the first seven averaged each, then steps 10, 13 and 16; a run of step 11 alone,
+// which is an averaging's, and one of step 10, which is none's.
+TEST(PeriodShares, StepsBehindTheLastAveragingAreNotAveraged) {
+  EXPECT_EQ(shares_of(fixed(3, 7), run_of(17)), (Shares{{1, 7}, {3, 9}, {kNever, 1}}));
+  Training one = run_of(1);
+  one.from = 10;
+  EXPECT_EQ(shares_of(fixed(4, 7), one), (Shares{{1, 1}}));
+  one.from = 9;
+  EXPECT_EQ(shares_of(fixed(4, 7), one), (Shares{{kNever, 1}}));
+  one.steps = 7;  // steps 10 to 16: two are left of one period, then a whole one and one more
+  EXPECT_EQ(shares_of(fixed(4, 7), one), (Shares{{2, 2}, {4, 4}, {kNever, 1}}));
+}
+
 // Steps count from 1: a run from 20 covers the steps 21 to 120.
 TEST(PeriodShares, ARunThatBeginsLater) {
-  EXPECT_EQ(shares_of(fixed(8, 30), run_of(100, 20)), (Shares{{1, 10}, {8, 90}}));
-  EXPECT_EQ(shares_of(fixed(8, 30), run_of(100, 30)), (Shares{{8, 100}}));
-  EXPECT_EQ(shares_of(fixed(8, 30), run_of(100, 500)), (Shares{{8, 100}}));
+  EXPECT_EQ(shares_of(fixed(8, 30), run_of(100, 20)), (Shares{{1, 10}, {8, 88}, {kNever, 2}}));
+  EXPECT_EQ(shares_of(fixed(8, 30), run_of(100, 30)), (Shares{{8, 96}, {kNever, 4}}));
+  EXPECT_EQ(shares_of(fixed(8, 30), run_of(100, 500)), (Shares{{2, 2}, {8, 96}, {kNever, 2}}));
 }
 
 TEST(PeriodShares, AddUpToTheRun) {

@@ -440,11 +440,16 @@ TEST(TrainingPhases, FollowThePeriodsOfLocalSgd) {
   Training training;
   training.steps = 100;
   const auto phases = training_phases(local_strategy(8, 30), training);
-  ASSERT_EQ(phases.size(), 2u);
+  ASSERT_EQ(phases.size(), 3u);
   EXPECT_EQ(phases[0].point.period, 1);
   EXPECT_EQ(phases[0].steps, 30);
   EXPECT_EQ(phases[1].point.period, 8);
-  EXPECT_EQ(phases[1].steps, 70);
+  EXPECT_EQ(phases[1].steps, 64);
+  // The run is over before the next averaging: steps without any.
+  EXPECT_EQ(phases[2].steps, 6);
+  const Plan left = make_plan(five(), cluster_of(4, 1), local_strategy(8, 30), phases[2].point);
+  EXPECT_EQ(left.steps, 1);
+  EXPECT_TRUE(left.buckets.empty());
 }
 
 // Whatever the knobs: operations wait for earlier ones alone, every gradient is in one bucket, all

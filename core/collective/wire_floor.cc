@@ -1,0 +1,169 @@
+#include "core/collective/wire_floor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace syncline::collective {
+namespace {
+
+enum class Moves { kMessages, kRing, kSwitch };
+
+Moves moves_of(const Collective& collective) {
+  if (!collective.nccl) return Moves::kMessages;
+  switch (collective.nccl->algorithm) {
+    case NcclAlgorithm::kRing:
+      return Moves::kRing;
+    case NcclAlgorithm::kNvls:
+    case NcclAlgorithm::kNvlsTree:
+      return Moves::kSwitch;
+    default:
+      return Moves::kMessages;
+  }
+}
+
+// Shares of the payload, one group's at one port.
+struct Crossing {
+  double in = 0;
+  double out = 0;
+};
+
+// `share` of the group's members are below the port, the root perhaps among them.
+Crossing must_cross(CollectiveKind kind, double share, bool root) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return {1, 1};
+    case CollectiveKind::kReduceScatter:
+      return {share, 1 - share};
+    case CollectiveKind::kAllGather:
+      return {1 - share, share};
+    case CollectiveKind::kReduce:
+      return root ? Crossing{1, 0} : Crossing{0, 1};
+    case CollectiveKind::kBroadcast:
+      return root ? Crossing{0, 1} : Crossing{1, 0};
+  }
+  return {};
+}
+
+// What an edge of a ring carries; a chain, for reduce and broadcast, is a ring left open.
+double ring_edge(CollectiveKind kind, int ranks) {
+  if (kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast) return 1;
+  return (kind == CollectiveKind::kAllReduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
+}
+
+// One tier, all groups.
+class TierFloor {
+ public:
+  TierFloor(const Cluster& cluster, std::size_t tier, const Collective& collective)
+      : tier_(cluster.tiers[tier]),
+        kind_(collective.kind),
+        groups_(collective.groups),
+        unit_(tier == 0 ? 1 : cluster.tiers[tier - 1].span),
+        moves_(moves_of(collective)),
+        ports_(static_cast<std::size_t>(cluster.ranks() / unit_)),
+        switches_(static_cast<std::size_t>(cluster.ranks() / tier_.span), 0.0) {
+    const bool inside_nodes = tier == 0 && cluster.gpus_per_node > 1;
+    if (moves_ == Moves::kSwitch && !inside_nodes) moves_ = Moves::kMessages;
+  }
+
+  // Seconds for each byte of payload.
+  double seconds_per_byte() {
+    for (int g = 0; g < groups_.count; ++g) add_group(g);
+    double busiest = 0;
+    double used = 0;
+    for (const Crossing& port : ports_) {
+      busiest = std::max({busiest, port.in, port.out});
+      used += port.in + port.out > 0 ? 1 : 0;
+    }
+    if (used > 0) busiest = std::max(busiest, in_all_ / used);
+    double seconds = std::max(busiest / tier_.bandwidth, slowest_flow_);
+    if (tier_.oversubscription > 1) {
+      const double carries =
+          tier_.bandwidth * (static_cast<double>(tier_.span) / unit_) / tier_.oversubscription;
+      seconds = std::max(seconds, *std::max_element(switches_.begin(), switches_.end()) / carries);
+    }
+    return seconds;
+  }
+
+ private:
+  // The group's members below a port.
+  struct Part {
+    std::size_t port = 0;
+    int members = 0;
+  };
+
+  std::vector<Part> parts_of(int group) const {
+    std::vector<Part> parts;
+    for (int m = 0; m < groups_.size; ++m) {
+      const auto port = static_cast<std::size_t>(groups_.rank(group, m) / unit_);
+      // Members are in order, so those of one port follow each other.
+      if (parts.empty() || parts.back().port != port) parts.push_back({port, 0});
+      ++parts.back().members;
+    }
+    return parts;
+  }
+
+  void add_group(int group) {
+    const std::vector<Part> parts = parts_of(group);
+    if (parts.size() < 2) return;
+    const double edge = moves_ == Moves::kRing ? ring_edge(kind_, groups_.size) : 0;
+    double out_of_ports = 0;
+    for (const Part& part : parts) {
+      const bool root = &part == &parts.front();  // member 0 is the root
+      const double share = static_cast<double>(part.members) / groups_.size;
+      Crossing crossing = must_cross(kind_, share, root);
+      if (crossing.in > 0) crossing.in = std::max(crossing.in, edge);
+      if (crossing.out > 0) crossing.out = std::max(crossing.out, edge);
+      Crossing& port = ports_[part.port];
+      port.in += crossing.in;
+      port.out += crossing.out;
+      out_of_ports += crossing.out;
+      cap_flows(part, std::max(crossing.in, crossing.out));
+    }
+    const double others = static_cast<double>(parts.size()) - 1;
+    const double told =
+        moves_ == Moves::kSwitch ? 0 : (kind_ == CollectiveKind::kAllReduce ? 2 : 1) * others;
+    in_all_ += told;
+    // A switch carries all of it where it joins the whole group; what a larger group sends through
+    // one of its switches is up to the algorithm.
+    const auto ports = static_cast<std::size_t>(tier_.span / unit_);
+    const std::size_t first = parts.front().port / ports;
+    if (first == parts.back().port / ports) switches_[first] += std::max(told, out_of_ports);
+  }
+
+  // A pair of ranks has two flows at most, one a tree; an edge of a ring has one, and NCCL lays a
+  // ring through each NIC that has a rank of its own.
+  void cap_flows(const Part& part, double crossing) {
+    if (!std::isfinite(tier_.flow_cap) || moves_ == Moves::kSwitch) return;
+    const int flows = moves_ == Moves::kRing ? std::min(part.members, tier_.nics)
+                                             : 2 * part.members * (groups_.size - part.members);
+    slowest_flow_ = std::max(slowest_flow_, crossing / flows / tier_.flow_cap);
+  }
+
+  const Tier& tier_;
+  CollectiveKind kind_;
+  const Groups& groups_;
+  int unit_;  // ranks below one port
+  Moves moves_;
+  std::vector<Crossing> ports_;
+  std::vector<double> switches_;  // bytes through each, where it joins whole groups
+  double in_all_ = 0;             // over all ports, at least
+  double slowest_flow_ = 0;
+};
+
+}  // namespace
+
+double wire_seconds_per_byte(const Cluster& cluster, const Collective& collective) {
+  double slowest = 0;
+  if (collective.groups.size < 2) return slowest;
+  for (std::size_t tier = 0; tier < cluster.tiers.size(); ++tier) {
+    slowest = std::max(slowest, TierFloor(cluster, tier, collective).seconds_per_byte());
+  }
+  return slowest;
+}
+
+Seconds wire_floor(const Cluster& cluster, const Collective& collective) {
+  return wire_seconds_per_byte(cluster, collective) * static_cast<double>(collective.bytes());
+}
+
+}  // namespace syncline::collective

@@ -1,0 +1,194 @@
+// What the wire needs: by hand on small clusters, and held against every price on random ones.
+#include "core/collective/wire_floor.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/collective/nccl.h"
+#include "core/collective/price.h"
+#include "tests/support/plans.h"
+
+namespace syncline::collective {
+namespace {
+
+using Kind = CollectiveKind;
+
+Seconds floor_of(const Cluster& cluster, Kind kind, Groups groups, double bytes) {
+  return wire_floor(
+      cluster,
+      {kind, find_algorithm("ring"), groups, static_cast<std::int64_t>(bytes) / 4, 4, 0, {}});
+}
+
+// --------------------------------------------------------------------------------------------
+// By hand. Ports of 1.25 GB/s between nodes, 25 GB/s inside.
+
+TEST(WireFloor, OneTier) {
+  const Cluster four = flat_cluster(4);
+  const Seconds whole = 1e9 / 1.25e9;  // 1 GB through one port
+  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kAllReduce, world_group(4), 1e9), 1.5 * whole);
+  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kReduceScatter, world_group(4), 1e9), 0.75 * whole);
+  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kAllGather, world_group(4), 1e9), 0.75 * whole);
+  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kBroadcast, world_group(4), 1e9), whole);
+  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kReduce, world_group(4), 1e9), whole);
+  EXPECT_EQ(floor_of(four, Kind::kAllReduce, block_groups(4, 1), 1e9), 0);
+}
+
+TEST(WireFloor, BetweenNodesAnAllReduceTellsEachNodeOnce) {
+  const Cluster cluster = two_tier_cluster(2, 8);
+  const Seconds whole = 1e9 / 1.25e9;
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, world_group(16), 1e9), whole);
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kReduceScatter, world_group(16), 1e9), whole / 2);
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, leader_group(16, 8), 1e9), whole);
+  // Eight groups, each through the same two ports.
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, shard_groups(16, 8), 1e9), 8 * whole);
+  // Inside the nodes nothing crosses.
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, block_groups(16, 8), 1e9),
+                   2.0 * 7 / 8 * 1e9 / 25e9);
+}
+
+// Groups of three on nodes of two: the middle node sends for two groups.
+TEST(WireFloor, GroupsThatShareANode) {
+  const Cluster cluster = two_tier_cluster(3, 2);
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, block_groups(6, 3), 1e9), 2 * 1e9 / 1.25e9);
+}
+
+TEST(WireFloor, SwitchesAndCaps) {
+  Cluster cluster = flat_cluster(4);
+  cluster.tiers[0].oversubscription = 4;  // the switch carries one port's worth
+  const Seconds whole = 1e9 / 1.25e9;
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, world_group(4), 1e9), 2 * 3 * whole);
+  cluster.tiers[0].oversubscription = 1;
+  cluster.tiers[0].flow_cap = 0.125e9;  // a tenth, and three pairs of two flows
+  EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, world_group(4), 1e9), 1e9 / 0.75e9);
+}
+
+TEST(WireFloor, WhatNcclsAlgorithmsMove) {
+  const Cluster cluster = two_tier_cluster(2, 8);
+  Collective collective{Kind::kAllReduce, find_algorithm("ring"), world_group(16), 250000000, 4, 0,
+                        NcclPick{}};
+  const Seconds whole = 1e9 / 1.25e9;
+  EXPECT_DOUBLE_EQ(wire_floor(cluster, collective), 2.0 * 15 / 16 * whole);
+  collective.nccl->algorithm = NcclAlgorithm::kTree;
+  EXPECT_DOUBLE_EQ(wire_floor(cluster, collective), whole);
+  // A switch adds up inside a node: each GPU gives its payload and gets the sum.
+  const Cluster node = two_tier_cluster(1, 8);
+  collective.groups = world_group(8);
+  EXPECT_DOUBLE_EQ(wire_floor(node, collective), 2.0 * 7 / 8 * 1e9 / 25e9);
+  collective.nccl->algorithm = NcclAlgorithm::kNvls;
+  EXPECT_DOUBLE_EQ(wire_floor(node, collective), 1e9 / 25e9);
+}
+
+// --------------------------------------------------------------------------------------------
+// Two nodes of eight H100 behind one 400 Gbit/s port each.
+
+TEST(WireFloor, NcclDoesNotSendMoreThanTheNicsCarry) {
+  for (const int nodes : {2, 3, 4, 32}) {
+    Cluster cluster = two_tier_cluster(nodes, 8);
+    cluster.device.name = "H100";
+    cluster.tiers[0].bandwidth = 370e9;
+    cluster.tiers[1].bandwidth = 50e9;
+    Collective collective{Kind::kAllReduce, nullptr, world_group(8 * nodes), 250000000, 4, 0, {}};
+    choose_algorithm(collective, kNcclName, cluster);
+    PriceBook book(cluster);
+    EXPECT_GE(book.time(collective), 2.0 * (nodes - 1) / nodes * 1e9 / 50e9) << nodes;
+    const NcclTopology t = nccl_topology(cluster, collective.groups);
+    for (const NcclGraph* graph : {&t.ring, &t.tree, &t.nvls}) {
+      EXPECT_LE(graph->channels * graph->inter, 50e9) << nodes;
+    }
+  }
+}
+
+// --------------------------------------------------------------------------------------------
+// Random clusters: no price below the floor.
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  int below(int end) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(end)); }
+  bool chance(int percent) { return below(100) < percent; }
+  template <typename Item>
+  Item pick(const std::vector<Item>& items) {
+    return items[static_cast<std::size_t>(below(static_cast<int>(items.size())))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+Tier random_tier(Dice& dice, int span) {
+  Tier tier;
+  tier.span = span;
+  tier.latency = dice.pick<double>({0, 1e-6, 5e-6, 30e-6});
+  tier.bandwidth = dice.pick<double>({0.125e9, 1.25e9, 12.5e9, 50e9, 400e9});
+  tier.nics = dice.pick<int>({1, 1, 2, 4, 8});
+  if (dice.chance(25)) tier.flow_cap = tier.bandwidth * dice.pick<double>({0.1, 0.4, 2});
+  if (dice.chance(25)) tier.oversubscription = dice.pick<double>({1.5, 2, 8});
+  return tier;
+}
+
+Cluster random_cluster(Dice& dice) {
+  Cluster cluster;
+  cluster.gpus_per_node = dice.pick<int>({1, 1, 2, 3, 4, 7, 8});
+  cluster.nodes = dice.pick<int>({1, 2, 3, 4, 5, 6, 8, 12});
+  cluster.device.name = dice.pick<std::string>({"V100", "A100", "H100", "B200"});
+  if (cluster.ranks() == 1) cluster.nodes = 2;
+  if (cluster.gpus_per_node > 1) cluster.tiers.push_back(random_tier(dice, cluster.gpus_per_node));
+  if (cluster.nodes % 2 == 0 && cluster.nodes > 2 && dice.chance(40)) {
+    cluster.tiers.push_back(random_tier(dice, cluster.ranks() / 2));
+  }
+  if (cluster.nodes > 1) cluster.tiers.push_back(random_tier(dice, cluster.ranks()));
+  if (dice.chance(20)) cluster.nccl.channels = dice.pick<int>({1, 4, 16});
+  if (dice.chance(20)) cluster.nccl.channel_inter = cluster.nccl.channel_intra = 48e9;
+  return cluster;
+}
+
+Groups random_groups(Dice& dice, int ranks) {
+  std::vector<int> sizes;
+  for (int size = 2; size <= ranks; ++size) {
+    if (ranks % size == 0) sizes.push_back(size);
+  }
+  const int size = dice.pick(sizes);
+  switch (dice.below(4)) {
+    case 0:
+      return block_groups(ranks, size);
+    case 1:
+      return leader_group(ranks, ranks / size);
+    case 2:
+      return shard_groups(ranks, ranks / size);
+    default:
+      return world_group(ranks);
+  }
+}
+
+TEST(WireFloor, NoPriceLiesBelow) {
+  Dice dice(20240607);
+  int tight = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const Cluster cluster = random_cluster(dice);
+    const Groups groups = random_groups(dice, cluster.ranks());
+    PriceBook book(cluster);
+    for (const auto kind : kAllCollectiveKinds) {
+      for (const auto& name : algorithm_choices()) {
+        if (!choice_fits(name, kind, groups.size)) continue;
+        const auto elements = std::int64_t{1} << dice.below(31);
+        Collective collective{kind, nullptr, groups, elements, 4, 0, {}};
+        choose_algorithm(collective, name, cluster);
+        const Seconds floor = wire_floor(cluster, collective);
+        const Seconds time = book.time(collective);
+        ASSERT_GE(time, floor * (1 - 1e-9))
+            << "round " << round << ": " << name << " " << to_string(kind) << " of " << elements
+            << " elements in " << groups.count << " groups of " << groups.size << " on "
+            << cluster.nodes << " x " << cluster.gpus_per_node;
+        EXPECT_GT(floor, 0);
+        tight += time < floor * 1.01 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(tight, 2000) << "a floor that nobody comes near says little";
+}
+
+}  // namespace
+}  // namespace syncline::collective

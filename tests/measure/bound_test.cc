@@ -1,0 +1,92 @@
+// The lower bound against every way of pricing a step: by hand where it once lay above its own row,
+// and on random scenarios.
+
+#include "core/measure/lower_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+#include "sim/sim_executor.h"
+#include "tests/support/random_scenario.h"
+
+namespace syncline::measure {
+namespace {
+
+Report priced(const Json& root, const std::string& executor) {
+  StudyOptions options;
+  options.executor = executor;
+  options.make_executor = executor == "model" ? run::make_model_executor : sim::make_sim_executor;
+  return run_study(input::document_from_text("bound.json", root.dump()), options);
+}
+
+Json scenario(const std::string& cluster, const std::string& tensors,
+              const std::string& strategies) {
+  return Json::parse(R"({"name": "b", "workload": {"name": "w", "batch": 1, "forward_ms": 10,
+                      "tensors": )" +
+                     tensors + R"(}, "cluster": {"name": "c", )" + cluster +
+                     R"(}, "strategies": )" + strategies + "}");
+}
+
+// Across steps one bucket is awaited by the first layer; others would be awaited one by one.
+TEST(LowerBound, OfOneBucketHoldsForAllOthersAcrossSteps) {
+  const Json root = scenario(
+      R"("nodes": 3, "gpus_per_node": 4, "inter": {"latency_us": 50, "bandwidth_gbps": 40},
+         "intra": {"latency_us": 5, "bandwidth_gbps": 100})",
+      R"([{"name": "l0.w", "shape": [300000], "backward_us": 20},
+          {"name": "l1.w", "shape": [1000000], "backward_us": 700},
+          {"name": "l2.w", "shape": [4000000], "backward_us": 150},
+          {"name": "l3.w", "shape": [1000000], "backward_us": 3000}])",
+      R"([{"name": "one", "fusion": {"rule": "one"}, "cross_step": true, "priority": "layer"},
+          {"name": "each", "fusion": {"rule": "none"}, "cross_step": true, "priority": "layer"}])");
+  const auto rows = priced(root, "model").rows;
+  EXPECT_LT(rows[1].metrics.step_time, rows[0].metrics.step_time);
+  EXPECT_LE(rows[0].metrics.lower_bound, rows[1].metrics.step_time * (1 + 1e-9));
+}
+
+// The host's own work goes on while the step before is still exchanged.
+TEST(LowerBound, WorkOfTheHostIsNoPartOfAWayAcrossSteps) {
+  for (const std::string exchange : {"all_reduce", "decoupled", "sharded"}) {
+    for (const bool across : {false, true}) {
+      const Json root = scenario(
+          R"("nodes": 4, "gpus_per_node": 1, "inter": {"latency_us": 20, "bandwidth_gbps": 1},
+             "device": {"data_parallel_overhead_us": 5000})",
+          R"([{"name": "l0.w", "shape": [262144], "backward_us": 0}])",
+          R"([{"name": "s", "exchange": ")" + exchange + R"(", "cross_step": )" +
+              (across ? "true" : "false") + "}]");
+      const Metrics metrics = priced(root, "model").rows[0].metrics;
+      EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-9)) << exchange << across;
+      EXPECT_GE(metrics.lower_bound, 0.5 * metrics.step_time) << exchange << across;
+    }
+  }
+}
+
+TEST(LowerBound, IsNotAboveTheModelOnRandomScenarios) {
+  int close = 0;
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    const Json root = test::random_small_scenario(seed, 32);
+    const Metrics metrics = priced(root, "model").rows[0].metrics;
+    ASSERT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-7)) << seed << ": " << root.dump();
+    close += metrics.lower_bound > 0.99 * metrics.step_time ? 1 : 0;
+  }
+  EXPECT_GT(close, 300) << "a bound that nobody comes near says little";
+}
+
+// Message by message, a collective may be some percent faster than its closed form.
+TEST(LowerBound, IsNotAboveTheSimulationOnRandomScenarios) {
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    Json root = test::random_small_scenario(seed, 24);
+    for (const std::string grain : {"merged", "step"}) {
+      root["simulation"]["grain"] = grain;
+      const Metrics metrics = priced(root, "sim").rows[0].metrics;
+      const double tolerance = grain == "merged" ? 1e-6 : 0.08;
+      ASSERT_LE(metrics.lower_bound, metrics.step_time * (1 + tolerance))
+          << seed << ", " << grain << ": " << root.dump();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline::measure
