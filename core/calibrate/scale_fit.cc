@@ -162,18 +162,23 @@ cost::NodeLaw fit_node(const cost::MeasuredLaw& law) {
   return {std::exp(found[0]), std::exp(found[1])};
 }
 
-// The points of two runs; a size that both have at the mean of its two times.
-std::vector<cost::MeasuredPoint> joined(const std::vector<cost::MeasuredPoint>& a,
-                                        const std::vector<cost::MeasuredPoint>& b) {
+// The points of two runs; a size that both have at the mean of its two times. How far these lie
+// apart is the noise of one.
+SizeFit joined(const SizeFit& a, const SizeFit& b) {
   std::map<Bytes, std::vector<double>> times;
-  for (const auto* list : {&a, &b}) {
+  for (const auto* list : {&a.points, &b.points}) {
     for (const auto& point : *list) times[point.size].push_back(point.time);
   }
-  std::vector<cost::MeasuredPoint> points;
+  SizeFit both;
+  std::vector<double> ratios;
   for (const auto& [size, list] : times) {
-    points.push_back({size, list.size() == 1 ? list[0] : (list[0] + list[1]) / 2});
+    both.points.push_back({size, list.size() == 1 ? list[0] : (list[0] + list[1]) / 2});
+    if (list.size() > 1) ratios.push_back(list[1] / list[0]);
   }
-  return points;
+  both.outliers = a.outliers;
+  both.outliers.insert(both.outliers.end(), b.outliers.begin(), b.outliers.end());
+  both.noise = std::max({a.noise, b.noise, noise_of_repeats(ratios)});
+  return both;
 }
 
 // Points of every table; tables of the same counts, kind and algorithm become one.
@@ -196,9 +201,7 @@ std::vector<CalibratedTable> gathered(const std::vector<cost::MeasuredTable>& ta
       gathered.push_back({measured, std::move(points)});
       continue;
     }
-    same->fit.points = joined(same->fit.points, points.points);
-    same->fit.outliers.insert(same->fit.outliers.end(), points.outliers.begin(),
-                              points.outliers.end());
+    same->fit = joined(same->fit, points);
     same->measured.source += ", " + measured.source;
   }
   return gathered;
@@ -217,6 +220,7 @@ cost::TableLaw table_law(const CalibratedTable& table) {
   law.rows = static_cast<int>(fit.points.size());
   law.in_sample = fit.in_sample;
   law.left_out = fit.left_out;
+  law.spreads = fit.spreads;
   law.clean = cost::is_clean(table.measured);
   law.source = table.measured.source;
   for (const auto& point : fit.outliers) law.outliers.push_back(point.size);

@@ -42,6 +42,9 @@ Json table_json(const cost::TableLaw& table) {
                {"lines", lines}};
   if (table.left_out >= 0) json["left_out_percent"] = percent(table.left_out);
   if (table.law.form == cost::SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
+  for (const cost::SizeSpread& one : table.spreads) {
+    json["spreads"].push_back({{"bytes", one.bytes}, {"percent", percent(one.spread)}});
+  }
   if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
   if (table.forced != cost::ForcedAlgorithm::kNone) {
     json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
@@ -114,6 +117,20 @@ bool required_flag(Reader& reader, const char* key) {
   return reader.boolean_or(key, false);
 }
 
+std::vector<cost::SizeSpread> read_spreads(Reader& table) {
+  std::vector<cost::SizeSpread> spreads;
+  if (!table.has("spreads")) return spreads;
+  for (Reader& one : table.objects("spreads")) {
+    const double bytes = one.number("bytes", kBytes);
+    if (!spreads.empty() && bytes <= spreads.back().bytes) {
+      one.fail("bytes", "expected more than in the entry before");
+    }
+    spreads.push_back({bytes, one.number("percent", {0, 1000}) / 100});
+    one.finish();
+  }
+  return spreads;
+}
+
 cost::TableLaw read_table(Reader reader) {
   cost::TableLaw table;
   table.kind = read_kind(reader);
@@ -135,6 +152,7 @@ cost::TableLaw read_table(Reader reader) {
   table.clean = required_flag(reader, "clean");
   table.in_sample = reader.number("in_sample_percent", kShare) / 100;
   table.left_out = reader.number_or("left_out_percent", -100, kShare) / 100;
+  table.spreads = read_spreads(reader);
   reader.require("form");
   const std::string form = reader.word_or("form", "", {kForms.begin(), kForms.end()});
   table.law.form = form == kForms[0]   ? cost::SizeLaw::Form::kSegments
