@@ -1,10 +1,10 @@
 // How far prices may be off where nothing was measured, by the payload.
 //
-// Found on every clean table of scenarios/measured/nccl-tests (58 tables of 20 machines, at most
+// Found on every clean table of scenarios/measured/nccl-tests (59 tables of 19 networks, at most
 // some 33 sizes of each, evenly spread): the table's cluster was written from data sheets (ports of
 // NVLink, PCIe and NICs at their rated speed; 2 us a message inside a node over NVLink, 5 over
 // PCIe; 5 us between nodes, 15 on EFA, 25 on TCP; 10 us a collective) and priced by NCCL's own
-// model with its topology guessed, and by the links with a ring. Machines count alike:
+// model with its topology guessed, and by the links with a ring. Networks count alike:
 //
 //                       up to 64 KiB    64 KiB to 4 MiB    above
 //   NCCL's model, rows           399                224      632
