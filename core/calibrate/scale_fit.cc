@@ -114,6 +114,15 @@ double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& sam
   return errors.empty() ? 0 : median(std::move(errors));
 }
 
+// How much a step inside a node takes, in units of NCCL's own constant: half way, as logarithms,
+// from the constant to what tables of one node show, whose small payloads also wait for launches.
+double inside_scale(const cost::MeasuredLaw& law) {
+  const bool measured = std::any_of(law.tables.begin(), law.tables.end(),
+                                    [](const auto& table) { return table.nodes == 1; });
+  constexpr cost::StepPath kPath{false, collective::NcclProtocol::kLl};
+  return measured ? std::sqrt(law.node.step / cost::nccl_step_latency(kPath, false)) : 1;
+}
+
 // The part between nodes: rates first, which every row is then measured against, then the graph
 // under which the rows are likeliest, with its paths' laws.
 cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law) {
@@ -129,7 +138,7 @@ cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost:
     bus = std::max(bus, rate);
   }
   const auto samples = samples_of(tables, law, scale);
-  FoundGraph found = find_graph(samples, bus, fast);
+  FoundGraph found = find_graph(samples, bus, fast, inside_scale(law));
   scale.graph = found.graph;
   scale.prior = found.prior;
   scale.steps = std::move(found.steps);

@@ -62,6 +62,7 @@ Json scale_json(const cost::ScaleLaw& scale) {
                  {"bandwidth_gbytes_per_s", giga(law.bandwidth)}};
     if (law.path.tree) {
       step["fill_us"] = micro(law.fill);
+      step["chain_us"] = micro(law.chain);
     } else {
       step["intra_share"] = rounded(law.intra_share);
       step["exponent"] = law.exponent;
@@ -83,6 +84,7 @@ Json scale_json(const cost::ScaleLaw& scale) {
             {"plain_tree", graph.plain_tree},
             {"ll128", graph.ll128}}},
           {"latency_scale", rounded(scale.prior.latency_scale)},
+          {"inside_scale", rounded(scale.prior.inside_scale)},
           {"bandwidth_gbytes_per_s", giga(scale.prior.bandwidth)},
           {"inside_gbytes_per_s", giga(scale.inside)},
           {"median_error_percent", percent(scale.in_sample)},
@@ -204,6 +206,7 @@ cost::StepLaw read_step(Reader reader) {
   law.bandwidth = read_rate(reader, "bandwidth_gbytes_per_s");
   if (law.path.tree) {
     law.fill = reader.number("fill_us", kTime) * kMicrosecond;
+    law.chain = reader.number_or("chain_us", 0, kTime) * kMicrosecond;
   } else {
     law.intra_share = reader.number("intra_share", {0, 1});
     law.exponent = reader.number("exponent", kExponent);
@@ -225,6 +228,7 @@ cost::ScaleLaw read_scale(Reader reader) {
   scale.graph.ll128 = required_flag(graph, "ll128");
   graph.finish();
   scale.prior.latency_scale = reader.number("latency_scale", kRate);
+  scale.prior.inside_scale = reader.number_or("inside_scale", 1, kRate);
   scale.prior.bandwidth = read_rate(reader, "bandwidth_gbytes_per_s");
   scale.inside = reader.number_or("inside_gbytes_per_s", 0, {0, 1e7}) * kGigabytePerSecond;
   scale.in_sample = reader.number("median_error_percent", kShare) / 100;
