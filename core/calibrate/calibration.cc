@@ -70,7 +70,7 @@ ComparedTable compared(const cost::MeasuredTable& table,
           (table.nodes > 1 ? "none of them is of several nodes" : "none of them is of one node") +
           ", or it is a collective that must be measured itself");
     }
-    result.rows.push_back({point.size, point.time, answer->time, answer->in_range});
+    result.rows.push_back({point.size, point.time, answer->time, answer->in_range, answer->spread});
   }
   return result;
 }

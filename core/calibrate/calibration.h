@@ -20,6 +20,7 @@ struct ComparedRow {
   Seconds measured = 0;
   Seconds predicted = 0;
   bool in_range = true;
+  double spread = 0;  // standard deviation of log(true time / predicted), above 0
 };
 
 struct ComparedTable {
