@@ -227,6 +227,17 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   return result;
 }
 
+void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
+  if (!calibration.law.scale) {
+    throw InputError("--line-rate: expected a log of several nodes, whose NICs it is");
+  }
+  BytesPerSecond best = 0;
+  for (const cost::NodeRate& rate : calibration.law.scale->rates) {
+    best = std::max(best, rate.bandwidth);
+  }
+  calibration.line = LineShare{best, line, best / line};
+}
+
 void set_device(LogCalibration& calibration, const DeviceFit& device) {
   Json fitted = device_json(device);
   // The log's own name stays in front: it tells which generation of GPU NCCL runs on.
