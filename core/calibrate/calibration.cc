@@ -141,6 +141,14 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration) {
                      ": not clean: the test's two times of each size differ by 6 % "
                      "or more in the median, or by 30 % at the 90th percentile");
     }
+    if (table.slow > 0) {
+      char share[16];
+      std::snprintf(share, sizeof share, "%.0f %%", table.slow * 100);
+      list.push_back(table.source + ": " + counts(table.nodes, table.gpus_per_node) + " ran " +
+                     share +
+                     " slower than the other counts of nodes say, a disturbed run by the look of "
+                     "it: no other count is priced from it");
+    }
     if (!table.outliers.empty()) {
       list.push_back(table.source + ": left out as disturbed: " + sizes_text(table.outliers) +
                      " bytes");

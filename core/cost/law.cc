@@ -95,7 +95,7 @@ double correction(const MeasuredLaw& law, StepPath path, collective::CollectiveK
   double sum = 0;
   double weights = 0.05;  // without a table near, no correction
   for (const TableLaw& table : law.tables) {
-    if (table.nodes == 1 || !ring_like(table.kind)) continue;
+    if (table.nodes == 1 || table.slow > 0 || !ring_like(table.kind)) continue;
     const double table_ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
     const double alike = path.tree ? bytes : bytes * table_ranks / ranks;
     const PathChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node,
@@ -132,8 +132,8 @@ Seconds bounded(const MeasuredLaw& law, collective::CollectiveKind kind, double 
                 int gpus_per_node, ForcedAlgorithm forced, Seconds time) {
   const TableLaw* nearest = nullptr;
   for (const TableLaw& table : law.tables) {
-    if (table.nodes == 1 || table.kind != kind || table.gpus_per_node != gpus_per_node ||
-        table.forced != forced) {
+    if (table.nodes == 1 || table.slow > 0 || table.kind != kind ||
+        table.gpus_per_node != gpus_per_node || table.forced != forced) {
       continue;
     }
     if (nearest == nullptr || octaves(table.nodes, nodes) < octaves(nearest->nodes, nodes)) {
@@ -160,7 +160,7 @@ bool counts_in_range(const MeasuredLaw& law, collective::CollectiveKind kind, in
   std::set<int> node_counts;
   std::set<int> gpu_counts;
   for (const TableLaw& table : law.tables) {
-    if (table.kind != kind || table.forced != forced || !table.clean ||
+    if (table.kind != kind || table.forced != forced || !table.clean || table.slow > 0 ||
         (table.nodes == 1) != (nodes == 1)) {
       continue;
     }
@@ -195,7 +195,7 @@ Support support_of(const MeasuredLaw& law, collective::CollectiveKind kind, doub
   Support nearest;
   double least = std::numeric_limits<double>::infinity();
   for (const TableLaw& table : law.tables) {
-    if ((table.nodes == 1) != (nodes == 1) || !ring_like(table.kind)) continue;
+    if ((table.nodes == 1) != (nodes == 1) || table.slow > 0 || !ring_like(table.kind)) continue;
     const Support support{.table = size_spread(table.spreads, bytes),
                           .sizes = beyond(table, bytes),
                           .nodes = octaves(nodes, table.nodes),
@@ -262,9 +262,11 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::Collective
     if (table.kind != kind || table.forced != forced) continue;
     if (table.nodes == nodes && table.gpus_per_node == gpus_per_node) {
       const bool covered = bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
-      const Support support{.table = size_spread(table.spreads, bytes),
-                            .sizes = beyond(table, bytes)};
-      return LawAnswer{size_time(table.law, bytes), covered && table.clean, spread_of(support)};
+      const Support support{
+          .table = std::hypot(size_spread(table.spreads, bytes), std::log1p(table.slow)),
+          .sizes = beyond(table, bytes)};
+      return LawAnswer{size_time(table.law, bytes), covered && table.clean && table.slow == 0,
+                       spread_of(support)};
     }
     if ((table.nodes == 1) != (nodes == 1)) continue;
     smallest = smallest == 0 ? table.min_bytes : std::min(smallest, table.min_bytes);

@@ -34,8 +34,11 @@ struct TableLaw {
   double left_out = -1;             // negative: too few sizes
   std::vector<SizeSpread> spreads;  // of single sizes, honest: each was left out
   bool clean = true;                // the test's two times of each size agree
-  std::string source;               // the file
-  std::vector<Bytes> outliers;      // sizes that were left out as disturbed
+  // How much slower it ran than the law of the other counts of nodes, as a share of their time,
+  // where that was a disturbed run: nothing else is priced from it. 0: it fits in.
+  double slow = 0;
+  std::string source;           // the file
+  std::vector<Bytes> outliers;  // sizes that were left out as disturbed
 };
 
 // What a node sends between nodes with that many GPUs at work.

@@ -45,6 +45,7 @@ Json table_json(const cost::TableLaw& table) {
   for (const cost::SizeSpread& one : table.spreads) {
     json["spreads"].push_back({{"bytes", one.bytes}, {"percent", percent(one.spread)}});
   }
+  if (table.slow > 0) json["slow_percent"] = percent(table.slow);
   if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
   if (table.forced != cost::ForcedAlgorithm::kNone) {
     json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
@@ -155,6 +156,7 @@ cost::TableLaw read_table(Reader reader) {
   table.in_sample = reader.number("in_sample_percent", kShare) / 100;
   table.left_out = reader.number_or("left_out_percent", -100, kShare) / 100;
   table.spreads = read_spreads(reader);
+  table.slow = reader.number_or("slow_percent", 0, kShare) / 100;
   reader.require("form");
   const std::string form = reader.word_or("form", "", {kForms.begin(), kForms.end()});
   table.law.form = form == kForms[0]   ? cost::SizeLaw::Form::kSegments

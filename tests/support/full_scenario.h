@@ -56,8 +56,8 @@ inline constexpr std::string_view kFullScenarioText = R"json({
       "tables": [
         {"collective": "all_reduce", "nodes": 2, "gpus_per_node": 8, "source": "made up", "rows": 3,
          "min_bytes": 8, "max_bytes": 1e9, "clean": true, "in_sample_percent": 1,
-         "left_out_percent": 2, "spreads": [{"bytes": 16, "percent": 3}], "form": "sum",
-         "exponent": 2, "outlier_bytes": [16],
+         "left_out_percent": 2, "slow_percent": 0, "spreads": [{"bytes": 16, "percent": 3}],
+         "form": "sum", "exponent": 2, "outlier_bytes": [16],
          "lines": [{"from_bytes": 8, "to_bytes": 1e9, "latency_us": 20, "us_per_mbyte": 10}]}
       ],
       "node": {"base_us": 6.6, "step_us": 0.6},
