@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/cost/support.h"
 #include "core/input/law_json.h"
+#include "core/measure/doubt.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/grid.h"
@@ -34,7 +34,7 @@ std::string share(double value) { return share_text(value * 100); }
 
 // Upper end of the 80 % interval over the prediction; the lower end is as many times below it.
 double high_factor(const calibrate::ComparedRow& row) {
-  return std::exp(cost::kEightyPercent * row.spread);
+  return std::exp(measure::kHeldDeviations * row.spread);
 }
 
 Grid rows_of(const calibrate::ComparedTable& table, const char* answer) {

@@ -9,10 +9,10 @@
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/size_fit.h"
-#include "core/cost/support.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/json/reader.h"
+#include "core/measure/doubt.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -75,7 +75,7 @@ void add_forecast(measure::FidelityTable& table, const ComparedTable& forecast, 
   for (const ComparedRow& row : forecast.rows) {
     if (row.bytes < from_bytes) continue;
     table.predicted.push_back((row.predicted / row.measured - 1) * 100);
-    const double half = cost::kEightyPercent * row.spread;
+    const double half = measure::kHeldDeviations * row.spread;
     table.intervals.push_back(
         {100 * std::expm1(half), std::abs(std::log(row.measured / row.predicted)) <= half});
   }

@@ -9,9 +9,6 @@
 
 namespace syncline::cost {
 
-// Deviations from the middle of a normal distribution that hold 80 % of it.
-inline constexpr double kEightyPercent = 1.2815515655446004;
-
 struct Support {
   double table = 0;         // spread of the nearest table's own law (size_spread)
   double sizes = 0;         // octaves beyond the measured sizes
