@@ -41,6 +41,9 @@ VerbAction add_calibrate(CLI::App& app) {
   verb->add_option("-o,--out", options->out, "file for the cluster (JSON)");
   verb->add_option("--svg", options->svg, "file for a plot of measured and fitted times");
   verb->add_option("--name", options->name, "name of the cluster")->capture_default_str();
+  verb->add_option("--line-rate", options->line_rate,
+                   "Gbit/s that a node's NICs are rated together: how much of it the logs reach")
+      ->check(CLI::Range(1e-3, 1e7));
   verb->add_option("--algorithm", options->algorithm,
                    "what NCCL was forced to in logs that do not say it themselves (FILE:ring)")
       ->check(CLI::IsMember({"nccl", "ring", "tree"}))
@@ -66,8 +69,9 @@ VerbAction add_calibrate(CLI::App& app) {
   auto* live = verb->add_option("--live", options->live,
                                 "instead of logs: ranks measure their own links, with this backend")
                    ->check(CLI::IsMember(backend_names()));
-  for (const char* other : {"logs", "--against", "--svg", "--algorithm", "--factor-from", "--trace",
-                            "--throughput", "--workload", "--kernels", "--cluster"}) {
+  for (const char* other :
+       {"logs", "--against", "--svg", "--line-rate", "--algorithm", "--factor-from", "--trace",
+        "--throughput", "--workload", "--kernels", "--cluster"}) {
     live->excludes(verb->get_option(other));
   }
   add_ranks_options(*verb, options->ranks);

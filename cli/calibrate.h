@@ -16,6 +16,7 @@ struct CalibrateOptions {
   std::string svg;
   std::string name;
   reports::Format format = reports::Format::kTable;
+  double line_rate = 0;  // Gbit/s; 0: not given
   std::string algorithm = "nccl";
   std::string factor_from;
   std::string workload;

@@ -62,6 +62,9 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   const auto device = device_of(options);
   calibrate::LogCalibration calibration =
       calibrate::calibration_of(tables, against, options.name, tree);
+  if (options.line_rate > 0) {
+    calibrate::set_line_rate(calibration, options.line_rate * kGigabitPerSecond);
+  }
   if (device) calibrate::set_device(calibration, *device);
   if (!options.kernels.empty()) {
     const calibrate::KernelCosts costs =

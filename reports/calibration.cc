@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/input/law_json.h"
+#include "core/measure/doubt.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/grid.h"
@@ -30,13 +32,18 @@ std::string heading(const calibrate::ComparedTable& table) {
 
 std::string share(double value) { return share_text(value * 100); }
 
+// Upper end of the 80 % interval over the prediction; the lower end is as many times below it.
+double high_factor(const calibrate::ComparedRow& row) {
+  return std::exp(measure::kHeldDeviations * row.spread);
+}
+
 Grid rows_of(const calibrate::ComparedTable& table, const char* answer) {
-  Grid grid{{{"size"}, {"measured"}, {answer}, {"error"}, {"", false}}, {}};
+  Grid grid{{{"size"}, {"measured"}, {answer}, {"error"}, {"80 %\ninterval"}, {"", false}}, {}};
   for (const auto& row : table.rows) {
     grid.lines.push_back(
         {{bytes_text(static_cast<double>(row.bytes)), seconds_text(row.measured),
           seconds_text(row.predicted), percent_text((row.predicted / row.measured - 1) * 100),
-          row.in_range ? "" : "out of range"},
+          "+-" + share(high_factor(row) - 1), row.in_range ? "" : "out of range"},
          false});
   }
   return grid;
@@ -83,6 +90,25 @@ std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) 
   return list;
 }
 
+// Whether a share of the line rate is good. The yardsticks are the best all-reduces and all-gathers
+// of scenarios/measured/nccl-tests over what the NICs of a node are rated.
+std::string line_sentence(const calibrate::LineShare& line) {
+  constexpr double kGood = 0.85;
+  constexpr double kUsual = 0.6;
+  const std::string verdict = line.share > 1
+                                  ? "more than the line, as with two nodes a tree can have"
+                              : line.share >= kGood  ? "good"
+                              : line.share >= kUsual ? "usual"
+                                                     : "poor";
+  return "At its best a node sends " + plain_number(line.rate / kGigabytePerSecond) + " GB/s, " +
+         share(line.share) + " of the line rate of " +
+         plain_number(line.line / kGigabytePerSecond) + " GB/s: " + verdict +
+         ". Published: 98 % on H100 nodes with InfiniBand, 94 % on 10 Gbit/s Ethernet, 92 % on "
+         "GH200 "
+         "Alps, 88 % on A100 with EFA, 74 % on Polaris with libfabric, 64 % on A100 ND v4, 43 % on "
+         "2080 Ti with InfiniBand, 19 % on Polaris over TCP.";
+}
+
 std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) {
   std::vector<std::string> facts;
   facts.push_back("Mean error over the rows used: " + share(calibration.in_sample) +
@@ -96,6 +122,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
                     " over their own rows of 64 KiB and more; a node sends " +
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
   }
+  if (calibration.line) facts.push_back(line_sentence(*calibration.line));
   if (calibration.law.tree) {
     const cost::TreeFactor& tree = *calibration.law.tree;
     facts.push_back("A forced tree costs " + plain_number(tree.factor) +
@@ -156,13 +183,15 @@ void each_row(const calibrate::LogCalibration& calibration, Each each) {
 
 CsvTable csv_of(const calibrate::LogCalibration& calibration) {
   CsvTable csv{{"file", "test", "nodes", "gpus_per_node", "use", "bytes", "measured_s",
-                "predicted_s", "in_range"},
+                "predicted_s", "low_s", "high_s", "in_range"},
                {}};
   each_row(calibration, [&](const calibrate::ComparedTable& table,
                             const calibrate::ComparedRow& row, const char* use) {
     csv.lines.push_back({table.file, test_of(table), std::to_string(table.nodes),
                          std::to_string(table.gpus_per_node), use, std::to_string(row.bytes),
                          exact(row.measured).dump(), exact(row.predicted).dump(),
+                         exact(row.predicted / high_factor(row)).dump(),
+                         exact(row.predicted * high_factor(row)).dump(),
                          row.in_range ? "true" : "false"});
   });
   return csv;
@@ -177,10 +206,14 @@ Json tables_json(const std::vector<calibrate::ComparedTable>& tables) {
       rows.push_back({{"bytes", row.bytes},
                       {"measured_s", row.measured},
                       {"predicted_s", row.predicted},
+                      {"low_s", row.predicted / high_factor(row)},
+                      {"high_s", row.predicted * high_factor(row)},
                       {"error_percent", (row.predicted / row.measured - 1) * 100},
                       {"in_range", row.in_range}});
     }
     list.push_back({{"file", table.file},
+                    {"clean", table.clean},
+                    {"outlier_bytes", table.outliers},
                     {"test", test_of(table)},
                     {"nodes", table.nodes},
                     {"gpus_per_node", table.gpus_per_node},
@@ -199,6 +232,7 @@ Json json_of(const calibrate::LogCalibration& calibration) {
                {"left_out_percent", nullptr},
                {"fitted", tables_json(calibration.fitted)},
                {"against", tables_json(calibration.against)},
+               {"law", input::law_json(calibration.law)},
                {"facts", facts_of(calibration)},
                {"warnings", calibration.warnings}};
   if (calibration.left_out >= 0) json["left_out_percent"] = calibration.left_out * 100;

@@ -10,8 +10,9 @@ namespace syncline::reports {
 
 // The page: every size measured, fitted and its error; then the tables predicted; a plot; what to
 // know. CSV: one line a size. JSON: {"in_sample_percent", "left_out_percent", "fitted": [{"file",
-// "test", "nodes", "gpus_per_node", "model", errors, "rows": [{"bytes", "measured_s",
-// "predicted_s", "error_percent", "in_range"}]}], "against": likewise, "facts", "warnings"};
+// "test", "nodes", "gpus_per_node", "clean", "outlier_bytes", "model", errors, "rows": [{"bytes",
+// "measured_s", "predicted_s", "low_s", "high_s" (the 80 % interval), "error_percent",
+// "in_range"}]}], "against": likewise, "law" (as in the cluster), "facts", "warnings"};
 // left_out_percent is null where it is not known. The calibration must outlive the answer.
 Answer answer_of(const calibrate::LogCalibration& calibration);
 

@@ -12,10 +12,10 @@ namespace syncline::reports {
 
 // Tables are grouped by set, in the order given. JSON:
 // {"tables": [{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
-// "p90_error_percent", "worst_error_percent", "in_range"}], "overall": {"tables",
-// "predicted_rows", the same three errors}}. Errors are those of the predicted rows; a table
-// without any has null there. `overall` is over the tables in range.
-// The tables must outlive the answer.
+// "p90_error_percent", "worst_error_percent", "inside_interval_percent", "median_interval_percent",
+// "in_range"}], "overall": {"tables", "predicted_rows", the same five}}. Errors are those of the
+// predicted rows; a table without any has null there. `overall` is over the tables in range, its
+// share inside the 80 % interval and median width over all. The tables must outlive the answer.
 Answer answer_of(const std::vector<measure::FidelityTable>& tables);
 
 }  // namespace syncline::reports

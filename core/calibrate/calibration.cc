@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/calibrate/cluster_from_fit.h"
 #include "core/calibrate/scale_fit.h"
@@ -70,7 +71,7 @@ ComparedTable compared(const cost::MeasuredTable& table,
           (table.nodes > 1 ? "none of them is of several nodes" : "none of them is of one node") +
           ", or it is a collective that must be measured itself");
     }
-    result.rows.push_back({point.size, point.time, answer->time, answer->in_range});
+    result.rows.push_back({point.size, point.time, answer->time, answer->in_range, answer->spread});
   }
   return result;
 }
@@ -85,13 +86,68 @@ std::string sizes_text(const std::vector<Bytes>& sizes) {
   return text;
 }
 
+// The GPUs' name in the logs; empty where none or several stand there.
+std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
+  std::set<std::string> names;
+  for (const cost::MeasuredTable& table : tables) {
+    if (!table.device.empty()) names.insert(table.device);
+  }
+  return names.size() == 1 ? *names.begin() : std::string();
+}
+
+// What of the logs no fit uses.
+std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tables) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> list;
+  for (const cost::MeasuredTable& table : tables) {
+    const std::size_t count = table.left_out.size();
+    for (std::size_t i = 0; i < std::min(kMost, count); ++i) {
+      list.push_back(table.source + ": " + table.left_out[i]);
+    }
+    if (count > kMost) {
+      list.push_back(table.source + ": " + std::to_string(count - kMost) +
+                     " more of its times are left out likewise");
+    }
+  }
+  return list;
+}
+
+// The cluster's counts are the largest of each kind: together they may be nobody's.
+void warn_of_counts(const cost::MeasuredLaw& law, std::vector<std::string>& list) {
+  int nodes = 1;
+  int gpus = 1;
+  for (const cost::TableLaw& table : law.tables) {
+    nodes = std::max(nodes, table.nodes);
+    gpus = std::max(gpus, table.gpus_per_node);
+  }
+  std::set<std::pair<int, int>> measured;
+  for (const cost::TableLaw& table : law.tables) {
+    measured.emplace(table.nodes, table.gpus_per_node);
+  }
+  if (measured.contains({nodes, gpus})) return;
+  std::string text;
+  for (const auto& [n, g] : measured) text += (text.empty() ? "" : ", ") + counts(n, g);
+  list.push_back("the cluster is written as " + counts(nodes, gpus) +
+                 ", the largest count of each, which no table measured (they are of " + text +
+                 "): its times are extrapolated");
+}
+
 std::vector<std::string> warnings_of(const LogCalibration& calibration) {
   std::vector<std::string> list;
+  warn_of_counts(calibration.law, list);
   for (const cost::TableLaw& table : calibration.law.tables) {
     if (!table.clean) {
       list.push_back(table.source +
                      ": not clean: the test's two times of each size differ by 6 % "
                      "or more in the median, or by 30 % at the 90th percentile");
+    }
+    if (table.slow > 0) {
+      char share[16];
+      std::snprintf(share, sizeof share, "%.0f %%", table.slow * 100);
+      list.push_back(table.source + ": " + counts(table.nodes, table.gpus_per_node) + " ran " +
+                     share +
+                     " slower than the other counts of nodes say, a disturbed run by the look of "
+                     "it: no other count is priced from it");
     }
     if (!table.outliers.empty()) {
       list.push_back(table.source + ": left out as disturbed: " + sizes_text(table.outliers) +
@@ -137,7 +193,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   LogCalibration result;
   Calibrated found = calibrate(tables);
   found.law.tree = tree;
-  result.cluster = cluster_from_fit(found.law, name);
+  result.cluster = cluster_from_fit(found.law, name, device_of(tables));
   // What is printed are the answers of the file, not those of more digits in memory.
   result.law = input::read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
   double rows = 0;
@@ -171,11 +227,33 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
     result.against.push_back(compared(table, all, result.law));
   }
   result.warnings = warnings_of(result);
+  for (const auto* logs : {&tables, &against}) {
+    for (std::string& sentence : left_out_of(*logs)) {
+      result.warnings.push_back(std::move(sentence));
+    }
+  }
   return result;
 }
 
+void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
+  if (!calibration.law.scale) {
+    throw InputError("--line-rate: expected a log of several nodes, whose NICs it is");
+  }
+  BytesPerSecond best = 0;
+  for (const cost::NodeRate& rate : calibration.law.scale->rates) {
+    best = std::max(best, rate.bandwidth);
+  }
+  calibration.line = LineShare{best, line, best / line};
+}
+
 void set_device(LogCalibration& calibration, const DeviceFit& device) {
-  calibration.cluster["device"] = device_json(device);
+  Json fitted = device_json(device);
+  // The log's own name stays in front: it tells which generation of GPU NCCL runs on.
+  if (calibration.cluster.contains("device")) {
+    fitted["name"] = calibration.cluster["device"]["name"].get<std::string>() + ", " +
+                     fitted["name"].get<std::string>();
+  }
+  calibration.cluster["device"] = std::move(fitted);
   calibration.device = device;
 }
 

@@ -20,6 +20,7 @@ struct ComparedRow {
   Seconds measured = 0;
   Seconds predicted = 0;
   bool in_range = true;
+  double spread = 0;  // standard deviation of log(true time / predicted), above 0
 };
 
 struct ComparedTable {
@@ -35,6 +36,13 @@ struct ComparedTable {
   std::vector<Bytes> outliers;
 };
 
+// What a node sends at its best over what its NICs are rated, in one direction.
+struct LineShare {
+  BytesPerSecond rate = 0;  // the best busbw between nodes
+  BytesPerSecond line = 0;
+  double share = 0;
+};
+
 struct LogCalibration {
   cost::MeasuredLaw law;  // as read back from the JSON that is written
   Json cluster;
@@ -42,6 +50,7 @@ struct LogCalibration {
   std::vector<ComparedTable> against;
   std::vector<std::string> warnings;
   std::optional<DeviceFit> device;
+  std::optional<LineShare> line;
   double in_sample = 0;  // mean relative error over all fitted rows
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
 };
@@ -57,6 +66,10 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
                               const std::vector<cost::MeasuredTable>& against,
                               const std::string& name,
                               const std::optional<cost::TreeFactor>& tree = {});
+
+// Compares the best rate between nodes with what a node's NICs are rated. Throws InputError where
+// no table is of several nodes.
+void set_line_rate(LogCalibration& calibration, BytesPerSecond line);
 
 // Puts the device into the calibration and its cluster.
 void set_device(LogCalibration& calibration, const DeviceFit& device);

@@ -31,9 +31,11 @@ Seconds step_latency(const cost::ScaleLaw& scale) {
 
 }  // namespace
 
-Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name) {
+Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
+                      const std::string& device) {
   Cluster cluster;
   cluster.name = name;
+  cluster.device.name = device;
   BytesPerSecond inside = 0;
   BytesPerSecond between = 0;
   std::set<std::string> sources;

@@ -12,6 +12,8 @@ namespace syncline::calibrate {
 
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
-Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name);
+// `device`: the GPUs' name, empty where it is not known.
+Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
+                      const std::string& device);
 
 }  // namespace syncline::calibrate

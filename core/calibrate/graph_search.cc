@@ -80,8 +80,9 @@ std::vector<cost::GraphGuess> graphs_tried() {
 
 class GraphSearch {
  public:
-  GraphSearch(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast)
-      : samples_(samples), bus_(bus), fast_(fast) {}
+  GraphSearch(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast,
+              double inside_scale)
+      : samples_(samples), bus_(bus), fast_(fast), inside_scale_(inside_scale) {}
 
   // Graphs under which every row takes the same path are one: the likeliest beforehand stands for
   // them. Of the others each is fitted until it has lost against the best so far.
@@ -157,13 +158,13 @@ class GraphSearch {
   // The fabric's factor on NCCL's constants: the LL paths are nearly all latency and speak for it,
   // each fitted by itself with a loose prior.
   double latency_scale(const std::map<cost::StepPath, Rows>& rows_of, double rate) {
-    const cost::StepPrior loose{1, 1.5, rate};
+    const cost::StepPrior loose{1, 1.5, rate, inside_scale_};
     double shift = 0;
     int shifts = 0;
     for (const auto& [path, mine] : rows_of) {
       if (path.protocol == collective::NcclProtocol::kSimple) continue;
       const cost::StepLaw law = fit_path(path, mine, loose).law;
-      shift += std::log(law.latency / cost::nccl_step_latency(path, true));
+      shift += std::log(law.latency / cost::prior_law(path, loose).latency);
       ++shifts;
     }
     return std::exp(shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0);
@@ -180,7 +181,7 @@ class GraphSearch {
       mine[i] = true;
     }
     const double rate = rate_of(paths);
-    const cost::StepPrior prior{latency_scale(rows_of, rate), 0.7, rate};
+    const cost::StepPrior prior{latency_scale(rows_of, rate), 0.7, rate, inside_scale_};
     FoundGraph found{graph, prior, {}, against(graph, bus_, fast_)};
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : rows_of) {
@@ -196,13 +197,15 @@ class GraphSearch {
   const std::vector<GraphSample>& samples_;
   BytesPerSecond bus_;
   bool fast_;
+  double inside_scale_;
   std::map<Key, cost::StepFit> fits_;
 };
 
 }  // namespace
 
-FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast) {
-  return GraphSearch(samples, bus, fast).best();
+FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast,
+                      double inside_scale) {
+  return GraphSearch(samples, bus, fast, inside_scale).best();
 }
 
 }  // namespace syncline::calibrate

@@ -27,7 +27,9 @@ struct FoundGraph {
 
 // `bus`: the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a
 // node. `fast`: it is more than the port of 200 Gbit/s that a GPU of the generations with one speed
-// for all its graphs has. Samples of one table stand together.
-FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast);
+// for all its graphs has. `inside_scale`: of NCCL's latencies inside a node. Samples of one table
+// stand together.
+FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast,
+                      double inside_scale);
 
 }  // namespace syncline::calibrate

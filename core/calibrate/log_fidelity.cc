@@ -1,20 +1,25 @@
 #include "core/calibrate/log_fidelity.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/log_files.h"
+#include "core/calibrate/size_fit.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/json/reader.h"
+#include "core/measure/doubt.h"
 
 namespace syncline::calibrate {
 namespace {
 
 struct Comparison {
   std::string name;
-  std::vector<std::string> calibrate, predict, alone;
+  std::vector<std::string> calibrate, predict, alone, rows, counts;
 };
 
 struct List {
@@ -44,9 +49,12 @@ List read_list(const std::string& path) {
     comparison.calibrate = files_at(item, "calibrate", folder);
     comparison.predict = files_at(item, "predict", folder);
     comparison.alone = files_at(item, "each_alone", folder);
+    comparison.rows = files_at(item, "each_row", folder);
+    comparison.counts = files_at(item, "each_count", folder);
     item.finish();
-    if (comparison.alone.empty() && comparison.calibrate.empty()) {
-      item.fail("calibrate", "missing, as is each_alone");
+    if (comparison.alone.empty() && comparison.calibrate.empty() && comparison.rows.empty() &&
+        comparison.counts.empty()) {
+      item.fail("calibrate", "missing, as are each_alone, each_row and each_count");
     }
     list.comparisons.push_back(std::move(comparison));
   }
@@ -60,6 +68,17 @@ std::vector<double> errors_in_percent(const ComparedTable& table, Bytes from_byt
     if (row.bytes >= from_bytes) errors.push_back((row.predicted / row.measured - 1) * 100);
   }
   return errors;
+}
+
+// The rows of a forecast: their errors, and whether the intervals around them held.
+void add_forecast(measure::FidelityTable& table, const ComparedTable& forecast, Bytes from_bytes) {
+  for (const ComparedRow& row : forecast.rows) {
+    if (row.bytes < from_bytes) continue;
+    table.predicted.push_back((row.predicted / row.measured - 1) * 100);
+    const double half = measure::kHeldDeviations * row.spread;
+    table.intervals.push_back(
+        {100 * std::expm1(half), std::abs(std::log(row.measured / row.predicted)) <= half});
+  }
 }
 
 // What the tool says against its own forecast of a table.
@@ -88,11 +107,11 @@ std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes
     measure::FidelityTable table;
     table.name = comparison.name + ", " + shape_of(against);
     table.file = against.file;
-    table.predicted = errors_in_percent(against, from_bytes);
+    add_forecast(table, against, from_bytes);
     table.out_of_range = doubts(against, from_bytes);
     tables.push_back(std::move(table));
   }
-  if (tables.empty()) tables.push_back({"", comparison.name, "", {}, {}, ""});
+  if (tables.empty()) tables.emplace_back().name = comparison.name;
   // The calibrated rows are listed once, with the first prediction made from them.
   for (const auto& fitted : calibration.fitted) {
     const auto errors = errors_in_percent(fitted, from_bytes);
@@ -116,6 +135,57 @@ measure::FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes
   return table;
 }
 
+// Sizes of each clean table, at most so many of one and evenly spread over its rows, each left out
+// and foretold from the others.
+measure::FidelityTable each_row(const Comparison& comparison, Bytes from_bytes) {
+  constexpr std::size_t kMost = 8;
+  measure::FidelityTable table;
+  table.name = comparison.name;
+  for (const cost::MeasuredTable& measured : tables_in(comparison.rows)) {
+    const auto points = points_of(measured).points;
+    if (!cost::is_clean(measured) || points.size() < 4) continue;
+    const std::size_t count = std::min(kMost, points.size());
+    for (std::size_t k = 0; k < count; ++k) {
+      const Bytes size = points[k * (points.size() - 1) / (count - 1)].size;
+      if (size < from_bytes) continue;
+      cost::MeasuredTable rest = measured;
+      cost::MeasuredTable one = measured;
+      std::erase_if(rest.rows, [size](const auto& row) { return row.size == size; });
+      std::erase_if(one.rows, [size](const auto& row) { return row.size != size; });
+      add_forecast(table, calibration_of({rest}, {one}, "fidelity").against.front(), from_bytes);
+    }
+  }
+  return table;
+}
+
+// Each count of nodes and GPUs left out and foretold from the other tables, where these hold one on
+// the same side of a node's border.
+measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes) {
+  measure::FidelityTable table;
+  table.name = comparison.name;
+  const auto tables = tables_in(comparison.counts);
+  std::set<std::pair<int, int>> counts;
+  for (const auto& one : tables) counts.emplace(one.nodes, one.gpus_per_node);
+  for (const auto& [nodes, gpus] : counts) {
+    std::vector<cost::MeasuredTable> rest;
+    std::vector<cost::MeasuredTable> out;
+    for (const auto& one : tables) {
+      const bool here = one.nodes == nodes && one.gpus_per_node == gpus;
+      (here ? out : rest).push_back(one);
+    }
+    const bool foretold = std::any_of(rest.begin(), rest.end(), [nodes](const auto& one) {
+      return (one.nodes == 1) == (nodes == 1);
+    });
+    if (!foretold) continue;
+    for (const auto& forecast : calibration_of(rest, out, "fidelity").against) {
+      add_forecast(table, forecast, from_bytes);
+      const std::string doubt = doubts(forecast, from_bytes);
+      if (!doubt.empty()) table.out_of_range = "some counts or sizes lie outside of what is left";
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 std::vector<measure::FidelityTable> log_fidelity(
@@ -126,6 +196,8 @@ std::vector<measure::FidelityTable> log_fidelity(
   for (const auto& comparison : list.comparisons) {
     if (interrupted()) break;
     if (!comparison.alone.empty()) tables.push_back(each_alone(comparison, list.from_bytes));
+    if (!comparison.rows.empty()) tables.push_back(each_row(comparison, list.from_bytes));
+    if (!comparison.counts.empty()) tables.push_back(each_count(comparison, list.from_bytes));
     if (!comparison.calibrate.empty()) {
       for (auto& table : compared(comparison, list.from_bytes)) tables.push_back(std::move(table));
     }

@@ -5,6 +5,17 @@ namespace {
 
 constexpr int kMostRanks = 1 << 20;
 
+// "[0x07] NVIDIA H100 80GB HBM3" behind "device", its number and its bus.
+std::string name_behind(const Tokens& tokens, std::size_t at) {
+  // The bus may stand apart from its bracket: "device  0 [0x07]", "device 0 [ 0x07]".
+  while (at < tokens.size() && tokens[at].find(']') == std::string_view::npos) ++at;
+  std::string name;
+  for (++at; at < tokens.size(); ++at) {
+    name += (name.empty() ? "" : " ") + std::string(tokens[at]);
+  }
+  return name;
+}
+
 // "Rank 3 [Group 0] [Pid 17] on host device 3 [0x07] name".
 std::optional<LogDevice> device_of(const Tokens& tokens) {
   for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
@@ -23,6 +34,7 @@ std::optional<LogDevice> device_of(const Tokens& tokens) {
       return std::nullopt;
     }
     device.host = tokens[at + 1];
+    device.name = name_behind(tokens, at + 3);
     return device;
   }
   return std::nullopt;

@@ -61,14 +61,19 @@ std::optional<double> amount(const Report& object, const char* key) {
 void read_place(const Report& result, bool out, cost::MeasuredRow& row, RawTable& raw) {
   const auto found = result.find(out ? "out_of_place" : "in_place");
   if (found == result.end() || !found->is_object()) return;
-  if (const auto time = amount(*found, "time")) {
-    (out ? row.out_of_place : row.in_place) = *time * kMicrosecond;
+  const auto time = amount(*found, "time");
+  if (time) (out ? row.out_of_place : row.in_place) = *time * kMicrosecond;
+  if (row.size > 0 && found->contains("time") && time.value_or(0) <= 0) {
+    raw.leave_out(1, row.size, out, "time " + found->at("time").dump());
   }
   const double alg = amount(*found, "alg_bw").value_or(0);
   const auto bus = amount(*found, "bus_bw");
   (out ? row.out_of_place_alg : row.in_place_alg) = alg * kGigabytePerSecond;
   (out ? row.out_of_place_bus : row.in_place_bus) = bus.value_or(0) * kGigabytePerSecond;
   (out ? row.out_of_place_wrong : row.in_place_wrong) = amount(*found, "nwrong");
+  if (row.size > 0 && amount(*found, "nwrong").value_or(0) > 0) {
+    raw.leave_out(1, row.size, out, "nwrong is " + found->at("nwrong").dump());
+  }
   constexpr double kHalf = 0.5e-6;
   raw.narrow(alg, bus.value_or(-1), kHalf);
 }
@@ -82,7 +87,7 @@ void read_devices(const Report& config, LogContext& context) {
     if (rank < 0 || rank >= (1 << 20)) continue;
     context.devices.push_back({static_cast<int>(rank),
                                static_cast<int>(integer(entry, "group", 0) & 0xffff),
-                               text_of(entry, "hostname")});
+                               text_of(entry, "hostname"), text_of(entry, "device_name")});
   }
   // Only the first device of each process is listed.
   const std::int64_t threads = integer(config, "nthreads", 1);

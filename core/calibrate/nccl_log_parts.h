@@ -17,6 +17,7 @@ struct LogDevice {
   int rank = 0;
   int group = 0;  // communicators of a split world; the table is group 0's
   std::string host;
+  std::string name;  // of the GPU, "" where the line ends before it
 };
 
 // What was said ahead of a table.
@@ -41,6 +42,9 @@ struct RawTable {
   double least_ratio = 0;
   double largest_ratio = std::numeric_limits<double>::infinity();
   bool has_ratio = false;
+
+  // Says of one time that no fit uses it: "line 12: 1024 bytes, in place: time nan".
+  void leave_out(int line, Bytes size, bool out_of_place, const std::string& why);
 
   // Narrows the two by one row's figures, each printed to within `half`.
   void narrow(double alg, double bus, double half);

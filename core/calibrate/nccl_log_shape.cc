@@ -232,6 +232,11 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
 
 }  // namespace
 
+void RawTable::leave_out(int line, Bytes size, bool out_of_place, const std::string& why) {
+  table.left_out.push_back("line " + std::to_string(line) + ": " + std::to_string(size) +
+                           " bytes, " + (out_of_place ? "out of place" : "in place") + ": " + why);
+}
+
 void RawTable::narrow(double alg, double bus, double half) {
   if (!(alg > 20 * half) || bus < 0) return;
   has_ratio = true;

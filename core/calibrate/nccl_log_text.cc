@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <memory>
 
 #include "core/calibrate/nccl_log_facts.h"
 #include "core/calibrate/nccl_log_head.h"
@@ -55,7 +56,7 @@ class TextReader {
       drop_torn();
       close();
       listing_ = false;
-      head_ = std::move(*head);
+      head_ = std::make_unique<LogHead>(std::move(*head));
       head_line_ = line_;
       return;
     }
@@ -75,8 +76,9 @@ class TextReader {
 
   void begin_row(const Tokens& tokens, std::size_t at, const std::string& line) {
     if (!head_) {
-      head_ = head_by_row(tokens, at + 3);
-      if (!head_) return;
+      auto guess = head_by_row(tokens, at + 3);
+      if (!guess) return;
+      head_ = std::make_unique<LogHead>(std::move(*guess));
       guessed_ = true;
       head_line_ = line_;
     }
@@ -132,7 +134,7 @@ class TextReader {
     bool some = false;
     for (; at < tokens.size() && torn_->values.size() < torn_->wanted; ++at) {
       std::string_view word = tokens[at];
-      if (word != "N/A" && !amount_of(word)) {
+      if (word != "N/A" && !amount_of(word) && !is_bad_amount(word)) {
         if (!noise) break;
         // A number with NCCL's host name glued to it.
         double value = 0;
@@ -171,6 +173,9 @@ class TextReader {
         const auto value = amount_of(word);
         if (column == LogColumn::kTime && value) {
           (out ? row.out_of_place : row.in_place) = *value * kMicrosecond;
+          if (*value == 0 && row.size > 0) leave_out(out, "time 0");
+        } else if (column == LogColumn::kTime && is_bad_amount(word)) {
+          leave_out(out, "time " + word);
         } else if (column == LogColumn::kAlg && value) {
           alg = *value;
           half = half_unit(word);
@@ -179,6 +184,7 @@ class TextReader {
           half = std::max(half, half_unit(word));
         } else if (column == LogColumn::kWrong && head_->counted) {
           (out ? row.out_of_place_wrong : row.in_place_wrong) = value;
+          if (value.value_or(0) > 0 && row.size > 0) leave_out(out, "#wrong is " + word);
         }
       }
       (out ? row.out_of_place_alg : row.in_place_alg) = alg * kGigabytePerSecond;
@@ -195,10 +201,16 @@ class TextReader {
     torn_.reset();
   }
 
+  void leave_out(bool out_of_place, const std::string& why) {
+    tables_.back().leave_out(torn_->line, torn_->row.size, out_of_place, why);
+  }
+
   // The row's rest never came: what is whole of it counts.
   void drop_torn() {
     if (!torn_) return;
     note("line " + std::to_string(torn_->line) + ": row cut off");
+    const bool whole = !torn_->in_place_only && torn_->values.size() >= head_->places[0].size();
+    leave_out(!whole && !torn_->in_place_only, "the row is cut off");
     finish_row();
   }
 
@@ -314,7 +326,7 @@ class TextReader {
   std::vector<RawTable> tables_;
   LogContext context_;
   bool fresh_ = true;  // something was said since the last table began
-  std::optional<LogHead> head_;
+  std::unique_ptr<LogHead> head_;
   bool guessed_ = false;  // the head is taken from a row
   int head_line_ = 0;
   bool open_ = false;     // tables_.back() takes rows

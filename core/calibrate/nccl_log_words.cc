@@ -25,6 +25,10 @@ std::optional<double> amount_of(std::string_view word) {
   return value;
 }
 
+bool is_bad_amount(std::string_view word) {
+  return number_of<double>(word).has_value() && !amount_of(word).has_value();
+}
+
 double half_unit(std::string_view word) {
   double half = 0.5;
   const std::size_t exponent = word.find_first_of("eE");

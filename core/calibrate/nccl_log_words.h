@@ -27,6 +27,9 @@ std::optional<Number> number_of(std::string_view word) {
 // A finite number that is not negative.
 std::optional<double> amount_of(std::string_view word);
 
+// What stands in place of an amount where a measurement went wrong: "nan", "-inf", "-3.5".
+bool is_bad_amount(std::string_view word);
+
 // Half a unit of the last digit of a printed number: 0.005 for "12.34".
 double half_unit(std::string_view word);
 

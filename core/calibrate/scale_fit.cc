@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "core/calibrate/graph_search.h"
 #include "core/cost/least_squares.h"
@@ -61,7 +62,7 @@ MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const cost::M
   });
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableLaw& table = law.tables[i];
-    if (!scales(table.kind)) continue;
+    if (!scales(table.kind) || table.slow > 0) continue;
     // A forced tree does not show what its network carries, unless nothing else does.
     if (table.forced == cost::ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(table, tables[i].fit.points);
@@ -86,7 +87,7 @@ std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
   std::vector<GraphSample> samples;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableLaw& table = law.tables[i];
-    if (table.nodes == 1 || !scales(table.kind)) continue;
+    if (table.nodes == 1 || table.slow > 0 || !scales(table.kind)) continue;
     const double share = cost::rate_share(scale, table.gpus_per_node);
     for (const auto& point : thinned(tables[i].fit.points)) {
       samples.push_back({{table.kind, static_cast<double>(point.size), table.nodes,
@@ -114,6 +115,15 @@ double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& sam
   return errors.empty() ? 0 : median(std::move(errors));
 }
 
+// How much a step inside a node takes, in units of NCCL's own constant: half way, as logarithms,
+// from the constant to what tables of one node show, whose small payloads also wait for launches.
+double inside_scale(const cost::MeasuredLaw& law) {
+  const bool measured = std::any_of(law.tables.begin(), law.tables.end(),
+                                    [](const auto& table) { return table.nodes == 1; });
+  constexpr cost::StepPath kPath{false, collective::NcclProtocol::kLl};
+  return measured ? std::sqrt(law.node.step / cost::nccl_step_latency(kPath, false)) : 1;
+}
+
 // The part between nodes: rates first, which every row is then measured against, then the graph
 // under which the rows are likeliest, with its paths' laws.
 cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law) {
@@ -129,12 +139,69 @@ cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost:
     bus = std::max(bus, rate);
   }
   const auto samples = samples_of(tables, law, scale);
-  FoundGraph found = find_graph(samples, bus, fast);
+  FoundGraph found = find_graph(samples, bus, fast, inside_scale(law));
   scale.graph = found.graph;
   scale.prior = found.prior;
   scale.steps = std::move(found.steps);
   scale.in_sample = error_of(scale, samples);
   return scale;
+}
+
+// The median ratio of a table's times of 1 MiB and more to what a law says of them.
+double slowness(const CalibratedTable& table, const cost::MeasuredLaw& law) {
+  constexpr Bytes kLarge = 1 << 20;
+  std::vector<double> ratios;
+  for (const auto& point : table.fit.points) {
+    if (point.size < kLarge) continue;
+    const auto answer =
+        cost::law_time(law, *table.measured.kind, static_cast<double>(point.size),
+                       table.measured.nodes, table.measured.gpus_per_node, table.measured.forced);
+    if (answer) ratios.push_back(point.time / answer->time);
+  }
+  return ratios.empty() ? 1 : median(std::move(ratios));
+}
+
+// The law of all tables but `out`.
+cost::MeasuredLaw without(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law,
+                          std::size_t out) {
+  const auto at = static_cast<std::ptrdiff_t>(out);
+  std::vector<CalibratedTable> others = tables;
+  others.erase(others.begin() + at);
+  cost::MeasuredLaw rest = law;
+  rest.tables.erase(rest.tables.begin() + at);
+  rest.scale = fit_scale(others, rest);
+  return rest;
+}
+
+// A ladder of counts may hold one that was disturbed as a whole. It is the one without which the
+// law of the others holds best, by more than a tenth, and which ran slower than that law by a
+// quarter or more. Three others must be there to tell. Says whether there is one, and marks it.
+bool mark_slow_run(const std::vector<CalibratedTable>& tables, cost::MeasuredLaw& law) {
+  constexpr double kSlow = 1.25;
+  constexpr double kBetter = 0.9;
+  constexpr int kLeast = 4;
+  std::map<std::tuple<collective::CollectiveKind, cost::ForcedAlgorithm, int>, int> ladders;
+  const auto ladder_of = [](const cost::TableLaw& table) {
+    return std::make_tuple(table.kind, table.forced, table.gpus_per_node);
+  };
+  for (const cost::TableLaw& table : law.tables) {
+    if (table.nodes > 1 && scales(table.kind)) ++ladders[ladder_of(table)];
+  }
+  double least = kBetter * law.scale->in_sample;
+  double slow = 0;
+  cost::TableLaw* found = nullptr;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    cost::TableLaw& table = law.tables[i];
+    if (table.nodes == 1 || !scales(table.kind) || ladders[ladder_of(table)] < kLeast) continue;
+    const cost::MeasuredLaw rest = without(tables, law, i);
+    const double ratio = slowness(tables[i], rest);
+    if (rest.scale->in_sample >= least || ratio < kSlow) continue;
+    least = rest.scale->in_sample;
+    slow = ratio - 1;
+    found = &table;
+  }
+  if (found != nullptr) found->slow = slow;
+  return found != nullptr;
 }
 
 // What small payloads cost inside a node, by the steps of a ring.
@@ -162,18 +229,23 @@ cost::NodeLaw fit_node(const cost::MeasuredLaw& law) {
   return {std::exp(found[0]), std::exp(found[1])};
 }
 
-// The points of two runs; a size that both have at the mean of its two times.
-std::vector<cost::MeasuredPoint> joined(const std::vector<cost::MeasuredPoint>& a,
-                                        const std::vector<cost::MeasuredPoint>& b) {
+// The points of two runs; a size that both have at the mean of its two times. How far these lie
+// apart is the noise of one.
+SizeFit joined(const SizeFit& a, const SizeFit& b) {
   std::map<Bytes, std::vector<double>> times;
-  for (const auto* list : {&a, &b}) {
+  for (const auto* list : {&a.points, &b.points}) {
     for (const auto& point : *list) times[point.size].push_back(point.time);
   }
-  std::vector<cost::MeasuredPoint> points;
+  SizeFit both;
+  std::vector<double> ratios;
   for (const auto& [size, list] : times) {
-    points.push_back({size, list.size() == 1 ? list[0] : (list[0] + list[1]) / 2});
+    both.points.push_back({size, list.size() == 1 ? list[0] : (list[0] + list[1]) / 2});
+    if (list.size() > 1) ratios.push_back(list[1] / list[0]);
   }
-  return points;
+  both.outliers = a.outliers;
+  both.outliers.insert(both.outliers.end(), b.outliers.begin(), b.outliers.end());
+  both.noise = std::max({a.noise, b.noise, noise_of_repeats(ratios)});
+  return both;
 }
 
 // Points of every table; tables of the same counts, kind and algorithm become one.
@@ -196,9 +268,7 @@ std::vector<CalibratedTable> gathered(const std::vector<cost::MeasuredTable>& ta
       gathered.push_back({measured, std::move(points)});
       continue;
     }
-    same->fit.points = joined(same->fit.points, points.points);
-    same->fit.outliers.insert(same->fit.outliers.end(), points.outliers.begin(),
-                              points.outliers.end());
+    same->fit = joined(same->fit, points);
     same->measured.source += ", " + measured.source;
   }
   return gathered;
@@ -217,6 +287,7 @@ cost::TableLaw table_law(const CalibratedTable& table) {
   law.rows = static_cast<int>(fit.points.size());
   law.in_sample = fit.in_sample;
   law.left_out = fit.left_out;
+  law.spreads = fit.spreads;
   law.clean = cost::is_clean(table.measured);
   law.source = table.measured.source;
   for (const auto& point : fit.outliers) law.outliers.push_back(point.size);
@@ -236,7 +307,11 @@ Calibrated calibrate(const std::vector<cost::MeasuredTable>& tables) {
     between = between || (law.nodes > 1 && scales(law.kind));
   }
   result.law.node = fit_node(result.law);
-  if (between) result.law.scale = fit_scale(result.tables, result.law);
+  if (!between) return result;
+  result.law.scale = fit_scale(result.tables, result.law);
+  if (mark_slow_run(result.tables, result.law)) {
+    result.law.scale = fit_scale(result.tables, result.law);
+  }
   return result;
 }
 

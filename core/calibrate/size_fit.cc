@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <optional>
 
 namespace syncline::calibrate {
@@ -261,7 +262,9 @@ double median_error(const cost::SizeLaw& law, const Points& points) {
 // A candidate's errors on points that its fit has not seen.
 struct LeftOutError {
   double mean = 0;
-  double bounded = 0;  // their sum, single misses bounded
+  double bounded = 0;         // their sum, single misses bounded
+  std::vector<double> bytes;  // each point's size and logarithm of its miss
+  std::vector<double> logs;
 };
 
 // Leave one out: for each candidate by name. Empty for fewer than three points.
@@ -280,12 +283,46 @@ std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, cons
       const auto found = without.find(name);
       const double error =
           found == without.end() ? 1 : std::abs(relative_error(found->second, points[i]));
-      errors[name].mean += error;
-      errors[name].bounded += std::min(error, kMiss);
+      LeftOutError& own = errors[name];
+      own.mean += error;
+      own.bounded += std::min(error, kMiss);
+      own.bytes.push_back(bytes_of(points[i]));
+      own.logs.push_back(found == without.end()
+                             ? 1
+                             : std::abs(std::log1p(relative_error(found->second, points[i]))));
     }
   }
   for (auto& [name, error] : errors) error.mean /= count;
   return errors;
+}
+
+// The standard deviation that the misses around each size speak for. Sizes within some two octaves
+// count, and what is usual in the table as one more of them. It is taken from the mean of the
+// misses, by the ratio of a normal distribution, so that a single cliff does not widen everything.
+std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double noise) {
+  constexpr double kOctaves = 2;
+  constexpr double kMost = 0.5;
+  constexpr std::size_t kListed = 16;
+  const double normal = std::sqrt(std::numbers::pi / 2);
+  const std::size_t count = left_out.bytes.size();
+  double usual = 0;
+  for (const double miss : left_out.logs)
+    usual += std::min(miss, kMost) / static_cast<double>(count);
+  std::vector<cost::SizeSpread> spreads;
+  const std::size_t listed = std::min(count, kListed);
+  for (std::size_t k = 0; k < listed; ++k) {
+    const std::size_t i = listed > 1 ? k * (count - 1) / (listed - 1) : 0;
+    double sum = usual;
+    double weights = 1;
+    for (std::size_t j = 0; j < count; ++j) {
+      const double away = std::log2(left_out.bytes[j] / left_out.bytes[i]) / kOctaves;
+      const double weight = std::exp(-away * away / 2);
+      sum += weight * std::min(left_out.logs[j], kMost);
+      weights += weight;
+    }
+    spreads.push_back({left_out.bytes[i], std::hypot(normal * sum / weights, noise)});
+  }
+  return spreads;
 }
 
 // What misses half of the rows it has seen by 4 % does not describe the table, were it the best
@@ -299,7 +336,24 @@ Candidates describing(const Candidates& full, const Points& points) {
   return admitted.empty() ? full : admitted;
 }
 
+// 0 where no size has both.
+double noise_of(const Points& points, const std::vector<double>& others) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (others[i] > 0) ratios.push_back(others[i] / points[i].time);
+  }
+  return noise_of_repeats(ratios);
+}
+
 }  // namespace
+
+double noise_of_repeats(const std::vector<double>& ratios) {
+  if (ratios.empty()) return 0;
+  constexpr double kMedian = 0.954;  // of |a - b|, where a and b are normal with deviation 1
+  std::vector<double> apart;
+  for (const double ratio : ratios) apart.push_back(std::abs(std::log(ratio)));
+  return median(std::move(apart)) / kMedian;
+}
 
 SizeFit points_of(const cost::MeasuredTable& table) {
   SizeFit fit;
@@ -332,6 +386,7 @@ SizeFit points_of(const cost::MeasuredTable& table) {
     }
     (disturbed ? fit.outliers : fit.points).push_back(all[i]);
   }
+  if (!cost::is_clean(table)) fit.noise = noise_of(all, others);
   return fit;
 }
 
@@ -354,6 +409,7 @@ SizeFit fit_sizes(SizeFit fit) {
     if (chosen != nullptr && chosen->lines.size() <= law.lines.size()) continue;
     chosen = &law;
     fit.left_out = left_out.empty() ? -1 : left_out.at(name).mean;
+    if (!left_out.empty()) fit.spreads = spreads_of(left_out.at(name), fit.noise);
   }
   fit.law = *chosen;
   fit.in_sample = 0;

@@ -18,12 +18,21 @@ struct SizeFit {
   // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
   double in_sample = 0;
   double left_out = -1;
+  // How far the law is off around each size, from the same left-out sizes and `noise`. Empty with
+  // fewer than three sizes.
+  std::vector<cost::SizeSpread> spreads;
+  // Standard deviation of the logarithm of one measured time: from repeated tables, and from the
+  // two times of each size where the table is not clean. 0: nothing speaks of it.
+  double noise = 0;
 };
 
 // The table's points: out of place, or in place for sizes that have no good out-of-place time.
 // Disturbed are a first row that is slower than the next size by a quarter (the test's warm-up),
 // and rows whose two times differ by 30 % where only the other one lies near the neighbours.
 SizeFit points_of(const cost::MeasuredTable& table);
+
+// The noise of one time, from the ratios of two measurements of the same; 0 for none.
+double noise_of_repeats(const std::vector<double>& ratios);
 
 // Fits the points. Requires at least one.
 SizeFit fit_sizes(SizeFit measured);

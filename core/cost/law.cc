@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 
+#include "core/cost/support.h"
 #include "core/cost/tiers.h"
 
 namespace syncline::cost {
@@ -31,29 +33,57 @@ double bus_factor(collective::CollectiveKind kind, int ranks) {
   return ring_steps(kind, 1, ranks).all / ranks;
 }
 
+// A price put together from several opinions, and how far these lie apart, as a standard deviation
+// of logarithms.
+struct Blend {
+  Seconds time = 0;
+  double apart = 0;
+};
+
+// Gathers weighted opinions about one logarithm.
+class Opinions {
+ public:
+  void add(double weight, double log_time) {
+    weights_ += weight;
+    sum_ += weight * log_time;
+    squares_ += weight * log_time * log_time;
+  }
+  bool empty() const { return weights_ == 0; }
+  double weights() const { return weights_; }
+  double mean() const { return sum_ / weights_; }
+  double variance() const { return std::max(0.0, squares_ / weights_ - mean() * mean()); }
+
+ private:
+  double weights_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
+};
+
 // Inside one node, from the tables of other numbers of GPUs and of other collectives.
-std::optional<Seconds> time_in_node(const MeasuredLaw& law, collective::CollectiveKind kind,
-                                    double bytes, int gpus, ForcedAlgorithm forced) {
+std::optional<Blend> time_in_node(const MeasuredLaw& law, collective::CollectiveKind kind,
+                                  double bytes, int gpus, ForcedAlgorithm forced) {
   const auto latency = [&](collective::CollectiveKind of, int ranks) {
     return law.node.base + law.node.step * ring_steps(of, 1, ranks).all;
   };
-  double sum = 0;
-  double weights = 0;
+  Opinions opinions;
+  double regimes = 0;  // weighted variances
   for (const TableLaw& table : law.tables) {
     if (table.nodes != 1 || !ring_like(table.kind) || table.forced != forced) continue;
     const double small = latency(table.kind, gpus) / latency(table.kind, table.gpus_per_node);
     const double large = bus_factor(kind, gpus) / bus_factor(table.kind, table.gpus_per_node);
     // What is half way to a straight line is bandwidth already.
     const double share = std::min(1.0, 2.5 * steepness(table, bytes));
-    const double time =
-        size_time(table.law, bytes) * std::pow(small, 1 - share) * std::pow(large, share);
     const double weight =
         (table.kind == kind ? 1 : 0.05) * std::exp(-1.5 * octaves(gpus, table.gpus_per_node));
-    sum += weight * std::log(time);
-    weights += weight;
+    const double there = std::log(size_time(table.law, bytes));
+    opinions.add(weight, there + (1 - share) * std::log(small) + share * std::log(large));
+    // Half way between latency and bandwidth either could be the truth.
+    const double between = std::log(large / small);
+    regimes += weight * share * (1 - share) * between * between;
   }
-  if (weights == 0) return std::nullopt;
-  return std::exp(sum / weights);
+  if (opinions.empty()) return std::nullopt;
+  return Blend{std::exp(opinions.mean()),
+               std::sqrt(opinions.variance() + regimes / opinions.weights())};
 }
 
 // How far the law of `path` was off in the tables, as a logarithm, where they took that path.
@@ -65,7 +95,7 @@ double correction(const MeasuredLaw& law, StepPath path, collective::CollectiveK
   double sum = 0;
   double weights = 0.05;  // without a table near, no correction
   for (const TableLaw& table : law.tables) {
-    if (table.nodes == 1 || !ring_like(table.kind)) continue;
+    if (table.nodes == 1 || table.slow > 0 || !ring_like(table.kind)) continue;
     const double table_ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
     const double alike = path.tree ? bytes : bytes * table_ranks / ranks;
     const PathChoice choice(scale.graph, table.kind, table.nodes, table.gpus_per_node,
@@ -102,8 +132,8 @@ Seconds bounded(const MeasuredLaw& law, collective::CollectiveKind kind, double 
                 int gpus_per_node, ForcedAlgorithm forced, Seconds time) {
   const TableLaw* nearest = nullptr;
   for (const TableLaw& table : law.tables) {
-    if (table.nodes == 1 || table.kind != kind || table.gpus_per_node != gpus_per_node ||
-        table.forced != forced) {
+    if (table.nodes == 1 || table.slow > 0 || table.kind != kind ||
+        table.gpus_per_node != gpus_per_node || table.forced != forced) {
       continue;
     }
     if (nearest == nullptr || octaves(table.nodes, nodes) < octaves(nearest->nodes, nodes)) {
@@ -130,7 +160,7 @@ bool counts_in_range(const MeasuredLaw& law, collective::CollectiveKind kind, in
   std::set<int> node_counts;
   std::set<int> gpu_counts;
   for (const TableLaw& table : law.tables) {
-    if (table.kind != kind || table.forced != forced || !table.clean ||
+    if (table.kind != kind || table.forced != forced || !table.clean || table.slow > 0 ||
         (table.nodes == 1) != (nodes == 1)) {
       continue;
     }
@@ -152,6 +182,32 @@ bool counts_in_range(const MeasuredLaw& law, collective::CollectiveKind kind, in
   if (node_counts.contains(nodes)) return true;
   return node_counts.size() > 1 && nodes > *node_counts.begin() &&
          nodes <= kFarther * *node_counts.rbegin();
+}
+
+// Octaves by which a payload leaves the sizes of a table.
+double beyond(const TableLaw& table, double bytes) {
+  return std::log2(std::max({table.min_bytes / bytes, bytes / table.max_bytes, 1.0}));
+}
+
+// What separates a question from the nearest of the tables on the same side of a node's border.
+Support support_of(const MeasuredLaw& law, collective::CollectiveKind kind, double bytes, int nodes,
+                   int gpus_per_node, ForcedAlgorithm forced) {
+  Support nearest;
+  double least = std::numeric_limits<double>::infinity();
+  for (const TableLaw& table : law.tables) {
+    if ((table.nodes == 1) != (nodes == 1) || table.slow > 0 || !ring_like(table.kind)) continue;
+    const Support support{.table = size_spread(table.spreads, bytes),
+                          .sizes = beyond(table, bytes),
+                          .nodes = octaves(nodes, table.nodes),
+                          .gpus = octaves(gpus_per_node, table.gpus_per_node),
+                          .inside = nodes == 1,
+                          .other_kind = table.kind != kind || table.forced != forced};
+    const double spread = spread_of(support);
+    if (spread >= least) continue;
+    least = spread;
+    nearest = support;
+  }
+  return nearest;
 }
 
 bool was_shown(const ScaleLaw& scale, StepPath path) {
@@ -206,7 +262,11 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::Collective
     if (table.kind != kind || table.forced != forced) continue;
     if (table.nodes == nodes && table.gpus_per_node == gpus_per_node) {
       const bool covered = bytes >= table.min_bytes / kSlack && bytes <= table.max_bytes * kSlack;
-      return LawAnswer{.time = size_time(table.law, bytes), .in_range = covered && table.clean};
+      const Support support{
+          .table = std::hypot(size_spread(table.spreads, bytes), std::log1p(table.slow)),
+          .sizes = beyond(table, bytes)};
+      return LawAnswer{size_time(table.law, bytes), covered && table.clean && table.slow == 0,
+                       spread_of(support)};
     }
     if ((table.nodes == 1) != (nodes == 1)) continue;
     smallest = smallest == 0 ? table.min_bytes : std::min(smallest, table.min_bytes);
@@ -217,30 +277,45 @@ std::optional<LawAnswer> law_time(const MeasuredLaw& law, collective::Collective
     return std::nullopt;
   }
   const bool covered = bytes >= smallest / kSlack && bytes <= largest * kSlack;
+  Support support = support_of(law, kind, bytes, nodes, gpus_per_node, forced);
   if (nodes == 1) {
-    const auto time = time_in_node(law, kind, bytes, gpus_per_node, forced);
-    if (!time) return std::nullopt;
-    return LawAnswer{
-        .time = *time,
-        .in_range = covered && counts_in_range(law, kind, nodes, gpus_per_node, forced)};
+    const auto blend = time_in_node(law, kind, bytes, gpus_per_node, forced);
+    if (!blend) return std::nullopt;
+    support.paths = blend->apart;
+    return LawAnswer{blend->time,
+                     covered && counts_in_range(law, kind, nodes, gpus_per_node, forced),
+                     spread_of(support)};
   }
   if (!law.scale) return std::nullopt;
   const ScaleLaw& scale = *law.scale;
   const double share = rate_share(scale, gpus_per_node);
-  const StepPath path = PathChoice(scale.graph, kind, nodes, gpus_per_node, forced)(bytes);
+  const PathChoice choice(scale.graph, kind, nodes, gpus_per_node, forced);
+  const StepPath path = choice(bytes);
   const StepLaw step = step_law_of(scale, path);
   if (tree && law.tree && !tree_shown && nodes > 2) {
     // The factor holds all that a large payload costs; a small one costs its hops at least.
     const Seconds hops = step_time(step, kind, 1, nodes, gpus_per_node, share);
     const BytesPerSecond rate = scale.rates.back().bandwidth * share;
-    return LawAnswer{.time = std::max(hops, time_by_factor(law.tree->factor, bytes, rate))};
+    support.unshown = 1;
+    return LawAnswer{.time = std::max(hops, time_by_factor(law.tree->factor, bytes, rate)),
+                     .spread = spread_of(support)};
   }
-  const Seconds plain = step_time(step, kind, bytes, nodes, gpus_per_node, share);
-  const double off = correction(law, path, kind, bytes, nodes, gpus_per_node);
+  const auto log_time = [&](StepPath one) {
+    const Seconds plain =
+        step_time(step_law_of(scale, one), kind, bytes, nodes, gpus_per_node, share);
+    return std::log(plain) + correction(law, one, kind, bytes, nodes, gpus_per_node);
+  };
+  Opinions paths;
+  for (const PathShare& one : choice.shares(bytes)) {
+    paths.add(one.share, log_time(one.path));
+    if (!was_shown(scale, one.path)) support.unshown += one.share;
+  }
+  support.paths = std::sqrt(paths.variance());
   return LawAnswer{
-      .time = bounded(law, kind, bytes, nodes, gpus_per_node, forced, plain * std::exp(off)),
+      .time = bounded(law, kind, bytes, nodes, gpus_per_node, forced, std::exp(log_time(path))),
       .in_range = covered && was_shown(scale, path) &&
-                  counts_in_range(law, kind, nodes, gpus_per_node, forced)};
+                  counts_in_range(law, kind, nodes, gpus_per_node, forced),
+      .spread = spread_of(support)};
 }
 
 }  // namespace syncline::cost

@@ -30,9 +30,13 @@ struct TableLaw {
   double min_bytes = 0;  // of the fitted sizes
   double max_bytes = 0;
   int rows = 0;
-  double in_sample = 0;         // mean relative errors, see size_fit.h
-  double left_out = -1;         // negative: too few sizes
-  bool clean = true;            // the test's two times of each size agree
+  double in_sample = 0;             // mean relative errors, see size_fit.h
+  double left_out = -1;             // negative: too few sizes
+  std::vector<SizeSpread> spreads;  // of single sizes, honest: each was left out
+  bool clean = true;                // the test's two times of each size agree
+  // How much slower it ran than the law of the other counts of nodes, as a share of their time,
+  // where that was a disturbed run: nothing else is priced from it. 0: it fits in.
+  double slow = 0;
   std::string source;           // the file
   std::vector<Bytes> outliers;  // sizes that were left out as disturbed
 };

@@ -44,7 +44,10 @@ struct MeasuredTable {
   std::string nccl_version;  // "2.18.3", empty: unknown
   ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   std::vector<MeasuredRow> rows;
-  std::vector<std::string> notes;  // what was odd, a sentence each
+  std::string
+      device;  // of the GPUs, as the log names them: "NVIDIA H100 80GB HBM3"; empty: unknown
+  std::vector<std::string> notes;     // what was odd, a sentence each
+  std::vector<std::string> left_out;  // times that no fit uses, a sentence each, with their line
 };
 
 // Which of a row's two measurements.

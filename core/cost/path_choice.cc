@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cassert>
+#include <cmath>
 
 namespace syncline::cost {
 namespace {
@@ -94,6 +95,27 @@ PathChoice::PathChoice(const GraphGuess& guess, collective::CollectiveKind kind,
 StepPath PathChoice::operator()(double bytes) const {
   const collective::NcclPick pick = collective::nccl_choice(topology_, table_, kind_, bytes).pick;
   return {pick.algorithm == collective::NcclAlgorithm::kTree, pick.protocol};
+}
+
+std::vector<PathShare> PathChoice::shares(double bytes) const {
+  constexpr double kSharp = 10;  // a tenth more time makes a path less likely by e
+  constexpr double kLeastShare = 0.01;
+  const Seconds least = collective::nccl_choice(topology_, table_, kind_, bytes).time;
+  std::vector<PathShare> list;
+  double sum = 0;
+  for (const StepPath path : all_step_paths()) {
+    const collective::NcclPick pick{
+        path.tree ? collective::NcclAlgorithm::kTree : collective::NcclAlgorithm::kRing,
+        path.protocol};
+    const auto time = collective::nccl_time(topology_, table_, kind_, pick, bytes);
+    if (!time) continue;
+    const double share = std::pow(least / *time, kSharp);
+    if (share < kLeastShare) continue;
+    list.push_back({path, share});
+    sum += share;
+  }
+  for (PathShare& one : list) one.share /= sum;
+  return list;
 }
 
 }  // namespace syncline::cost

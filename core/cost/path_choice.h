@@ -56,11 +56,19 @@ Seconds nccl_step_latency(StepPath path, bool between_nodes);
 // Requires an all-reduce, all-gather or reduce-scatter and at least two ranks. `bytes` counts as
 // nccl-tests prints it: the payload of an all-reduce, all shards together for the other two. Where
 // the algorithm is forced NCCL chooses the protocol only; trees are for all-reduce alone.
+struct PathShare {
+  StepPath path;
+  double share = 0;
+};
+
 class PathChoice {
  public:
   PathChoice(const GraphGuess& guess, collective::CollectiveKind kind, int nodes, int gpus_per_node,
              ForcedAlgorithm forced = ForcedAlgorithm::kNone);
   StepPath operator()(double bytes) const;
+  // How likely each path is, as far as the guess of the graph can be trusted: where NCCL's own
+  // times of two paths are alike, a graph a little different has the other. They add up to one.
+  std::vector<PathShare> shares(double bytes) const;
 
  private:
   collective::CollectiveKind kind_;

@@ -45,6 +45,18 @@ Seconds size_time(const SizeLaw& law, double bytes) {
   return least;
 }
 
+double size_spread(const std::vector<SizeSpread>& spreads, double bytes) {
+  constexpr double kUnknown = 0.25;
+  if (spreads.empty()) return kUnknown;
+  const auto above = std::find_if(spreads.begin(), spreads.end(),
+                                  [&](const SizeSpread& one) { return one.bytes >= bytes; });
+  if (above == spreads.begin()) return above->spread;
+  if (above == spreads.end()) return spreads.back().spread;
+  const SizeSpread& below = *(above - 1);
+  const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
+  return below.spread + share * (above->spread - below.spread);
+}
+
 std::string describe(const SizeLaw& law) {
   const std::string count = std::to_string(law.lines.size());
   switch (law.form) {

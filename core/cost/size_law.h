@@ -35,6 +35,18 @@ struct SizeLaw {
 // measured) the time grows with the payload, which is the most it could.
 Seconds size_time(const SizeLaw& law, double bytes);
 
+// How far the law was off at sizes that its fit had not seen, in their neighbourhood: the standard
+// deviation of log(true time / time).
+struct SizeSpread {
+  double bytes = 0;
+  double spread = 0;
+};
+
+// Between the sizes listed, ascending, on straight lines over the logarithm of the size; outside of
+// them the nearest. An empty list (a cluster file from before there was one, or fewer than three
+// sizes) gives a wide default, 0.25.
+double size_spread(const std::vector<SizeSpread>& spreads, double bytes);
+
 // "3 segments", "envelope of 2 lines", "sum with exponent 4".
 std::string describe(const SizeLaw& law);
 

@@ -42,6 +42,10 @@ Json table_json(const cost::TableLaw& table) {
                {"lines", lines}};
   if (table.left_out >= 0) json["left_out_percent"] = percent(table.left_out);
   if (table.law.form == cost::SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
+  for (const cost::SizeSpread& one : table.spreads) {
+    json["spreads"].push_back({{"bytes", one.bytes}, {"percent", percent(one.spread)}});
+  }
+  if (table.slow > 0) json["slow_percent"] = percent(table.slow);
   if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
   if (table.forced != cost::ForcedAlgorithm::kNone) {
     json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
@@ -59,6 +63,7 @@ Json scale_json(const cost::ScaleLaw& scale) {
                  {"bandwidth_gbytes_per_s", giga(law.bandwidth)}};
     if (law.path.tree) {
       step["fill_us"] = micro(law.fill);
+      step["chain_us"] = micro(law.chain);
     } else {
       step["intra_share"] = rounded(law.intra_share);
       step["exponent"] = law.exponent;
@@ -80,6 +85,7 @@ Json scale_json(const cost::ScaleLaw& scale) {
             {"plain_tree", graph.plain_tree},
             {"ll128", graph.ll128}}},
           {"latency_scale", rounded(scale.prior.latency_scale)},
+          {"inside_scale", rounded(scale.prior.inside_scale)},
           {"bandwidth_gbytes_per_s", giga(scale.prior.bandwidth)},
           {"inside_gbytes_per_s", giga(scale.inside)},
           {"median_error_percent", percent(scale.in_sample)},
@@ -114,6 +120,20 @@ bool required_flag(Reader& reader, const char* key) {
   return reader.boolean_or(key, false);
 }
 
+std::vector<cost::SizeSpread> read_spreads(Reader& table) {
+  std::vector<cost::SizeSpread> spreads;
+  if (!table.has("spreads")) return spreads;
+  for (Reader& one : table.objects("spreads")) {
+    const double bytes = one.number("bytes", kBytes);
+    if (!spreads.empty() && bytes <= spreads.back().bytes) {
+      one.fail("bytes", "expected more than in the entry before");
+    }
+    spreads.push_back({bytes, one.number("percent", {0, 1000}) / 100});
+    one.finish();
+  }
+  return spreads;
+}
+
 cost::TableLaw read_table(Reader reader) {
   cost::TableLaw table;
   table.kind = read_kind(reader);
@@ -135,6 +155,8 @@ cost::TableLaw read_table(Reader reader) {
   table.clean = required_flag(reader, "clean");
   table.in_sample = reader.number("in_sample_percent", kShare) / 100;
   table.left_out = reader.number_or("left_out_percent", -100, kShare) / 100;
+  table.spreads = read_spreads(reader);
+  table.slow = reader.number_or("slow_percent", 0, kShare) / 100;
   reader.require("form");
   const std::string form = reader.word_or("form", "", {kForms.begin(), kForms.end()});
   table.law.form = form == kForms[0]   ? cost::SizeLaw::Form::kSegments
@@ -186,6 +208,7 @@ cost::StepLaw read_step(Reader reader) {
   law.bandwidth = read_rate(reader, "bandwidth_gbytes_per_s");
   if (law.path.tree) {
     law.fill = reader.number("fill_us", kTime) * kMicrosecond;
+    law.chain = reader.number_or("chain_us", 0, kTime) * kMicrosecond;
   } else {
     law.intra_share = reader.number("intra_share", {0, 1});
     law.exponent = reader.number("exponent", kExponent);
@@ -207,6 +230,7 @@ cost::ScaleLaw read_scale(Reader reader) {
   scale.graph.ll128 = required_flag(graph, "ll128");
   graph.finish();
   scale.prior.latency_scale = reader.number("latency_scale", kRate);
+  scale.prior.inside_scale = reader.number_or("inside_scale", 1, kRate);
   scale.prior.bandwidth = read_rate(reader, "bandwidth_gbytes_per_s");
   scale.inside = reader.number_or("inside_gbytes_per_s", 0, {0, 1e7}) * kGigabytePerSecond;
   scale.in_sample = reader.number("median_error_percent", kShare) / 100;

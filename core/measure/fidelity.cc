@@ -13,6 +13,17 @@ std::optional<ErrorSummary> summary_of(const std::vector<double>& errors) {
                       percentile(sizes, 1)};
 }
 
+std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& rows) {
+  if (rows.empty()) return std::nullopt;
+  std::vector<double> widths;
+  double held = 0;
+  for (const IntervalRow& row : rows) {
+    widths.push_back(row.width);
+    if (row.held) held += 1;
+  }
+  return IntervalSummary{100 * held / static_cast<double>(rows.size()), median(std::move(widths))};
+}
+
 FidelityTable table_of(const Report& report) {
   FidelityTable table;
   table.name = report.scenario;

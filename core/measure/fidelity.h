@@ -21,6 +21,19 @@ struct ErrorSummary {
 // Nothing for no rows. The signs of `errors` do not matter.
 std::optional<ErrorSummary> summary_of(const std::vector<double>& errors);
 
+// Whether an 80 % interval held what was measured, and how wide it was: percent that its upper end
+// lies above the prediction.
+struct IntervalRow {
+  double width = 0;
+  bool held = false;
+};
+
+// Of several intervals: how many held, in percent, and the median width.
+struct IntervalSummary {
+  double held = 0;
+  double width = 0;
+};
+
 // One published table and how wrong we are about it.
 struct FidelityTable {
   std::string set;
@@ -29,6 +42,8 @@ struct FidelityTable {
   // (predicted / measured - 1) * 100 of each row.
   std::vector<double> calibrated;  // rows that were used to fit
   std::vector<double> predicted;   // rows that were not, or that were left out in turn
+  // Of the predicted rows, where the prediction came with an interval.
+  std::vector<IntervalRow> intervals = {};
   // Why the forecasts leave what was calibrated; empty where they do not.
   std::string out_of_range;
 };
@@ -36,6 +51,9 @@ struct FidelityTable {
 // The published rows of a study: a row that was left out in turn counts as calibrated (its error in
 // the full fit) and as predicted (its error when it was left out).
 FidelityTable table_of(const Report& report);
+
+// Nothing for no rows.
+std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& rows);
 
 // All predicted rows of the tables whose forecasts stay in range.
 std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables);

@@ -49,6 +49,30 @@ TEST(LogFidelity, FitsSomeLogsAndForetellsOthers) {
   for (const double error : tables[1].calibrated) EXPECT_LT(std::fabs(error), 15);
 }
 
+// Rows and counts that are left out in turn come with intervals, of which some four in five hold.
+TEST(LogFidelity, LeavesOutRowsAndCountsAndCountsIntervals) {
+  const auto tables = compared(R"({"from_bytes": 65536, "tables": [
+      {"name": "rows", "each_row": ["logs/a100-echo-ndv4_allreduce_gpu008.txt",
+                                    "logs/a100-echo-ndv4_allreduce_gpu016.txt",
+                                    "logs/h100-p5-batch_allreduce.txt"]},
+      {"name": "counts", "each_count": ["logs/a100-echo-ndv4_allreduce_gpu002.txt",
+                                        "logs/a100-echo-ndv4_allreduce_gpu004.txt",
+                                        "logs/a100-echo-ndv4_allreduce_gpu008.txt",
+                                        "logs/a100-echo-ndv4_allreduce_gpu016.txt"]}]})");
+  ASSERT_EQ(tables.size(), 2u);
+  for (const auto& table : tables) {
+    EXPECT_TRUE(table.calibrated.empty());
+    EXPECT_GT(table.predicted.size(), 10u);
+    EXPECT_EQ(table.intervals.size(), table.predicted.size());
+    const auto summary = measure::interval_summary(table.intervals);
+    EXPECT_GT(summary->held, 60) << table.name;
+    EXPECT_GT(summary->width, 1) << table.name;
+    EXPECT_LT(summary->width, 60) << table.name;
+  }
+  // Two nodes cannot be foretold from one; the counts of one node can.
+  EXPECT_EQ(tables[1].predicted.size(), 3 * 15u);
+}
+
 TEST(LogFidelity, WrongListsAreToldWhere) {
   const std::pair<const char*, const char*> mistakes[] = {
       {R"({"tables": [{"name": "x"}]})", "tables[0].calibrate: missing"},

@@ -37,6 +37,14 @@ TEST(Fidelity, SummarisesMagnitudes) {
   EXPECT_DOUBLE_EQ(summary_of({1, 2})->p90, 1.9);
 }
 
+TEST(Fidelity, SummarisesIntervals) {
+  EXPECT_FALSE(interval_summary({}));
+  const auto summary = interval_summary({{10, true}, {30, false}, {20, true}, {40, true}});
+  ASSERT_TRUE(summary);
+  EXPECT_DOUBLE_EQ(summary->held, 75);
+  EXPECT_DOUBLE_EQ(summary->width, 25);
+}
+
 // One bucket without overlap on a one-tier network: step = forward + backward + transfer. Twice the
 // nodes were published with a much slower network than a ring's law allows, so that one fit for
 // both must fail and a fit for each must not.

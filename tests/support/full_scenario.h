@@ -56,7 +56,8 @@ inline constexpr std::string_view kFullScenarioText = R"json({
       "tables": [
         {"collective": "all_reduce", "nodes": 2, "gpus_per_node": 8, "source": "made up", "rows": 3,
          "min_bytes": 8, "max_bytes": 1e9, "clean": true, "in_sample_percent": 1,
-         "left_out_percent": 2, "form": "sum", "exponent": 2, "outlier_bytes": [16],
+         "left_out_percent": 2, "slow_percent": 0, "spreads": [{"bytes": 16, "percent": 3}],
+         "form": "sum", "exponent": 2, "outlier_bytes": [16],
          "lines": [{"from_bytes": 8, "to_bytes": 1e9, "latency_us": 20, "us_per_mbyte": 10}]}
       ],
       "node": {"base_us": 6.6, "step_us": 0.6},
@@ -64,14 +65,14 @@ inline constexpr std::string_view kFullScenarioText = R"json({
         "graph": {"amd": false, "channels": 4, "ring_intra_gbytes_per_s": 20,
                   "ring_inter_gbytes_per_s": 20, "tree_intra_gbytes_per_s": 20,
                   "tree_inter_gbytes_per_s": 20, "plain_tree": true, "ll128": false},
-        "latency_scale": 1.5, "bandwidth_gbytes_per_s": 90, "inside_gbytes_per_s": 300,
+        "latency_scale": 1.5, "inside_scale": 1, "bandwidth_gbytes_per_s": 90, "inside_gbytes_per_s": 300,
         "median_error_percent": 3,
         "rates": [{"gpus_per_node": 8, "bandwidth_gbytes_per_s": 90}],
         "steps": [
           {"path": "ring Simple", "base_us": 8, "latency_us": 20, "bandwidth_gbytes_per_s": 90,
            "intra_share": 0.3, "exponent": 4},
           {"path": "tree LL", "base_us": 7, "latency_us": 5, "bandwidth_gbytes_per_s": 20,
-           "fill_us": 100}
+           "fill_us": 100, "chain_us": 0}
         ]
       }
     }

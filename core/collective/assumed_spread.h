@@ -1,0 +1,41 @@
+// How far prices may be off where nothing was measured, by the payload.
+//
+// Found on every clean table of scenarios/measured/nccl-tests (59 tables of 19 networks, at most
+// some 33 sizes of each, evenly spread): the table's cluster was written from data sheets (ports of
+// NVLink, PCIe and NICs at their rated speed; 2 us a message inside a node over NVLink, 5 over
+// PCIe; 5 us between nodes, 15 on EFA, 25 on TCP; 10 us a collective) and priced by NCCL's own
+// model with its topology guessed, and by the links with a ring. Networks count alike:
+//
+//                       up to 64 KiB    64 KiB to 4 MiB    above
+//   NCCL's model, rows           399                224      632
+//     median log(true/price)    +0.5               +0.8     +0.3    (e^0.8: 2.2 times as long)
+//     spread                     1.1                1.15     0.6
+//   links, rows                  399                228      764
+//     median log(true/price)    -0.2               +0.7     +0.5
+//     spread                     0.7                1.0      0.65
+//
+// The spread is the one whose 80 % interval around the price holds 80 % of the rows. It contains
+// the bias: NCCL's constants are InfiniBand's, on TCP small payloads take 2 to 5 times as long.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace syncline::collective {
+
+// Standard deviation of log(true time / price) for a payload of `bytes` (above 0). `nccl`: priced
+// by NCCL's own model, otherwise by the links. Between the middles of the three classes of sizes on
+// a straight line over the logarithm, so that it has no jumps.
+inline double assumed_spread(bool nccl, double bytes) {
+  constexpr std::array<double, 3> kNccl = {1.1, 1.15, 0.6};
+  constexpr std::array<double, 3> kLinks = {0.7, 1.0, 0.65};
+  constexpr std::array<double, 3> kOctave = {13, 19, 26};  // 8 KiB, 512 KiB, 64 MiB
+  const std::array<double, 3>& spreads = nccl ? kNccl : kLinks;
+  const double octave = std::clamp(std::log2(bytes), kOctave.front(), kOctave.back());
+  const std::size_t low = octave < kOctave[1] ? 0 : 1;
+  const double share = (octave - kOctave[low]) / (kOctave[low + 1] - kOctave[low]);
+  return spreads[low] + share * (spreads[low + 1] - spreads[low]);
+}
+
+}  // namespace syncline::collective

@@ -1,0 +1,130 @@
+// What a calibration says of its logs: what it leaves out, what it extrapolates, whose GPUs.
+#include "core/calibrate/calibration.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/calibrate/log_files.h"
+#include "core/calibrate/nccl_log.h"
+#include "core/error.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::calibrate {
+namespace {
+
+// Two GPUs of a node, 16 B to 1 MiB, with these rows in place of the one of 1024 bytes.
+std::string log_with(const std::string& rows) {
+  std::ostringstream text;
+  text
+      << "# nThread 1 nGpus 2 minBytes 16 maxBytes 1048576 step: 4(factor)\n"
+         "# Using devices\n"
+         "#  Rank  0 Group  0 Pid  7 on alpha device  0 [0x07] NVIDIA H100 80GB HBM3\n"
+         "#  Rank  1 Group  0 Pid  7 on alpha device  1 [0x0f] NVIDIA H100 80GB HBM3\n"
+         "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+         "#   (B)  (elements)  (us)  (GB/s)  (GB/s)  (us)  (GB/s)  (GB/s)\n";
+  for (long size = 16; size <= 1048576; size *= 4) {
+    if (size == 1024) {
+      text << rows;
+      continue;
+    }
+    const double time = 10 + static_cast<double>(size) / 1000;
+    const double rate = static_cast<double>(size) / time / 1000;
+    text << size << ' ' << size / 4 << " float sum -1";
+    for (int place = 0; place < 2; ++place) {
+      text << ' ' << time << ' ' << rate << ' ' << rate << " 0";
+    }
+    text << '\n';
+  }
+  return text.str();
+}
+
+std::vector<std::string> left_out(const std::string& rows) {
+  return nccl_log_from_text("x.log", log_with(rows)).at(0).left_out;
+}
+
+bool any_with(const std::vector<std::string>& list, const std::string& part) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const std::string& one) { return one.find(part) != std::string::npos; });
+}
+
+TEST(LeftOut, TimesThatCannotBeAreNamedWithTheirLine) {
+  EXPECT_TRUE(left_out("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n").empty());
+  const std::pair<const char*, const char*> rows[] = {
+      {"1024 256 float sum -1 nan 0.1 0.1 0 11 0.1 0.1 0\n", "1024 bytes, out of place: time nan"},
+      {"1024 256 float sum -1 11 0.1 0.1 0 -4.5 -nan inf 0\n", "1024 bytes, in place: time -4.5"},
+      {"1024 256 float sum -1 0.00 inf inf 0 11 0.1 0.1 0\n", "1024 bytes, out of place: time 0"},
+      {"1024 256 float sum -1 11 0.1 0.1 17 11 0.1 0.1 0\n", "out of place: #wrong is 17"},
+      {"1024 256 float sum -1 11 0.1 0.1 0\n", "in place: the row is cut off"},
+  };
+  for (const auto& [row, told] : rows) {
+    const auto list = left_out(row);
+    ASSERT_EQ(list.size(), 1u) << row;
+    EXPECT_NE(list.front().find(told), std::string::npos) << list.front();
+    EXPECT_EQ(list.front().rfind("line 10: ", 0), 0u) << list.front();
+    // The other rows, and the other time of this one, stay.
+    const auto table = nccl_log_from_text("x.log", log_with(row)).at(0);
+    EXPECT_EQ(table.rows.size(), 9u) << row;
+    EXPECT_EQ(usable_points(table, cost::Place::kOutOfPlace).size() +
+                  usable_points(table, cost::Place::kInPlace).size(),
+              17u)
+        << row;
+  }
+}
+
+TEST(LeftOut, SizesMeasuredTwiceAreSaid) {
+  const std::string row = "1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n";
+  const auto list = left_out(row + row + row);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_NE(list.front().find("1 size stands"), std::string::npos) << list.front();
+  EXPECT_NE(list.front().find("3 times"), std::string::npos) << list.front();
+}
+
+TEST(LeftOut, IsWarnedOfAndTheDeviceIsKept) {
+  const auto tables =
+      nccl_log_from_text("x.log", log_with("1024 256 float sum -1 nan 0.1 0.1 0 11 0.1 0.1 0\n"));
+  const auto calibration = calibration_of(tables, {}, "one");
+  EXPECT_TRUE(any_with(calibration.warnings, "x.log: line 10: 1024 bytes"));
+  EXPECT_FALSE(any_with(calibration.warnings, "no table measured"));
+  EXPECT_EQ(calibration.cluster.at("device").at("name"), "NVIDIA H100 80GB HBM3");
+}
+
+TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
+  auto inside = nccl_log_from_text("a.log", log_with("")).at(0);
+  auto between = inside;
+  between.source = "b.log";
+  between.ranks = 0;
+  set_shape(between, 4, 1);
+  const auto calibration = calibration_of({inside, between}, {}, "both");
+  EXPECT_TRUE(any_with(calibration.warnings,
+                       "4 nodes x 2 GPUs, the largest count of each, which no table measured"));
+}
+
+TEST(Gzip, LogsAreReadAndDamagedOnesTold) {
+  const test::Scratch scratch;
+  const std::string text = log_with("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n");
+  const std::string path = scratch.path("x.log.gz");
+  const gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  EXPECT_EQ(tables_in({path}).at(0).rows.size(), 9u);
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string cut = scratch.path("cut.log.gz");
+  std::ofstream(cut, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
+  try {
+    tables_in({cut});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("cut.log.gz: gzip: damaged or cut off"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncline::calibrate
