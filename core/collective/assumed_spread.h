@@ -24,18 +24,37 @@
 
 namespace syncline::collective {
 
-// Standard deviation of log(true time / price) for a payload of `bytes` (above 0). `nccl`: priced
-// by NCCL's own model, otherwise by the links. Between the middles of the three classes of sizes on
-// a straight line over the logarithm, so that it has no jumps.
-inline double assumed_spread(bool nccl, double bytes) {
-  constexpr std::array<double, 3> kNccl = {1.1, 1.15, 0.6};
-  constexpr std::array<double, 3> kLinks = {0.7, 1.0, 0.65};
+// Between the middles of the three classes of sizes on a straight line over the logarithm, so that
+// nothing jumps. `bytes` above 0.
+inline double between_classes(const std::array<double, 3>& values, double bytes) {
   constexpr std::array<double, 3> kOctave = {13, 19, 26};  // 8 KiB, 512 KiB, 64 MiB
-  const std::array<double, 3>& spreads = nccl ? kNccl : kLinks;
   const double octave = std::clamp(std::log2(bytes), kOctave.front(), kOctave.back());
   const std::size_t low = octave < kOctave[1] ? 0 : 1;
   const double share = (octave - kOctave[low]) / (kOctave[low + 1] - kOctave[low]);
-  return spreads[low] + share * (spreads[low + 1] - spreads[low]);
+  return values[low] + share * (values[low + 1] - values[low]);
+}
+
+// Standard deviation of log(true time / price) for a payload of `bytes` (above 0). `nccl`: priced
+// by NCCL's own model, otherwise by the links.
+inline double assumed_spread(bool nccl, double bytes) {
+  constexpr std::array<double, 3> kNccl = {1.1, 1.15, 0.6};
+  constexpr std::array<double, 3> kLinks = {0.7, 1.0, 0.65};
+  return between_classes(nccl ? kNccl : kLinks, bytes);
+}
+
+// Its median, the second line of the table: how much longer the truth takes as a rule.
+inline double assumed_bias(bool nccl, double bytes) {
+  constexpr std::array<double, 3> kNccl = {0.5, 0.8, 0.3};
+  constexpr std::array<double, 3> kLinks = {-0.2, 0.7, 0.5};
+  return between_classes(nccl ? kNccl : kLinks, bytes);
+}
+
+// Either end of an 80 % interval of log(true time / price): the bias, and around it what is left of
+// the spread. `deviations`: 1.2816, or its negative for the faster end.
+inline double assumed_end(bool nccl, double bytes, double deviations) {
+  const double spread = assumed_spread(nccl, bytes);
+  const double bias = assumed_bias(nccl, bytes);
+  return bias + deviations * std::sqrt(spread * spread - bias * bias);
 }
 
 }  // namespace syncline::collective

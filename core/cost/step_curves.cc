@@ -40,7 +40,10 @@ class StepLaw {
       if (!round) return std::nullopt;
       sum += *round * static_cast<double>(stage.repeat);
     }
-    return CollectiveTime{.time = sum};
+    // Live steps on curves like these err by 1 % in the median and by 4 % at the 90th percentile
+    // (scenarios/measured/live).
+    constexpr double kSpread = 0.03;
+    return CollectiveTime{.time = sum, .spread = kSpread};
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/collective/assumed_spread.h"
 #include "core/collective/nccl.h"
 #include "core/run/model_executor.h"
 #include "core/statistics.h"
@@ -22,11 +23,8 @@ double small_part(double bytes) {
   return std::cos(std::clamp(place, 0.0, 1.0) * std::numbers::pi / 2);
 }
 
-// What nothing was measured for. NCCL's model and the links as given stand against the published
-// tables of nccl-tests this far apart; a model's times are given by somebody who measured them, or
-// follow from FLOPs and a rate that was guessed.
-constexpr double kAssumedSmall = 0.7;
-constexpr double kAssumedLarge = 0.25;
+// What nothing was measured for: a model's times are given by somebody who measured them, or follow
+// from FLOPs and a rate that was guessed.
 constexpr double kMeasuredUnknown = 0.1;  // a calibration that does not say
 constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;
@@ -38,29 +36,42 @@ constexpr double kFrameworkUnknown = 0.03;  // of a step, where none is given: i
 constexpr double kOwnStep = 0.008;
 constexpr double kOwnExposed = 0.03;
 
-double assumed_spread(double bytes) {
-  const double small = small_part(bytes);
-  return std::sqrt(small * small * kAssumedSmall * kAssumedSmall +
-                   (1 - small * small) * kAssumedLarge * kAssumedLarge);
+// The end of the interval of log(true time / price), for as many deviations: by the cluster's
+// calibration, else what is assumed of NCCL's own model or of links as given.
+double end_of(const Cluster& cluster, const collective::Collective& collective, double deviations) {
+  if (cluster.law) {
+    if (const auto answer = cluster.law(collective)) {
+      return deviations * (answer->spread > 0 ? answer->spread : kMeasuredUnknown);
+    }
+  }
+  const auto bytes = std::max(1.0, static_cast<double>(collective.bytes()));
+  return collective::assumed_end(collective.nccl.has_value(), bytes, deviations);
 }
 
-// The network with small messages taking `small` standard deviations more, and large ones `large`.
-// `pinned`: the spread of both, where a calibration of the scenario says.
-Cluster shifted_network(const Cluster& cluster, double small, double large,
+// The network with small, or with large, messages at one end of what is likely. `pinned`: the
+// spread of both, where a calibration of the scenario says.
+Cluster shifted_network(const Cluster& cluster, bool small, double deviations,
                         std::optional<double> pinned) {
   Cluster moved = cluster;
   // Links that carry what was calibrated are known as well as that.
   const std::optional<double> known = pinned        ? pinned
                                       : cluster.law ? std::optional(kMeasuredUnknown)
                                                     : std::nullopt;
-  const double latency = std::exp(known.value_or(kAssumedSmall) * small);
-  const double rate = std::exp(-known.value_or(kAssumedLarge) * large);
-  for (Tier& tier : moved.tiers) {
-    tier.latency *= latency;
-    tier.bandwidth *= rate;
-    tier.flow_cap *= rate;
+  const auto end_at = [&](double bytes) {
+    const bool nccl = cluster.library == Library::kNccl;
+    return known ? deviations * *known : collective::assumed_end(nccl, bytes, deviations);
+  };
+  if (small) {
+    const double latency = std::exp(end_at(8 * kKiB));
+    for (Tier& tier : moved.tiers) tier.latency *= latency;
+    moved.collective_overhead *= latency;
+  } else {
+    const double rate = std::exp(-end_at(64.0 * kMiB));
+    for (Tier& tier : moved.tiers) {
+      tier.bandwidth *= rate;
+      tier.flow_cap *= rate;
+    }
   }
-  moved.collective_overhead *= latency;
   const auto as_given = std::make_shared<const Cluster>(cluster);
   moved.law = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
     std::optional<CollectiveTime> answer;
@@ -71,8 +82,8 @@ Cluster shifted_network(const Cluster& cluster, double small, double large,
       answer = CollectiveTime{.time = *own};
     }
     const double part = small_part(static_cast<double>(asked.bytes()));
-    const double spread = pinned.value_or(spread_of(*as_given, asked));
-    answer->time *= std::exp(spread * (part * small + std::sqrt(1 - part * part) * large));
+    const double end = pinned ? deviations * *pinned : end_of(*as_given, asked, deviations);
+    answer->time *= std::exp(end * (small ? part : std::sqrt(1 - part * part)));
     return answer;
   };
   return moved;
@@ -94,16 +105,6 @@ std::string_view words_of(Doubt doubt) {
       break;
   }
   return "what training in parallel costs beside its collectives";
-}
-
-double spread_of(const Cluster& cluster, const collective::Collective& collective) {
-  const auto bytes = static_cast<double>(collective.bytes());
-  if (cluster.law) {
-    if (const auto answer = cluster.law(collective)) {
-      return answer->spread > 0 ? answer->spread : kMeasuredUnknown;
-    }
-  }
-  return assumed_spread(bytes);
 }
 
 Interval interval_of(Seconds time, const Sway& sway) { return ratio_interval(time, sway, Sway{}); }
@@ -191,15 +192,14 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
   if (known) return *known;
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
   const bool network = doubt == Doubt::kLatency || doubt == Doubt::kBandwidth;
-  const double small = doubt == Doubt::kLatency ? deviations : 0;
-  const double large = doubt == Doubt::kBandwidth ? deviations : 0;
   // What is computed differs plan by plan: the network's prices hold for all of those.
   known = std::make_unique<Shifted>(
-      network ? run::make_model_executor(
-                    {shifted_network(scenario_.cluster, small, large, pinned_.network),
-                     {},
-                     scenario_.seed})
-              : model_);
+      network
+          ? run::make_model_executor({shifted_network(scenario_.cluster, doubt == Doubt::kLatency,
+                                                      deviations, pinned_.network),
+                                      {},
+                                      scenario_.seed})
+          : model_);
   const double assumed = scenario_.workload.rated_times ? kRatedComputation : kTimedComputation;
   const double computation = std::max(kOwnStep, pinned_.computation.value_or(assumed));
   if (doubt == Doubt::kComputation) known->computation = std::exp(deviations * computation);

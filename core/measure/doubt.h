@@ -12,7 +12,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/collective/collective.h"
 #include "core/measure/price_strategy.h"
 #include "core/scenario/scenario.h"
 
@@ -60,10 +59,6 @@ double chance_shorter(Seconds first, const Sway& first_sway, Seconds second,
                       const Sway& second_sway);
 // What widens an interval most; its share of the squares.
 std::pair<Doubt, double> widest(const Sway& sway);
-
-// How far the time of a collective may be off on this cluster, as a standard deviation of the
-// logarithm: by its calibration, else what is assumed of NCCL's own model or of links as given.
-double spread_of(const Cluster& cluster, const collective::Collective& collective);
 
 // What a calibration of the scenario itself pinned down, and the spread of the errors that it left.
 // Nothing: not fitted.

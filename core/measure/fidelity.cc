@@ -24,6 +24,29 @@ std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& 
   return IntervalSummary{100 * held / static_cast<double>(rows.size()), median(std::move(widths))};
 }
 
+namespace {
+
+// Whether a row's interval held the published figure; nothing where it has none of time.
+std::optional<IntervalRow> interval_row(const Row& row) {
+  const Published& published = *row.published;
+  const Metrics& metrics = row.metrics;
+  if (row.step.high <= 0) return std::nullopt;
+  const auto of = [](double value, double predicted, const Interval& interval) {
+    return IntervalRow{100 * (interval.high / predicted - 1),
+                       interval.low <= value && value <= interval.high};
+  };
+  if (published.step_time) return of(*published.step_time, metrics.step_time, row.step);
+  if (published.throughput) {
+    // The samples of a step are as many as predicted.
+    const Seconds step = metrics.step_time * metrics.throughput / *published.throughput;
+    return of(step, metrics.step_time, row.step);
+  }
+  if (published.speedup) return of(*published.speedup, row.speedup, row.gain);
+  return std::nullopt;
+}
+
+}  // namespace
+
 FidelityTable table_of(const Report& report) {
   FidelityTable table;
   table.name = report.scenario;
@@ -32,6 +55,14 @@ FidelityTable table_of(const Report& report) {
     if (!row.published || !row.error_percent || is_trivial(row, report)) continue;
     (row.published->calibrated ? table.calibrated : table.predicted).push_back(*row.error_percent);
     if (row.left_out_error_percent) table.predicted.push_back(*row.left_out_error_percent);
+    if (row.published->calibrated) continue;
+    if (const auto interval = interval_row(row)) table.intervals.push_back(*interval);
+  }
+  for (const auto& split : report.splits) {
+    for (const auto& row : split.rows) {
+      if (!row.published || !row.error_percent) continue;
+      if (const auto interval = interval_row(row)) table.intervals.push_back(*interval);
+    }
   }
   return table;
 }

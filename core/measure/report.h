@@ -70,8 +70,8 @@ struct Report {
   Pinned pinned;               // what the calibration left uncertain
   std::vector<Split> splits;
   std::vector<std::string> remarks;  // what is allowed and rarely meant (remarks.h)
-  std::string out_of_range;  // why the forecasts leave what was calibrated, where they do
-  Workload traced_workload;  // of `traced`
+  std::string out_of_range;          // why the forecasts leave what was calibrated, where they do
+  Workload traced_workload;          // of `traced`
   std::vector<Traced> traced;
   bool complete = true;  // false: interrupted, the rows so far
 };
