@@ -112,7 +112,7 @@ class RankOfRun {
                                outcome.timeline, run_.warmup);
       // Timers stand in for the computation: it takes what the scenario says.
       constexpr double kTimers = 0.005;
-      measure::Doubts doubts(scenario_, {.computation = kTimers, .network = std::nullopt});
+      measure::Doubts doubts(scenario_, {.computation = kTimers, .network = {}, .framework = 0});
       found.interval = measure::interval_of(found.predicted, doubts.sway(strategy));
       hooks_.measured({strategy, workload, plan, predicted.timeline, outcome.timeline},
                       found.median);

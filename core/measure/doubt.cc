@@ -221,6 +221,18 @@ Seconds Doubts::step_with(const Strategy& strategy, Doubt doubt, bool slower) {
   return step(strategy, shifted(doubt, slower));
 }
 
+// The share of a step by which it may be longer or shorter than said. An overhead that is given may
+// be off either way, one that nobody gave can only cost. Where a calibration fitted all that a step
+// costs, rows that it did not see differ either way.
+Interval Doubts::framework_share(Seconds step) const {
+  const Seconds overhead = scenario_.cluster.step_overhead();
+  double spread = std::min(0.5, kFrameworkSpread * overhead / step);
+  if (pinned_.computation) spread = kFrameworkUnknown;
+  if (pinned_.framework) spread = *pinned_.framework;
+  const bool unknown = spread == 0 && !pinned_.framework;
+  return {-kHeldDeviations * spread, kHeldDeviations * (unknown ? kFrameworkUnknown : spread)};
+}
+
 Sway Doubts::sway(const Strategy& strategy) {
   Sway sway;
   const Seconds plain = step(strategy, *as_given_);
@@ -233,14 +245,10 @@ Sway Doubts::sway(const Strategy& strategy) {
     sway.slower[d] = std::log(step_with(strategy, doubt, true) / plain);
     sway.faster[d] = std::log(step_with(strategy, doubt, false) / plain);
   }
-  // An overhead that is given may be off either way; one that nobody gave can only cost.
-  const Seconds overhead = scenario_.cluster.step_overhead();
   const std::size_t framework = place_of(Doubt::kFramework);
-  if (!alone && !pinned_.computation) {
-    const double given = kHeldDeviations * kFrameworkSpread * overhead / plain;
-    sway.slower[framework] = std::log1p(overhead > 0 ? given : kHeldDeviations * kFrameworkUnknown);
-    sway.faster[framework] = overhead > 0 ? std::log1p(-std::min(0.9, given)) : 0;
-  }
+  const Interval added = alone ? Interval{} : framework_share(plain);
+  sway.slower[framework] = std::log1p(added.high);
+  sway.faster[framework] = std::log1p(added.low);
   const Seconds computed = scenario_.workload.forward + backward_time(scenario_.workload);
   const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
   sway.own = std::hypot(kOwnStep, kOwnExposed * exposed);

@@ -65,6 +65,7 @@ std::pair<Doubt, double> widest(const Sway& sway);
 struct Pinned {
   std::optional<double> computation;
   std::optional<double> network;
+  std::optional<double> framework;  // as a share of the step
 };
 
 // Works out the sway of rows of one scenario. Each costs about nine runs of the model.
@@ -84,6 +85,7 @@ class Doubts {
  private:
   class Shifted;
   Seconds step(const Strategy& strategy, Shifted& shifted);
+  Interval framework_share(Seconds step) const;
   Shifted& shifted(Doubt doubt, bool slower);
 
   const Scenario& scenario_;

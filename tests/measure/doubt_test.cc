@@ -120,7 +120,7 @@ TEST(Doubt, MeasuredInputsAreSurerThanAssumedOnes) {
   EXPECT_LT(width(interval_of(1, narrow.sway(measured.strategies[1]))),
             0.5 * width(interval_of(1, wide.sway(assumed.strategies[1]))));
   // A calibration of the scenario itself pins down what it fitted.
-  Doubts pinned(assumed, {.computation = 0.01, .network = 0.01});
+  Doubts pinned(assumed, {.computation = 0.01, .network = 0.01, .framework = {}});
   EXPECT_LT(width(interval_of(1, pinned.sway(assumed.strategies[1]))),
             width(interval_of(1, narrow.sway(assumed.strategies[1]))));
 }
