@@ -138,7 +138,7 @@ measure::FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes
 // Sizes of each clean table, at most so many of one and evenly spread over its rows, each left out
 // and foretold from the others.
 measure::FidelityTable each_row(const Comparison& comparison, Bytes from_bytes) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMost = 12;
   measure::FidelityTable table;
   table.name = comparison.name;
   for (const cost::MeasuredTable& measured : tables_in(comparison.rows)) {

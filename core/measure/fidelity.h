@@ -42,10 +42,10 @@ struct FidelityTable {
   // (predicted / measured - 1) * 100 of each row.
   std::vector<double> calibrated;  // rows that were used to fit
   std::vector<double> predicted;   // rows that were not, or that were left out in turn
-  // Of the predicted rows, where the prediction came with an interval.
-  std::vector<IntervalRow> intervals = {};
   // Why the forecasts leave what was calibrated; empty where they do not.
   std::string out_of_range;
+  // Of the predicted rows, where the prediction came with an interval.
+  std::vector<IntervalRow> intervals = {};
 };
 
 // The published rows of a study: a row that was left out in turn counts as calibrated (its error in
