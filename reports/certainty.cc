@@ -36,6 +36,34 @@ std::string size_text(Bytes bytes) {
   return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes));
 }
 
+// The size that is safe, how many are as good, and what would make another one better.
+std::string size_sentence(const tune::Tuning& tuning) {
+  const auto& sure = tuning.certainty;
+  const auto [low, high] = *sure.as_good;
+  const bool any = low == tuning.tuned.curve.front().size && high == tuning.tuned.curve.back().size;
+  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best size";
+  std::string text = "With these knobs buckets of any size are " + within;
+  if (!any) {
+    text = "With these knobs buckets from " + size_text(low) + " to " + size_text(high) + " are " +
+           within + " (" + size_text(*sure.best_size) + ")";
+    if (low == high) {
+      text = "With these knobs buckets of " + size_text(low) + " are best, and no other size is " +
+             within;
+    }
+  }
+  if (low < high) text += "; the safest of them is " + size_text(*sure.safe_size);
+  if (sure.sensitivities.empty()) return text + ".";
+  const auto& worst = sure.sensitivities.front();
+  constexpr double kWorthTelling = 0.5;
+  if (worst.lost_percent < kWorthTelling) {
+    return text + ": whatever input is off, it loses less than " + share_text(kWorthTelling) + ".";
+  }
+  return text + ". What would change that is " + std::string(measure::words_of(worst.doubt)) +
+         ": at the " + (worst.slower ? "slower" : "faster") + " end of what is likely " +
+         size_text(worst.best) + " would be best, and this " + share_text(worst.lost_percent) +
+         " slower.";
+}
+
 }  // namespace
 
 std::string headline(const tune::Tuning& tuning) {
@@ -73,15 +101,7 @@ std::string headline(const tune::Tuning& tuning) {
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   std::vector<std::string> list;
-  if (sure.size && sure.as_good) {
-    const auto [low, high] = *sure.as_good;
-    const bool wide = low < high;
-    list.push_back("With these knobs buckets of " + size_text(*sure.size) + " are best" +
-                   (wide ? "; from " + size_text(low) + " to " + size_text(high) +
-                               " they are within " + share_text(100 * tune::kAsGood)
-                         : "; no other size is within " + share_text(100 * tune::kAsGood)) +
-                   ".");
-  }
+  if (sure.safe_size) list.push_back(size_sentence(tuning));
   std::vector<std::string> losses;
   for (std::size_t i = 0; i < sure.defaults.size(); ++i) {
     const auto& loss = sure.defaults[i];
@@ -95,18 +115,6 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   list.push_back("What makes the step time uncertain is above all " +
                  std::string(measure::words_of(doubt)) + " (" + share_text(100 * share) +
                  " of the interval's square).");
-  if (!sure.sensitivities.empty()) {
-    const auto& worst = sure.sensitivities.front();
-    constexpr double kWorthTelling = 0.5;
-    list.push_back(worst.lost_percent < kWorthTelling
-                       ? "No input that is in doubt would change the choice of the size by " +
-                             share_text(kWorthTelling) + " of a step."
-                       : "The choice of the size rests on " +
-                             std::string(measure::words_of(worst.doubt)) + ": at the " +
-                             (worst.slower ? "slower" : "faster") + " end of what is likely, " +
-                             size_text(worst.best) + " would be best and " + size_text(*sure.size) +
-                             " " + share_text(worst.lost_percent) + " slower.");
-  }
   return list;
 }
 
@@ -117,10 +125,11 @@ Json certainty_json(const tune::Tuning& tuning) {
             {"speedup_low", exact(sure.gain.low)},
             {"speedup_high", exact(sure.gain.high)},
             {"chance_of_gain", exact(sure.chance)}};
-  if (sure.size && sure.as_good) {
-    json["best_size"] = {{"bytes", *sure.size},
-                         {"as_good_from", sure.as_good->low},
-                         {"as_good_to", sure.as_good->high}};
+  if (sure.safe_size) {
+    json["size"] = {{"best_bytes", *sure.best_size},
+                    {"as_good_from", sure.as_good->low},
+                    {"as_good_to", sure.as_good->high},
+                    {"safe_bytes", *sure.safe_size}};
   }
   for (const auto& each : sure.sensitivities) {
     json["sensitivities"].push_back({{"doubt", measure::words_of(each.doubt)},

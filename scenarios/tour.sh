@@ -33,11 +33,12 @@ ask() {
   printed=$("$program" "$@")
 }
 
-# All that a command prints, but for its sources.
-show() {
-  ask "$@"
-  printed=$(printf '%s\n' "$printed" | sed '/^Sources:$/,$d')
-  printf '%s\n' "$printed" | wrapped
+# The table that it prints, without the columns between those that a newcomer asks for, and the
+# sentence behind it.
+show_table() {
+  ask "$@" --format markdown
+  printf '%s\n' "$printed" | grep '^|' | cut -d'|' -f1-4,6-8,11-
+  printf '\n%s\n' "$(printf '%s\n' "$printed" | grep fastest)" | wrapped
 }
 
 # Those lines of what it prints that match.
@@ -53,10 +54,10 @@ echo 'How should the gradients of a training be synchronised on these machines, 
 
 say '1. ResNet-50 with PyTorch DDP on 4 machines of 8 V100, joined by 10 Gbit/s Ethernet: what do' \
     "DDP's default and other ways of exchanging its gradients cost?"
-show run $job
+show_table run $job
 
 say '2. Which is the best that leaves the training as it is, and what of it can DDP be told?'
-show_lines 'best found|^- pytorch|cap_mb' tune $job --emit pytorch
+show_lines 'best found|one to take|^- (With|What makes|pytorch)|cap_mb' tune $job --emit pytorch
 
 say "3. What holds the default up, and which settings would help?"
 show_lines '^ ' explain $job --strategy default

@@ -181,8 +181,9 @@ NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape
   return graph;
 }
 
-// All groups of one shape have the same choice at hand; `shared` counts those that share the NICs.
-NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool shared) {
+// On links at their rated speeds. All groups of one shape have the same choice at hand; `shared`
+// counts those that share the NICs.
+NcclTopology rated_topology(const Cluster& cluster, const Groups& groups, bool shared) {
   const Shape shape = shape_of(cluster, groups);
   const Links links = links_of(cluster, shape);
   const int capability = capability_of(cluster);
@@ -207,6 +208,29 @@ NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool sha
     const double left = std::min(1.0, node_bandwidth(cluster) / shape.sharing / wanted);
     each->intra *= left;
     each->inter *= left;
+  }
+  return t;
+}
+
+// What NCCL chooses by are rated speeds; the time (`shared`) is that of what is reached of them.
+NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool shared) {
+  const bool as_rated = std::all_of(cluster.tiers.begin(), cluster.tiers.end(),
+                                    [](const Tier& tier) { return tier.efficiency == 1; });
+  if (as_rated) return rated_topology(cluster, groups, shared);
+  Cluster rated = cluster;
+  double inside = 1;
+  double across = 1;
+  for (Tier& tier : rated.tiers) {
+    tier.bandwidth /= tier.efficiency;
+    double& reached = tier.span <= cluster.gpus_per_node ? inside : across;
+    reached = std::min(reached, tier.efficiency);
+  }
+  NcclTopology t = rated_topology(rated, groups, shared);
+  if (!shared) return t;
+  const double reached = t.nodes > 1 ? std::min(inside, across) : inside;
+  for (NcclGraph* each : {&t.ring, &t.tree, &t.nvls}) {
+    each->intra *= reached;
+    each->inter *= reached;
   }
   return t;
 }

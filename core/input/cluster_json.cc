@@ -83,7 +83,9 @@ void add_tiers(const Cluster& cluster, const std::vector<cost::StepCurve>& curve
 Json tier_json(const Tier& tier, const cost::StepCurve& curve, int digits) {
   Json json = {
       {"latency_us", significant(tier.latency / kMicrosecond, digits)},
-      {"bandwidth_gbps", significant(tier.bandwidth / kGigabitPerSecond / tier.nics, digits)}};
+      {"bandwidth_gbps",
+       significant(tier.bandwidth / tier.efficiency / kGigabitPerSecond / tier.nics, digits)}};
+  if (tier.efficiency != 1) json["efficiency"] = tier.efficiency;
   if (tier.nics != 1) json["nics"] = tier.nics;
   if (std::isfinite(tier.flow_cap)) {
     json["flow_cap_gbps"] = significant(tier.flow_cap / kGigabitPerSecond, digits);

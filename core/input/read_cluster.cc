@@ -18,11 +18,11 @@ Tier read_tier(Reader& reader, std::string name, int span) {
   Tier tier;
   tier.name = std::move(name);
   tier.span = span;
-  const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
+  tier.efficiency = reader.number_or("efficiency", 1, {0, 1, true});
   tier.nics = static_cast<int>(reader.integer_or("nics", 1, 1, 1024));
   tier.latency = reader.number("latency_us", {0, 1e9}) * kMicrosecond;
-  tier.bandwidth =
-      reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond * efficiency * tier.nics;
+  tier.bandwidth = reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond *
+                   tier.efficiency * tier.nics;
   if (reader.has("flow_cap_gbps")) {
     tier.flow_cap = reader.number("flow_cap_gbps", {0, 1e7, true}) * kGigabitPerSecond;
   }

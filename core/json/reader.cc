@@ -125,7 +125,11 @@ std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_string()) return "'" + shortened(value.get<std::string>()) + "'";
-  if (value.is_number_float()) return number_text(value.get<double>());
+  if (value.is_number_float()) {
+    // 64.0 stays what it is: some frameworks take 64 and refuse that.
+    const std::string text = number_text(value.get<double>());
+    return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+  }
   return shortened(value.dump());
 }
 

@@ -130,7 +130,8 @@ std::string position_text(const std::string& text, std::size_t byte) {
   return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
 }
 
-std::optional<std::string> syntax_mistake(const std::string& text, std::size_t byte) {
+std::optional<std::string> syntax_mistake(const std::string& text, std::size_t byte,
+                                          bool behind_key) {
   if (auto encoding = other_encoding(text)) return encoding;
   const auto [before, at] = tokens_at(text, byte);
   const std::string_view found = at.in(text);
@@ -148,6 +149,9 @@ std::optional<std::string> syntax_mistake(const std::string& text, std::size_t b
   if (found.starts_with("'")) return "JSON quotes with \", not with '" + where;
   if (last == "," && (found == "}" || found == "]")) {
     return "a comma before '" + std::string(found) + "' (" + line_text(text, before) + ")";
+  }
+  if (behind_key && is_value(last)) {
+    return "a colon is missing after " + quoted_text(last) + where;
   }
   const bool begins_value = is_value(found) || found == "{" || found == "[";
   if (is_value(last) && begins_value && found != "}" && found != "]") {

@@ -82,7 +82,9 @@ Json parse_json_text(const std::string& name, const std::string& text) {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
       throw InputError(name + ": empty file, expected a JSON object");
     }
-    if (const auto mistake = syntax_mistake(text, error.byte)) {
+    const bool behind_key =
+        std::string_view(error.what()).find("expected ':'") != std::string::npos;
+    if (const auto mistake = syntax_mistake(text, error.byte, behind_key)) {
       throw InputError(name + ": not valid JSON: " + *mistake);
     }
     std::string what = error.what();

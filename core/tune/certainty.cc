@@ -1,7 +1,7 @@
 #include "core/tune/certainty.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 namespace syncline::tune {
 namespace {
@@ -31,32 +31,72 @@ SizeRange as_good_around(const std::vector<CurvePoint>& curve, std::size_t best)
   return {curve[low].size, curve[high].size};
 }
 
-std::vector<Sensitivity> sensitivities_of(measure::Doubts& doubts, const Tuned& tuned,
-                                          std::size_t best) {
-  const auto places = places_asked(tuned.curve.size(), best);
-  std::vector<Sensitivity> list;
+// One input at one end of its interval, and what each of the sizes asked takes then.
+struct Case {
+  measure::Doubt doubt;
+  bool slower;
+  std::vector<Seconds> steps;
+
+  double lost(std::size_t i) const {
+    return percent_above(steps[i], *std::min_element(steps.begin(), steps.end()));
+  }
+};
+
+std::vector<Case> cases_of(measure::Doubts& doubts, const Tuned& tuned,
+                           const std::vector<Bytes>& sizes) {
+  std::vector<Case> cases;
   for (const auto doubt : measure::kAllDoubts) {
     if (doubt == measure::Doubt::kFramework) continue;  // it moves all sizes alike
     for (const bool slower : {true, false}) {
-      Sensitivity sensitivity{.doubt = doubt, .slower = slower};
-      Seconds least = 0;
-      Seconds chosen = 0;
-      for (const std::size_t place : places) {
-        const Bytes size = tuned.curve[place].size;
-        const Seconds step = doubts.step_with(tuned.curve_strategy(size), doubt, slower);
-        if (place == best) chosen = step;
-        if (least > 0 && step >= least * (1 - 1e-9)) continue;
-        least = step;
-        sensitivity.best = size;
+      Case& each = cases.emplace_back(Case{doubt, slower, {}});
+      for (const Bytes size : sizes) {
+        each.steps.push_back(doubts.step_with(tuned.curve_strategy(size), doubt, slower));
       }
-      sensitivity.lost_percent = percent_above(chosen, least);
-      list.push_back(sensitivity);
     }
   }
-  std::stable_sort(list.begin(), list.end(), [](const Sensitivity& a, const Sensitivity& b) {
-    return a.lost_percent > b.lost_percent;
-  });
-  return list;
+  return cases;
+}
+
+// Of the sizes in the range the one whose greatest loss is the least; of those alike the largest.
+std::size_t safest(const std::vector<Bytes>& sizes, const SizeRange& range,
+                   const std::vector<Case>& cases) {
+  std::size_t safest = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < range.low || sizes[i] > range.high) continue;
+    double most = 0;
+    for (const Case& each : cases) most = std::max(most, each.lost(i));
+    if (most > least) continue;
+    least = most;
+    safest = i;
+  }
+  return safest;
+}
+
+void add_sizes(measure::Doubts& doubts, const Tuned& tuned, Certainty& certainty) {
+  const auto& curve = tuned.curve;
+  const auto least = std::min_element(
+      curve.begin(), curve.end(),
+      [](const CurvePoint& a, const CurvePoint& b) { return a.step_time < b.step_time; });
+  const auto best = static_cast<std::size_t>(least - curve.begin());
+  certainty.best_size = least->size;
+  certainty.as_good = as_good_around(curve, best);
+  std::vector<Bytes> sizes;
+  for (const std::size_t place : places_asked(curve.size(), best)) {
+    sizes.push_back(curve[place].size);
+  }
+  const auto cases = cases_of(doubts, tuned, sizes);
+  const std::size_t safe = safest(sizes, *certainty.as_good, cases);
+  certainty.safe_size = sizes[safe];
+  for (const Case& each : cases) {
+    const auto then = std::min_element(each.steps.begin(), each.steps.end());
+    certainty.sensitivities.push_back({each.doubt, each.slower,
+                                       sizes[static_cast<std::size_t>(then - each.steps.begin())],
+                                       each.lost(safe)});
+  }
+  std::stable_sort(
+      certainty.sensitivities.begin(), certainty.sensitivities.end(),
+      [](const Sensitivity& a, const Sensitivity& b) { return a.lost_percent > b.lost_percent; });
 }
 
 }  // namespace
@@ -79,14 +119,7 @@ Certainty certainty_of(const Scenario& scenario, const Tuned& tuned,
     certainty.defaults.push_back(
         {100 * (ratio - 1), {100 * (interval.low - 1), 100 * (interval.high - 1)}});
   }
-  if (tuned.curve.size() < 2) return certainty;
-  const auto least = std::min_element(
-      tuned.curve.begin(), tuned.curve.end(),
-      [](const CurvePoint& a, const CurvePoint& b) { return a.step_time < b.step_time; });
-  const auto place = static_cast<std::size_t>(least - tuned.curve.begin());
-  certainty.size = least->size;
-  certainty.as_good = as_good_around(tuned.curve, place);
-  certainty.sensitivities = sensitivities_of(doubts, tuned, place);
+  if (tuned.curve.size() > 1) add_sizes(doubts, tuned, certainty);
   return certainty;
 }
 

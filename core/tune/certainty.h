@@ -37,13 +37,16 @@ struct DefaultLoss {
 struct Certainty {
   measure::Sway choice;
   measure::Sway baseline;
-  measure::Interval step;                  // 80 % of the step time of Tuned::choice
-  measure::Interval gain;                  // and of its speedup over the baseline
-  double chance = 0.5;                     // that it beats the baseline
-  std::vector<DefaultLoss> defaults;       // in the order of Tuning::defaults
-  std::optional<Bytes> size;               // the best size on the curve
-  std::optional<SizeRange> as_good;        // around it
-  std::vector<Sensitivity> sensitivities;  // of that size, the costliest first
+  measure::Interval step;             // 80 % of the step time of Tuned::choice
+  measure::Interval gain;             // and of its speedup over the baseline
+  double chance = 0.5;                // that it beats the baseline
+  std::vector<DefaultLoss> defaults;  // in the order of Tuning::defaults
+  std::optional<Bytes> best_size;     // on the curve
+  std::optional<SizeRange> as_good;   // around it
+  // Of the sizes that are as good the one that loses least whatever input is off, and what it loses
+  // then, the costliest first.
+  std::optional<Bytes> safe_size;
+  std::vector<Sensitivity> sensitivities;
 };
 
 // Of what a search found on this scenario.

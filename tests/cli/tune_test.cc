@@ -46,10 +46,15 @@ TEST(Tune, PrintsTheAgreedJson) {
   const Json answer = Json::parse(printed.text);
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{
-                      "syncline", "format", "verb", "scenario", "best", "step_time_s", "baseline_s",
-                      "optimum_s", "lower_bound_s", "ranking", "regret_percent", "evaluations",
-                      "searched", "curve", "verdicts", "provenance"}));
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"syncline", "format", "verb", "scenario", "best", "choice",
+                                      "step_time_s", "baseline_s", "optimum_s", "lower_bound_s",
+                                      "certainty", "ranking", "regret_percent", "evaluations",
+                                      "searched", "curve", "verdicts", "provenance"}));
+  const Json& sure = answer["certainty"];
+  EXPECT_LE(sure["step_time_low_s"], sure["step_time_high_s"]);
+  EXPECT_GE(sure["chance_of_gain"].get<double>(), 0.5);
+  EXPECT_EQ(sure["defaults"].size(), 4u);
   EXPECT_LE(answer["lower_bound_s"], answer["step_time_s"]);
   EXPECT_LE(answer["step_time_s"], answer["baseline_s"]);
   EXPECT_NEAR(answer["regret_percent"].get<double>(),
@@ -105,8 +110,10 @@ TEST(Tune, WritesTheCurveAndTheConfiguration) {
     for (const char* part : {"workload", "cluster"}) {
       scenario[part] = kRoot + "/scenarios/" + scenario[part].get<std::string>();
     }
-    scenario["strategies"] = {
-        {{"name", "back"}, {"dialect", dialect}, {"config", emitted.at("config")}}};
+    scenario["strategies"] = {{{"name", "back"},
+                               {"dialect", dialect},
+                               {"config", emitted.at("config")},
+                               {"algorithm", emitted.at("algorithm")}}};
     scenario.erase("search");
     const std::string back = (folder / "back.json").string();
     std::ofstream(back) << scenario;

@@ -73,6 +73,18 @@ TEST(NcclTopology, SocketsHaveOneChannelAndNoLl128) {
   EXPECT_GT(nccl_table(nccl_topology(direct, world_group(8)), kAllReduce)[1][1].bandwidth, 0);
 }
 
+// NCCL goes by what a NIC is rated, not by what is reached of it; the time is that of the latter.
+TEST(NcclTopology, RatedSpeedsChooseAndReachedOnesTake) {
+  const Cluster rated = flat_cluster(8);
+  Cluster reached = rated;
+  reached.tiers[0].efficiency = 0.9;
+  reached.tiers[0].bandwidth *= 0.9;
+  EXPECT_DOUBLE_EQ(nccl_topology(reached, world_group(8)).ring.inter, 1.2e9);
+  const Collective large = chosen(rated, kAllReduce, world_group(8), kGiB);
+  EXPECT_EQ(chosen(reached, kAllReduce, world_group(8), kGiB).nccl, large.nccl);
+  EXPECT_NEAR(*nccl_law(reached, large) / *nccl_law(rated, large), 1 / 0.9, 0.01);
+}
+
 TEST(NcclTopology, GroupsLieOnNodes) {
   const Cluster cluster = nodes_of_eight(4, 240, 200, 8, "A100");
   const NcclTopology inside = nccl_topology(cluster, block_groups(32, 8));

@@ -242,8 +242,8 @@ TEST(Scale, KnowsThatItCannotKnowMoreGpusInANode) {
   EXPECT_LT(percent_errors(network.against[0], 0).median, 4);
 }
 
-// The usual case: a log of two nodes, a question about many. The prior of the laws was learnt from
-// these tables too; what is foretold here is worse by a third without it.
+// The usual case: a log of two nodes, a question about many. The prior of the laws was chosen with
+// these tables in view: on networks that nobody has seen it will do worse.
 TEST(Scale, OneCountOfTwoNodesToEightTimesAsMany) {
   const auto errors = [](const std::string& from, const std::vector<std::string>& to) {
     std::vector<double> medians;

@@ -64,13 +64,14 @@ TEST(Doubt, EachInputMovesWhatRestsOnIt) {
   Doubts by_network(slow);
   const Sway network = by_network.sway(slow.strategies[1]);
   EXPECT_GT(network.slower[place(Doubt::kBandwidth)], 0.1);
-  EXPECT_LT(network.faster[place(Doubt::kBandwidth)], -0.1);
+  EXPECT_LT(network.faster[place(Doubt::kBandwidth)], -0.02);
   EXPECT_EQ(widest(network).first, Doubt::kBandwidth);
 
   const Scenario fast = scenario_over(1000);
   Doubts by_computation(fast);
   const Sway computation = by_computation.sway(fast.strategies[1]);
-  EXPECT_LT(computation.slower[place(Doubt::kBandwidth)], 0.015);
+  EXPECT_LT(computation.slower[place(Doubt::kBandwidth)],
+            0.2 * network.slower[place(Doubt::kBandwidth)]);
   EXPECT_GT(computation.slower[place(Doubt::kComputation)], 0.02);
 
   // Many small messages rest on latency, one large one does not.

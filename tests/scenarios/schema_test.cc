@@ -75,7 +75,8 @@ constexpr std::string_view kSmallScenario = R"json({
   "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1},
   "strategies": [
     {"name": "plain"},
-    {"name": "ddp", "dialect": "pytorch", "config": {"bucket_cap_mb": 25}, "read_as": "code"}
+    {"name": "ddp", "dialect": "pytorch", "config": {"bucket_cap_mb": 25}, "read_as": "code",
+     "algorithm": "ring"}
   ],
   "training": {"step": 10}
 })json";
