@@ -32,18 +32,21 @@ Figure published_collectives(const measure::Row& row) {
 
 constexpr Field kPredicted[] = {
     {"step_time_s", metric<&measure::Metrics::step_time>},
-    {"step_time_low_s", [](const measure::Row& row) { return known(row.step.low); }},
-    {"step_time_high_s", [](const measure::Row& row) { return known(row.step.high); }},
     {"throughput", metric<&measure::Metrics::throughput>},
     {"speedup", [](const measure::Row& row) { return finite(row.speedup); }},
-    {"speedup_low", [](const measure::Row& row) { return known(row.gain.low); }},
-    {"speedup_high", [](const measure::Row& row) { return known(row.gain.high); }},
     {"collectives", metric<&measure::Metrics::collectives>},
     {"bytes_on_wire_per_rank", metric<&measure::Metrics::bytes_on_wire>},
     {"compute_s", metric<&measure::Metrics::compute>},
     {"communication_s", metric<&measure::Metrics::communication>},
     {"exposed_communication_s", metric<&measure::Metrics::exposed>},
     {"lower_bound_s", metric<&measure::Metrics::lower_bound>},
+};
+
+constexpr Field kIntervals[] = {
+    {"step_time_low_s", [](const measure::Row& row) { return known(row.step.low); }},
+    {"step_time_high_s", [](const measure::Row& row) { return known(row.step.high); }},
+    {"speedup_low", [](const measure::Row& row) { return known(row.gain.low); }},
+    {"speedup_high", [](const measure::Row& row) { return known(row.gain.high); }},
 };
 
 constexpr Field kPublished[] = {
@@ -63,6 +66,7 @@ constexpr Field kErrors[] = {
 }  // namespace
 
 std::span<const Field> predicted_fields() { return kPredicted; }
+std::span<const Field> interval_fields() { return kIntervals; }
 std::span<const Field> published_fields() { return kPublished; }
 std::span<const Field> error_fields() { return kErrors; }
 

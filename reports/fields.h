@@ -17,6 +17,8 @@ struct Field {
 
 // step_time_s to lower_bound_s.
 std::span<const Field> predicted_fields();
+// step_time_low_s, step_time_high_s, speedup_low, speedup_high: the ends of 80 % intervals.
+std::span<const Field> interval_fields();
 // step_time_s, throughput, speedup, collectives, accuracy, as somebody published them.
 std::span<const Field> published_fields();
 // error_percent, left_out_error_percent.

@@ -49,7 +49,9 @@ std::vector<Column> columns_of(const measure::Report& report) {
         {axis.path, [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
   for (auto& column : figure_columns(predicted_fields(), "")) columns.push_back(std::move(column));
-  for (auto& column : comparison_columns()) {
+  std::vector<Column> others = figure_columns(interval_fields(), "");
+  for (auto& column : comparison_columns()) others.push_back(std::move(column));
+  for (auto& column : others) {
     const bool used =
         std::any_of(report.rows.begin(), report.rows.end(),
                     [&](const measure::Row& row) { return !column.cell(row).empty(); });

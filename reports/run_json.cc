@@ -44,6 +44,7 @@ Json row_json(const measure::Row& row) {
   object["executor"] = row.executor;
   object["sweep"] = sweep_json(row.sweep);
   put_figures(object, predicted_fields(), row);
+  put_figures(object, interval_fields(), row);
   // Buckets can be many; they are listed where there is something to compare them with.
   if (row.published && !row.published->buckets.empty()) {
     object["buckets"] = buckets_json(row.buckets);

@@ -52,16 +52,23 @@ std::string seconds_cell(const measure::Row& row) {
   return seconds_text(row.metrics.*member);
 }
 
-std::vector<Column> speed_columns(const std::string& baseline) {
-  return {{"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
-          {"80 %\ninterval", true,
-           [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }},
-          {"throughput,\nsamples/s", true,
-           [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }},
-          {"speedup over\n" + one_line(baseline), true,
-           [](const measure::Row& row) { return speedup_text(row.speedup); }},
-          {"80 %\ninterval", true,
-           [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }}};
+std::vector<Column> speed_columns(const std::vector<measure::Row>& rows,
+                                  const std::string& baseline) {
+  std::vector<Column> columns{
+      {"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
+      {"80 %\ninterval", true,
+       [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }},
+      {"throughput,\nsamples/s", true,
+       [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }},
+      {"speedup over\n" + one_line(baseline), true,
+       [](const measure::Row& row) { return speedup_text(row.speedup); }},
+      {"80 %\ninterval", true,
+       [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }}};
+  // Rows that were put together by hand have none.
+  std::erase_if(columns, [&](const Column& column) {
+    return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
+  });
+  return columns;
 }
 
 std::vector<Column> cause_columns() {
@@ -139,7 +146,7 @@ void append(std::vector<Column>& columns, std::vector<Column> more) {
 
 Grid main_grid(const measure::Report& report) {
   std::vector<Column> columns = naming_columns(report.rows);
-  append(columns, speed_columns(report.baseline));
+  append(columns, speed_columns(report.rows, report.baseline));
   append(columns, cause_columns());
   append(columns, comparison_columns(report.rows));
   return grid_of(report.rows, columns);
@@ -147,7 +154,7 @@ Grid main_grid(const measure::Report& report) {
 
 Grid split_grid(const measure::Split& split, const std::string& baseline) {
   std::vector<Column> columns = naming_columns(split.rows);
-  append(columns, speed_columns(baseline));
+  append(columns, speed_columns(split.rows, baseline));
   append(columns, comparison_columns(split.rows));
   return grid_of(split.rows, columns);
 }

@@ -36,6 +36,14 @@ constexpr double kFrameworkUnknown = 0.03;  // of a step, where none is given: i
 constexpr double kOwnStep = 0.008;
 constexpr double kOwnExposed = 0.03;
 
+// What of the rated bandwidth is said to be reached: so much of what data sheets promise too much
+// is taken off already.
+double reached_share(const Cluster& cluster) {
+  double share = 1;
+  for (const Tier& tier : cluster.tiers) share = std::min(share, tier.efficiency);
+  return share;
+}
+
 // The end of the interval of log(true time / price), for as many deviations: by the cluster's
 // calibration, else what is assumed of NCCL's own model or of links as given.
 double end_of(const Cluster& cluster, const collective::Collective& collective, double deviations) {
@@ -45,7 +53,9 @@ double end_of(const Cluster& cluster, const collective::Collective& collective, 
     }
   }
   const auto bytes = std::max(1.0, static_cast<double>(collective.bytes()));
-  return collective::assumed_end(collective.nccl.has_value(), bytes, deviations);
+  const double small = small_part(bytes);
+  return collective::assumed_end(collective.nccl.has_value(), bytes, deviations) +
+         std::sqrt(1 - small * small) * std::log(reached_share(cluster));
 }
 
 // The network with small, or with large, messages at one end of what is likely. `pinned`: the
@@ -59,7 +69,8 @@ Cluster shifted_network(const Cluster& cluster, bool small, double deviations,
                                                     : std::nullopt;
   const auto end_at = [&](double bytes) {
     const bool nccl = cluster.library == Library::kNccl;
-    return known ? deviations * *known : collective::assumed_end(nccl, bytes, deviations);
+    const double reached = bytes > kMiB ? std::log(reached_share(cluster)) : 0;
+    return known ? deviations * *known : collective::assumed_end(nccl, bytes, deviations) + reached;
   };
   if (small) {
     const double latency = std::exp(end_at(8 * kKiB));

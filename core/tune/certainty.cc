@@ -57,18 +57,24 @@ std::vector<Case> cases_of(measure::Doubts& doubts, const Tuned& tuned,
   return cases;
 }
 
-// Of the sizes in the range the one whose greatest loss is the least; of those alike the largest.
+// Of the sizes in the range the largest whose greatest loss is the least, a tenth of a percent
+// aside.
 std::size_t safest(const std::vector<Bytes>& sizes, const SizeRange& range,
                    const std::vector<Case>& cases) {
-  std::size_t safest = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < range.low || sizes[i] > range.high) continue;
+  constexpr double kAlike = 0.1;
+  const auto greatest_loss = [&](std::size_t i) {
     double most = 0;
     for (const Case& each : cases) most = std::max(most, each.lost(i));
-    if (most > least) continue;
-    least = most;
-    safest = i;
+    return most;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] >= range.low && sizes[i] <= range.high) least = std::min(least, greatest_loss(i));
+  }
+  std::size_t safest = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool inside = sizes[i] >= range.low && sizes[i] <= range.high;
+    if (inside && greatest_loss(i) <= least + kAlike) safest = i;
   }
   return safest;
 }
