@@ -96,8 +96,8 @@ Search read_search(Reader reader, const Scenario& scenario) {
   const Setting setting{scenario.workload, scenario.cluster};
   if (reader.has("fusion")) read_fusion_axis(reader.object("fusion"), setting, search);
   read_axis(reader, "streams", streams(), setting, search.streams);
-  read_axis(reader, "algorithm", one_of(collective::algorithm_choices()), setting, search.algorithms,
-            "at least one word");
+  read_axis(reader, "algorithm", one_of(collective::algorithm_choices()), setting,
+            search.algorithms, "at least one word");
   read_axis(reader, "hierarchy", choice(hierarchy_knobs(), "flat"), setting, search.hierarchies,
             "at least one choice");
   read_axis(reader, "compression", choice(compression_knobs(), "none"), setting,
