@@ -50,7 +50,7 @@ class UnfoldedPrice {
         pass_round(messages_[s], bytes, free, received);
       }
       const Seconds now = *std::max_element(free.begin(), free.end());
-      added.push_back(std::max(0.0, now - last - stages_[s].seconds_per_byte * bytes));
+      added.push_back(now - last - stages_[s].seconds_per_byte * bytes);
       last = now;
     }
     return added;
