@@ -173,9 +173,9 @@ measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes
       const bool here = one.nodes == nodes && one.gpus_per_node == gpus;
       (here ? out : rest).push_back(one);
     }
-    const bool foretold = std::any_of(rest.begin(), rest.end(), [nodes](const auto& one) {
-      return (one.nodes == 1) == (nodes == 1);
-    });
+    const bool foretold =
+        std::any_of(rest.begin(), rest.end(),
+                    [inside = nodes == 1](const auto& one) { return (one.nodes == 1) == inside; });
     if (!foretold) continue;
     for (const auto& forecast : calibration_of(rest, out, "fidelity").against) {
       add_forecast(table, forecast, from_bytes);

@@ -411,6 +411,7 @@ SizeFit fit_sizes(SizeFit fit) {
     fit.left_out = left_out.empty() ? -1 : left_out.at(name).mean;
     if (!left_out.empty()) fit.spreads = spreads_of(left_out.at(name), fit.noise);
   }
+  assert(chosen != nullptr && "one of them is the best");
   fit.law = *chosen;
   fit.in_sample = 0;
   for (const auto& point : points) fit.in_sample += std::abs(relative_error(fit.law, point));

@@ -25,7 +25,7 @@ struct MessageKind {
   int from = 0;
   int to = 0;
   int way = 0;
-  auto operator<=>(const MessageKind&) const = default;
+  auto operator<=>(const MessageKind&) const = default;  // NOLINT(modernize-use-nullptr): no 0
 };
 
 // The edges of one set, in all groups.

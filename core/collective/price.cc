@@ -286,8 +286,9 @@ std::optional<LeastPrice> PriceBook::least_of_links(const Entry& links, Bytes la
   least.seconds_per_byte = (links.time_of(bytes * (1 + kBeside)) - time) / (bytes * kBeside);
   least.latency = time - least.seconds_per_byte * bytes;
   least.first = std::numeric_limits<double>::infinity();
-  for (; bytes >= 1; bytes /= 8) {
+  while (bytes >= 1) {
     least.first = std::min(least.first, links.waits(bytes).front());
+    bytes /= 8;
   }
   return least;
 }

@@ -201,7 +201,8 @@ struct Knob {
 };
 
 template <typename T, typename V>
-Knob<T> knob(std::string key, V T::*member, const Spelling<V>& spelling, std::string meaning) {
+Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
+             const std::string& meaning) {
   const V usual = T{}.*member;
   Knob<T> made;
   made.schema = {{"description", meaning}};
@@ -212,9 +213,9 @@ Knob<T> knob(std::string key, V T::*member, const Spelling<V>& spelling, std::st
   made.read = [=](T& object, const Entry& entry) { object.*member = spelling.read(entry); };
   made.write = [=](const T& object) { return spelling.write(object.*member); };
   made.at_rest = [=](const T& object) { return object.*member == usual; };
-  made.key = std::move(key);
-  made.meaning = std::move(meaning);
-  return std::move(made).says(made.key + " %");
+  made.key = key;
+  made.meaning = meaning;
+  return std::move(made).says(key + " %");
 }
 
 template <typename T>
