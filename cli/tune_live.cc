@@ -65,12 +65,12 @@ int tune_live_verb(const LiveVerbOptions& options, const input::Document& docume
   check_live_options(options);
   LiveVerb verb(options, document);
   if (options.machine == "emulated") {
-    return tune_emulated(options, measure::calibrated(document), verb);
+    return tune_emulated(options, measure::calibrated(document).document, verb);
   }
   const std::string key =
       fingerprint(identity(document, options) + options.machine + std::to_string(options.steps));
   return with_ranks(options.ranks, key, [&](live::ControlChannel& channel) {
-    return tune_on_ranks(options, measure::calibrated(document), verb, channel);
+    return tune_on_ranks(options, measure::calibrated(document).document, verb, channel);
   });
 }
 

@@ -51,7 +51,8 @@ std::string block(const measure::Explained& one, const Cluster& cluster) {
   const Strategy& strategy = one.strategy;
   std::string text = strategy.name;
   if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
-  text += ": " + seconds_text(one.priced.metrics.step_time) + " a step, " +
+  text += ": " + seconds_text(one.priced.metrics.step_time) +
+          " a step (80 %: " + seconds_range(one.interval.low, one.interval.high) + "), " +
           throughput_text(one.priced.metrics.throughput) + " samples/s\n";
   text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
   if (!one.advised) return text;
@@ -72,12 +73,15 @@ Page page_of(const measure::Explanation& explanation) {
 }
 
 CsvTable csv_of(const measure::Explanation& explanation) {
-  CsvTable table{{"strategy", "step_time_s", "lower_bound_s", "bound_by", "change",
-                  "change_step_time_s", "gain_percent"},
+  CsvTable table{{"strategy", "step_time_s", "step_time_low_s", "step_time_high_s", "lower_bound_s",
+                  "bound_by", "change", "change_step_time_s", "gain_percent"},
                  {}};
   for (const auto& one : explanation.strategies) {
     const std::vector<std::string> start{
-        one.strategy.name, exact(one.priced.metrics.step_time).dump(),
+        one.strategy.name,
+        exact(one.priced.metrics.step_time).dump(),
+        exact(one.interval.low).dump(),
+        exact(one.interval.high).dump(),
         exact(one.priced.metrics.lower_bound).dump(),
         one.bottleneck ? std::string(one.bottleneck->what()) : std::string()};
     const auto add = [&](const std::vector<std::string>& change) {
@@ -105,6 +109,8 @@ Json strategy_json(const measure::Explained& one) {
   const measure::Metrics& metrics = one.priced.metrics;
   Json object{{"name", one.strategy.name},
               {"step_time_s", exact(metrics.step_time)},
+              {"step_time_low_s", exact(one.interval.low)},
+              {"step_time_high_s", exact(one.interval.high)},
               {"throughput", exact(metrics.throughput)},
               {"lower_bound_s", exact(metrics.lower_bound)},
               {"exchanges", one.priced.plan.buckets.size()},

@@ -186,16 +186,18 @@ void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
 Grid ranking_grid(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Grid grid;
-  grid.columns = {{"strategy", false}, {"step\ntime"}, {"speedup over\nbaseline"}};
+  grid.columns = {
+      {"strategy", false}, {"step\ntime"}, {"80 %\ninterval"}, {"speedup over\nbaseline"}};
   for (const auto& own : tuning.defaults) grid.columns.push_back({"over\n" + own.dialect});
   grid.columns.push_back({"above\noptimum"});
   grid.columns.push_back({"above lower\nbound"});
   grid.columns.push_back({"collectives\nper step"});
   const bool confirmed = !tuning.confirmed_by.empty();
   if (confirmed) grid.columns.push_back({"step time,\nsimulated"});
-  const auto add = [&](const tune::Ranked& ranked, bool rule) {
+  const auto add = [&](const tune::Ranked& ranked, const measure::Interval& interval, bool rule) {
     const Seconds step = ranked.metrics.step_time;
     Grid::Line line{{one_line(ranked.strategy.name), seconds_text(step),
+                     seconds_range(interval.low, interval.high),
                      speedup_text(tuned.baseline.metrics.step_time / step)},
                     rule};
     for (const auto& own : tuning.defaults)
@@ -206,10 +208,12 @@ Grid ranking_grid(const tune::Tuning& tuning) {
     if (confirmed) line.cells.push_back(ranked.confirmed ? seconds_text(*ranked.confirmed) : "");
     grid.lines.push_back(std::move(line));
   };
-  for (const auto& ranked : tuned.ranking) add(ranked, false);
+  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
+    add(tuned.ranking[i], tuning.certainty.ranking[i].step, false);
+  }
   tune::Ranked baseline = tuned.baseline;
   baseline.strategy.name = "baseline: " + baseline.strategy.name;
-  add(baseline, true);
+  add(baseline, measure::interval_of(baseline.metrics.step_time, tuning.certainty.baseline), true);
   return grid;
 }
 
@@ -318,11 +322,14 @@ CsvTable csv_of(const tune::Tuning& tuning) {
   CsvTable table{{"strategy", "step_time_s", "speedup"}, {}};
   for (const auto& own : tuning.defaults) table.columns.push_back("speedup_over_" + own.dialect);
   for (const char* heading : {"above_optimum_percent", "above_lower_bound_percent", "collectives",
-                              "simulated_step_time_s"}) {
+                              "simulated_step_time_s", "step_time_low_s", "step_time_high_s",
+                              "speedup_low", "speedup_high"}) {
     table.columns.emplace_back(heading);
   }
   const auto& tuned = tuning.tuned;
-  for (const auto& ranked : tuned.ranking) {
+  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
+    const tune::Ranked& ranked = tuned.ranking[i];
+    const auto& [interval, gain] = tuning.certainty.ranking[i];
     const Seconds step = ranked.metrics.step_time;
     auto& line = table.lines.emplace_back(std::vector{ranked.strategy.name});
     const auto figure = [&](double value) { line.push_back(exact(value).dump()); };
@@ -333,6 +340,7 @@ CsvTable csv_of(const tune::Tuning& tuning) {
     figure(tune::percent_above(step, ranked.metrics.lower_bound));
     figure(ranked.metrics.collectives);
     line.push_back(ranked.confirmed ? exact(*ranked.confirmed).dump() : "");
+    for (const double end : {interval.low, interval.high, gain.low, gain.high}) figure(end);
   }
   return table;
 }
@@ -340,11 +348,17 @@ CsvTable csv_of(const tune::Tuning& tuning) {
 Json ranking_json(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Json list = Json::array();
-  for (const auto& ranked : tuned.ranking) {
+  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
+    const tune::Ranked& ranked = tuned.ranking[i];
+    const auto& [interval, gain] = tuning.certainty.ranking[i];
     const Seconds step = ranked.metrics.step_time;
     Json line{{"strategy", input::strategy_json(ranked.strategy)},
               {"step_time_s", exact(step)},
+              {"step_time_low_s", exact(interval.low)},
+              {"step_time_high_s", exact(interval.high)},
               {"speedup", exact(tuned.baseline.metrics.step_time / step)},
+              {"speedup_low", exact(gain.low)},
+              {"speedup_high", exact(gain.high)},
               {"above_optimum_percent", exact(tune::percent_above(step, tuned.optimum))},
               {"lower_bound_s", exact(ranked.metrics.lower_bound)},
               {"collectives", exact(ranked.metrics.collectives)}};

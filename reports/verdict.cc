@@ -317,6 +317,42 @@ std::string losers_sentence(const Study& study, const Names& names) {
   return sentence(clauses);
 }
 
+// Whether the interval leaves open on which side of the baseline a row lies that is said to differ.
+bool undecided(const measure::Row& row) {
+  const bool differs = row.speedup > kTie || row.speedup < kPays;
+  return differs && row.gain.low < 1 && row.gain.high > 1;
+}
+
+// What the intervals leave open, strategies of the same points together.
+std::string open_sentence(const Study& study, const Names& names) {
+  std::vector<std::pair<Names, Places>> groups;
+  for (const auto& name : names) {
+    Places places;
+    for (std::size_t i = 0; i < study.points.size(); ++i) {
+      const measure::Row* row = row_of(study.points[i], name);
+      if (row != nullptr && undecided(*row)) places.push_back(i);
+    }
+    if (places.empty()) continue;
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& other) { return other.second == places; });
+    if (group == groups.end()) {
+      groups.push_back({{name}, places});
+    } else {
+      group->first.push_back(name);
+    }
+  }
+  Names clauses;
+  for (const auto& [together, places] : groups) {
+    const bool opening = clauses.empty();
+    const Where at = where(study, places, opening, "every");
+    const std::string verb = together.size() == 1 ? " is" : " are";
+    clauses.push_back(join_and(together) +
+                      (opening ? verb + " faster or slower than " + study.baseline : "") + at.text);
+  }
+  if (clauses.empty()) return {};
+  return "The 80 % intervals leave open whether " + sentence(clauses);
+}
+
 std::string upper_first(std::string text) {
   // Only our own words: a strategy keeps the case that its author gave it.
   for (const std::string_view own : {"no strategy ", "see the table "}) {
@@ -332,10 +368,13 @@ std::string verdict(const measure::Report& report) {
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   const Names names = challengers(study);
   if (names.empty()) return one_line(alone(study));
-  if (names.size() == 1) return one_line(duel(study, names.front()));
-  const std::string losers = losers_sentence(study, names);
-  const std::string text = upper_first(leads_sentence(study));
-  return one_line(text + (losers.empty() ? "" : " " + losers));
+  std::string text =
+      names.size() == 1 ? duel(study, names.front()) : upper_first(leads_sentence(study));
+  const std::string losers = names.size() == 1 ? "" : losers_sentence(study, names);
+  for (const std::string& more : {losers, open_sentence(study, names)}) {
+    if (!more.empty()) text += " " + more;
+  }
+  return one_line(text);
 }
 
 }  // namespace syncline::reports

@@ -24,6 +24,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
                       const std::vector<std::string>& names) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
   collective::PriceBook book(scenario.cluster);
+  Doubts doubts(scenario);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
   explanation.remarks = remarks_of(document, {SweepPoint()});
@@ -31,6 +32,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
     Explained one;
     one.strategy = *find_strategy(scenario, name);
     one.priced = price_strategy(scenario, one.strategy, *executor, book);
+    one.interval = interval_of(one.priced.metrics.step_time, doubts.sway(one.strategy));
     if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario.cluster, book);
     one.advised = !alone || !scenario.workload.operators.empty();
     if (one.advised) {

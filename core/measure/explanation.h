@@ -9,6 +9,7 @@
 #include "core/input/document.h"
 #include "core/measure/advice.h"
 #include "core/measure/bottleneck.h"
+#include "core/measure/doubt.h"
 #include "core/measure/price_strategy.h"
 #include "core/scenario/scenario.h"
 
@@ -20,6 +21,7 @@ inline constexpr double kLeastAdvicePercent = 0.5;
 struct Explained {
   Strategy strategy;
   Priced priced;
+  Interval interval;                     // 80 % of its step time
   std::optional<Bottleneck> bottleneck;  // of several ranks: one exchanges nothing
   std::vector<Advice> advice;            // the best few, best first
   bool advised = false;                  // one rank without operators has nothing to be advised

@@ -14,6 +14,7 @@
 #include "core/measure/gradient_order.h"
 #include "core/measure/row_pricer.h"
 #include "core/plan/compute_fusion.h"
+#include "core/plan/planner.h"
 
 namespace syncline::measure {
 namespace {
@@ -180,6 +181,39 @@ void remark_on_size(const Strategy& strategy, const Scenario& scenario, Strategy
   }
 }
 
+// Exchanges whose size or counts no measurement of the cluster speaks for. Their prices go on, with
+// wide intervals; where the calibration knows nothing of them, NCCL's model or the links answer.
+void remark_on_measurements(const Strategy& strategy, const Scenario& scenario,
+                            StrategyRemarks& remarks) {
+  if (!scenario.cluster.law || scenario.cluster.ranks() == 1) return;
+  std::size_t all = 0;
+  std::size_t beyond = 0;
+  std::size_t unknown = 0;
+  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr || collective->bytes() == 0) continue;
+    const auto answer = scenario.cluster.law(*collective);
+    ++all;
+    unknown += !answer;
+    beyond += answer && !answer->measured;
+  }
+  const auto of_all = [&](std::size_t count) {
+    return (count == all ? "all" : std::to_string(count) + " of " + std::to_string(all)) +
+           " collectives ";
+  };
+  if (beyond > 0) {
+    remarks.add(strategy, of_all(beyond) +
+                              "leave the sizes or counts that were measured: their times are "
+                              "extrapolated, their intervals wide");
+  }
+  if (unknown > 0) {
+    remarks.add(strategy, of_all(unknown) +
+                              "are of a kind or algorithm that was not measured: priced without "
+                              "the cluster's calibration");
+  }
+}
+
 void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
   const int ranks = scenario.cluster.ranks();
   StrategyRemarks remarks;
@@ -195,6 +229,7 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
       remarks.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }
     remark_on_size(strategy, scenario, remarks);
+    remark_on_measurements(strategy, scenario, remarks);
   }
   remarks.append_to(lines);
 }

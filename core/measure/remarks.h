@@ -8,9 +8,8 @@
 //                        of 10 ms, a device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times
 //                        the gradients, a Horovod threshold of a few bytes; and, where the document
 //                        is at hand, a backward_ms that contradicts its gradients' backward_us
-//   several networks     rows priced by NCCL beside rows on the plain links: their difference is
-//   not
-//                        the strategies'
+//   several networks     rows priced by NCCL beside rows on the plain links
+//   not measured         collectives outside the sizes and counts of the cluster's calibration
 //   a guess              what the choice of NCCL rests on
 #pragma once
 

@@ -172,14 +172,16 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
   }
 }
 
-input::Document calibrated(const input::Document& document) {
+Calibrated calibrated(const input::Document& document) {
   const Scenario scenario = input::parse_scenario(document);
-  if (scenario.calibration.parameters.empty()) return document;
+  if (scenario.calibration.parameters.empty()) return {document, {}};
   const SweepPoint first = sweep_points(scenario).front();
   const SweepPoint part = part_of(first, scenario.calibration);
   const PartFit fit(document, scenario, part);
-  if (fit.used().empty()) return document;
-  return with_fitted(document, fit.without([](const RowKey&) { return false; }), first);
+  if (fit.used().empty()) return {document, {}};
+  const auto fitted = fit.without([](const RowKey&) { return false; });
+  return {with_fitted(document, fitted, first),
+          pinned_by(scenario.calibration, fit.errors(fitted, fit.used()), fitted.size())};
 }
 
 }  // namespace syncline::measure

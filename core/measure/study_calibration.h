@@ -18,8 +18,12 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report);
 
-// The document with its calibration's fitted values in place, those of the first sweep point;
-// unchanged without a calibration.
-input::Document calibrated(const input::Document& document);
+// A document with its calibration's fitted values in place, those of the first sweep point, and how
+// well they are known; without a calibration unchanged.
+struct Calibrated {
+  input::Document document;
+  Pinned pinned;
+};
+Calibrated calibrated(const input::Document& document);
 
 }  // namespace syncline::measure

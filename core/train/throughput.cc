@@ -10,7 +10,7 @@
 namespace syncline::train {
 
 PeriodPrices::PeriodPrices(const input::Document& document)
-    : scenario_(input::parse_scenario(measure::calibrated(document))) {
+    : scenario_(input::parse_scenario(measure::calibrated(document).document)) {
   scenario_.training = {};  // each price is that of a period for ever
 }
 

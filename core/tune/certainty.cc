@@ -107,9 +107,9 @@ void add_sizes(measure::Doubts& doubts, const Tuned& tuned, Certainty& certainty
 
 }  // namespace
 
-Certainty certainty_of(const Scenario& scenario, const Tuned& tuned,
+Certainty certainty_of(const Scenario& scenario, const measure::Pinned& pinned, const Tuned& tuned,
                        const std::vector<FrameworkDefault>& defaults) {
-  measure::Doubts doubts(scenario);
+  measure::Doubts doubts(scenario, pinned);
   Certainty certainty;
   const Seconds best = tuned.choice.metrics.step_time;
   const Seconds baseline = tuned.baseline.metrics.step_time;
@@ -118,6 +118,13 @@ Certainty certainty_of(const Scenario& scenario, const Tuned& tuned,
   certainty.step = measure::interval_of(best, certainty.choice);
   certainty.gain = measure::ratio_interval(baseline / best, certainty.baseline, certainty.choice);
   certainty.chance = measure::chance_shorter(best, certainty.choice, baseline, certainty.baseline);
+  for (const auto& ranked : tuned.ranking) {
+    const Seconds step = ranked.metrics.step_time;
+    const measure::Sway sway = doubts.sway(ranked.strategy);
+    certainty.ranking.push_back(
+        {measure::interval_of(step, sway),
+         measure::ratio_interval(baseline / step, certainty.baseline, sway)});
+  }
   for (const auto& own : defaults) {
     const double ratio = own.step_time / best;
     const auto interval =

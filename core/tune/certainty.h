@@ -34,7 +34,14 @@ struct DefaultLoss {
   measure::Interval interval;  // 80 % of that, in percent
 };
 
+// 80 % of a step time, and of its speedup over the baseline.
+struct RankedInterval {
+  measure::Interval step;
+  measure::Interval gain;
+};
+
 struct Certainty {
+  std::vector<RankedInterval> ranking;  // in the order of Tuned::ranking
   measure::Sway choice;
   measure::Sway baseline;
   measure::Interval step;             // 80 % of the step time of Tuned::choice
@@ -50,7 +57,7 @@ struct Certainty {
 };
 
 // Of what a search found on this scenario.
-Certainty certainty_of(const Scenario& scenario, const Tuned& tuned,
+Certainty certainty_of(const Scenario& scenario, const measure::Pinned& pinned, const Tuned& tuned,
                        const std::vector<FrameworkDefault>& defaults);
 
 }  // namespace syncline::tune

@@ -51,7 +51,7 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
 
 Tuning tune_document(const input::Document& document, const TuneOptions& options,
                      const std::string& confirmed_by, const dialect::Dialect* emit) {
-  const input::Document fitted = measure::calibrated(document);
+  const auto [fitted, pinned] = measure::calibrated(document);
   Tuning tuning;
   tuning.scenario = input::parse_scenario(fitted);
   const Scenario& scenario = tuning.scenario;
@@ -70,7 +70,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.bottleneck = measure::bottleneck_of(
       measure::price_strategy(scenario, winner, *model, book), scenario.cluster, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
-  tuning.certainty = certainty_of(scenario, tuning.tuned, tuning.defaults);
+  tuning.certainty = certainty_of(scenario, pinned, tuning.tuned, tuning.defaults);
   add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, book);
   if (emit != nullptr) {

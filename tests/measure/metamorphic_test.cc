@@ -25,29 +25,14 @@
 #include "reports/run_report.h"
 #include "sim/sim_executor.h"
 #include "tests/support/printed.h"
+#include "tests/support/random_scenario.h"
 
 namespace syncline::measure {
 namespace {
 
 // Random scenarios ------------------------------------------------------------------------------
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-
-  // Both ends included. The standard's distributions differ from library to library.
-  int between(int low, int high) {
-    return low + static_cast<int>(engine_() % static_cast<std::uint64_t>(high - low + 1));
-  }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-  template <typename Item>
-  Item pick(const std::vector<Item>& items) {
-    return items[static_cast<std::size_t>(between(0, static_cast<int>(items.size()) - 1))];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
+using test::Dice;
 
 struct Kind {
   int most_streams = 3;
@@ -154,16 +139,7 @@ Json random_strategy(Dice& dice, const Kind& kind, const std::string& name, int 
   if (dice.chance(70)) strategy["algorithm"] = dice.pick(algorithms);
   if (dice.chance(85)) strategy["fusion"] = random_fusion(dice);
   if (dice.chance(35)) {
-    std::vector<int> sizes;
-    for (int size = 1; size <= ranks; ++size) {
-      if (ranks % size == 0) sizes.push_back(size);
-    }
-    Json hierarchy{{"form", dice.pick<std::string>({"leaders", "sharded"})},
-                   {"group_size", dice.pick(sizes)}};
-    if (dice.chance(50)) hierarchy["inside"] = dice.pick(algorithms);
-    if (dice.chance(50)) hierarchy["across"] = dice.pick(algorithms);
-    if (hierarchy["form"] == "leaders" && dice.chance(30)) hierarchy["first"] = "all_reduce";
-    strategy["hierarchy"] = hierarchy;
+    strategy["hierarchy"] = test::random_hierarchy(dice, ranks, algorithms);
   }
   if (dice.chance(25)) {
     strategy["local_sgd"] = {{"period", dice.pick<int>({1, 2, 4})}};

@@ -72,6 +72,20 @@ inline Json random_small_cluster(Dice& dice, int most_ranks) {
   return cluster;
 }
 
+// Groups of any size that divides the ranks.
+inline Json random_hierarchy(Dice& dice, int ranks, const std::vector<std::string>& algorithms) {
+  std::vector<int> sizes;
+  for (int size = 1; size <= ranks; ++size) {
+    if (ranks % size == 0) sizes.push_back(size);
+  }
+  Json hierarchy{{"form", dice.pick<std::string>({"leaders", "sharded"})},
+                 {"group_size", dice.pick(sizes)}};
+  if (dice.chance(50)) hierarchy["inside"] = dice.pick(algorithms);
+  if (dice.chance(50)) hierarchy["across"] = dice.pick(algorithms);
+  if (hierarchy["form"] == "leaders" && dice.chance(30)) hierarchy["first"] = "all_reduce";
+  return hierarchy;
+}
+
 inline Json random_small_strategy(Dice& dice, int ranks) {
   const std::vector<std::string> algorithms{
       "ring", "ring", "to_one", "double_binary_tree", "halving_doubling", "nccl"};
@@ -86,16 +100,7 @@ inline Json random_small_strategy(Dice& dice, int ranks) {
   if (rule == "size") strategy["fusion"]["size_mb"] = dice.between(1, 60) / 4.0;
   if (rule == "count") strategy["fusion"]["count"] = dice.between(1, 4);
   if (dice.chance(30)) {
-    std::vector<int> sizes;
-    for (int size = 1; size <= ranks; ++size) {
-      if (ranks % size == 0) sizes.push_back(size);
-    }
-    Json hierarchy{{"form", dice.pick<std::string>({"leaders", "sharded"})},
-                   {"group_size", dice.pick(sizes)}};
-    if (dice.chance(50)) hierarchy["inside"] = dice.pick(algorithms);
-    if (dice.chance(50)) hierarchy["across"] = dice.pick(algorithms);
-    if (hierarchy["form"] == "leaders" && dice.chance(30)) hierarchy["first"] = "all_reduce";
-    strategy["hierarchy"] = hierarchy;
+    strategy["hierarchy"] = random_hierarchy(dice, ranks, algorithms);
   }
   if (dice.chance(25)) strategy["exchange"] = dice.pick<std::string>({"decoupled", "sharded"});
   if (dice.chance(25)) strategy["cross_step"] = true;
