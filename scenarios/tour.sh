@@ -37,7 +37,7 @@ ask() {
 # sentence behind it.
 show_table() {
   ask "$@" --format markdown
-  printf '%s\n' "$printed" | grep '^|' | cut -d'|' -f1-4,6-8,11-
+  printf '%s\n' "$printed" | grep '^|' | cut -d'|' -f1-4,6,7,11
   printf '\n%s\n' "$(printf '%s\n' "$printed" | grep fastest)" | wrapped
 }
 
@@ -63,7 +63,7 @@ say "3. What holds the default up, and which settings would help?"
 show_lines '^ ' explain $job --strategy default
 
 say "4. How sure is that? Predicted and compared, the tables of Paddle Fleet's documentation:"
-show_lines '^Overall' fidelity --set documents
+show_lines '^Overall|^Of the rows' fidelity --set documents
 
 say "5. What Paddle Fleet's and MindSpore's documentation show, predicted. Of each table here the" \
     'conclusion; the command prints all of it.'

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/collective/collective.h"
 #include "core/measure/gradient_order.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
@@ -35,6 +36,27 @@ Json plain() {
 
 std::vector<std::string> remarks_on(const Json& scenario) {
   return remarks_of(test::parsed(scenario));
+}
+
+// Prices that no measurement speaks for: said, for they look like the others.
+TEST(Remarks, CollectivesThatLeaveTheMeasurementsAreNamed) {
+  Scenario scenario = test::parsed(plain());
+  const auto measured_up_to = [&](double bytes) {
+    scenario.cluster.law = [=](const collective::Collective& asked) {
+      return std::optional(CollectiveTime{
+          .time = 1e-3, .spread = 0.1, .measured = static_cast<double>(asked.bytes()) <= bytes});
+    };
+    return remarks_of(scenario);
+  };
+  EXPECT_TRUE(measured_up_to(1e9).empty());
+  const auto some = measured_up_to(4000);
+  ASSERT_EQ(some.size(), 1u);
+  EXPECT_TRUE(contains(some[0], "strategy 'plain': 1 of 2 collectives leave the sizes or counts"));
+  EXPECT_TRUE(contains(measured_up_to(1).at(0), "all collectives leave"));
+  scenario.cluster.law = [](const collective::Collective&) {
+    return std::optional<CollectiveTime>();
+  };
+  EXPECT_TRUE(contains(remarks_of(scenario).at(0), "priced without the cluster's calibration"));
 }
 
 // The only remark on the scenario.

@@ -51,6 +51,25 @@ TEST(Verdict, TwoStrategiesWithoutASweep) {
             "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
 }
 
+// An interval of the gain that holds 1 leaves open which of the two is faster.
+TEST(Verdict, WhatIntervalsLeaveOpenIsSaid) {
+  measure::Row open = row("dgc", 0.97);
+  open.gain = {0.9, 1.1};
+  measure::Row sure = row("fp16", 1.5);
+  sure.gain = {1.3, 1.6};
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), open})),
+            "dgc does not pay (0.970x over momentum). The 80 % intervals leave open whether dgc is "
+            "faster or slower than momentum.");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), sure})),
+            "fp16 is the fastest (1.50x over momentum).");
+  measure::Row at_one = row("dgc", 0.97, at_bandwidth(1));
+  at_one.gain = open.gain;
+  EXPECT_TRUE(
+      verdict(report_of({row("momentum", 1, at_bandwidth(10)), row("dgc", 1.5, at_bandwidth(10)),
+                         row("momentum", 1, at_bandwidth(1)), at_one}))
+          .ends_with("whether dgc is faster or slower than momentum at bandwidth_gbps 1."));
+}
+
 TEST(Verdict, NotPayingBeginsBelowHalfAPermille) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9996)})),
             "dgc makes no difference of more than 0.5 % (1.00x over momentum).");

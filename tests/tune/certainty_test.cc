@@ -1,0 +1,111 @@
+// A tuned answer as a whole: what the scenario's own rows and its library have to do with it, and
+// how sure it says it is.
+#include "core/tune/certainty.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/input/document.h"
+#include "core/tune/tuning.h"
+
+namespace syncline::tune {
+namespace {
+
+// Ten gradients on four nodes; keys of the cluster and the strategies as given.
+input::Document document_of(double gbps, const std::string& cluster_keys,
+                            const std::string& strategies, const std::string& more = "",
+                            double latency_us = 20) {
+  std::string tensors;
+  for (int i = 0; i < 10; ++i) {
+    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i) +
+               R"(", "shape": [)" + std::to_string(30000 + 300000 * (i % 4)) +
+               R"(], "backward_us": 600})";
+  }
+  return input::document_from_text("sure.json", R"({"name": "sure",
+      "workload": {"name": "w", "batch": 4, "forward_ms": 3, "tensors": [)" +
+                                                    tensors +
+                                                    R"(]},
+      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1,
+                  "inter": {"latency_us": )" + std::to_string(latency_us) +
+                                                    R"(, "bandwidth_gbps": )" +
+                                                    std::to_string(gbps) + "}" + cluster_keys +
+                                                    R"(}, "strategies": )" + strategies + more +
+                                                    "}");
+}
+
+Tuning tuned(const input::Document& document) { return tune_document(document, {}, "", nullptr); }
+
+constexpr const char* kTwoRows =
+    R"([{"name": "one", "fusion": {"rule": "one"}},
+        {"name": "halves", "exchange": "sharded", "fusion": {"rule": "size", "size_mb": 1},
+         "cross_step": true}])";
+
+TEST(Certainty, NoBestIsWorseThanARowOfTheFile) {
+  for (const double gbps : {0.5, 5.0, 50.0}) {
+    for (const char* gpu : {"", R"(, "device": {"name": "A100"})"}) {
+      const Tuning tuning = tuned(document_of(gbps, gpu, kTwoRows));
+      const auto executor =
+          run::make_model_executor({tuning.scenario.cluster, {}, tuning.scenario.seed});
+      collective::PriceBook book(tuning.scenario.cluster);
+      for (const auto& row : tuning.scenario.strategies) {
+        const Seconds step =
+            measure::price_strategy(tuning.scenario, row, *executor, book).metrics.step_time;
+        EXPECT_LE(tuning.tuned.winner().metrics.step_time, step * (1 + 1e-9)) << row.name << gpu;
+      }
+    }
+  }
+}
+
+TEST(Certainty, ALibraryIsNotAskedForWhatItCannotRun) {
+  const Tuning tuning = tuned(document_of(5, R"(, "device": {"name": "A100"})", kTwoRows));
+  EXPECT_EQ(tuning.search.algorithms, std::vector<std::string>{"nccl"});
+  for (const auto& ranked : tuning.tuned.ranking) EXPECT_EQ(ranked.strategy.algorithm, "nccl");
+}
+
+// On a network that hides everything nothing is gained, and what the user has is the choice.
+TEST(Certainty, WhereNothingIsGainedTheBaselineStays) {
+  const Tuning tuning =
+      tuned(document_of(4000, "", R"([{"name": "mine", "fusion": {"rule": "size", "size_mb": 2}},
+                                      {"name": "other", "streams": 2}])",
+                        "", 0.1));
+  EXPECT_EQ(tuning.tuned.choice.strategy.name, "mine");
+  EXPECT_LE(tuning.tuned.choice.metrics.step_time, tuning.tuned.winner().metrics.step_time * 1.001);
+}
+
+TEST(Certainty, EveryRankedRowHasItsIntervalAndTheSafeSizeIsAsGood) {
+  const Tuning tuning = tuned(document_of(3, "", R"([{"name": "alone"}])"));
+  const Certainty& sure = tuning.certainty;
+  ASSERT_EQ(sure.ranking.size(), tuning.tuned.ranking.size());
+  for (std::size_t i = 0; i < sure.ranking.size(); ++i) {
+    const Seconds step = tuning.tuned.ranking[i].metrics.step_time;
+    EXPECT_LT(sure.ranking[i].step.low, step);
+    EXPECT_GT(sure.ranking[i].step.high, step);
+  }
+  EXPECT_GT(sure.chance, 0.5);
+  ASSERT_TRUE(sure.safe_size && sure.best_size && sure.as_good);
+  EXPECT_GE(*sure.safe_size, sure.as_good->low);
+  EXPECT_LE(*sure.safe_size, sure.as_good->high);
+  EXPECT_GE(*sure.best_size, sure.as_good->low);
+  for (std::size_t i = 1; i < sure.sensitivities.size(); ++i) {
+    EXPECT_GE(sure.sensitivities[i - 1].lost_percent, sure.sensitivities[i].lost_percent);
+  }
+}
+
+// What a calibration of the scenario has pinned down is as sure here as in `run`.
+TEST(Certainty, AScenariosOwnCalibrationMakesItSurer) {
+  const char* strategies = R"([{"name": "alone"}, {"name": "one", "fusion": {"rule": "one"}}])";
+  const std::string published = R"(, "published": [
+      {"strategy": "alone", "step_time_s": 0.036, "use": "calibrated"},
+      {"strategy": "one", "step_time_s": 0.037, "use": "calibrated"}],
+      "calibration": {"parameters": {
+        "cluster.inter.bandwidth_gbps": {"start": 3, "min": 1, "max": 10}}})";
+  const auto width = [](const Tuning& tuning) {
+    return tuning.certainty.step.high / tuning.certainty.step.low;
+  };
+  EXPECT_LT(width(tuned(document_of(3, "", strategies, published))),
+            width(tuned(document_of(3, "", strategies))));
+}
+
+}  // namespace
+}  // namespace syncline::tune
