@@ -92,6 +92,8 @@ std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) 
 
 // Whether a share of the line rate is good. The yardsticks are the best all-reduces and all-gathers
 // of scenarios/measured/nccl-tests over what the NICs of a node are rated.
+// The yardsticks are the best rates between nodes of the logs in scenarios/measured/nccl-tests over
+// what their headers say the NICs are rated; what is good and usual, where those lie.
 std::string line_sentence(const calibrate::LineShare& line) {
   constexpr double kGood = 0.85;
   constexpr double kUsual = 0.6;
@@ -104,9 +106,8 @@ std::string line_sentence(const calibrate::LineShare& line) {
          share(line.share) + " of the line rate of " +
          plain_number(line.line / kGigabytePerSecond) + " GB/s: " + verdict +
          ". Published: 98 % on H100 nodes with InfiniBand, 94 % on 10 Gbit/s Ethernet, 92 % on "
-         "GH200 "
-         "Alps, 88 % on A100 with EFA, 74 % on Polaris with libfabric, 64 % on A100 ND v4, 43 % on "
-         "2080 Ti with InfiniBand, 19 % on Polaris over TCP.";
+         "GH200 Alps, 88 % on A100 with EFA, 74 % on Polaris with libfabric, 64 % on A100 ND v4, "
+         "43 % on 2080 Ti with InfiniBand, 19 % on Polaris over TCP.";
 }
 
 std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) {

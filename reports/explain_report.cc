@@ -73,25 +73,22 @@ Page page_of(const measure::Explanation& explanation) {
 }
 
 CsvTable csv_of(const measure::Explanation& explanation) {
-  CsvTable table{{"strategy", "step_time_s", "step_time_low_s", "step_time_high_s", "lower_bound_s",
-                  "bound_by", "change", "change_step_time_s", "gain_percent"},
+  CsvTable table{{"strategy", "step_time_s", "lower_bound_s", "bound_by", "change",
+                  "change_step_time_s", "gain_percent", "step_time_low_s", "step_time_high_s"},
                  {}};
   for (const auto& one : explanation.strategies) {
-    const std::vector<std::string> start{
-        one.strategy.name,
-        exact(one.priced.metrics.step_time).dump(),
-        exact(one.interval.low).dump(),
-        exact(one.interval.high).dump(),
-        exact(one.priced.metrics.lower_bound).dump(),
-        one.bottleneck ? std::string(one.bottleneck->what()) : std::string()};
-    const auto add = [&](const std::vector<std::string>& change) {
-      table.lines.push_back(start);
-      table.lines.back().insert(table.lines.back().end(), change.begin(), change.end());
+    const measure::Metrics& metrics = one.priced.metrics;
+    const auto add = [&](const std::string& change, const std::string& step,
+                         const std::string& gain) {
+      table.lines.push_back(
+          {one.strategy.name, exact(metrics.step_time).dump(), exact(metrics.lower_bound).dump(),
+           one.bottleneck ? std::string(one.bottleneck->what()) : "", change, step, gain,
+           exact(one.interval.low).dump(), exact(one.interval.high).dump()});
     };
     for (const auto& advice : one.advice) {
-      add({advice.change, exact(advice.step_time).dump(), exact(advice.gain_percent).dump()});
+      add(advice.change, exact(advice.step_time).dump(), exact(advice.gain_percent).dump());
     }
-    if (one.advice.empty()) add({"", "", ""});
+    if (one.advice.empty()) add("", "", "");
   }
   return table;
 }

@@ -234,7 +234,8 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
 
 void RawTable::leave_out(int line, Bytes size, bool out_of_place, const std::string& why) {
   table.left_out.push_back("line " + std::to_string(line) + ": " + std::to_string(size) +
-                           " bytes, " + (out_of_place ? "out of place" : "in place") + ": " + why);
+                           " bytes, " + (out_of_place ? "out of place" : "in place") + ": " + why +
+                           ", left out");
 }
 
 void RawTable::narrow(double alg, double bus, double half) {

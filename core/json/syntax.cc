@@ -147,6 +147,7 @@ std::optional<std::string> syntax_mistake(const std::string& text, std::size_t b
   }
   if (not_a_number(found)) return std::string(found) + " is not a JSON number" + where;
   if (found.starts_with("'")) return "JSON quotes with \", not with '" + where;
+  if (last == "," && found == ",") return "two commas in a row (" + line_text(text, at) + ")";
   if (last == "," && (found == "}" || found == "]")) {
     return "a comma before '" + std::string(found) + "' (" + line_text(text, before) + ")";
   }

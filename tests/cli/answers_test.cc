@@ -96,7 +96,9 @@ TEST_F(Answers, AnExplanationHasItsFiguresAndShares) {
   const auto rows = json("run").at("rows");
   for (std::size_t s = 0; s < strategies.size(); ++s) {
     EXPECT_EQ(strategies[s].at("name"), rows[s].at("strategy"));
-    EXPECT_EQ(strategies[s].at("step_time_s"), rows[s].at("step_time_s"));
+    for (const char* figure : {"step_time_s", "step_time_low_s", "step_time_high_s"}) {
+      EXPECT_EQ(strategies[s].at(figure), rows[s].at(figure));
+    }
     EXPECT_EQ(strategies[s].at("lower_bound_s"), rows[s].at("lower_bound_s"));
     double sum = 0;
     for (const auto& [cause, share] : strategies[s].at("shares").items()) {

@@ -15,6 +15,8 @@ std::string refusal(const std::string& text) {
 
 TEST(Syntax, CommasTooManyAndTooFew) {
   EXPECT_EQ(refusal("{\n  \"a\": 1,\n}"), "x.json: not valid JSON: a comma before '}' (line 2)");
+  EXPECT_EQ(refusal("{\"a\": 1,,\n\"b\": 2}"),
+            "x.json: not valid JSON: two commas in a row (line 1)");
   EXPECT_EQ(refusal("[1, 2,]"), "x.json: not valid JSON: a comma before ']' (line 1)");
   EXPECT_EQ(refusal("{\n  \"a\": 1\n  \"b\": 2}"),
             "x.json: not valid JSON: a comma is missing after line 2, before '\"b\"'");
