@@ -1,0 +1,78 @@
+#include "core/job/format.h"
+
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+
+namespace syncline::job {
+namespace {
+
+constexpr std::size_t kHead = std::size_t{1} << 16;
+
+// zlib reads what is not packed as it is.
+std::string first_bytes(const std::string& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) throw InputError(path + ": cannot be opened");
+  std::string bytes(kHead, '\0');
+  const int count = gzread(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+  if (count < 0) throw InputError(path + ": cannot be read, or its gzip packing is damaged");
+  bytes.resize(static_cast<std::size_t>(count));
+  return bytes;
+}
+
+Head head_of(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {path, true, ""};
+  if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such file");
+  return {path, false, first_bytes(path)};
+}
+
+const Format* format_of(const Head& head) {
+  for (const Format& format : formats()) {
+    if (format.recognises(head)) return &format;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_unknown(const Head& head) {
+  std::string known;
+  for (const Format& format : formats()) {
+    known += (known.empty() ? "" : "; ") + std::string(format.summary);
+  }
+  throw InputError(head.path +
+                   (head.bytes.empty() && !head.directory
+                        ? ": empty"
+                        : ": not a file that a job leaves behind") +
+                   "; known: " + known);
+}
+
+}  // namespace
+
+std::span<const Format> formats() {
+  static const std::vector<Format> rows = {};
+  return rows;
+}
+
+Observed read_job(const std::vector<std::string>& files) {
+  const Format* format = nullptr;
+  for (const std::string& file : files) {
+    const Head head = head_of(file);
+    const Format* own = format_of(head);
+    if (own == nullptr) fail_unknown(head);
+    if (format != nullptr && own != format) {
+      throw InputError(file + ": " + std::string(own->name) + ", but " + files.front() + " is " +
+                       std::string(format->name) + ": files of one job have one format");
+    }
+    format = own;
+  }
+  if (format == nullptr) throw InputError("no file to import");
+  Observed observed = format->read(files);
+  observed.format = format->name;
+  if (observed.file.empty()) observed.file = files.front();
+  return observed;
+}
+
+}  // namespace syncline::job

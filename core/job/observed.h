@@ -1,0 +1,112 @@
+// What a training job left behind, whichever file told it: the steps it ran, the gradients in the
+// order in which they were ready, the collectives that carried them. Readers of formats fill it
+// (format.h); scenario_of.h makes a scenario of it. Seconds and bytes; times of a step count from
+// the beginning of its forward pass on the device.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json/json.h"
+#include "core/scenario/dtype.h"
+#include "core/units.h"
+
+namespace syncline::job {
+
+// One gradient of one step.
+struct Gradient {
+  std::string name;                 // empty: the file does not tell
+  std::vector<std::int64_t> shape;  // empty: only its size is known
+  std::int64_t elements = 0;
+  DType dtype = DType::kFp32;
+  // Time on the compute stream from the previous gradient's readiness (the backward pass's begin)
+  // to this one's, without copies into buckets.
+  Seconds wait = 0;
+  // Time of the compute stream until it is copied into its bucket, and back out of it: from one
+  // copy's end to the next one's, so what the host is late by is in it. 0: no copy was seen.
+  Seconds copy_in = 0;
+  Seconds copy_out = 0;
+
+  Bytes bytes() const { return elements * size_of(dtype); }
+};
+
+// One collective of one step, as one rank saw it.
+struct Exchange {
+  std::string kind;  // "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", ...
+  std::string group;  // of ranks, as the framework names it
+  int ranks = 0;      // in that group; 0: unknown
+  std::int64_t elements = 0;
+  DType dtype = DType::kFp32;
+  std::vector<int> gradients;  // of its bucket, by their place in Step::gradients; empty: unknown
+  Seconds complete = 0;        // its last gradient is ready (and copied in)
+  Seconds sent = 0;            // it begins on the device
+  Seconds duration = 0;        // on this rank, waiting for the others included
+  // The least over the ranks that were read: what it takes once all are there. One rank only: its
+  // duration, an upper bound.
+  Seconds time = 0;
+  Seconds exposed = 0;  // of its duration, while the compute stream stands still
+
+  Bytes bytes() const { return elements * size_of(dtype); }
+};
+
+// One step of one rank. forward + backward + copy_out + exposed + host_gap + update = gpu.
+struct Step {
+  int number = 0;   // as the profiler counts
+  Seconds cpu = 0;  // as the host saw it; 0: not told
+  Seconds gpu = 0;  // first kernel of the forward pass to the last of the update
+  Seconds forward = 0;
+  Seconds backward = 0;      // copies into buckets included
+  Seconds copy_in = 0;       // the part of `backward` that they are
+  Seconds copy_out = 0;      // out of the buckets, behind the backward pass
+  Seconds copy_kernels = 0;  // of copy_in and copy_out, while the device really copied
+  Seconds exposed = 0;       // the compute stream waits for collectives, and for nothing else
+  Seconds host_gap = 0;  // it waits for the host, between the last copy or exchange and the update
+  Seconds update = 0;
+  std::vector<Gradient> gradients;  // in ready order
+  std::vector<Exchange> exchanges;  // in the order in which they were sent
+};
+
+struct Rank {
+  int rank = 0;
+  std::vector<Step> steps;  // those that train, in order; others are named in Observed::warnings
+};
+
+// What each rank's share of the same collective was, with several ranks.
+struct Skew {
+  std::size_t exchange = 0;  // by its place in Step::exchanges
+  Seconds least = 0;         // its duration on the rank that came last
+  Seconds most = 0;          // and on the one that waited longest
+  int last_rank = 0;         // who came last
+};
+
+struct Observed {
+  std::string format;     // name of the reader's row
+  std::string file;       // the first one read, for messages and as the scenario's source
+  std::string framework;  // "pytorch"
+  std::string version;    // of the framework or the profiler, where told
+  std::string name;       // of the job, where told; else of the file
+  std::string backend;    // "nccl", "gloo"
+  std::string nccl_version;
+  int world_size = 1;
+  std::string device;                 // as the driver names it: "NVIDIA A100-SXM4-40GB"
+  int devices_a_node = 0;             // that the first rank's host shows; 0: unknown
+  bool timed = true;                  // false: order and sizes only, Seconds are 0 throughout
+  bool bucket_views = false;          // gradient_as_bucket_view: no copies exist
+  bool comm_hook = false;             // gradients reach the network through a hook
+  int ddp_modules = 1;                // each with reducers of its own
+  int accumulation_steps = 1;         // backward passes for one exchange
+  std::vector<Rank> ranks;            // by rank
+  std::vector<Skew> skew;             // of the typical step, with several ranks
+  std::vector<std::string> warnings;  // sentences, the gravest first
+  // Model files tell no step but a workload: its JSON as a scenario has it. Then ranks is empty.
+  std::optional<Json> workload;
+};
+
+// The step that stands for all of a rank: the one whose GPU time is the median (the lower of two).
+// Requires at least one step.
+const Step& typical_step(const Rank& rank);
+
+}  // namespace syncline::job
