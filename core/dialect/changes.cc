@@ -4,6 +4,7 @@ namespace syncline::dialect {
 namespace {
 
 std::string value_text(const Json& value) {
+  if (value.is_null()) return "none";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 

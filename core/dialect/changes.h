@@ -15,6 +15,7 @@ namespace syncline::dialect {
 enum class ChangeKind {
   kCompute,
   kFusion,
+  kCopies,
   kStreams,
   kHierarchy,
   kAlgorithm,

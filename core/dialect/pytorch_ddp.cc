@@ -3,63 +3,56 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <numeric>
+#include <optional>
 
 #include "core/dialect/changes.h"
+#include "core/dialect/ddp_buckets.h"
 #include "core/dialect/write.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {
 namespace {
 
-// torch/nn/parallel/distributed.py: the first bucket is small so that communication starts early.
-constexpr Bytes kFirstBucket = kMiB;
-constexpr double kDefaultCapMb = 25;
 // Said where one bucket is meant.
 constexpr double kMoreThanAnyModel = 1e6;
+// What a configuration is read as that does not say.
+constexpr TorchVersion kNewest{2, 99};
 
-// compute_bucket_assignment_by_size (torch/csrc/distributed/c10d/reducer.cpp): tensors are added to
-// the open bucket of their dtype; a bucket closes once it holds at least its limit, and each dtype
-// moves from the first limit to the second after its first full bucket. What is left over closes
-// at the end. Buckets are ordered by the smallest index in them.
-std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
-                                             const std::vector<int>& order, Bytes first,
-                                             Bytes cap) {
-  struct Open {
-    std::vector<int> places;  // in `order`
-    Bytes bytes = 0;
-    bool past_first = false;
-  };
-  std::map<DType, Open> open;
-  std::vector<std::vector<int>> closed;
-  const auto close = [&](Open& bucket) {
-    closed.push_back(std::move(bucket.places));
-    bucket.places.clear();
-    bucket.bytes = 0;
-    bucket.past_first = true;
-  };
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    const Tensor& tensor = tensors[static_cast<std::size_t>(order[place])];
-    if (tensor.sparse) {  // a sparse gradient is a bucket by itself
-      closed.push_back({static_cast<int>(place)});
-      continue;
-    }
-    Open& bucket = open[tensor.dtype];
-    bucket.places.push_back(static_cast<int>(place));
-    bucket.bytes += tensor.bytes();
-    if (bucket.bytes >= (bucket.past_first ? cap : first)) close(bucket);
+TorchVersion version_of(Reader& config) {
+  if (!config.has("torch")) return kNewest;
+  const auto version = torch_version(config.text("torch"));
+  if (!version) config.fail("torch", "found no version, expected one such as \"2.7\"");
+  return *version;
+}
+
+// A limit for each bucket in turn, in MiB.
+DdpLimits listed_limits(Reader& config, const TorchVersion& version) {
+  if (config.has("bucket_cap_mb")) {
+    config.fail("bucket_cap_mb_list", "stands beside bucket_cap_mb: give one of them");
   }
-  for (auto& [dtype, bucket] : open) {
-    if (!bucket.places.empty()) close(bucket);
+  if (version < kListedCaps) config.fail("bucket_cap_mb_list", "is known from torch 2.12 on");
+  DdpLimits limits;
+  const Json& caps = config.array("bucket_cap_mb_list");
+  for (std::size_t i = 0; i < caps.size(); ++i) {
+    const double cap =
+        checked_number(caps[i], {0, 1e9, true}, config.file(),
+                       config.place_of("bucket_cap_mb_list") + "[" + std::to_string(i) + "]");
+    limits.push_back(static_cast<Bytes>(cap * static_cast<double>(kMiB)));
   }
-  std::stable_sort(closed.begin(), closed.end(), [](const auto& a, const auto& b) {
-    return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
-  });
-  for (auto& bucket : closed) {
-    for (int& place : bucket) place = order[static_cast<std::size_t>(place)];
-  }
-  return closed;
+  if (limits.empty()) config.fail("bucket_cap_mb_list", "empty, expected a list of limits in MiB");
+  return limits;
+}
+
+DdpLimits limits_of(Reader& config, const TorchVersion& version) {
+  // A module's variable, to be set before the model is wrapped.
+  const Bytes first =
+      config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
+  if (config.has("bucket_cap_mb_list")) return listed_limits(config, version);
+  std::optional<double> cap;
+  // None is what torch takes by itself.
+  const Json* given = config.find("bucket_cap_mb");
+  if (given != nullptr && !given->is_null()) cap = config.number("bucket_cap_mb", {0, 1e9, true});
+  return ddp_limits(cap, version, first);
 }
 
 // PostLocalSGDState and PeriodicModelAverager: gradients are all-reduced among all ranks up to
@@ -107,7 +100,9 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
-  const double cap = config.number_or("bucket_cap_mb", kDefaultCapMb, {0, 1e9, true});
+  const TorchVersion version = version_of(config);
+  const DdpLimits limits = limits_of(config, version);
+  const bool small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   const bool views = config.boolean_or("gradient_as_bucket_view", false);
   const bool static_graph = config.boolean_or("static_graph", false);
   const bool find_unused = config.boolean_or("find_unused_parameters", false);
@@ -120,19 +115,14 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   config.finish();
 
   // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
-  // With find_unused_parameters and a graph that may change, those of the first step stay:
-  // parameters walked first layer first, and the list of buckets reversed.
+  // With find_unused_parameters and a graph that may change, those of the first step stay.
   const bool stay = find_unused && !static_graph;
-  std::vector<int> order(workload.tensors.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (stay) std::reverse(order.begin(), order.end());
-  auto& groups = strategy.fusion.groups;
   strategy.fusion.rule = Fusion::Rule::kGroups;
   // The groups say it all; the limit they came from is kept for who asks whether it was meant.
-  strategy.fusion.size = static_cast<Bytes>(cap * static_cast<double>(kMiB));
-  groups = assign_by_size(workload.tensors, order, kFirstBucket, strategy.fusion.size);
+  strategy.fusion.size = *std::max_element(limits.begin(), limits.end());
+  strategy.fusion.groups = ddp_buckets(
+      workload.tensors, limits, stay ? DdpOrder::kFirstStep : DdpOrder::kRebuilt, small_last);
   if (stay) {
-    std::reverse(groups.begin(), groups.end());
     reading.notes.push_back(
         "find_unused_parameters is true: the buckets of the first step stay, they are never "
         "rebuilt in the order in which gradients arrive");
@@ -148,7 +138,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
             : "gradients are copied into the buckets and back (gradient_as_bucket_view is false), "
               "which costs nothing here: cluster.device.memory_gbytes_per_s is not given");
   }
-  if (cluster.ranks() > 1 && cap >= kDefaultCapMb && strategy.fusion.groups.size() < 3) {
+  const auto default_cap = static_cast<Bytes>(kDdpCapMb * static_cast<double>(kMiB));
+  if (cluster.ranks() > 1 && strategy.fusion.size >= default_cap &&
+      strategy.fusion.groups.size() < 3) {
     reading.notes.push_back("all gradients fit into " +
                             std::to_string(strategy.fusion.groups.size()) +
                             " buckets: little communication can hide behind the backward pass");
@@ -156,9 +148,10 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// That cap, with the hook and the views of a strategy.
-Json config_with(double cap, const Strategy& strategy) {
-  Json config{{"bucket_cap_mb", cap}};
+// That cap (nothing: torch's own), with the hook and the views of a strategy.
+Json config_with(std::optional<double> cap, const Strategy& strategy) {
+  Json config = Json::object();
+  if (cap) config["bucket_cap_mb"] = *cap;
   const std::string& codec = strategy.compression.codec;
   if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
   if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
@@ -176,14 +169,14 @@ Json config_with(double cap, const Strategy& strategy) {
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster&) {
-  // The first bucket closes at its own limit, the last one with the last gradient.
-  std::vector<plan::Bucket> middle;
-  if (buckets.size() > 2) middle.assign(buckets.begin() + 1, buckets.end() - 1);
-  std::vector<double> caps{kDefaultCapMb};
-  for (const double cap : sizes_that_close(middle)) caps.push_back(cap);
-  caps.push_back(kMoreThanAnyModel);
+  // The last bucket closes with the last gradient.
+  std::vector<plan::Bucket> closed;
+  if (buckets.size() > 1) closed.assign(buckets.begin(), buckets.end() - 1);
+  std::vector<std::optional<double>> caps{std::nullopt};
+  for (const double cap : sizes_that_close(closed)) caps.emplace_back(cap);
+  caps.emplace_back(kMoreThanAnyModel);
   std::vector<Json> configs;
-  for (const double cap : caps) configs.push_back(config_with(cap, strategy));
+  for (const auto& cap : caps) configs.push_back(config_with(cap, strategy));
   // The same limits with the buckets of the first step.
   const std::size_t rebuilt = configs.size();
   for (std::size_t i = 0; i < rebuilt; ++i) {
@@ -195,6 +188,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
 
 Changes changes(const Json&, const Cluster&) {
   Changes changes;
+  changes.push_back({ChangeKind::kCopies, {{"gradient_as_bucket_view", true}}});
   for (const int mebibytes : kTriedMebibytes) {
     changes.push_back({ChangeKind::kFusion, {{"bucket_cap_mb", mebibytes}}});
   }
@@ -202,7 +196,10 @@ Changes changes(const Json&, const Cluster&) {
   return changes;
 }
 
-Json defaults() { return {{"bucket_cap_mb", 25}, {"comm_hook", "allreduce_hook"}}; }
+Json defaults() {
+  return {
+      {"bucket_cap_mb", nullptr}, {"comm_hook", "allreduce_hook"}, {"gradient_as_bucket_view", false}};
+}
 
 // The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer
 // than `end`.
@@ -219,14 +216,13 @@ double round_mebibytes(Bytes least, Bytes end) {
   return low;
 }
 
-// One cap, behind a first bucket of 1 MiB, and a hook.
+// One cap for all buckets, or torch's own limits, and a hook.
 std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster&,
                              const Partitions& partitions) {
   Fusion form;
   form.rule = Fusion::Rule::kSize;
-  form.first_size = kFirstBucket;
   const std::vector<Bytes> sizes = partitions.sizes(form);
-  std::vector<Json> configs;
+  std::vector<Json> configs{config_with(std::nullopt, winner)};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const Bytes end = i + 1 < sizes.size() ? sizes[i + 1] : std::numeric_limits<Bytes>::max();
     configs.push_back(config_with(round_mebibytes(sizes[i], end), winner));

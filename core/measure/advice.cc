@@ -52,6 +52,16 @@ Kind fusion_changes(const Strategy& strategy) {
   return kind;
 }
 
+Kind copy_changes(const Strategy& strategy) {
+  Kind kind;
+  kind.kind = dialect::ChangeKind::kCopies;
+  if (!strategy.bucket_copies) return kind;
+  Strategy changed = strategy;
+  changed.bucket_copies = false;
+  kind.candidates.push_back({"keep gradients in their buckets (bucket_copies: false)", changed});
+  return kind;
+}
+
 Kind stream_changes(const Strategy& strategy) {
   Kind kind;
   kind.kind = dialect::ChangeKind::kStreams;
@@ -257,8 +267,8 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
   std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
   if (scenario.cluster.ranks() > 1) {
     for (Kind& kind :
-         std::vector<Kind>{fusion_changes(strategy), stream_changes(strategy),
-                           hierarchy_changes(strategy, scenario.cluster),
+         std::vector<Kind>{fusion_changes(strategy), copy_changes(strategy),
+                           stream_changes(strategy), hierarchy_changes(strategy, scenario.cluster),
                            algorithm_changes(strategy, scenario.cluster),
                            compression_changes(strategy), averaging_changes(strategy)}) {
       kinds.push_back(std::move(kind));

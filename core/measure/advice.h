@@ -20,7 +20,7 @@ struct Advice {
   bool changes_training = false;  // sparser, coarser or rarer exchange
 };
 
-// The best change of each kind (fusion, streams, overlap, hierarchy, algorithm, compression, rarer
+// The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm, compression, rarer
 // averaging) that shortens the step by at least `least_percent`, best first. The strategy is priced
 // at the scenario's training point; kinds that it already uses up are left out.
 //

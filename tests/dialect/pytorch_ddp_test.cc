@@ -37,19 +37,20 @@ Bytes bytes_of(const std::vector<int>& group, const Workload& workload) {
   return bytes;
 }
 
-// Each type by itself: its dense tensors in order, cut from the front, the first piece at 1 MiB,
-// the others at the cap; sparse tensors are pieces of their own. Pieces are merged by their first
-// tensor.
-Groups by_type(const Workload& workload, Bytes cap) {
+// Each type by itself: its dense tensors in order, cut from the front, the first piece at `first`,
+// the others at the cap; sparse tensors are pieces of their own. Full pieces in the order of their
+// last tensors, then what is left over, type by type.
+Groups by_type(const Workload& workload, Bytes first, Bytes cap) {
   Groups groups;
-  for (const DType dtype : {DType::kFp16, DType::kFp32, DType::kFp64, DType::kBf16}) {
+  Groups left;
+  for (const DType dtype : {DType::kFp32, DType::kFp16, DType::kBf16, DType::kFp64}) {
     std::vector<int> own;
     for (int i = 0; i < static_cast<int>(workload.tensors.size()); ++i) {
       const Tensor& tensor = workload.tensors[static_cast<std::size_t>(i)];
       if (!tensor.sparse && tensor.dtype == dtype) own.push_back(i);
     }
     std::size_t begin = 0;
-    Bytes limit = kMiB;
+    Bytes limit = first;
     while (begin < own.size()) {
       std::size_t end = begin;
       Bytes bytes = 0;
@@ -57,8 +58,9 @@ Groups by_type(const Workload& workload, Bytes cap) {
         bytes += workload.tensors[static_cast<std::size_t>(own[end])].bytes();
         ++end;
       } while (end < own.size() && bytes < limit);
-      groups.emplace_back(own.begin() + static_cast<std::ptrdiff_t>(begin),
-                          own.begin() + static_cast<std::ptrdiff_t>(end));
+      (bytes >= limit ? groups : left)
+          .emplace_back(own.begin() + static_cast<std::ptrdiff_t>(begin),
+                        own.begin() + static_cast<std::ptrdiff_t>(end));
       begin = end;
       limit = cap;
     }
@@ -66,16 +68,20 @@ Groups by_type(const Workload& workload, Bytes cap) {
   for (int i = 0; i < static_cast<int>(workload.tensors.size()); ++i) {
     if (workload.tensors[static_cast<std::size_t>(i)].sparse) groups.push_back({i});
   }
-  std::sort(groups.begin(), groups.end());
+  std::sort(groups.begin(), groups.end(),
+            [](const auto& a, const auto& b) { return a.back() < b.back(); });
+  groups.insert(groups.end(), left.begin(), left.end());
   return groups;
 }
 
-std::string capped(double mib) { return R"({"bucket_cap_mb": )" + std::to_string(mib) + "}"; }
+std::string capped(double mib, const char* torch = "2.7") {
+  return R"({"bucket_cap_mb": )" + std::to_string(mib) + R"(, "torch": ")" + torch + "\"}";
+}
 
 TEST(PyTorchDdp, ResNet50ByDefault) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const Groups groups = groups_of("{}", workload);
-  EXPECT_EQ(groups, by_type(workload, 25 * kMiB));
+  EXPECT_EQ(groups, by_type(workload, kMiB, 25 * kMiB));
   EXPECT_EQ(groups.front(), (std::vector<int>{0, 1}));  // fc.bias and fc.weight, 7.8 MiB
   EXPECT_GE(bytes_of(groups.front(), workload), kMiB);
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -96,7 +102,9 @@ TEST(PyTorchDdp, EveryModelAndCap) {
                            "bert_base.json", "gpt2_small.json", "fasterrcnn_r50_fpn.json"}) {
     const Workload workload = shipped_workload(name);
     for (const int mib : {1, 4, 25, 64, 1000}) {
-      EXPECT_EQ(groups_of(capped(mib), workload), by_type(workload, mib * kMiB))
+      EXPECT_EQ(groups_of(capped(mib), workload), by_type(workload, mib * kMiB, mib * kMiB))
+          << name << " " << mib;
+      EXPECT_EQ(groups_of(capped(mib, "2.2"), workload), by_type(workload, kMiB, mib * kMiB))
           << name << " " << mib;
     }
   }
@@ -107,10 +115,12 @@ TEST(PyTorchDdp, FractionsOfAMebibyte) {
   workload.tensors = {tensor_of("a", {1 << 18}), tensor_of("b", {1 << 16}),
                       tensor_of("c", {1 << 16}), tensor_of("d", {1 << 17}), tensor_of("e", {1})};
   // 1 MiB is the first limit; then 0.5 MiB each: 0.25 + 0.25, 0.5, and the rest.
-  EXPECT_EQ(groups_of(capped(0.5), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
-  // The cap does not lower the first limit.
+  EXPECT_EQ(groups_of(capped(0.5, "2.2.1"), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
+  // Before torch 2.3 the cap does not lower the first limit.
   workload.tensors[0] = tensor_of("a", {(1 << 18) - 1});
-  EXPECT_EQ(groups_of(capped(0.5), workload), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(groups_of(capped(0.5, "1.13.1+cu117"), workload), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(groups_of(capped(0.5, "2.3.0a0"), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
+  EXPECT_EQ(groups_of(capped(0.5), workload), groups_of(R"({"bucket_cap_mb": 0.5})", workload));
 }
 
 TEST(PyTorchDdp, TypesFillBucketsOfTheirOwn) {
@@ -126,7 +136,7 @@ TEST(PyTorchDdp, SparseGradientsAreBucketsByThemselves) {
   Workload workload;
   workload.tensors = {tensor_of("a", {10}), sparse_tensor_of("embedding", {1000000, 4}, 3),
                       tensor_of("b", {10})};
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1}}));
+  EXPECT_EQ(groups_of("{}", workload), (Groups{{1}, {0, 2}}));
   EXPECT_EQ(plan::make_plan(workload, cluster_of(2, 4), reading_of("{}", workload).strategy)
                 .buckets.size(),
             2u);
@@ -146,7 +156,8 @@ TEST(PyTorchDdp, RandomLists) {
     }
     const double cap = 0.25 * static_cast<double>(1 + random() % 40);
     EXPECT_EQ(groups_of(capped(cap), workload),
-              by_type(workload, static_cast<Bytes>(cap * static_cast<double>(kMiB))))
+              by_type(workload, static_cast<Bytes>(cap * static_cast<double>(kMiB)),
+                      static_cast<Bytes>(cap * static_cast<double>(kMiB))))
         << round;
   }
 }
@@ -157,14 +168,46 @@ TEST(PyTorchDdp, UnusedParametersKeepTheBucketsOfTheFirstStep) {
   workload.tensors = {tensor_of("e", {1 << 16}), tensor_of("d", {1 << 17}),
                       tensor_of("c", {1 << 16}), tensor_of("b", {1 << 16}),
                       tensor_of("a", {1 << 18})};
-  const std::string unused = R"({"bucket_cap_mb": 0.5, "find_unused_parameters": true)";
+  const std::string unused =
+      R"({"bucket_cap_mb": 0.5, "torch": "2.2", "find_unused_parameters": true)";
   // a is 1 MiB, the first limit; then 0.5 MiB each: b and c, d; e is left over.
   EXPECT_EQ(groups_of(unused + "}", workload), (Groups{{0}, {1}, {3, 2}, {4}}));
   EXPECT_TRUE(test::has_note(reading_of(unused + "}", workload), "never rebuilt"));
   // A static graph is rebuilt all the same: e, d and c reach 1 MiB, b and a the rest.
   EXPECT_EQ(groups_of(unused + R"(, "static_graph": true})", workload),
-            groups_of(R"({"bucket_cap_mb": 0.5})", workload));
-  EXPECT_EQ(groups_of(R"({"bucket_cap_mb": 0.5})", workload), (Groups{{0, 1, 2}, {3, 4}}));
+            groups_of(capped(0.5, "2.2"), workload));
+  EXPECT_EQ(groups_of(capped(0.5, "2.2"), workload), (Groups{{0, 1, 2}, {3, 4}}));
+}
+
+// GPT-2 124M on two GPUs, counted by github.com/schemmy/exp-llm under explicit caps: the first
+// bucket follows the cap.
+TEST(PyTorchDdp, CountedAllReducesOfGpt2) {
+  const Workload workload = shipped_workload("gpt2_small.json");
+  for (const auto& [cap, buckets] :
+       std::vector<std::pair<double, std::size_t>>{{1, 50}, {25, 13}, {100, 4}, {500, 1}}) {
+    EXPECT_EQ(groups_of(capped(cap), workload).size(), buckets) << cap;
+  }
+  EXPECT_EQ(groups_of(capped(100, "2.2"), workload).size(), 5U);
+  EXPECT_EQ(groups_of(capped(500, "2.2"), workload).size(), 2U);
+}
+
+TEST(PyTorchDdp, ALimitForEachBucket) {
+  Workload workload;
+  for (int i = 0; i < 8; ++i) workload.tensors.push_back(tensor_of("t", {1 << 16}));  // 0.25 MiB
+  EXPECT_EQ(groups_of(R"({"bucket_cap_mb_list": [0.25, 0.75, 0.5]})", workload),
+            (Groups{{0}, {1, 2, 3}, {4, 5}, {6, 7}}));
+  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 500000})", workload),
+            (Groups{{0, 1}, {2, 3, 4, 5, 6, 7}}));
+  // Only where no cap was given, from torch 2.3 on.
+  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "bucket_cap_mb": 1})", workload),
+            (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "bucket_cap_mb": 1, "torch": "2.1"})",
+                      workload),
+            (Groups{{0}, {1, 2, 3, 4}, {5, 6, 7}}));
+  // The small bucket last.
+  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 262144, "DDP_SET_LAST_BUCKET_CAP": 1})",
+                      workload),
+            (Groups{{0, 1, 2, 3, 4, 5, 6}, {7}}));
 }
 
 TEST(PyTorchDdp, PlanHasTheSameBuckets) {
@@ -256,7 +299,10 @@ TEST(PyTorchDdp, Mistakes) {
         R"({"comm_hook": "post_localSGD_hook", "PostLocalSGDState": {"start_localSGD_iter": 1,
             "subgroup_size": 3}, "PeriodicModelAverager": {"period": 4}})",
         R"({"PeriodicModelAverager": {"period": 4}})", R"({"bucket_cap": 25})",
-        R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})"}) {
+        R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})", R"({"torch": "newest"})",
+        R"({"torch": "2"})", R"({"bucket_cap_mb_list": []})", R"({"bucket_cap_mb_list": [0]})",
+        R"({"bucket_cap_mb_list": [1], "torch": "2.7"})",
+        R"({"bucket_cap_mb_list": [1], "bucket_cap_mb": 1})"}) {
     EXPECT_THROW(reading_of(config, workload), InputError) << config;
   }
 }

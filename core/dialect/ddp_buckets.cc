@@ -1,0 +1,83 @@
+#include "core/dialect/ddp_buckets.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <numeric>
+
+namespace syncline::dialect {
+namespace {
+
+using Buckets = std::vector<std::vector<int>>;
+
+// Positions in `order`, bucket by bucket.
+Buckets assign_by_size(const std::vector<Tensor>& tensors, const std::vector<int>& order,
+                       const DdpLimits& limits) {
+  struct Open {
+    std::vector<int> places;
+    Bytes bytes = 0;
+    std::size_t limit = 0;
+  };
+  std::map<DType, Open> open;
+  Buckets closed;
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const Tensor& tensor = tensors[static_cast<std::size_t>(order[place])];
+    if (tensor.sparse) {
+      closed.push_back({static_cast<int>(place)});
+      continue;
+    }
+    Open& bucket = open[tensor.dtype];
+    bucket.places.push_back(static_cast<int>(place));
+    bucket.bytes += tensor.bytes();
+    if (bucket.bytes < limits[bucket.limit]) continue;
+    closed.push_back(std::move(bucket.places));
+    bucket = {{}, 0, std::min(bucket.limit + 1, limits.size() - 1)};
+  }
+  for (auto& [dtype, bucket] : open) {
+    if (!bucket.places.empty()) closed.push_back(std::move(bucket.places));
+  }
+  return closed;
+}
+
+}  // namespace
+
+std::optional<TorchVersion> torch_version(std::string_view text) {
+  TorchVersion version;
+  const char* const end = text.data() + text.size();
+  const auto [dot, wrong] = std::from_chars(text.data(), end, version.major);
+  if (wrong != std::errc() || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, bad] = std::from_chars(dot + 1, end, version.minor);
+  if (bad != std::errc() || version.major < 0 || version.minor < 0) return std::nullopt;
+  if (rest != end && *rest != '.' && *rest != '+' && *rest != 'a') return std::nullopt;
+  return version;
+}
+
+DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
+                     Bytes first_bucket) {
+  const auto cap = static_cast<Bytes>(cap_mb.value_or(kDdpCapMb) * static_cast<double>(kMiB));
+  if (cap_mb && version >= kExplicitFirst) return {cap};
+  return {first_bucket, cap};
+}
+
+Buckets ddp_buckets(const std::vector<Tensor>& tensors, const DdpLimits& limits, DdpOrder order,
+                    bool small_last) {
+  std::vector<int> walked(tensors.size());
+  std::iota(walked.begin(), walked.end(), 0);
+  // The first step walks the parameters first layer first and reverses the list of buckets.
+  const bool first = order == DdpOrder::kFirstStep;
+  if (first != small_last) std::reverse(walked.begin(), walked.end());
+  Buckets buckets = assign_by_size(tensors, walked, limits);
+  if (first) {
+    std::stable_sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) {
+      return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
+    });
+  }
+  for (auto& bucket : buckets) {
+    for (int& place : bucket) place = walked[static_cast<std::size_t>(place)];
+    if (small_last) std::reverse(bucket.begin(), bucket.end());
+  }
+  if (first != small_last) std::reverse(buckets.begin(), buckets.end());
+  return buckets;
+}
+
+}  // namespace syncline::dialect
