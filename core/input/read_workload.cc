@@ -51,6 +51,13 @@ struct TensorWork {
   double forward_flops = 0;
 };
 
+// What some tensors give, all must give.
+void require_all(Reader& reader, const std::string& keys, std::size_t given, std::size_t tensors) {
+  if (given == 0 || given == tensors) return;
+  reader.fail("tensors", keys + " is given for " + std::to_string(given) + " of " +
+                             std::to_string(tensors) + " tensors; give all or none");
+}
+
 // Three ways to give the backward waits, the most direct first: measured waits, a total shared out
 // by FLOPs (or elements), or FLOPs over the device's rate.
 void price_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
@@ -64,10 +71,7 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
     waits += item.has_wait;
     flops += item.backward_flops;
   }
-  if (waits != 0 && waits != work.size()) {
-    reader.fail("tensors", "backward_us is given for " + std::to_string(waits) + " of " +
-                               std::to_string(work.size()) + " tensors; give all or none");
-  }
+  require_all(reader, "backward_us", waits, work.size());
   const double sum = backward_time(workload);
   if (waits != 0 && (!has_total || sum > 0)) {
     if (has_total) {
@@ -91,10 +95,7 @@ void price_forward(Reader& reader, Workload& workload, const std::vector<TensorW
                    const Device& device) {
   std::size_t given = 0;
   for (const auto& item : work) given += item.has_forward;
-  if (given != 0 && given != work.size()) {
-    reader.fail("tensors", "forward_us is given for " + std::to_string(given) + " of " +
-                               std::to_string(work.size()) + " tensors; give all or none");
-  }
+  require_all(reader, "forward_us", given, work.size());
   if (reader.has("forward_ms")) {
     workload.forward = reader.number("forward_ms", {0, kLongestMilliseconds}) * kMillisecond;
     return;
@@ -102,6 +103,21 @@ void price_forward(Reader& reader, Workload& workload, const std::vector<TensorW
   for (const auto& tensor : workload.tensors) workload.forward += tensor.forward;
   if (workload.forward > 0 || device.flops == 0) return;
   for (const auto& item : work) workload.forward += item.forward_flops / device.flops;
+}
+
+// What copies between gradients and buckets took where they were measured, and the host's delays.
+void read_copies(Reader& reader, Workload& workload, std::size_t given) {
+  workload.host_gap = reader.number_or("host_gap_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
+  workload.copies_measured = given > 0;
+  require_all(reader, "copy_in_us or copy_out_us", given, workload.tensors.size());
+  if (!reader.has("copy_kernels_ms")) return;
+  if (given == 0) {
+    reader.fail("copy_kernels_ms",
+                "is a part of the tensors' copy_in_us and copy_out_us, which "
+                "are not given");
+  }
+  workload.copy_kernels =
+      reader.number("copy_kernels_ms", {0, kLongestMilliseconds}) * kMillisecond;
 }
 
 // The operators price what the workload gives no time for; fusion is counted from there.
@@ -141,6 +157,7 @@ Workload read_workload(Reader reader, const Device& device) {
   const bool has_tensors = reader.has("tensors");
   if (!reader.has("operators")) reader.require("tensors");
   std::vector<TensorWork> work;
+  std::size_t copied = 0;
   for (auto& item : reader.objects("tensors")) {
     Tensor tensor = read_shape(item, dtype);
     if (item.has("sparse_rows")) {
@@ -153,12 +170,16 @@ Workload read_workload(Reader reader, const Device& device) {
     tensor.backward = item.number_or("backward_us", 0, {0, 1e11}) * kMicrosecond;
     tensor.forward = item.number_or("forward_us", 0, {0, 1e11}) * kMicrosecond;
     flops.has_forward = item.has("forward_us");
+    copied += item.has("copy_in_us") || item.has("copy_out_us");
+    tensor.copy_in = item.number_or("copy_in_us", 0, {0, 1e11}) * kMicrosecond;
+    tensor.copy_out = item.number_or("copy_out_us", 0, {0, 1e11}) * kMicrosecond;
     flops.backward_flops = item.number_or("backward_flops", 0, {0, 1e21});
     flops.forward_flops = item.number_or("forward_flops", 0, {0, 1e21});
     item.finish();
     workload.tensors.push_back(std::move(tensor));
     work.push_back(flops);
   }
+  read_copies(reader, workload, copied);
   if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
     reader.fail("tensors", "empty, expected at least one gradient");
   }

@@ -100,6 +100,18 @@ Cluster shifted_network(const Cluster& cluster, bool small, double deviations,
   return moved;
 }
 
+// What copies into buckets and back take at one end of what is likely, as a share of what they are
+// said to take. Copies that a profiler saw wait for the host may really take no more than their
+// kernels.
+double copies_at(const Workload& workload, double deviations) {
+  if (!workload.copies_measured) return std::exp(deviations * kDeviceSpread);
+  const double spread = std::exp(deviations * kTimedComputation);
+  Seconds all = 0;
+  for (const Tensor& tensor : workload.tensors) all += tensor.copy_in + tensor.copy_out;
+  if (deviations > 0 || workload.copy_kernels < 0 || all <= 0) return spread;
+  return std::min(spread, workload.copy_kernels / all);
+}
+
 }  // namespace
 
 std::string_view words_of(Doubt doubt) {
@@ -169,9 +181,10 @@ class Doubts::Shifted {
 
   double computation = 1;
   double device = 1;
+  double copies = 1;
 
   Seconds step(Phase phase) {
-    if (computation != 1 || device != 1) {
+    if (computation != 1 || device != 1 || copies != 1) {
       for (auto& op : phase.plan.ops) scale(op.work);
     }
     const auto outcome = executor_->run(phase.plan, {}, phase.periods);
@@ -184,7 +197,7 @@ class Doubts::Shifted {
     if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation;
     if (auto* encode = std::get_if<plan::Encode>(&work)) encode->seconds *= device;
     if (auto* decode = std::get_if<plan::Decode>(&work)) decode->seconds *= device;
-    if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= device;
+    if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= copies;
   }
 
   std::shared_ptr<run::Executor> executor_;
@@ -214,7 +227,10 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
   const double assumed = scenario_.workload.rated_times ? kRatedComputation : kTimedComputation;
   const double computation = std::max(kOwnStep, pinned_.computation.value_or(assumed));
   if (doubt == Doubt::kComputation) known->computation = std::exp(deviations * computation);
-  if (doubt == Doubt::kDevice) known->device = std::exp(deviations * kDeviceSpread);
+  if (doubt == Doubt::kDevice) {
+    known->device = std::exp(deviations * kDeviceSpread);
+    known->copies = copies_at(scenario_.workload, deviations);
+  }
   return *known;
 }
 

@@ -15,7 +15,7 @@ constexpr Bytes kRowIndexBytes = 8;
 OpId Builder::prepare(std::size_t index, OpId ready) {
   const Bucket& bucket = plan.buckets[index];
   if (plan.ranks == 1) return ready;
-  if (const Seconds seconds = copy_time(bucket); seconds > 0) {
+  if (const Seconds seconds = copy_time(bucket, true); seconds > 0) {
     ready = add(kComputeStream, Copy{static_cast<int>(index), seconds, true});
   }
   if (bucket.codec != nullptr) {
@@ -55,9 +55,15 @@ OpId Builder::receive(std::size_t index, OpId last) {
 }
 
 OpId Builder::copy_out(std::size_t index, OpId arrived) {
-  const Seconds seconds = copy_time(plan.buckets[index]);
+  const Seconds seconds = copy_time(plan.buckets[index], false);
   if (plan.ranks == 1 || seconds <= 0) return arrived;
   return add(kComputeStream, Copy{static_cast<int>(index), seconds, false}, {arrived});
+}
+
+void Builder::wait_for_host(std::vector<OpId> after) {
+  if (workload_.host_gap > 0) {
+    add(kComputeStream, HostSync{workload_.host_gap}, std::move(after));
+  }
 }
 
 OpId Builder::exchange(std::size_t index, OpId ready) {
@@ -115,14 +121,18 @@ std::vector<collective::Collective> Builder::collectives_of(const Bucket& bucket
   return all_reduce_by(strategy_, cluster_, (bucket.padded_bytes + unit - 1) / unit, unit, id);
 }
 
-Seconds Builder::copy_time(const Bucket& bucket) const {
+Seconds Builder::copy_time(const Bucket& bucket, bool into) const {
   Bytes own = 0;
+  Seconds measured = 0;
   for (const int index : bucket.tensors) {
     const auto t = static_cast<std::size_t>(index);
-    if (t < workload_.tensors.size()) own += workload_.tensors[t].bytes();
+    if (t >= workload_.tensors.size()) continue;
+    own += workload_.tensors[t].bytes();
+    measured += into ? workload_.tensors[t].copy_in : workload_.tensors[t].copy_out;
   }
   const bool cast = own != bucket.bytes && strategy_.fusion.to_fp32;
   if (bucket.sparse || (!strategy_.bucket_copies && !cast)) return 0;
+  if (workload_.copies_measured && !cast) return measured;
   return memory_time(static_cast<double>(own + bucket.bytes));
 }
 

@@ -60,6 +60,9 @@ class Builder {
   // nothing is copied.
   OpId copy_out(std::size_t index, OpId arrived);
 
+  // The host's own delay ahead of the update, where one was measured, once all of `after` is done.
+  void wait_for_host(std::vector<OpId> after);
+
   // A bucket's whole exchange, from preparing to receiving, beginning once `ready` is done. Returns
   // its last operation.
   OpId exchange(std::size_t index, OpId ready);
@@ -73,8 +76,9 @@ class Builder {
     return cluster_.device.memory > 0 ? bytes / cluster_.device.memory : 0;
   }
 
-  // One way between the gradients' own memory and the bucket's: what is read and what is written.
-  Seconds copy_time(const Bucket& bucket) const;
+  // One way between the gradients' own memory and the bucket's: as measured, else what is read and
+  // what is written.
+  Seconds copy_time(const Bucket& bucket, bool into) const;
 
   Seconds encode_time(const Bucket& bucket) const;
 

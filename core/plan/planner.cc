@@ -37,6 +37,7 @@ OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluste
     } else {
       build.compute(Phase::kBackward, backward_time(workload), 0, last);
     }
+    build.wait_for_host(exchanged);
     updated = build.compute(Phase::kUpdate, workload.update, 0, last, std::move(exchanged));
   }
   return updated;

@@ -36,10 +36,12 @@ class StepPlan {
     arrived_.assign(build_.plan.buckets.size(), -1);
     std::copy(sent.begin(), sent.end(), arrived_.begin());
     if (sharded_) {
+      build_.wait_for_host(sent);
       gather(update_shards(sent));
     } else {
       if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
       for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = build_.copy_out(b, arrived_[b]);
+      build_.wait_for_host(arrived_);
       if (!strategy_.cross_step) update();
     }
     // Only now is it known which operation brings in each bucket of the step before.

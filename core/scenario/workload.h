@@ -27,6 +27,10 @@ struct Tensor {
   Seconds backward = 0;
   // Its part of the forward pass, relative to the other tensors'; 0 everywhere: as in backward.
   Seconds forward = 0;
+  // Time of the compute stream while it is copied into its bucket and back out, as a job was seen
+  // to take; used where Workload::copies_measured.
+  Seconds copy_in = 0;
+  Seconds copy_out = 0;
 
   Bytes bytes() const { return elements * size_of(dtype); }
 };
@@ -37,13 +41,18 @@ struct Workload {
   std::int64_t batch = 1;       // samples a rank and step
   Seconds forward = 0;          // one forward pass
   Seconds update = 0;           // the optimiser over all parameters
+  Seconds host_gap = 0;         // the device waits for the host ahead of the update
   std::vector<Tensor> tensors;  // gradients, in backward (ready) order
   std::vector<Tensor>
       buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
   // What the layers launch, where it is known. The times above are those without compute fusion;
   // make_plan changes them by what a strategy's compute_fusion saves (core/plan/compute_fusion.h).
   OperatorList operators;
-  bool rated_times = false;  // work over the device's rate, not times that somebody measured
+  bool rated_times = false;      // work over the device's rate, not times that somebody measured
+  bool copies_measured = false;  // the tensors' copy_in and copy_out say what copies cost
+  // Of one step's copies, the part during which the device really copies: the rest is the host's,
+  // which a profiler slows down. Negative: not known.
+  Seconds copy_kernels = -1;
   bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 

@@ -164,5 +164,21 @@ TEST(Doubt, RowsCarryTheirIntervals) {
   }
 }
 
+// What a profiler saw the copies wait for the host may be no more than their kernels.
+TEST(Doubt, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
+  Scenario scenario = scenario_over(1000);
+  for (auto& tensor : scenario.workload.tensors) tensor.copy_out = 0.0002;
+  scenario.workload.copies_measured = true;
+  Strategy strategy = scenario.strategies[1];
+  strategy.bucket_copies = true;
+  const Seconds step = step_of(scenario, strategy);
+  const Interval sure = interval_of(step, Doubts(scenario).sway(strategy));
+  scenario.workload.copy_kernels = 0.0001;
+  const Interval unsure = interval_of(step, Doubts(scenario).sway(strategy));
+  EXPECT_LT(unsure.low, step - 0.0020);
+  EXPECT_GT(sure.low, step - 0.0012);
+  EXPECT_DOUBLE_EQ(unsure.high, sure.high);
+}
+
 }  // namespace
 }  // namespace syncline::measure

@@ -518,5 +518,56 @@ TEST(EveryPlan, IsInOrderAndComplete) {
   }
 }
 
+Workload copied() {
+  Workload workload = five();
+  workload.copies_measured = true;
+  workload.host_gap = 0.003;
+  for (auto& tensor : workload.tensors) {
+    tensor.copy_in = 0.0001;
+    tensor.copy_out = 0.0004;
+  }
+  return workload;
+}
+
+TEST(MeasuredCopies, TakeThePlaceOfTheMemoryRate) {
+  Cluster cluster = cluster_of(2, 1);
+  cluster.device.memory = 1e9;
+  Strategy strategy = strategy_with(Fusion::Rule::kCount);
+  strategy.fusion.count = 2;
+  strategy.bucket_copies = true;
+  const Plan plan = make_plan(copied(), cluster, strategy, {});
+  Seconds in = 0;
+  Seconds out = 0;
+  for (const auto* op : ops_of<Copy>(plan)) {
+    const auto& copy = std::get<Copy>(op->work);
+    (copy.into ? in : out) += copy.seconds;
+  }
+  EXPECT_NEAR(in, 5 * 0.0001, 1e-12);
+  EXPECT_NEAR(out, 5 * 0.0004, 1e-12);
+
+  strategy.bucket_copies = false;
+  EXPECT_TRUE(ops_of<Copy>(make_plan(copied(), cluster, strategy, {})).empty());
+}
+
+TEST(HostGap, IsOnceAStepBehindTheExchangesAndAheadOfTheUpdate) {
+  for (const bool sharded : {false, true}) {
+    for (const bool local : {false, true}) {
+      if (sharded && local) continue;
+      Strategy strategy = strategy_with(Fusion::Rule::kOne);
+      if (sharded) strategy.exchange = Strategy::Exchange::kSharded;
+      if (local) {
+        strategy.local_sgd.enabled = true;
+        strategy.local_sgd.period = 3;
+      }
+      const Plan plan = make_plan(copied(), cluster_of(2, 1), strategy, {100, 0});
+      const auto gaps = ops_of<HostSync>(plan);
+      ASSERT_EQ(gaps.size(), static_cast<std::size_t>(plan.steps));
+      EXPECT_EQ(std::get<HostSync>(gaps.front()->work).seconds, 0.003);
+      const auto next = static_cast<std::size_t>(gaps.front() - plan.ops.data()) + 1;
+      EXPECT_EQ(compute_of(plan.ops[next]).phase, Phase::kUpdate);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace syncline::plan
