@@ -1,0 +1,82 @@
+#include "core/job/cluster_of.h"
+
+#include <algorithm>
+
+#include "core/hardware/device.h"
+#include "core/hardware/node.h"
+
+namespace syncline::job {
+namespace {
+
+struct Shape {
+  int nodes = 1;
+  int gpus = 1;
+};
+
+std::string shape_text(const Shape& shape) {
+  return std::to_string(shape.nodes) + (shape.nodes == 1 ? " node" : " nodes") + " x " +
+         std::to_string(shape.gpus) + (shape.gpus == 1 ? " GPU" : " GPUs");
+}
+
+// Ranks fill the hosts' devices; `usual`: how many a node of that kind has, 0: unknown.
+Shape shape_of(const Observed& observed, int usual, std::vector<std::string>& assumed) {
+  const int ranks = std::max(1, observed.world_size);
+  int a_node = observed.devices_a_node > 0 ? observed.devices_a_node : usual;
+  if (a_node <= 0) a_node = 1;
+  Shape shape{1, ranks};
+  if (ranks > a_node) {
+    while (ranks % a_node != 0) --a_node;
+    shape = {ranks / a_node, a_node};
+  }
+  if (ranks > 1) {
+    assumed.push_back(std::to_string(ranks) + " ranks on " + shape_text(shape) +
+                      (observed.devices_a_node > 0
+                           ? ": the host of the first rank shows " +
+                                 std::to_string(observed.devices_a_node) + " devices"
+                           : ""));
+  }
+  return shape;
+}
+
+// Links of a machine that nobody described: PCIe 4.0 inside, 100 Gbit/s between nodes.
+Json unknown_links(const Shape& shape, std::vector<std::string>& assumed) {
+  constexpr double kPcieGbps = 200;
+  constexpr double kNicGbps = 100;
+  Json cluster = Json::object();
+  if (shape.gpus > 1) cluster["intra"] = {{"latency_us", 5}, {"bandwidth_gbps", kPcieGbps}};
+  if (shape.nodes > 1) cluster["inter"] = {{"latency_us", 15}, {"bandwidth_gbps", kNicGbps}};
+  assumed.push_back(
+      "links: 200 Gbit/s inside a node (PCIe 4.0) and 100 Gbit/s between nodes, since nothing "
+      "tells; give the cluster with --cluster FILE");
+  return cluster;
+}
+
+}  // namespace
+
+Json cluster_of(const Observed& observed, std::vector<std::string>& assumed) {
+  const hardware::KnownDevice* device = hardware::recognise_device(observed.device);
+  const hardware::KnownNode* node = device != nullptr ? hardware::usual_node_of(*device) : nullptr;
+  const Shape shape = shape_of(observed, node != nullptr ? node->gpus : 0, assumed);
+  Json cluster{{"name", shape_text(shape)}};
+  if (!observed.device.empty()) {
+    cluster["name"] = cluster["name"].get<std::string>() + ", " + observed.device;
+  }
+  cluster["nodes"] = shape.nodes;
+  cluster["gpus_per_node"] = shape.gpus;
+  if (node != nullptr) {
+    cluster["node"] = node->name;
+    if (observed.world_size > 1) {
+      assumed.push_back("links of a " + std::string(node->summary) +
+                        ", where such a device usually stands; measure them (syncline calibrate) "
+                        "or give the cluster with --cluster FILE");
+    }
+  } else {
+    cluster.update(unknown_links(shape, assumed));
+    if (device != nullptr) cluster["device"] = device->name;
+  }
+  if (observed.backend == "gloo") cluster["library"] = "gloo";
+  if (observed.backend == "nccl" && device == nullptr) cluster["library"] = "nccl";
+  return cluster;
+}
+
+}  // namespace syncline::job

@@ -1,0 +1,152 @@
+#include "core/job/scenario_of.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/job/cluster_of.h"
+
+namespace syncline::job {
+namespace {
+
+// Nanoseconds are what clocks give; more digits would say nothing.
+double microseconds(Seconds seconds) { return std::round(seconds * 1e9) / 1e3; }
+double milliseconds(Seconds seconds) { return std::round(seconds * 1e9) / 1e6; }
+
+std::string name_of(const Gradient& gradient, std::size_t place) {
+  return gradient.name.empty() ? "gradient " + std::to_string(place) : gradient.name;
+}
+
+Json tensor_of(const Gradient& gradient, std::size_t place, const Observed& observed, bool copied) {
+  Json tensor{{"name", name_of(gradient, place)}};
+  tensor["shape"] =
+      gradient.shape.empty() ? Json::array({gradient.elements}) : Json(gradient.shape);
+  tensor["dtype"] = to_string(gradient.dtype);
+  if (observed.timed) tensor["backward_us"] = microseconds(gradient.wait);
+  if (copied) {
+    tensor["copy_in_us"] = microseconds(gradient.copy_in);
+    tensor["copy_out_us"] = microseconds(gradient.copy_out);
+  }
+  return tensor;
+}
+
+bool copies(const Step& step) {
+  return std::any_of(step.gradients.begin(), step.gradients.end(), [](const Gradient& gradient) {
+    return gradient.copy_in > 0 || gradient.copy_out > 0;
+  });
+}
+
+std::string source_of(const Observed& observed, const Step& step, int rank) {
+  std::string source = observed.file;
+  const auto slash = source.rfind('/');
+  if (slash != std::string::npos) source.erase(0, slash + 1);
+  source += ", " + observed.format;
+  if (observed.timed) {
+    source += ", step " + std::to_string(step.number) + " of rank " + std::to_string(rank);
+  }
+  return source;
+}
+
+Json workload_of(const Observed& observed, const Step& step, const ImportOptions& options) {
+  const bool copied = observed.timed && copies(step);
+  Json workload{{"name", observed.name}};
+  workload["source"] = source_of(observed, step, observed.ranks.front().rank);
+  workload["batch"] = options.batch;
+  if (observed.timed) {
+    workload["forward_ms"] = milliseconds(step.forward);
+    workload["update_ms"] = milliseconds(step.update);
+    if (step.host_gap > 0) workload["host_gap_ms"] = milliseconds(step.host_gap);
+  }
+  if (copied && step.copy_kernels > 0) {
+    workload["copy_kernels_ms"] = milliseconds(step.copy_kernels);
+  }
+  Json& tensors = workload["tensors"] = Json::array();
+  for (std::size_t i = 0; i < step.gradients.size(); ++i) {
+    tensors.push_back(tensor_of(step.gradients[i], i, observed, copied));
+  }
+  return workload;
+}
+
+Json named(Json strategy, const std::string& name) {
+  Json with_name{{"name", name}};
+  with_name.update(strategy);
+  return with_name;
+}
+
+// The strategy as it ran, torch's default beside another rule, and gradients as views where they
+// were copied.
+Json strategies_of(const Observed& observed, const BucketRule& rule) {
+  Json list = Json::array();
+  const Json own = rule.strategy.is_null()
+                       ? Json{{"dialect", "pytorch"}, {"config", Json::object()}}
+                       : rule.strategy;
+  list.push_back(named(own, kAsItRan));
+  if (!own.contains("config")) {
+    list.push_back({{"name", "DDP's default"}, {"dialect", "pytorch"}, {"config", Json::object()}});
+    return list;
+  }
+  if (!own["config"].empty()) {
+    list.push_back({{"name", "DDP's default"}, {"dialect", "pytorch"}, {"config", Json::object()}});
+  }
+  if (!observed.bucket_views) {
+    Json views = own;
+    views["config"]["gradient_as_bucket_view"] = true;
+    list.push_back(named(views, "gradients as views"));
+  }
+  return list;
+}
+
+Json published_of(const Observed& observed, const Step& step) {
+  Json row{{"strategy", kAsItRan}, {"step_time_s", std::round(step.gpu * 1e9) / 1e9}};
+  row["source"] = source_of(observed, step, observed.ranks.front().rank) + ", on the GPU";
+  return Json::array({row});
+}
+
+std::string about(const Observed& observed) {
+  std::string text = "Imported from " + source_of(observed, {}, 0);
+  const auto comma = text.find(", step ");
+  if (comma != std::string::npos) text.erase(comma);
+  if (!observed.timed) text += "; no times are known: only communication is priced";
+  return text + ".";
+}
+
+Imported of_model(const Observed& observed, const ImportOptions& options) {
+  Imported imported;
+  Json workload = *observed.workload;
+  if (options.batch > 1) workload["batch"] = options.batch;
+  imported.scenario = {{"name", observed.name}, {"about", about(observed)}};
+  imported.scenario["workload"] = std::move(workload);
+  return imported;
+}
+
+}  // namespace
+
+Imported scenario_of(const Observed& observed, const ImportOptions& options) {
+  Imported imported;
+  if (observed.workload) {
+    imported = of_model(observed, options);
+    imported.scenario["cluster"] =
+        options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
+    imported.scenario["strategies"] = strategies_of(observed, {});
+    return imported;
+  }
+  if (observed.ranks.empty() || observed.ranks.front().steps.empty() ||
+      typical_step(observed.ranks.front()).gradients.empty()) {
+    throw InputError(observed.file + ": no gradient is known of this job");
+  }
+  const Step& step = typical_step(observed.ranks.front());
+  imported.rule = bucket_rule(observed, step);
+  Json& scenario = imported.scenario;
+  scenario = {{"name", observed.name}, {"about", about(observed)}};
+  scenario["workload"] = workload_of(observed, step, options);
+  scenario["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
+  scenario["strategies"] = strategies_of(observed, imported.rule);
+  scenario["baseline"] = kAsItRan;
+  if (observed.timed && step.gpu > 0) scenario["published"] = published_of(observed, step);
+  if (options.batch == 1) {
+    imported.assumed.push_back("1 sample a rank and step: --batch gives the throughput its sense");
+  }
+  return imported;
+}
+
+}  // namespace syncline::job
