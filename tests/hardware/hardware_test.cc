@@ -1,0 +1,129 @@
+// The tables of devices and nodes: consistent in themselves and with what NCCL's model knows, and
+// found by what drivers report.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "core/collective/library.h"
+#include "core/hardware/device.h"
+#include "core/hardware/node.h"
+
+namespace syncline::hardware {
+namespace {
+
+std::string recognised(std::string_view reported) {
+  const KnownDevice* device = recognise_device(reported);
+  return device == nullptr ? "" : std::string(device->name);
+}
+
+TEST(Devices, AreRecognisedByWhatDriversReport) {
+  EXPECT_EQ(recognised("NVIDIA A100-SXM4-40GB"), "a100-sxm-40gb");
+  EXPECT_EQ(recognised("A100-SXM4-40GB"), "a100-sxm-40gb");
+  EXPECT_EQ(recognised("NVIDIA A100-PG509-200"), "a100-sxm-40gb");
+  EXPECT_EQ(recognised("NVIDIA A100-SXM4-80GB"), "a100-sxm-80gb");
+  EXPECT_EQ(recognised("NVIDIA A100 80GB PCIe"), "a100-pcie-80gb");
+  EXPECT_EQ(recognised("NVIDIA A100-PCIE-40GB"), "a100-pcie-40gb");
+  EXPECT_EQ(recognised("Tesla V100-SXM2-16GB"), "v100-sxm");
+  EXPECT_EQ(recognised("Tesla V100-SXM2-32GB"), "v100-sxm-32gb");
+  EXPECT_EQ(recognised("Tesla V100-PCIE-32GB"), "v100-pcie");
+  EXPECT_EQ(recognised("NVIDIA H100 80GB HBM3"), "h100-sxm");
+  EXPECT_EQ(recognised("NVIDIA H100 PCIe"), "h100-pcie");
+  EXPECT_EQ(recognised("NVIDIA H100 NVL"), "h100-nvl");
+  EXPECT_EQ(recognised("NVIDIA H200"), "h200-sxm");
+  EXPECT_EQ(recognised("NVIDIA GH200 480GB"), "gh200");
+  EXPECT_EQ(recognised("NVIDIA B200"), "b200");
+  EXPECT_EQ(recognised("NVIDIA GB200"), "gb200");
+  EXPECT_EQ(recognised("AMD Instinct MI300X"), "mi300x");
+  EXPECT_EQ(recognised("AMD Instinct MI300X VF"), "mi300x");
+  EXPECT_EQ(recognised("Tesla T4"), "t4");
+  EXPECT_EQ(recognised("NVIDIA L4"), "l4");
+  EXPECT_EQ(recognised("NVIDIA L40S"), "l40s");
+  EXPECT_EQ(recognised("NVIDIA A10"), "a10");
+  EXPECT_EQ(recognised("NVIDIA A10G"), "a10g");
+  EXPECT_EQ(recognised("NVIDIA GeForce RTX 4090"), "rtx-4090");
+  EXPECT_EQ(recognised("NVIDIA GeForce RTX 2080 Ti"), "rtx-2080-ti");
+  EXPECT_EQ(recognised("Tesla P100-SXM2-16GB"), "p100-sxm");
+}
+
+TEST(Devices, WhatOnlySoundsAlikeIsNoDevice) {
+  EXPECT_EQ(recognised(""), "");
+  EXPECT_EQ(recognised("NVIDIA A100-SXM4-40GB MIG 1g.5gb"), "");
+  EXPECT_EQ(recognised("NVIDIA GeForce GTX 1080 Ti"), "");
+  EXPECT_EQ(recognised("NVIDIA A1000 Laptop GPU"), "");
+  EXPECT_EQ(recognised("Tesla T40"), "");
+}
+
+// A name finds its row, and so do its name and its summary where somebody writes them as a label.
+TEST(Devices, NamesAreDistinctAndRecognised) {
+  std::set<std::string_view> names;
+  for (const KnownDevice& device : devices()) {
+    EXPECT_TRUE(names.insert(device.name).second) << device.name;
+    EXPECT_EQ(find_device(device.name), &device);
+    EXPECT_NE(recognise_device(device.name), nullptr) << device.name;
+  }
+  EXPECT_EQ(find_device("h100"), nullptr);
+}
+
+// A unit that slipped shows against every other row: memory feeds between 4 and 120 fp32 operations
+// a byte, and half precision is 1.9 to 34 times as fast.
+TEST(Devices, FiguresAreOfOneKind) {
+  for (const KnownDevice& device : devices()) {
+    EXPECT_GT(device.flops, 5e12) << device.name;
+    EXPECT_GT(device.flops / device.memory, 4) << device.name;
+    EXPECT_LT(device.flops / device.memory, 120) << device.name;
+    EXPECT_GE(device.half_flops / device.flops, 1.9) << device.name;
+    EXPECT_LT(device.half_flops / device.flops, 34) << device.name;
+    EXPECT_GE(device.memory_size, 11'000'000'000) << device.name;
+    EXPECT_EQ(device.bf16, device.compute_capability == 0 || device.compute_capability >= 80)
+        << device.name;
+    EXPECT_FALSE(device.source.empty());
+  }
+}
+
+// What a scenario with such a device is priced by: NCCL for NVIDIA's, with the table's capability.
+TEST(Devices, CapabilitiesAreThoseOfNcclsModel) {
+  for (const KnownDevice& device : devices()) {
+    for (const std::string_view label : {device.name, device.summary}) {
+      Cluster cluster;
+      cluster.device.name = label;
+      EXPECT_EQ(collective::named_capability(cluster), device.compute_capability) << label;
+      EXPECT_EQ(collective::likely_library(cluster) == Library::kNccl,
+                device.compute_capability > 0);
+    }
+  }
+}
+
+TEST(Nodes, AreMadeOfKnownDevices) {
+  std::set<std::string_view> names;
+  for (const KnownNode& node : nodes()) {
+    EXPECT_TRUE(names.insert(node.name).second) << node.name;
+    EXPECT_EQ(find_node(node.name), &node);
+    EXPECT_EQ(device_of(node).name, node.device);
+    ASSERT_NE(usual_node_of(device_of(node)), nullptr);
+    EXPECT_EQ(usual_node_of(device_of(node))->device, node.device);
+    EXPECT_FALSE(node.source.empty());
+    EXPECT_GT(node.gpus, 1);
+    EXPECT_EQ(node.inside.count, 1);
+    EXPECT_GE(node.outside.count, 1);
+    // A GPU's port inside the node is the faster one, by its share of the NICs.
+    EXPECT_GT(node.inside.bandwidth * node.gpus, node.outside.bandwidth * node.outside.count)
+        << node.name;
+    EXPECT_GE(node.outside.latency, node.inside.latency) << node.name;
+  }
+  EXPECT_EQ(find_node("dgx"), nullptr);
+}
+
+TEST(Nodes, UsualOnes) {
+  const auto usual = [](std::string_view device) {
+    return std::string(usual_node_of(*find_device(device))->name);
+  };
+  EXPECT_EQ(usual("h100-sxm"), "dgx-h100");
+  EXPECT_EQ(usual("a100-sxm-40gb"), "dgx-a100");
+  EXPECT_EQ(usual("mi300x"), "mi300x-platform");
+  EXPECT_EQ(usual("t4"), "g4dn.12xlarge");
+  EXPECT_EQ(usual_node_of(*find_device("h100-pcie")), nullptr);
+}
+
+}  // namespace
+}  // namespace syncline::hardware
