@@ -1,0 +1,64 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/executors.h"
+#include "cli/files.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "core/input/document.h"
+#include "core/job/format.h"
+#include "core/job/scenario_of.h"
+#include "core/json/text.h"
+#include "core/measure/study.h"
+#include "reports/import_report.h"
+
+namespace syncline::cli {
+namespace {
+
+struct ImportVerb {
+  std::vector<std::string> files;
+  std::string out;
+  std::string cluster;
+  std::int64_t batch = 1;
+  reports::Format format = reports::Format::kTable;
+};
+
+int run(const ImportVerb& options) {
+  job::ImportOptions import;
+  import.batch = options.batch;
+  if (!options.cluster.empty()) import.cluster = read_json_file(options.cluster);
+  reports::ImportedJob job;
+  job.observed = job::read_job(options.files);
+  job.imported = job::scenario_of(job.observed, import);
+  job.out = options.out;
+  // What is written must be right: it is read as a user's file would be.
+  const std::string text = job.imported.scenario.dump(2) + "\n";
+  const std::string name = options.out.empty() ? "the imported scenario" : options.out;
+  measure::StudyOptions study;
+  study.make_executor = predictor_named(study.executor).make;
+  job.priced = measure::run_study(input::document_from_text(name, text), study);
+  if (!options.out.empty()) write_file(options.out, text);
+  print(reports::answer_of(job), options.format);
+  return 0;
+}
+
+}  // namespace
+
+VerbAction add_import(CLI::App& app) {
+  auto options = std::make_shared<ImportVerb>();
+  auto* verb = app.add_subcommand(
+      "import", "Make a scenario of what a job left behind: a profiler's trace, a model file");
+  verb->add_option("files", options->files,
+                   "the file of a rank, or one of each rank; formats are told apart by content")
+      ->required();
+  verb->add_option("-o,--out", options->out, "file for the scenario that run and tune take");
+  verb->add_option("--cluster", options->cluster,
+                   "the cluster (JSON), in place of what the files tell and what is assumed");
+  verb->add_option("--batch", options->batch, "samples a rank and step, which no trace tells")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str();
+  add_format(*verb, options->format);
+  return [options] { return run(*options); };
+}
+
+}  // namespace syncline::cli

@@ -1,0 +1,25 @@
+// The answer of `syncline import`: what a job left behind, in figures, and the scenario that was
+// made of it, priced beside what was measured.
+#pragma once
+
+#include <string>
+
+#include "core/job/scenario_of.h"
+#include "core/measure/report.h"
+#include "reports/answer.h"
+
+namespace syncline::reports {
+
+struct ImportedJob {
+  job::Observed observed;
+  job::Imported imported;
+  measure::Report priced;  // the scenario's rows
+  std::string out;         // the file that was written; empty: none
+};
+
+// Table: the steps, where the typical one goes, its buckets, which rule explains them, how long the
+// other ranks waited, what was assumed, the scenario's rows. CSV: one line a collective of the
+// typical step. JSON: all of it in SI units, `scenario` included. The job must outlive the answer.
+Answer answer_of(const ImportedJob& job);
+
+}  // namespace syncline::reports

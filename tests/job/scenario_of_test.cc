@@ -1,0 +1,134 @@
+// What a job left behind, as a scenario: it is read, and its row replays the step.
+#include "core/job/scenario_of.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+
+namespace syncline::job {
+namespace {
+
+// A job of 2 ranks on a network that hides everything but the last exchange.
+Observed job_of(std::mt19937& random, bool views) {
+  Observed job;
+  job.name = "small job";
+  job.file = "/tmp/somewhere/trace.json";
+  job.format = "kineto";
+  job.world_size = 2;
+  job.bucket_views = views;
+  job.ranks.resize(1);
+  for (int n = 0; n < 3; ++n) {
+    Step& step = job.ranks[0].steps.emplace_back();
+    step.number = n + 1;
+    step.forward = 0.030;
+    step.update = 0.004;
+    step.host_gap = 0.002;
+    Exchange all;
+    all.kind = "all_reduce";
+    for (int i = 0; i < 30; ++i) {
+      Gradient gradient;
+      gradient.elements = 1 + static_cast<std::int64_t>(random() % 300000);
+      gradient.wait = 1e-6 * static_cast<double>(100 + random() % 3000);
+      if (!views) {
+        gradient.copy_in = 1e-5;
+        gradient.copy_out = 2e-5;
+      }
+      step.backward += gradient.wait + gradient.copy_in;
+      step.copy_in += gradient.copy_in;
+      step.copy_out += gradient.copy_out;
+      step.gradients.push_back(gradient);
+      all.elements += gradient.elements;
+      all.gradients.push_back(i);
+    }
+    step.copy_kernels = step.copy_out / 4;
+    step.exchanges.push_back(all);
+    step.gpu =
+        step.forward + step.backward + step.copy_out + step.host_gap + step.update + 0.001 * n;
+  }
+  return job;
+}
+
+const Json kFast = Json::parse(R"({"name": "fast", "nodes": 2, "gpus_per_node": 1,
+    "inter": {"latency_us": 0.001, "bandwidth_gbps": 1000000}})");
+
+measure::Report priced(const Json& scenario) {
+  measure::StudyOptions study;
+  study.make_executor = run::make_model_executor;
+  return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
+}
+
+TEST(ScenarioOf, TheRowReplaysTheStep) {
+  std::mt19937 random(3);
+  for (const bool views : {false, true}) {
+    for (int round = 0; round < 5; ++round) {
+      const Observed job = job_of(random, views);
+      const Imported imported = scenario_of(job, {.cluster = kFast});
+      const measure::Report report = priced(imported.scenario);
+      ASSERT_FALSE(report.rows.empty());
+      const measure::Row& row = report.rows.front();
+      EXPECT_EQ(row.strategy, kAsItRan);
+      const Step& step = typical_step(job.ranks[0]);
+      EXPECT_NEAR(row.metrics.step_time, step.gpu - 0.001 * (step.number - 1), 2e-4);
+      ASSERT_TRUE(row.error_percent.has_value());
+      EXPECT_LT(std::abs(*row.error_percent), 4);
+    }
+  }
+}
+
+TEST(ScenarioOf, ViewsSaveTheCopiesAndTheIntervalSaysHowSure) {
+  std::mt19937 random(4);
+  const Observed job = job_of(random, false);
+  const measure::Report report = priced(scenario_of(job, {.cluster = kFast}).scenario);
+  const auto views = std::find_if(report.rows.begin(), report.rows.end(), [](const auto& row) {
+    return row.strategy == "gradients as views";
+  });
+  ASSERT_NE(views, report.rows.end());
+  const Step& step = typical_step(job.ranks[0]);
+  EXPECT_NEAR(report.rows.front().metrics.step_time - views->metrics.step_time,
+              step.copy_in + step.copy_out, 2e-4);
+  // The copies' kernels took a quarter of copy_out: it may be that nothing more is saved.
+  EXPECT_LT(report.rows.front().step.low, views->metrics.step_time + step.copy_out);
+  EXPECT_LT(views->gain.low, 1.01);
+}
+
+TEST(ScenarioOf, AFileWithoutTimesSaysSo) {
+  std::mt19937 random(5);
+  Observed job = job_of(random, false);
+  job.timed = false;
+  const Imported imported = scenario_of(job, {.cluster = kFast});
+  EXPECT_NE(imported.scenario.at("about").get<std::string>().find("no times"), std::string::npos);
+  EXPECT_FALSE(imported.scenario.contains("published"));
+  EXPECT_FALSE(imported.scenario.at("workload").at("tensors")[0].contains("backward_us"));
+  EXPECT_FALSE(priced(imported.scenario).rows.empty());
+}
+
+TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
+  std::mt19937 random(6);
+  Observed job = job_of(random, false);
+  job.world_size = 16;
+  job.devices_a_node = 8;
+  job.device = "Unheard-of Accelerator 3";
+  const Imported imported = scenario_of(job, {});
+  EXPECT_EQ(imported.scenario.at("cluster").at("nodes"), 2);
+  EXPECT_EQ(imported.scenario.at("cluster").at("gpus_per_node"), 8);
+  EXPECT_GE(imported.assumed.size(), 3U);
+  EXPECT_FALSE(priced(imported.scenario).rows.empty());
+  // Ranks that do not fill the hosts.
+  job.world_size = 12;
+  EXPECT_EQ(scenario_of(job, {}).scenario.at("cluster").at("gpus_per_node"), 6);
+}
+
+TEST(ScenarioOf, NoGradientNoScenario) {
+  Observed job;
+  job.file = "trace.json";
+  EXPECT_THROW(scenario_of(job, {}), InputError);
+}
+
+}  // namespace
+}  // namespace syncline::job
