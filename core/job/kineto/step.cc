@@ -291,8 +291,13 @@ void StepReader::read_exchanges(Step& step) {
                              static_cast<std::size_t>(behind - first)});
   }
   for (const Waiting& wait : waiting_) {
+    // DDP waits for its buckets behind the backward pass alone: before it the stream stands still
+    // for another reason.
+    if (wait.collective->of_gradients && wait.end <= backward_end_) continue;
     const auto place = static_cast<std::size_t>(wait.collective - collectives_.data());
-    step.exchanges[place].exposed += seconds(wait.end - wait.begin);
+    const Nanoseconds begin =
+        wait.collective->of_gradients ? std::max(wait.begin, backward_end_) : wait.begin;
+    step.exchanges[place].exposed += seconds(wait.end - begin);
   }
 }
 
@@ -309,9 +314,7 @@ DerivedStep StepReader::read() {
   step.backward = seconds(backward_end_ - backward_);
   step.update = seconds(update_end_ - update_);
   step.gpu = seconds(update_end_ - forward_);
-  if (window_.end < kFar && window_.start > -kFar) {
-    step.cpu = seconds(window_.end - window_.start);
-  }
+  if (window_.marked) step.cpu = seconds(window_.end - window_.start);
   for (const HostSpan& span : spans()) {
     if (span.kind == Host::kForward) ++derived_.forwards;
     if (span.kind == Host::kCopyIn) derived_.copied_in = true;

@@ -31,10 +31,10 @@ std::vector<StepWindow> cut_at(const std::vector<Nanoseconds>& times) {
   std::vector<StepWindow> windows;
   Nanoseconds start = -kFar;
   for (const Nanoseconds time : times) {
-    windows.push_back({static_cast<int>(windows.size()), start, time});
+    windows.push_back({static_cast<int>(windows.size()), start, time, false});
     start = time;
   }
-  windows.push_back({static_cast<int>(windows.size()), start, kFar});
+  windows.push_back({static_cast<int>(windows.size()), start, kFar, false});
   return windows;
 }
 

@@ -29,7 +29,8 @@ struct StepWindow {
   int number = 0;
   Nanoseconds start = 0;
   Nanoseconds end = 0;
-  int profiled = 1;  // ProfilerSteps in it: those without an exchange are joined to the next
+  bool marked = true;  // by the profiler, so that its length is the host's
+  int profiled = 1;    // ProfilerSteps in it: those without an exchange are joined to the next
 };
 
 // ProfilerStep#N; without them the host's time is cut behind every Optimizer.step, else in front
