@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/job/kineto/format.h"
 
 namespace syncline::job {
 namespace {
@@ -52,7 +53,7 @@ const Format* format_of(const Head& head) {
 }  // namespace
 
 std::span<const Format> formats() {
-  static const std::vector<Format> rows = {};
+  static const std::vector<Format> rows = {kineto::kFormat};
   return rows;
 }
 

@@ -1,0 +1,18 @@
+// Traces of which no scenario can be made: said with what is known of them.
+#pragma once
+
+#include "core/job/kineto/step.h"
+
+namespace syncline::job::kineto {
+
+// Throws InputError where the trace shows no training on a GPU.
+void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals);
+
+// Throws InputError where gradients are sharded (FSDP, ZeRO): names or reduce-scatters say so and
+// no all-reduce of gradients does otherwise.
+void refuse_sharded(const Trace& trace, const Timeline& timeline);
+
+// Throws InputError: gradients whose sizes stand nowhere.
+[[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);
+
+}  // namespace syncline::job::kineto

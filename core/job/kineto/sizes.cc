@@ -1,0 +1,169 @@
+#include "core/job/kineto/sizes.h"
+
+#include <algorithm>
+
+namespace syncline::job::kineto {
+namespace {
+
+// The format of all exchanges of gradients, where they have one and tell it.
+std::optional<DType> common_format(const DerivedStep& derived) {
+  std::optional<DType> format;
+  for (std::size_t i = 0; i < derived.sent.size(); ++i) {
+    if (!derived.sent[i].of_gradients) continue;
+    if (!derived.sent[i].typed) return std::nullopt;
+    if (format && *format != derived.step.exchanges[i].dtype) return std::nullopt;
+    format = derived.step.exchanges[i].dtype;
+  }
+  return format;
+}
+
+// Gradients whose copies lie one behind the other in the order of their buckets: each bucket takes
+// as many as its bytes say, and gives them its format. False: they do not fit.
+bool formats_by_bucket(DerivedStep& derived) {
+  std::vector<DType> formats;
+  for (std::size_t i = 0; i < derived.sent.size(); ++i) {
+    const Exchange& exchange = derived.step.exchanges[i];
+    if (!derived.sent[i].of_gradients) continue;
+    Bytes bytes = derived.sent[i].typed ? exchange.bytes() : 0;
+    while (bytes > 0 && formats.size() < derived.copies_out.size()) {
+      bytes -= derived.copies_out[formats.size()].bytes;
+      formats.push_back(exchange.dtype);
+    }
+    if (bytes != 0) return false;
+  }
+  if (formats.size() != derived.copies_out.size()) return false;
+  for (std::size_t i = 0; i < formats.size(); ++i) derived.step.gradients[i].dtype = formats[i];
+  return true;
+}
+
+bool sizes_of_shapes(const Trace& trace, DerivedStep& derived, Sizes& sizes) {
+  std::vector<const Tensor*> tensors;
+  for (const int place : derived.tensors) {
+    if (place < 0 || !trace.tensors[static_cast<std::size_t>(place)].known) return false;
+    tensors.push_back(&trace.tensors[static_cast<std::size_t>(place)]);
+  }
+  const std::optional<DType> otherwise = derived.hooked ? std::nullopt : common_format(derived);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    Gradient& gradient = derived.step.gradients[i];
+    gradient.shape = tensors[i]->shape;
+    gradient.elements = 1;
+    for (const std::int64_t side : gradient.shape) gradient.elements *= side;
+    const std::optional<DType> format = tensors[i]->dtype ? tensors[i]->dtype : otherwise;
+    sizes.assumed_fp32 = sizes.assumed_fp32 || !format;
+    gradient.dtype = format.value_or(DType::kFp32);
+  }
+  return true;
+}
+
+bool sizes_of_copies(DerivedStep& derived, Sizes& sizes) {
+  const auto& copies = derived.copies_out;
+  auto& gradients = derived.step.gradients;
+  if (copies.size() != gradients.size()) return false;
+  if (std::ranges::any_of(copies, [](const CopyOut& copy) { return copy.bytes <= 0; })) {
+    return false;
+  }
+  // A hook may send another format than the gradients have.
+  if (derived.hooked || !formats_by_bucket(derived)) {
+    const auto format = derived.hooked ? std::nullopt : common_format(derived);
+    sizes.assumed_fp32 = !format;
+    for (Gradient& gradient : gradients) gradient.dtype = format.value_or(DType::kFp32);
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    gradients[i].elements = std::max<Bytes>(copies[i].bytes / size_of(gradients[i].dtype), 1);
+    gradients[i].copy_out = copies[i].time;
+  }
+  return true;
+}
+
+// Copies out in the order of buckets, to the first gradient of their size that has none yet; those
+// that kernels made tell no size.
+void copies_by_size(DerivedStep& derived) {
+  auto& gradients = derived.step.gradients;
+  const bool in_order =
+      derived.copies_out.size() == gradients.size() &&
+      std::ranges::equal(derived.copies_out, gradients, {}, &CopyOut::bytes, &Gradient::bytes);
+  std::vector<bool> taken(gradients.size(), false);
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < derived.copies_out.size(); ++k) {
+    const CopyOut& copy = derived.copies_out[k];
+    while (next < gradients.size() && taken[next]) ++next;
+    constexpr std::size_t kReach = 4096;  // buckets hold fewer
+    std::size_t i = in_order ? k : next;
+    while (!in_order && i < gradients.size() && i < next + kReach &&
+           (taken[i] || (copy.bytes > 0 && gradients[i].bytes() != copy.bytes))) {
+      ++i;
+    }
+    if (i >= gradients.size() || taken[i]) continue;
+    taken[i] = true;
+    gradients[i].copy_out = copy.time;
+  }
+}
+
+// The gradients of one exchange: of those that had arrived and travel in its format, a run without
+// gaps whose sizes sum up to its own; the earliest, as a reducer sends its buckets in order.
+std::vector<int> bucket_of(const DerivedStep& derived, std::size_t exchange,
+                           const std::vector<bool>& sent) {
+  const Exchange& own = derived.step.exchanges[exchange];
+  const bool typed = derived.sent[exchange].typed && !derived.hooked;
+  std::vector<int> waiting;
+  for (std::size_t i = 0; i < derived.sent[exchange].arrived; ++i) {
+    const bool fits = !typed || derived.step.gradients[i].dtype == own.dtype;
+    if (!sent[i] && fits) waiting.push_back(static_cast<int>(i));
+  }
+  if (own.elements == 0) return waiting;
+  std::size_t first = 0;
+  std::int64_t sum = 0;
+  for (std::size_t last = 0; last < waiting.size(); ++last) {
+    sum += derived.step.gradients[static_cast<std::size_t>(waiting[last])].elements;
+    while (sum > own.elements && first <= last) {
+      sum -= derived.step.gradients[static_cast<std::size_t>(waiting[first++])].elements;
+    }
+    if (sum == own.elements) {
+      return {waiting.begin() + static_cast<std::ptrdiff_t>(first),
+              waiting.begin() + static_cast<std::ptrdiff_t>(last) + 1};
+    }
+  }
+  return {};
+}
+
+void find_buckets(DerivedStep& derived) {
+  std::vector<bool> sent(derived.step.gradients.size(), false);
+  for (std::size_t i = 0; i < derived.sent.size(); ++i) {
+    if (!derived.sent[i].of_gradients) continue;
+    Exchange& exchange = derived.step.exchanges[i];
+    exchange.gradients = bucket_of(derived, i, sent);
+    std::int64_t sum = 0;
+    Seconds complete = 0;
+    for (const int place : exchange.gradients) {
+      const auto gradient = static_cast<std::size_t>(place);
+      sent[gradient] = true;
+      sum += derived.step.gradients[gradient].elements;
+      complete = std::max(complete, derived.complete[gradient]);
+    }
+    if (exchange.gradients.empty()) continue;
+    if (exchange.elements == 0) exchange.elements = sum;
+    if (!derived.sent[i].typed) {
+      exchange.dtype =
+          derived.step.gradients[static_cast<std::size_t>(exchange.gradients[0])].dtype;
+    }
+    exchange.complete = complete;
+  }
+}
+
+}  // namespace
+
+Sizes find_sizes(const Trace& trace, DerivedStep& derived) {
+  Sizes sizes;
+  if (sizes_of_shapes(trace, derived, sizes)) {
+    sizes.from = SizesFrom::kShapes;
+    copies_by_size(derived);
+  } else if (sizes_of_copies(derived, sizes)) {
+    sizes.from = SizesFrom::kCopies;
+  } else {
+    return sizes;
+  }
+  find_buckets(derived);
+  return sizes;
+}
+
+}  // namespace syncline::job::kineto

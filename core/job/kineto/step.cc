@@ -1,0 +1,333 @@
+#include "core/job/kineto/step.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <span>
+
+namespace syncline::job::kineto {
+namespace {
+
+constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();
+// Traces of whole microseconds round both ends.
+constexpr Nanoseconds kRounding = 2000;
+
+Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
+
+// A wait of the compute stream for a collective.
+struct Waiting {
+  Nanoseconds begin = 0;
+  Nanoseconds end = 0;
+  const Collective* collective = nullptr;
+};
+
+class StepReader {
+ public:
+  StepReader(const Trace& trace, const Timeline& timeline, const std::vector<Arrival>& arrivals,
+             const StepWindow& window)
+      : trace_(trace),
+        timeline_(timeline),
+        window_(window),
+        items_(timeline.computed(window.start, window.end)),
+        collectives_(timeline.exchanged(window.start, window.end)) {
+    const auto first = std::ranges::lower_bound(arrivals, window.start, {}, &Arrival::start);
+    const auto last =
+        std::ranges::lower_bound(first, arrivals.end(), window.end, {}, &Arrival::start);
+    arrivals_.assign(first, last);
+    find_threads();
+  }
+
+  DerivedStep read();
+
+ private:
+  // Of the host, that begin in the step.
+  std::span<const HostSpan> spans() const {
+    const auto first = std::ranges::lower_bound(trace_.host, window_.start, {}, &HostSpan::start);
+    return {first,
+            std::ranges::lower_bound(first, trace_.host.end(), window_.end, {}, &HostSpan::start)};
+  }
+  bool of_engine(int thread) const { return std::ranges::binary_search(engine_, thread); }
+  bool of_forward(const Item& item) const {
+    return main_ >= 0 ? item.thread == main_ : !of_engine(item.thread);
+  }
+  bool copied_out(const Item& item) const {
+    return timeline_.copies_out.around(item.thread, item.launched) != nullptr;
+  }
+  void find_threads();
+  void find_passes();
+  void find_bounds();
+  void find_waiting();
+  struct Arrived {
+    const Arrival* arrival = nullptr;
+    Nanoseconds ready = -kFar;
+    Nanoseconds copied = -kFar;
+  };
+  std::vector<Arrived> find_arrived(Step& step) const;
+  void read_gradients(Step& step);
+  void read_tail(Step& step);
+  void read_exchanges(Step& step);
+  Nanoseconds waited(Nanoseconds from, Nanoseconds to) const;
+
+  const Trace& trace_;
+  const Timeline& timeline_;
+  const StepWindow& window_;
+  std::vector<Item> items_;
+  std::vector<Collective> collectives_;
+  std::vector<Arrival> arrivals_;
+  std::vector<int> engine_;  // threads of the autograd engine
+  int main_ = -1;            // the thread that drives the step; -1: not told
+  std::vector<Waiting> waiting_;
+
+  DerivedStep derived_;
+  std::size_t first_arrival_ = 0;  // of the passes behind which gradients are exchanged
+  Nanoseconds engine_begins_ = 0;  // the host's last launch of the forward pass
+  // On the device.
+  Nanoseconds forward_ = 0;
+  Nanoseconds backward_ = 0;
+  Nanoseconds backward_end_ = 0;
+  Nanoseconds update_ = 0;
+  Nanoseconds update_end_ = 0;
+};
+
+void StepReader::find_threads() {
+  for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
+  std::ranges::sort(engine_);
+  engine_.erase(std::ranges::unique(engine_).begin(), engine_.end());
+  for (const HostSpan& span : spans()) {
+    const bool drives =
+        span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;
+    if (drives && main_ < 0) main_ = span.thread;
+  }
+  // The engine may run on the thread that drives (gradients of the CPU): then threads tell nothing.
+  if (of_engine(main_)) main_ = -1;
+}
+
+// A kernel of the forward pass between two arrivals begins another backward pass.
+void StepReader::find_passes() {
+  std::vector<Nanoseconds> forwards;
+  for (const Item& item : items_) {
+    if (item.work == Work::kKernel && of_forward(item)) forwards.push_back(item.launched);
+  }
+  std::ranges::sort(forwards);
+  std::vector<std::size_t> begins = {0};
+  Nanoseconds end = arrivals_.front().end;
+  for (std::size_t i = 1; i < arrivals_.size(); ++i) {
+    const auto next = std::ranges::upper_bound(forwards, end);
+    if (next != forwards.end() && *next < arrivals_[i].start) begins.push_back(i);
+    end = std::max(end, arrivals_[i].end);
+  }
+  derived_.passes = static_cast<int>(begins.size());
+  std::size_t first = begins.size() - 1;
+  int exchanging = 0;
+  for (std::size_t pass = begins.size(); pass-- > 0;) {
+    const Nanoseconds from = arrivals_[begins[pass]].start;
+    const Nanoseconds to = pass + 1 < begins.size() ? arrivals_[begins[pass + 1]].start : kFar;
+    if (std::ranges::any_of(collectives_, [&](const Collective& c) {
+          return c.of_gradients && c.launched >= from && c.launched < to;
+        })) {
+      first = pass;
+      ++exchanging;
+    }
+  }
+  derived_.exchanging_passes = std::max(exchanging, 1);
+  first_arrival_ = begins[first];
+  const auto behind = std::ranges::lower_bound(forwards, arrivals_[first_arrival_].start);
+  engine_begins_ = behind == forwards.begin() ? window_.start : *(behind - 1);
+}
+
+void StepReader::find_bounds() {
+  Nanoseconds last_arrival = arrivals_.front().start;
+  for (const Arrival& arrival : arrivals_) last_arrival = std::max(last_arrival, arrival.start);
+  // What follows the optimizer (logs, an average of weights) is no update.
+  Nanoseconds optimized = -kFar;
+  for (const HostSpan& span : spans()) {
+    const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival;
+    if (behind) optimized = std::max(optimized, span.end);
+  }
+  if (optimized == -kFar) optimized = kFar;
+  forward_ = backward_ = update_ = kFar;
+  backward_end_ = update_end_ = -kFar;
+  for (const Item& item : items_) {
+    const bool kernel = item.work == Work::kKernel;
+    if (kernel) forward_ = std::min(forward_, item.start);
+    if (of_engine(item.thread) && item.launched > engine_begins_ && !copied_out(item)) {
+      backward_ = std::min(backward_, item.start);
+      backward_end_ = std::max(backward_end_, item.end);
+    }
+    if (kernel && of_forward(item) && item.launched > last_arrival && item.launched <= optimized) {
+      update_ = std::min(update_, item.start);
+      update_end_ = std::max(update_end_, item.end);
+    }
+  }
+  // What is missing takes no time, and no phase begins before the one in front of it ends.
+  if (forward_ == kFar) forward_ = items_.empty() ? arrivals_.front().start : items_.front().start;
+  if (backward_ == kFar) backward_ = backward_end_ = forward_;
+  backward_ = std::max(backward_, forward_);
+  backward_end_ = std::max(backward_end_, backward_);
+}
+
+// The device waits for a collective from when the work behind could begin (what is before has
+// ended, the host has called) until that begins, if a collective ends in this time: the stream
+// begins with the next work as soon as it has what it waited for.
+void StepReader::find_waiting() {
+  std::vector<const Collective*> by_end;
+  for (const Collective& collective : collectives_) by_end.push_back(&collective);
+  std::ranges::stable_sort(by_end, {}, [](const Collective* c) { return c->end; });
+  Nanoseconds busy = -kFar;
+  for (const Item& item : items_) {
+    const Nanoseconds from = std::max(busy, item.returned);
+    busy = std::max(busy, item.end);
+    if (from >= item.start) continue;
+    const auto later = std::ranges::upper_bound(by_end, item.start + kRounding, {},
+                                                [](const Collective* c) { return c->end; });
+    if (later == by_end.begin() || (*(later - 1))->end <= from) continue;
+    waiting_.push_back({from, std::min((*(later - 1))->end, item.start), *(later - 1)});
+  }
+}
+
+Nanoseconds StepReader::waited(Nanoseconds from, Nanoseconds to) const {
+  Nanoseconds sum = 0;
+  // They follow each other.
+  for (auto wait = std::ranges::upper_bound(waiting_, from, {}, &Waiting::end);
+       wait != waiting_.end() && wait->begin < to; ++wait) {
+    sum += std::min(wait->end, to) - std::max(wait->begin, from);
+  }
+  return sum;
+}
+
+// When the device has each gradient, and its copy in the bucket: an item goes to the first gradient
+// of its thread that settles behind it, a copy to the last that began before it.
+std::vector<StepReader::Arrived> StepReader::find_arrived(Step& step) const {
+  std::vector<Arrived> arrived(arrivals_.size() - first_arrival_);
+  std::map<int, std::vector<std::size_t>> of_thread;
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    arrived[i].arrival = &arrivals_[first_arrival_ + i];
+    of_thread[arrived[i].arrival->thread].push_back(i);
+  }
+  const auto start = [&](std::size_t i) { return arrived[i].arrival->start; };
+  const auto settled = [&](std::size_t i) { return arrived[i].arrival->settled; };
+  for (const Item& item : items_) {
+    const auto own = of_thread.find(item.thread);
+    if (own == of_thread.end() || item.launched <= engine_begins_ || copied_out(item)) continue;
+    const auto& gradients = own->second;
+    if (const HostSpan* copy = timeline_.copies_in.around(item.thread, item.launched)) {
+      const auto behind = std::ranges::upper_bound(gradients, copy->start, {}, start);
+      if (behind == gradients.begin()) continue;
+      Arrived& gradient = arrived[*(behind - 1)];
+      gradient.copied = std::max(gradient.copied, item.end);
+      step.copy_kernels += seconds(item.end - item.start);
+    } else if (const auto of = std::ranges::lower_bound(gradients, item.launched, {}, settled);
+               of != gradients.end()) {
+      arrived[*of].ready = std::max(arrived[*of].ready, item.end);
+    }
+  }
+  return arrived;
+}
+
+// Along the compute stream: what a gradient is waited for counts from where the stream stood with
+// the one before, and its copy into the bucket from there on.
+void StepReader::read_gradients(Step& step) {
+  Nanoseconds now = backward_;
+  for (const Arrived& gradient : find_arrived(step)) {
+    Gradient& told = step.gradients.emplace_back();
+    const Nanoseconds ready = std::max(now, gradient.ready);
+    told.wait = seconds(ready - now);
+    now = std::max(ready, gradient.copied);
+    told.copy_in = seconds(now - ready);
+    step.copy_in += told.copy_in;
+    derived_.complete.push_back(seconds(now - forward_));
+    derived_.tensors.push_back(gradient.arrival->tensor);
+  }
+}
+
+// Behind the backward pass: copies out of the buckets with what the host is late by, waiting for
+// collectives, waiting for the host, the update.
+void StepReader::read_tail(Step& step) {
+  Nanoseconds now = backward_end_;
+  const HostSpan* last_copy = nullptr;
+  for (const Item& item : items_) {
+    const HostSpan* copy = timeline_.copies_out.around(item.thread, item.launched);
+    if (copy != nullptr && item.launched > engine_begins_) {
+      if (copy != last_copy) derived_.copies_out.emplace_back();
+      derived_.copies_out.back().bytes += item.bytes;
+      step.copy_kernels += seconds(item.end - item.start);
+      last_copy = copy;
+    }
+    if (item.end <= now || item.start >= update_) continue;
+    const Nanoseconds exposed = waited(now, item.start);
+    const Seconds rest = seconds(item.end - now - exposed);
+    step.exposed += seconds(exposed);
+    now = item.end;
+    if (copy == nullptr) {
+      step.host_gap += rest;
+      continue;
+    }
+    step.copy_out += rest;
+    if (copy == last_copy) derived_.copies_out.back().time += rest;
+  }
+  if (update_ == kFar) update_ = update_end_ = now;
+  update_ = std::max(update_, now);
+  update_end_ = std::max(update_end_, update_);
+  const Nanoseconds exposed = waited(now, update_);
+  step.exposed += seconds(exposed);
+  step.host_gap += seconds(update_ - now - exposed);
+}
+
+void StepReader::read_exchanges(Step& step) {
+  for (const Collective& collective : collectives_) {
+    Exchange& exchange = step.exchanges.emplace_back();
+    const Message& message = collective.message;
+    exchange.kind = message.kind.empty() ? "unknown" : message.kind;
+    exchange.group = message.group;
+    exchange.ranks = message.ranks;
+    exchange.elements = message.elements;
+    exchange.dtype = message.dtype.value_or(DType::kFp32);
+    exchange.complete = exchange.sent = seconds(collective.start - forward_);
+    exchange.duration = exchange.time = seconds(collective.end - collective.start);
+    const auto first = arrivals_.begin() + static_cast<std::ptrdiff_t>(first_arrival_);
+    const auto behind =
+        std::ranges::upper_bound(first, arrivals_.end(), collective.launched, {}, &Arrival::start);
+    derived_.sent.push_back({collective.of_gradients && behind != first, message.dtype.has_value(),
+                             static_cast<std::size_t>(behind - first)});
+  }
+  for (const Waiting& wait : waiting_) {
+    // DDP waits for its buckets behind the backward pass alone: before it the stream stands still
+    // for another reason.
+    if (wait.collective->of_gradients && wait.end <= backward_end_) continue;
+    const auto place = static_cast<std::size_t>(wait.collective - collectives_.data());
+    const Nanoseconds begin =
+        wait.collective->of_gradients ? std::max(wait.begin, backward_end_) : wait.begin;
+    step.exchanges[place].exposed += seconds(wait.end - begin);
+  }
+}
+
+DerivedStep StepReader::read() {
+  find_passes();
+  find_bounds();
+  find_waiting();
+  Step& step = derived_.step;
+  step.number = window_.number;
+  read_gradients(step);
+  read_tail(step);
+  read_exchanges(step);
+  step.forward = seconds(backward_ - forward_);
+  step.backward = seconds(backward_end_ - backward_);
+  step.update = seconds(update_end_ - update_);
+  step.gpu = seconds(update_end_ - forward_);
+  if (window_.marked) step.cpu = seconds(window_.end - window_.start);
+  for (const HostSpan& span : spans()) {
+    if (span.kind == Host::kForward) ++derived_.forwards;
+    if (span.kind == Host::kCopyIn) derived_.copied_in = true;
+    if (span.kind == Host::kCopyInHook) derived_.copied_in = derived_.hooked = true;
+  }
+  return std::move(derived_);
+}
+
+}  // namespace
+
+DerivedStep derive_step(const Trace& trace, const Timeline& timeline,
+                        const std::vector<Arrival>& arrivals, const StepWindow& window) {
+  return StepReader(trace, timeline, arrivals, window).read();
+}
+
+}  // namespace syncline::job::kineto

@@ -1,0 +1,68 @@
+// A trace put in order: what ran on the compute stream of the GPU that trains, which collectives
+// ran beside it, and from which thread the host launched each (by correlation).
+#pragma once
+
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "core/job/kineto/trace.h"
+
+namespace syncline::job::kineto {
+
+struct Item {
+  Nanoseconds start = 0;  // on the device
+  Nanoseconds end = 0;
+  Nanoseconds launched = 0;  // the host's call begins; start, where the trace does not hold it
+  Nanoseconds returned = 0;  // and returns
+  int thread = -1;           // of the call; -1: unknown
+  Bytes bytes = 0;           // of a copy
+  Work work{};
+};
+
+struct Collective : Item {
+  Message message;  // of its kernel and of the host's calls around its launch, put together
+  bool of_gradients = false;  // set by mark_gradient_exchanges
+};
+
+// Spans of the host of one kind, asked by thread and time.
+class SpanIndex {
+ public:
+  SpanIndex() = default;
+  explicit SpanIndex(std::vector<HostSpan> spans);
+
+  // The innermost span on that thread around that time; null: none.
+  const HostSpan* around(int thread, Nanoseconds time) const;
+  // All of them, the innermost first. At most a handful nest.
+  std::vector<const HostSpan*> all_around(int thread, Nanoseconds time) const;
+  const std::vector<HostSpan>& spans() const { return spans_; }  // by thread, then start
+
+ private:
+  std::vector<HostSpan> spans_;
+};
+
+struct Timeline {
+  explicit Timeline(const Trace& trace);
+
+  // Those that the host launched from `from` on and before `to`, in the device's order.
+  std::vector<Item> computed(Nanoseconds from, Nanoseconds to) const;
+  std::vector<Collective> exchanged(Nanoseconds from, Nanoseconds to) const;
+
+  int device = 0;                      // the GPU that trains: the one with most kernels
+  int devices = 0;                     // with kernels
+  std::int64_t stream = 0;             // of compute: the one with most kernels
+  bool collectives_on_device = false;  // false: those of the host's calls, if there are any
+  // Kernels of the compute stream, and those among them that are left out, as no call launched
+  // them: the host made it before the profile began.
+  std::size_t kernels_launched = 0;
+  std::size_t kernels_alone = 0;
+
+  SpanIndex copies_in;  // Host::kCopyIn and kCopyInHook
+  SpanIndex copies_out;
+  SpanIndex optimizer;
+  SpanIndex communication;
+  std::vector<Item> compute;            // by launch
+  std::vector<Collective> collectives;  // by launch
+};
+
+}  // namespace syncline::job::kineto

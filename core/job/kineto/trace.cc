@@ -1,0 +1,303 @@
+#include "core/job/kineto/trace.h"
+
+#include <algorithm>
+#include <cctype>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/job/kineto/event.h"
+#include "core/job/kineto/slices.h"
+#include "core/json/json.h"
+
+namespace syncline::job::kineto {
+namespace {
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string lower_letters(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+  }
+  return letters;
+}
+
+// torch's words (c10's toString, record_shapes' types, NCCL's suffixes). A type that the scenarios
+// have no word for is carried as the one of its width: what counts is how many bytes travel.
+std::optional<DType> dtype_of(std::string_view word) {
+  const std::string name = lower_letters(word);
+  for (const std::string_view half : {"half", "c10half", "f16", "float16", "short"}) {
+    if (name == half) return DType::kFp16;
+  }
+  for (const std::string_view brain : {"bfloat16", "c10bfloat16", "bf16"}) {
+    if (name == brain) return DType::kBf16;
+  }
+  for (const std::string_view four : {"float", "f32", "float32", "int", "i32", "u32", "int32"}) {
+    if (name == four) return DType::kFp32;
+  }
+  for (const std::string_view eight : {"double", "f64", "float64", "long", "longint", "i64"}) {
+    if (name == eight) return DType::kFp64;
+  }
+  return std::nullopt;
+}
+
+// The type in a kernel's name: ncclKernel_AllReduce_RING_LL_Sum_float(...),
+// ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). Broadcasts say int8_t whatever they carry.
+std::optional<DType> kernel_dtype(std::string_view name) {
+  name = name.substr(0, name.find('('));
+  std::size_t begin = name.find("_Sum_");
+  if (begin == std::string_view::npos) begin = name.find("_SumPostDiv_");
+  if (begin == std::string_view::npos) return std::nullopt;
+  name = name.substr(name.find('_', begin + 1) + 1);
+  if (name.starts_with("__nv_")) name.remove_prefix(5);
+  return dtype_of(name.substr(0, name.find('_')));
+}
+
+// No count is believed that no memory holds: 0 then, as where it is not told.
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+std::int64_t believed(std::int64_t count) { return count < 0 || count > kMost ? 0 : count; }
+
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t product = 1;
+  for (const std::int64_t side : shape) {
+    if (side < 0 || (side > 0 && product > kMost / side)) return 0;
+    product *= side;
+  }
+  return product;
+}
+
+Message message_of(const Event& event) {
+  Message message;
+  message.told = !event.collective.empty();
+  message.kind = collective_kind(message.told ? event.collective : event.name);
+  message.group = event.group;
+  message.backend = event.name.starts_with("gloo:")          ? "gloo"
+                    : has(lower_letters(event.name), "nccl") ? "nccl"
+                                                             : "";
+  message.ranks = static_cast<int>(std::clamp<std::int64_t>(event.group_size, 0, 1 << 24));
+  message.elements = std::max(believed(event.in_elements), believed(event.out_elements));
+  message.dtype = dtype_of(event.dtype.empty() ? event.type : event.dtype);
+  if (message.elements > 0) return message;
+  for (const auto& shape : event.shapes) {
+    if (!shape.empty()) message.elements = believed(message.elements + elements_of(shape));
+  }
+  return message;
+}
+
+Tensor tensor_of(const Event& event) {
+  Tensor tensor;
+  if (event.shapes.empty()) return tensor;
+  tensor.undefined = event.shapes.front().empty() && event.type.empty();
+  if (tensor.undefined) return tensor;
+  tensor.shape = event.shapes.front();
+  tensor.dtype = dtype_of(event.type);
+  tensor.known = elements_of(tensor.shape) > 0;
+  return tensor;
+}
+
+std::optional<Host> host_kind(std::string_view name) {
+  if (name.starts_with("ProfilerStep")) return Host::kStep;
+  if (name == "DistributedDataParallel.forward") return Host::kForward;
+  if (name.starts_with("Optimizer.step")) return Host::kOptimizer;
+  if (name.ends_with("AccumulateGrad")) {
+    return has(name, "evaluate_function") ? Host::kGradient : Host::kAccumulate;
+  }
+  if (has(name, "reducer::copy_bucket_to_grad")) return Host::kCopyOut;
+  if (has(name, "reducer::mul_out")) return Host::kCopyIn;
+  if (has(name, "reducer::copy_")) return Host::kCopyInHook;
+  if (name.starts_with("c10d::") || name.starts_with("nccl:") || name.starts_with("gloo:") ||
+      name == "record_param_comms") {
+    return Host::kCommunication;
+  }
+  return std::nullopt;
+}
+
+class Collector {
+ public:
+  explicit Collector(Trace& trace) : trace_(trace) {}
+
+  void add(std::string_view text) {
+    const Reading reading = reader_.read(text, event_);
+    if (reading == Reading::kDamaged) ++trace_.damaged;
+    if (event_.category == Category::kHost) ++trace_.operators;
+    if (event_.category == Category::kPython) note_framework();
+    if (reading != Reading::kRead) return;
+    switch (event_.category) {
+      case Category::kHost:
+        return add_host();
+      case Category::kRuntime:
+        return add_launch();
+      case Category::kKernel:
+        return add_work(Work::kKernel);
+      case Category::kCopy:
+        return add_work(Work::kCopy);
+      case Category::kFill:
+        return add_work(Work::kFill);
+      default:
+        return;
+    }
+  }
+
+  void add_member(std::string_view key, std::string_view value);
+  void finish();
+
+ private:
+  int thread() {
+    if (event_.thread == last_thread_ && event_.process == last_process_) return last_;
+    last_thread_ = event_.thread;
+    last_process_ = event_.process;
+    if (event_.thread.ends_with("(Python)") || event_.thread.ends_with("(C++)")) {
+      trace_.paddle = true;
+    }
+    const auto number = static_cast<int>(threads_.size());
+    last_ = threads_.try_emplace(event_.process + '/' + event_.thread, number).first->second;
+    return last_;
+  }
+
+  void add_host() {
+    note_framework();
+    const std::optional<Host> kind = host_kind(event_.name);
+    if (!kind) return;
+    HostSpan span{event_.start, event_.start + event_.duration, thread(), -1, *kind};
+    if (kind == Host::kStep) {
+      const std::size_t mark = event_.name.find('#');
+      const char* digits = mark == std::string::npos ? "" : event_.name.c_str() + mark + 1;
+      span.number = static_cast<int>(std::strtol(digits, nullptr, 10));
+    } else if (kind == Host::kAccumulate) {
+      span.number = static_cast<int>(trace_.tensors.size());
+      trace_.tensors.push_back(tensor_of(event_));
+    } else if (kind == Host::kCommunication) {
+      span.number = static_cast<int>(trace_.messages.size());
+      trace_.messages.push_back(message_of(event_));
+    }
+    trace_.host.push_back(span);
+  }
+
+  void add_launch() {
+    if (event_.correlation < 0) return;
+    trace_.launches.push_back(
+        {event_.correlation, event_.start, event_.start + event_.duration, thread()});
+  }
+
+  void add_work(Work work) {
+    DeviceEvent event{event_.start,
+                      event_.start + event_.duration,
+                      event_.correlation,
+                      believed(event_.bytes),
+                      event_.stream,
+                      static_cast<int>(std::clamp<std::int64_t>(event_.device, 0, 1 << 20)),
+                      -1,
+                      work};
+    const bool collective =
+        work == Work::kKernel && (has(event_.name, "nccl") || has(event_.name, "rccl"));
+    if (collective || !event_.collective.empty()) {
+      event.message = static_cast<int>(trace_.messages.size());
+      Message message = message_of(event_);
+      if (!message.dtype) message.dtype = kernel_dtype(event_.name);
+      trace_.messages.push_back(std::move(message));
+    }
+    trace_.device.push_back(event);
+  }
+
+  // Names that only jobs with sharded gradients leave.
+  void note_framework() {
+    const auto note = [&](bool found, const char* name) {
+      auto& names = trace_.sharded;
+      if (found && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+    };
+    const std::string& name = event_.name;
+    note(has(name, "FullyShardedDataParallel") || name.starts_with("FSDP::"), "FSDP");
+    note(has(name, "DeepSpeed") || has(name, "deepspeed/"), "DeepSpeed");
+    note(has(name, "Megatron") || has(name, "megatron/core"), "Megatron");
+  }
+
+  Trace& trace_;
+  EventReader reader_;
+  Event event_;
+  std::unordered_map<std::string, int> threads_;
+  std::string last_thread_ = "\n";
+  std::string last_process_;
+  int last_ = 0;
+};
+
+std::string word(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<int> count(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  const auto value = found->get<std::int64_t>();
+  if (value < 0 || value > 1 << 24) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+void read_distributed(const Json& info, Trace& trace) {
+  if (!info.is_object()) return;
+  trace.backend = word(info, "backend");
+  trace.rank = count(info, "rank");
+  trace.world_size = count(info, "world_size");
+  trace.nccl_version = word(info, "nccl_version");
+  trace.process_groups = count(info, "pg_count").value_or(0);
+}
+
+void read_devices(const Json& devices, Trace& trace) {
+  if (!devices.is_array()) return;
+  for (const Json& device : devices) {
+    trace.devices.push_back(device.is_object() ? word(device, "name") : "");
+    if (device.is_object() && device.contains("smCount")) trace.paddle = true;
+  }
+}
+
+void Collector::add_member(std::string_view key, std::string_view value) {
+  const bool version = key == "torch_version" || key == "pytorch_version";
+  if (key != "distributedInfo" && key != "deviceProperties" && !version) return;
+  const Json json = Json::parse(value, nullptr, false);
+  if (key == "distributedInfo") read_distributed(json, trace_);
+  if (key == "deviceProperties") read_devices(json, trace_);
+  if (version && json.is_string()) trace_.torch_version = json.get<std::string>();
+}
+
+void Collector::finish() {
+  std::ranges::stable_sort(trace_.host, {}, &HostSpan::start);
+  std::ranges::stable_sort(trace_.device, {}, &DeviceEvent::start);
+  std::ranges::stable_sort(trace_.launches, [](const Launch& a, const Launch& b) {
+    return std::pair(a.correlation, a.start) < std::pair(b.correlation, b.start);
+  });
+}
+
+}  // namespace
+
+std::string collective_kind(std::string_view name) {
+  if (name.starts_with("nccl:") || name.starts_with("gloo:")) name.remove_prefix(5);
+  const std::string letters = lower_letters(name.substr(0, name.find('(')));
+  // In this order: a barrier is called all_reduce_barrier, and others hold others' names.
+  constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"barrier", "barrier"},      {"allreduce", "all_reduce"}, {"reducescatter", "reduce_scatter"},
+      {"allgather", "all_gather"}, {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},
+      {"sendrecv", "send_recv"},   {"gather", "gather"},        {"scatter", "scatter"},
+      {"reduce", "reduce"},        {"send", "send_recv"},       {"recv", "send_recv"}};
+  for (const auto& [part, kind] : kKinds) {
+    if (has(letters, part)) return kind;
+  }
+  return "";
+}
+
+Trace read_trace(const std::string& path) {
+  Source source(path);
+  Trace trace;
+  trace.path = path;
+  Collector collector(trace);
+  cut(source, {.event = [&](std::string_view event) { collector.add(event); },
+               .member = [&](std::string_view key,
+                             std::string_view value) { collector.add_member(key, value); }});
+  collector.finish();
+  return trace;
+}
+
+}  // namespace syncline::job::kineto

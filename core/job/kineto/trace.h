@@ -1,0 +1,107 @@
+// What is kept of a PyTorch Kineto trace (libkineto's output_json.cpp; torch.profiler's
+// export_chrome_trace): the events that tell how a step was synchronised, of every dialect since
+// torch 1.8 in one form. Times are integer nanoseconds of the file's own clock, as a double loses
+// them beside a date.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/scenario/dtype.h"
+
+namespace syncline::job::kineto {
+
+using Nanoseconds = std::int64_t;
+
+enum class Host : std::uint8_t {
+  kStep,           // ProfilerStep#N
+  kForward,        // DistributedDataParallel.forward
+  kOptimizer,      // Optimizer.step#...
+  kGradient,       // evaluate_function: AccumulateGrad, where torch tells it (from 1.10 or so)
+  kAccumulate,     // AccumulateGrad itself
+  kCopyIn,         // gradient -> bucket
+  kCopyInHook,     // the same with a communication hook
+  kCopyOut,        // bucket -> gradient
+  kCommunication,  // c10d::..., record_param_comms, nccl:..., gloo:...
+};
+
+// A span of the host's time.
+struct HostSpan {
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+  int thread = 0;
+  int number = -1;  // kStep: N; kAccumulate: place in Trace::tensors; kCommunication: in messages
+  Host kind{};
+};
+
+// A call of CUDA's or HIP's runtime or driver.
+struct Launch {
+  std::int64_t correlation = 0;
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+  int thread = 0;
+};
+
+enum class Work : std::uint8_t { kKernel, kCopy, kFill };
+
+struct DeviceEvent {
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+  std::int64_t correlation = 0;
+  std::int64_t bytes = 0;  // of a copy
+  std::int64_t stream = 0;
+  int device = 0;
+  int message = -1;  // place in Trace::messages, where its name or metadata says collective
+  Work work{};
+};
+
+// What an event says of a tensor.
+struct Tensor {
+  std::vector<std::int64_t> shape;
+  std::optional<DType> dtype;
+  bool known = false;      // its shape, that is: a scalar's is empty
+  bool undefined = false;  // told to be none: no shape and no type
+};
+
+// What an event says of a collective; several events say something of the same one.
+struct Message {
+  std::string kind;           // "all_reduce", ...; empty: not told
+  std::string group;          // of ranks, as torch names it
+  std::string backend;        // "nccl", "gloo", where its name begins so
+  int ranks = 0;              // 0: not told
+  std::int64_t elements = 0;  // the larger of what goes in and what comes out; 0: not told
+  std::optional<DType> dtype;
+  bool told = false;  // the kind stands in the event's metadata, not in its name alone
+};
+
+// "all_reduce" of "allreduce_", "nccl:all_reduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL" and
+// the like; empty where it names no collective.
+std::string collective_kind(std::string_view name);
+
+struct Trace {
+  std::string path;
+  std::optional<int> rank;
+  std::optional<int> world_size;
+  std::string backend;
+  std::string nccl_version;
+  std::string torch_version;
+  int process_groups = 0;            // 0: not told
+  std::vector<std::string> devices;  // their names, by number
+  std::vector<HostSpan> host;        // by start
+  std::vector<Launch> launches;      // by correlation, then start
+  std::vector<DeviceEvent> device;   // by start
+  std::vector<Tensor> tensors;
+  std::vector<Message> messages;
+  std::size_t operators = 0;         // events of the host that are operators, kept or not
+  std::size_t damaged = 0;           // events that could not be read and were left out
+  std::vector<std::string> sharded;  // whose names stand in it: "FSDP", "DeepSpeed", "Megatron"
+  bool paddle = false;               // PaddlePaddle's profiler wrote it
+};
+
+// Reads a file in one go, in memory that does not grow with the events that are not kept. Throws
+// InputError, naming the file, where it is no JSON, is cut off, or is a bare list of events.
+Trace read_trace(const std::string& path);
+
+}  // namespace syncline::job::kineto

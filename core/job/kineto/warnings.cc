@@ -1,0 +1,155 @@
+#include "core/job/kineto/warnings.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace syncline::job::kineto {
+namespace {
+
+std::string in_ms(Seconds time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f ms", time / kMillisecond);
+  return text;
+}
+
+std::string in_mb(Bytes bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+std::string in_us(Seconds time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f us", time / kMicrosecond);
+  return text;
+}
+
+void warn_of_ranks(const Observed& observed, bool world_told, bool agreed,
+                   std::vector<std::string>& warnings) {
+  const auto read = static_cast<int>(observed.ranks.size());
+  const std::string of = std::to_string(read) + " of " + std::to_string(observed.world_size);
+  if (read == 1 && observed.world_size > 1) {
+    warnings.push_back("one rank alone (" + of +
+                       "): its collectives last until the latest rank, so their times are upper "
+                       "bounds; give the traces of all ranks");
+  } else if (read < observed.world_size) {
+    warnings.push_back(of +
+                       " ranks: a collective takes the least of their times, still an upper "
+                       "bound while the latest rank may be missing");
+  }
+  if (!agreed) {
+    warnings.push_back(
+        "the ranks disagree on what some collectives carry: those keep each rank's "
+        "own time");
+  }
+  if (!world_told && read == 1) {
+    warnings.push_back("the trace does not tell the number of ranks (distributedInfo): " +
+                       std::to_string(observed.world_size) +
+                       " by what its collectives say; give it yourself if that is wrong");
+  }
+}
+
+// The device copies as fast as its memory; what lies between is the host's.
+void warn_of_copies(const Step& step, std::vector<std::string>& warnings) {
+  const Seconds copies = step.copy_in + step.copy_out;
+  if (copies < kMillisecond || step.copy_kernels > 0.5 * copies) return;
+  warnings.push_back(
+      "the copies into and out of the buckets are bound by the host: the device "
+      "copies for " +
+      in_ms(step.copy_kernels) + " of " + in_ms(copies) +
+      "; much of it may be the profiler's own cost");
+}
+
+void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::string>& warnings) {
+  if (step.cpu <= step.gpu || operators == 0) return;
+  warnings.push_back("the host is slower than the device (a step takes it " + in_ms(step.cpu) +
+                     ", the device " + in_ms(step.gpu) + "): " + std::to_string(operators) +
+                     " recorded operators at " + in_us(step.cpu / static_cast<double>(operators)) +
+                     " each, part of it the profiler's own cost; without it the step may be "
+                     "shorter");
+}
+
+// One rank's collectives that take as long whatever their size wait for others.
+void warn_of_waiting(const Observed& observed, const Step& step,
+                     std::vector<std::string>& warnings) {
+  if (observed.ranks.size() > 1) return;
+  const Exchange* small = nullptr;
+  const Exchange* large = nullptr;
+  for (const Exchange& exchange : step.exchanges) {
+    if (exchange.gradients.empty() || exchange.bytes() < kMiB) continue;
+    if (small == nullptr || exchange.bytes() < small->bytes()) small = &exchange;
+    if (large == nullptr || exchange.bytes() > large->bytes()) large = &exchange;
+  }
+  if (small == nullptr || large->bytes() < 2 * small->bytes() || small->duration <= 0) return;
+  const double size = static_cast<double>(large->bytes()) / static_cast<double>(small->bytes());
+  if (large->duration > 0.5 * size * small->duration) return;
+  warnings.push_back("the all-reduces do not follow their size (" + in_mb(small->bytes()) +
+                     " take " + in_ms(small->duration) + ", " + in_mb(large->bytes()) + " " +
+                     in_ms(large->duration) +
+                     "): mostly waiting for other ranks, no basis for a link");
+}
+
+void warn_of_formats(const Step& step, std::vector<std::string>& warnings) {
+  const auto& gradients = step.gradients;
+  if (gradients.empty()) return;
+  const auto other = std::ranges::find_if(gradients, [&](const Gradient& gradient) {
+    return gradient.dtype != gradients.front().dtype;
+  });
+  if (other == gradients.end()) return;
+  warnings.push_back("gradients of several number formats (" + to_string(gradients.front().dtype) +
+                     ", " + to_string(other->dtype) + "): DDP keeps buckets of one format each");
+}
+
+void warn_of_buckets(const Observed& observed, const Step& step,
+                     std::vector<std::string>& warnings) {
+  if (observed.ddp_modules > 1) {
+    warnings.push_back(std::to_string(observed.ddp_modules) +
+                       " DistributedDataParallel modules, each with buckets of its own");
+  }
+  if (observed.comm_hook) {
+    warnings.push_back("a communication hook handles the buckets: what it computes is not told");
+  }
+  std::size_t others = 0;
+  for (const Exchange& exchange : step.exchanges) {
+    if (exchange.gradients.empty() && exchange.kind != "broadcast") ++others;
+  }
+  if (others > 0) {
+    warnings.push_back(std::to_string(others) +
+                       " collectives a step carry no gradients that can be told (the model's own, "
+                       "or buckets that do not match)");
+  }
+  if (!std::ranges::any_of(step.exchanges,
+                           [](const Exchange& e) { return !e.gradients.empty(); })) {
+    warnings.push_back(
+        "no collective of gradients in the trace: gradients and their times are "
+        "read, buckets and transfers are not");
+  }
+}
+
+}  // namespace
+
+void warn(Observed& observed, const RankRead& first, bool world_told, bool agreed,
+          std::vector<std::string> notes) {
+  const Rank& rank = observed.ranks.front();
+  const Step& step = typical_step(rank);
+  std::vector<std::string>& warnings = observed.warnings;
+  warn_of_ranks(observed, world_told, agreed, warnings);
+  if (!first.collectives_on_device && !step.exchanges.empty() && first.observed.backend != "gloo") {
+    warnings.push_back(
+        "no kernels of collectives in the trace, only the host's calls: their sizes "
+        "are read, their times are not");
+  }
+  warn_of_waiting(observed, step, warnings);
+  warn_of_copies(step, warnings);
+  warn_of_profiler(step, first.operators_a_step, warnings);
+  warn_of_buckets(observed, step, warnings);
+  warn_of_formats(step, warnings);
+  const Step& begin = rank.steps.front();
+  if (rank.steps.size() > 2 && begin.gpu > 1.2 * step.gpu) {
+    warnings.push_back("the first step took " + in_ms(begin.gpu) + ", the typical one " +
+                       in_ms(step.gpu));
+  }
+  warnings.insert(warnings.end(), notes.begin(), notes.end());
+}
+
+}  // namespace syncline::job::kineto

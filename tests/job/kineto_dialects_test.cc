@@ -1,0 +1,76 @@
+// Random steps of known truth, in the words of every torch: what is derived is the truth.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/job/format.h"
+#include "tests/support/kineto_trace.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job::kineto {
+namespace {
+
+void expect_same(const Step& read, const Step& truth, bool shapes) {
+  constexpr double kExact = 1e-9;
+  EXPECT_NEAR(read.gpu, truth.gpu, kExact);
+  EXPECT_NEAR(read.cpu, truth.cpu, kExact);
+  EXPECT_NEAR(read.forward, truth.forward, kExact);
+  EXPECT_NEAR(read.backward, truth.backward, kExact);
+  EXPECT_NEAR(read.copy_in, truth.copy_in, kExact);
+  EXPECT_NEAR(read.copy_out, truth.copy_out, kExact);
+  EXPECT_NEAR(read.copy_kernels, truth.copy_kernels, kExact);
+  EXPECT_NEAR(read.exposed, truth.exposed, kExact);
+  EXPECT_NEAR(read.host_gap, truth.host_gap, kExact);
+  EXPECT_NEAR(read.update, truth.update, kExact);
+  EXPECT_NEAR(
+      read.forward + read.backward + read.copy_out + read.exposed + read.host_gap + read.update,
+      read.gpu, kExact);
+  ASSERT_EQ(read.gradients.size(), truth.gradients.size());
+  for (std::size_t i = 0; i < truth.gradients.size(); ++i) {
+    EXPECT_EQ(read.gradients[i].elements, truth.gradients[i].elements);
+    EXPECT_NEAR(read.gradients[i].wait, truth.gradients[i].wait, kExact) << i;
+    EXPECT_NEAR(read.gradients[i].copy_in, truth.gradients[i].copy_in, kExact) << i;
+    EXPECT_NEAR(read.gradients[i].copy_out, truth.gradients[i].copy_out, kExact) << i;
+    if (shapes) {
+      EXPECT_EQ(read.gradients[i].shape, truth.gradients[i].shape);
+    }
+  }
+  ASSERT_EQ(read.exchanges.size(), truth.exchanges.size());
+  for (std::size_t i = 0; i < truth.exchanges.size(); ++i) {
+    EXPECT_EQ(read.exchanges[i].kind, "all_reduce");
+    EXPECT_EQ(read.exchanges[i].elements, truth.exchanges[i].elements);
+    EXPECT_EQ(read.exchanges[i].gradients, truth.exchanges[i].gradients);
+    EXPECT_NEAR(read.exchanges[i].complete, truth.exchanges[i].complete, kExact);
+    EXPECT_NEAR(read.exchanges[i].sent, truth.exchanges[i].sent, kExact);
+    EXPECT_NEAR(read.exchanges[i].duration, truth.exchanges[i].duration, kExact);
+    EXPECT_NEAR(read.exchanges[i].exposed, truth.exchanges[i].exposed, kExact) << i;
+  }
+}
+
+class KinetoDialect : public testing::TestWithParam<test::TraceDialect> {};
+
+TEST_P(KinetoDialect, WhatIsDerivedIsTheTruth) {
+  const test::Scratch scratch;
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    test::TraceWriter writer(GetParam(), seed);
+    const std::string path = scratch.path("rank0.pt.trace.json");
+    test::write_text(path, writer.file(3));
+    const Observed job = read_job({path});
+    ASSERT_EQ(job.ranks.size(), 1u);
+    EXPECT_EQ(job.name, "rank0");
+    EXPECT_EQ(job.bucket_views, GetParam().views);
+    EXPECT_EQ(job.comm_hook, GetParam().hook);
+    EXPECT_EQ(job.accumulation_steps, GetParam().passes);
+    EXPECT_EQ(job.ddp_modules, 1);
+    ASSERT_EQ(job.ranks[0].steps.size(), 3u) << GetParam().name << " seed " << seed;
+    for (std::size_t i = 0; i < 3; ++i) {
+      expect_same(job.ranks[0].steps[i], writer.truth()[i], GetParam().shapes);
+    }
+    ASSERT_FALSE(HasFailure()) << GetParam().name << " seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KinetoDialect, testing::ValuesIn(test::trace_dialects()),
+                         [](const auto& dialect) { return dialect.param.name; });
+
+}  // namespace
+}  // namespace syncline::job::kineto

@@ -1,0 +1,213 @@
+// What comes out of real traces, against figures that were taken from them by hand.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/error.h"
+#include "core/job/format.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job::kineto {
+namespace {
+
+std::string sample(const std::string& name) {
+  return std::string(SYNCLINE_SOURCE_DIR "/tests/data/kineto/") + name;
+}
+
+std::vector<std::string> dlrm() {
+  std::vector<std::string> files;
+  for (const char rank : {'5', '3', '0', '7', '1', '6', '2', '4'}) {
+    files.push_back(sample("dlrm_8xV100_rank" + std::string(1, rank) + ".json.gz"));
+  }
+  return files;
+}
+
+std::string refusal(const std::vector<std::string>& files) {
+  try {
+    (void)read_job(files);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool said(const Observed& observed, const std::string& part) {
+  return std::ranges::any_of(observed.warnings, [&](const std::string& warning) {
+    return warning.find(part) != std::string::npos;
+  });
+}
+
+std::vector<Exchange> all_reduces(const Step& step) {
+  std::vector<Exchange> found;
+  for (const Exchange& exchange : step.exchanges) {
+    if (exchange.kind == "all_reduce") found.push_back(exchange);
+  }
+  return found;
+}
+
+double sum_of(const Step& step) {
+  return step.forward + step.backward + step.copy_out + step.exposed + step.host_gap + step.update;
+}
+
+constexpr double kMs = 1e-3;
+
+TEST(Kineto, ResNet50OnTwoA100) {
+  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  EXPECT_EQ(job.format, "kineto");
+  EXPECT_EQ(job.framework, "pytorch");
+  EXPECT_EQ(job.backend, "nccl");
+  EXPECT_EQ(job.nccl_version, "2.17.1");
+  EXPECT_EQ(job.device, "NVIDIA A100-PG509-200");
+  EXPECT_EQ(job.name, "resnet50_ddp_2xA100_rank0");
+  EXPECT_EQ(job.world_size, 2);
+  EXPECT_EQ(job.devices_a_node, 8);
+  EXPECT_EQ(job.ddp_modules, 1);
+  EXPECT_EQ(job.accumulation_steps, 1);
+  EXPECT_FALSE(job.bucket_views);
+  EXPECT_FALSE(job.comm_hook);
+  ASSERT_EQ(job.ranks.size(), 1u);
+  const std::vector<Step>& steps = job.ranks[0].steps;
+  ASSERT_EQ(steps.size(), 3u);
+  const double cpu[] = {222.4, 219.7, 224.9};
+  const double gpu[] = {215.8, 213.5, 218.8};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(steps[i].number, static_cast<int>(4 + i));
+    EXPECT_NEAR(steps[i].cpu, cpu[i] * kMs, 0.05 * kMs);
+    EXPECT_NEAR(steps[i].gpu, gpu[i] * kMs, 0.05 * kMs);
+    EXPECT_NEAR(sum_of(steps[i]), steps[i].gpu, 1e-9);
+  }
+}
+
+TEST(Kineto, AStepOfResNet50AddsUp) {
+  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  const Step& step = job.ranks[0].steps[1];
+  EXPECT_NEAR(step.forward, 99.5 * kMs, 0.05 * kMs);
+  EXPECT_NEAR(step.backward, 82.7 * kMs, 0.05 * kMs);
+  EXPECT_NEAR(step.copy_out, 16.7 * kMs, 0.05 * kMs);
+  EXPECT_NEAR(step.host_gap, 5.2 * kMs, 0.05 * kMs);
+  EXPECT_NEAR(step.update, 9.4 * kMs, 0.05 * kMs);
+  EXPECT_EQ(step.exposed, 0);  // the last all-reduce lies under the copies
+  // The device copies for a millisecond of the 36 that copies take.
+  EXPECT_NEAR(step.copy_kernels, 0.972 * kMs, 0.001 * kMs);
+  double waits = 0;
+  double copies_in = 0;
+  double copies_out = 0;
+  for (const Gradient& gradient : step.gradients) {
+    waits += gradient.wait;
+    copies_in += gradient.copy_in;
+    copies_out += gradient.copy_out;
+  }
+  EXPECT_NEAR(waits + copies_in, step.backward, 1e-9);
+  EXPECT_NEAR(copies_in, step.copy_in, 1e-9);
+  EXPECT_NEAR(copies_out, step.copy_out, 1e-9);
+}
+
+TEST(Kineto, ResNet50sBucketsAreTold) {
+  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  for (const Step& step : job.ranks[0].steps) {
+    ASSERT_EQ(step.gradients.size(), 161u);
+    Bytes bytes = 0;
+    for (const Gradient& gradient : step.gradients) bytes += gradient.bytes();
+    EXPECT_EQ(bytes, 102228128);
+    const std::vector<Exchange> sent = all_reduces(step);
+    ASSERT_EQ(sent.size(), 5u);
+    const std::int64_t elements[] = {2049000, 7875584, 6563840, 6637568, 2431040};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(sent[i].elements, elements[i]);
+      EXPECT_EQ(sent[i].dtype, DType::kFp32);
+      EXPECT_EQ(sent[i].ranks, 2);
+      EXPECT_EQ(sent[i].group, "0");
+      EXPECT_LE(sent[i].complete, sent[i].sent);
+      EXPECT_EQ(sent[i].time, sent[i].duration);
+      std::int64_t sum = 0;
+      for (const int gradient : sent[i].gradients) {
+        EXPECT_EQ(gradient, static_cast<int>(next++));
+        sum += step.gradients[static_cast<std::size_t>(gradient)].elements;
+      }
+      EXPECT_EQ(sum, elements[i]);
+    }
+    EXPECT_EQ(next, 161u);
+  }
+  const double durations[] = {2.5, 2.7, 2.6, 2.4, 2.0};
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR(all_reduces(job.ranks[0].steps[1])[i].duration, durations[i] * kMs, 0.05 * kMs);
+  }
+}
+
+TEST(Kineto, ResNet50sWarningsSayWhatIsNoBasis) {
+  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  EXPECT_TRUE(job.warnings.front().starts_with("one rank alone (1 of 2)"));
+  EXPECT_TRUE(said(job, "do not follow their size"));
+  EXPECT_TRUE(said(job, "the device copies for 0.9 ms of 36.9 ms"));
+  EXPECT_TRUE(said(job,
+                   "the host is slower than the device (a step takes it 222.4 ms, the device "
+                   "215.8 ms)"));
+}
+
+TEST(Kineto, DlrmOnEightV100) {
+  const Observed job = read_job(dlrm());
+  EXPECT_EQ(job.world_size, 8);
+  EXPECT_EQ(job.device, "Tesla V100-SXM2-32GB");
+  EXPECT_EQ(job.ddp_modules, 2);
+  EXPECT_TRUE(job.bucket_views);
+  EXPECT_TRUE(said(job, "2 DistributedDataParallel modules"));
+  ASSERT_EQ(job.ranks.size(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(job.ranks[i].rank, static_cast<int>(i));
+    ASSERT_EQ(job.ranks[i].steps.size(), 1u);
+    const Step& step = job.ranks[i].steps[0];
+    EXPECT_GE(step.cpu, 12.5 * kMs);
+    EXPECT_LE(step.cpu, 19.95 * kMs);
+    EXPECT_NEAR(sum_of(step), step.gpu, 1e-9);
+    EXPECT_EQ(step.gradients.size(), 15u);  // one more arrives undefined
+    const std::vector<Exchange> sent = all_reduces(step);
+    ASSERT_EQ(sent.size(), 3u);
+    EXPECT_EQ(sent[0].elements, 394241);
+    EXPECT_EQ(sent[0].gradients, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(sent[1].elements, 112);
+    EXPECT_EQ(sent[1].gradients, (std::vector<int>{8}));
+    EXPECT_EQ(sent[2].elements, 226960);
+    EXPECT_EQ(sent[2].gradients, (std::vector<int>{6, 7, 9, 10, 11, 12, 13, 14}));
+  }
+}
+
+TEST(Kineto, DlrmsCollectivesTakeWhatTheLatestRankTakes) {
+  const Observed job = read_job(dlrm());
+  std::vector<std::pair<int, int>> spans;
+  for (const Skew& skew : job.skew) {
+    const Exchange& exchange = job.ranks[0].steps[0].exchanges[skew.exchange];
+    EXPECT_EQ(exchange.time, skew.least);
+    if (exchange.kind != "all_reduce") continue;
+    spans.emplace_back(std::lround(1e6 * skew.least), std::lround(1e6 * skew.most));
+  }
+  EXPECT_EQ(spans, (std::vector<std::pair<int, int>>{{86, 307}, {20, 602}, {69, 952}}));
+  for (const Rank& rank : job.ranks) {
+    EXPECT_NEAR(all_reduces(rank.steps[0])[0].time, 86e-6, 1e-9);
+    EXPECT_NEAR(all_reduces(rank.steps[0])[1].time, 20e-6, 1e-9);
+    EXPECT_NEAR(all_reduces(rank.steps[0])[2].time, 69e-6, 1e-9);
+  }
+  EXPECT_EQ(job.skew[4].last_rank, 7);  // the first all-reduce waited for rank 7
+}
+
+TEST(Kineto, RanksAreOfOneJobAndStandThereOnce) {
+  std::vector<std::string> twice = {dlrm()[0], dlrm()[1], dlrm()[0]};
+  EXPECT_NE(refusal(twice).find("rank 5 once more"), std::string::npos);
+  EXPECT_NE(
+      refusal({dlrm()[2], sample("resnet50_ddp_2xA100_rank0.json.gz")}).find("rank 0 once more"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal({dlrm()[1], sample("resnet50_ddp_2xA100_rank0.json.gz")}).find("of 8 ranks, but"),
+      std::string::npos);
+  EXPECT_TRUE(said(read_job({dlrm()[0], dlrm()[1]}), "2 of 8 ranks"));
+}
+
+TEST(Kineto, AJobOnTheCpuIsRefusedByName) {
+  const std::string path = sample("cpu_only.json.gz");
+  EXPECT_EQ(refusal({path}), path +
+                                 ": a job on the CPU (gloo): its trace has no kernels to time "
+                                 "gradients by; `syncline record` measures such a job");
+}
+
+}  // namespace
+}  // namespace syncline::job::kineto

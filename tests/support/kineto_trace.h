@@ -1,0 +1,393 @@
+// Traces of a job whose every time is known: random steps of DistributedDataParallel, written as
+// one of torch's profilers writes them. The host runs ahead of the device, except where it is late
+// by design.
+#pragma once
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/job/observed.h"
+#include "tests/support/dice.h"
+
+namespace syncline::test {
+
+struct TraceDialect {
+  std::string name;
+  bool old_words = false;       // 2021: Operator, Runtime, Kernel, Memcpy; threads as strings
+  bool whole = false;           // whole microseconds
+  bool metadata_last = false;   // members behind traceEvents
+  bool amd = false;             // hip runtime, ncclDevKernel_Generic
+  bool engine_calls = true;     // evaluate_function around AccumulateGrad
+  bool shapes = false;          // Input Dims
+  bool nccl_metadata = true;    // on kernels and record_param_comms
+  bool annotations = true;      // nccl:all_reduce; else c10d::allreduce_ alone
+  bool views = false;           // gradient_as_bucket_view
+  bool hook = false;            // reducer::copy_
+  bool profiler_steps = true;   // ProfilerStep#N
+  bool optimizer_marks = true;  // Optimizer.step#...
+  bool disorder = false;        // events in any order
+  int passes = 1;               // backward passes, the last of which exchanges
+};
+
+struct TracedStep {
+  job::Step truth;
+  std::string events;  // separated by commas
+};
+
+class TraceWriter {
+ public:
+  TraceWriter(const TraceDialect& dialect, std::uint64_t seed) : dialect_(dialect), dice_(seed) {}
+
+  // A whole file: `steps` steps of the same model.
+  std::string file(int steps, int rank = 0, int world = 2) {
+    draw_model();
+    std::string head =
+        "\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": "
+        "\"NVIDIA H100\"}], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " +
+        std::to_string(rank) + ", \"world_size\": " + std::to_string(world) + "}";
+    for (int i = 0; i < steps; ++i) draw_step(i);
+    if (dialect_.disorder) {
+      for (std::size_t i = events_.size(); i > 1; --i) {
+        std::swap(events_[i - 1],
+                  events_[static_cast<std::size_t>(dice_.between(0, static_cast<int>(i) - 1))]);
+      }
+    }
+    std::string list = "\"traceEvents\": [";
+    for (std::size_t i = 0; i < events_.size(); ++i) list += (i > 0 ? ",\n" : "\n") + events_[i];
+    list += "\n]";
+    return dialect_.metadata_last ? "{" + list + ", " + head + "}" : "{" + head + ", " + list + "}";
+  }
+
+  const std::vector<job::Step>& truth() const { return truth_; }
+
+ private:
+  using Time = std::int64_t;  // nanoseconds
+  static constexpr Time kMicro = 1000;
+  static constexpr int kMain = 1001;
+  static constexpr int kEngine = 1002;
+
+  Time draw(int low, int high) {  // microseconds
+    return dialect_.whole ? kMicro * dice_.between(low, high)
+                          : dice_.between(1000 * low, 1000 * high);
+  }
+
+  static std::string micros(Time time) {
+    const std::string rest = std::to_string(1000 + time % kMicro).substr(1);
+    return std::to_string(time / kMicro) + (time % kMicro == 0 ? "" : "." + rest);
+  }
+
+  void event(const std::string& category, const std::string& name, int process,
+             const std::string& thread, Time start, Time end, const std::string& args) {
+    events_.push_back("{\"ph\": \"X\", \"cat\": \"" + category + "\", \"name\": \"" + name +
+                      "\", \"pid\": " + std::to_string(process) + ", \"tid\": " + thread +
+                      ", \"ts\": " + micros(kEpoch + start) + ", \"dur\": " + micros(end - start) +
+                      ", \"args\": {" + args + "}}");
+  }
+
+  void host(const std::string& name, int thread, Time start, Time end, const std::string& args = "",
+            bool annotation = false) {
+    const std::string tid =
+        dialect_.old_words ? "\"" + std::to_string(thread) + "\"" : std::to_string(thread);
+    event(dialect_.old_words ? "Operator"
+          : annotation       ? "user_annotation"
+                             : "cpu_op",
+          name, 77, tid, start, end, args);
+  }
+
+  // A call of the host's, and what it makes the device do.
+  void work(const std::string& category, const std::string& name, int thread, Time call,
+            Time returned, int stream, Time start, Time end, const std::string& args = "") {
+    const std::string id = "\"correlation\": " + std::to_string(++correlation_);
+    const bool copies = category == "gpu_memcpy";
+    const std::string runtime =
+        std::string(dialect_.amd ? "hip" : "cuda") + (copies ? "MemcpyAsync" : "LaunchKernel");
+    const std::string tid =
+        dialect_.old_words ? "\"" + std::to_string(thread) + "\"" : std::to_string(thread);
+    event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned, id);
+    const std::string old = copies ? "Memcpy" : "Kernel";
+    const std::string where =
+        dialect_.old_words ? "\"stream " + std::to_string(stream) + "\"" : std::to_string(stream);
+    const std::string on = dialect_.old_words ? "" : ", \"stream\": " + std::to_string(stream);
+    event(dialect_.old_words ? old : category, name, 0, where, start, end,
+          id + ", \"device\": 0" + on + args);
+    // Flows and other noise stand between.
+    events_.push_back("{\"ph\": \"s\", \"id\": " + std::to_string(correlation_) +
+                      ", \"pid\": 77, \"tid\": 1, \"ts\": " + micros(kEpoch + call) +
+                      ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}");
+  }
+
+  void draw_model() {
+    const int gradients = dice_.between(1, 40);
+    for (int i = 0; i < gradients; ++i) {
+      std::vector<std::int64_t> shape;
+      for (int d = dice_.between(dialect_.shapes ? 0 : 1, 3); d > 0; --d) {
+        shape.push_back(dice_.between(1, 90));
+      }
+      shapes_.push_back(shape);
+    }
+    for (int begin = 0; begin < gradients;) {
+      const int end = std::min(gradients, begin + dice_.between(1, 12));
+      buckets_.push_back({begin, end});
+      begin = end;
+    }
+  }
+
+  std::int64_t elements(std::size_t gradient) const {
+    return std::accumulate(shapes_[gradient].begin(), shapes_[gradient].end(), std::int64_t{1},
+                           std::multiplies<>());
+  }
+
+  // Kernels of the device from `device` on; the calls stand at `call`, ten microseconds each.
+  void kernel(int thread, Time& call, Time& device, Time length) {
+    work("kernel", "void gemm<float>(float*)", thread, call, call + 3 * kMicro, 7, device,
+         device + length);
+    call += 10 * kMicro;
+    device += length;
+  }
+
+  std::string message(std::int64_t count) const {
+    return ", \"Collective name\": \"allreduce\", \"In msg nelems\": " + std::to_string(count) +
+           ", \"Out msg nelems\": " + std::to_string(count) +
+           ", \"Group size\": 2, \"dtype\": \"Float\", \"Process Group Name\": \"0\"";
+  }
+
+  void send(const std::pair<int, int>& bucket, Time call, Time& network, job::Step& step) {
+    job::Exchange& exchange = step.exchanges.emplace_back();
+    exchange.kind = "all_reduce";
+    for (int i = bucket.first; i < bucket.second; ++i) {
+      exchange.gradients.push_back(i);
+      exchange.elements += elements(static_cast<std::size_t>(i));
+    }
+    const Time ready = complete_.back();
+    const Time start = std::max(ready, network) + draw(1, 20);
+    const Time end = start + draw(5, 900);
+    network = end;
+    ends_.push_back(end);
+    exchange.complete = 1e-9 * static_cast<double>(ready - forward_);
+    exchange.sent = 1e-9 * static_cast<double>(start - forward_);
+    exchange.duration = exchange.time = 1e-9 * static_cast<double>(end - start);
+    const std::string shape = dialect_.shapes
+                                  ? "\"Input Dims\": [[" + std::to_string(exchange.elements) +
+                                        "]], \"Input type\": [\"float\"]"
+                                  : "";
+    const std::string told = dialect_.nccl_metadata ? message(exchange.elements).substr(2) : "";
+    host("c10d::allreduce_", kEngine, call, call + 6 * kMicro);
+    host("record_param_comms", kEngine, call + kMicro, call + 5 * kMicro, told);
+    if (dialect_.annotations) {
+      host("nccl:all_reduce", kEngine, call + 2 * kMicro, call + 4 * kMicro, shape, true);
+    }
+    work("kernel",
+         dialect_.amd ? "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
+                      : "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
+         kEngine, call + 3 * kMicro, call + 3 * kMicro + 500, 20, start, end,
+         dialect_.nccl_metadata ? message(exchange.elements) : "");
+  }
+
+  void arrive(std::size_t place, Time& call, Time& device, job::Step& step, bool exchanges) {
+    job::Gradient gradient;
+    gradient.elements = elements(place);
+    if (dialect_.shapes) gradient.shape = shapes_[place];
+    if (place == 0 || dice_.chance(70)) {
+      const Time idle = place > 0 && dice_.chance(30) ? draw(1, 30) : 0;
+      const Time begin = device;
+      device += idle;
+      kernel(kEngine, call, device, draw(1, 400));
+      gradient.wait = 1e-9 * static_cast<double>(device - begin);
+    }
+    std::string shape = dialect_.shapes ? "\"Input Dims\": [[" : "";
+    if (dialect_.shapes) {
+      for (std::size_t i = 0; i < shapes_[place].size(); ++i) {
+        shape += (i > 0 ? ", " : "") + std::to_string(shapes_[place][i]);
+      }
+      shape += "]], \"Input type\": [\"float\"]";
+    }
+    const Time outer = call;
+    const std::string node = "torch::autograd::AccumulateGrad";
+    host(node, kEngine, outer + kMicro, outer + 2 * kMicro, shape);
+    if (exchanges && !dialect_.views) {
+      const Time idle = draw(1, 9);
+      const Time length = draw(1, 12);
+      host(std::string("torch::distributed::reducer::") + (dialect_.hook ? "copy_" : "mul_out"),
+           kEngine, outer + 3 * kMicro, outer + 8 * kMicro);
+      work("kernel", "void mul<float>()", kEngine, outer + 4 * kMicro, outer + 5 * kMicro, 7,
+           device + idle, device + idle + length);
+      device += idle + length;
+      gradient.copy_in = 1e-9 * static_cast<double>(idle + length);
+      step.copy_in += gradient.copy_in;
+      step.copy_kernels += 1e-9 * static_cast<double>(length);
+    }
+    complete_.push_back(device);
+    if (exchanges) step.gradients.push_back(gradient);
+    for (const auto& bucket : buckets_) {
+      if (exchanges && bucket.second == static_cast<int>(place) + 1) {
+        send(bucket, outer + 10 * kMicro, network_, step);
+      }
+    }
+    if (dialect_.engine_calls) {
+      host("autograd::engine::evaluate_function: " + node, kEngine, outer, outer + 19 * kMicro);
+    }
+    call += 25 * kMicro;
+  }
+
+  // The device waits until the host has called and, with `collective`, until that has ended.
+  Time begin_behind(Time before, Time returned, const Time* collective, job::Step& step) {
+    const Time could = std::max(before, returned);
+    const Time start = collective == nullptr ? could : std::max(could, *collective);
+    const double exposed = 1e-9 * static_cast<double>(start - could);
+    step.exposed += exposed;
+    if (exposed > 0) {
+      step.exchanges[static_cast<std::size_t>(collective - ends_.data())].exposed += exposed;
+    }
+    return start;
+  }
+
+  // When the host returns from its next call: late for the device, or ahead of it.
+  Time next_call(Time device, int latest) {
+    const Time wanted = device + (dice_.chance(50) ? draw(1, latest) : -draw(1, 5));
+    host_ = std::max(wanted, host_ + 7 * kMicro);
+    return host_;
+  }
+
+  void copy_out(Time& device, job::Step& step) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      for (int i = buckets_[b].first; i < buckets_[b].second; ++i) {
+        const auto place = static_cast<std::size_t>(i);
+        const bool first = i == buckets_[b].first;
+        const Time returned = next_call(device, 60);
+        const double exposed = step.exposed;
+        const Time start = begin_behind(device, returned, first ? &ends_[b] : nullptr, step);
+        const Time end = start + draw(1, 20);
+        host("torch.distributed.ddp.reducer::copy_bucket_to_grad", kEngine, returned - 4 * kMicro,
+             returned + 2 * kMicro);
+        work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", kEngine, returned - kMicro, returned,
+             7, start, end, ", \"bytes\": " + std::to_string(4 * elements(place)));
+        step.gradients[place].copy_out =
+            1e-9 * static_cast<double>(end - device) - (step.exposed - exposed);
+        step.copy_out += step.gradients[place].copy_out;
+        step.copy_kernels += 1e-9 * static_cast<double>(end - start);
+        device = end;
+      }
+    }
+  }
+
+  void update(Time& device, job::Step& step) {
+    const Time returned = next_call(device, 700);
+    const double exposed = step.exposed;
+    const Time* last = dialect_.views && !ends_.empty() ? &ends_.back() : nullptr;
+    Time start = begin_behind(device, returned, last, step);
+    const Time rest = dice_.chance(50) ? draw(1, 40) : 0;  // the device itself takes its time
+    start += rest;
+    step.host_gap = 1e-9 * static_cast<double>(start - device) - (step.exposed - exposed);
+    const Time call = returned - kMicro;
+    Time behind = start;
+    work("kernel", "void sgd()", kMain, call, returned, 7, start, start + 3 * kMicro);
+    behind += 3 * kMicro + draw(0, 20);
+    const Time length = draw(1, 300);
+    work("kernel", "void sgd()", kMain, returned + kMicro, returned + 2 * kMicro, 7, behind,
+         behind + length);
+    behind += length;
+    if (dialect_.optimizer_marks) {
+      host("Optimizer.step#SGD.step", kMain, call - 3 * kMicro, returned + 9 * kMicro, "", true);
+    }
+    step.update = 1e-9 * static_cast<double>(behind - start);
+    device = behind;
+    host_ = returned + 20 * kMicro;
+  }
+
+  void draw_step(int number) {
+    job::Step step;
+    step.number = number;
+    complete_.clear();
+    ends_.clear();
+    const Time begin = std::max(host_, device_ + 5 * kMicro) + draw(1, 50);
+    Time call = begin + 20 * kMicro;
+    // Far enough behind that the host is never late but by design.
+    Time device = begin + 40 * kMicro * static_cast<Time>(3 * 45 * dialect_.passes);
+    network_ = device;
+    forward_ = device;
+    host("DistributedDataParallel.forward", kMain, call, call + 5 * kMicro, "", true);
+    Time backward = device;
+    for (int pass = 0; pass < dialect_.passes; ++pass) {
+      for (int k = dice_.between(1, 6); k > 0; --k) {
+        kernel(kMain, call, device, draw(1, 900));
+        device += dice_.chance(40) ? draw(1, 20) : 0;
+      }
+      backward = device;
+      complete_.clear();
+      const bool last = pass + 1 == dialect_.passes;
+      for (std::size_t i = 0; i < shapes_.size(); ++i) arrive(i, call, device, step, last);
+    }
+    step.forward = 1e-9 * static_cast<double>(backward - forward_);
+    step.backward = 1e-9 * static_cast<double>(device - backward);
+    host_ = call;
+    if (!dialect_.views) copy_out(device, step);
+    update(device, step);
+    step.gpu = 1e-9 * static_cast<double>(device - forward_);
+    device_ = device;
+    if (dialect_.profiler_steps) {
+      host("ProfilerStep#" + std::to_string(number), kMain, begin, host_, "", true);
+      step.cpu = 1e-9 * static_cast<double>(host_ - begin);
+    }
+    truth_.push_back(step);
+  }
+
+  static constexpr Time kEpoch = 1'700'000'000'000'000 * kMicro;
+
+  TraceDialect dialect_;
+  Dice dice_;
+  std::vector<std::vector<std::int64_t>> shapes_;
+  std::vector<std::pair<int, int>> buckets_;
+  std::vector<std::string> events_;
+  std::vector<job::Step> truth_;
+  std::vector<Time> complete_;  // of each gradient, on the device
+  std::vector<Time> ends_;      // of each exchange
+  Time forward_ = 0;
+  Time network_ = 0;
+  Time device_ = 0;  // where both stand behind the step
+  Time host_ = 0;
+  int correlation_ = 0;
+};
+
+inline std::vector<TraceDialect> trace_dialects() {
+  return {
+      {.name = "2024"},
+      {.name = "2021",
+       .old_words = true,
+       .whole = true,
+       .engine_calls = false,
+       .nccl_metadata = false},
+      {.name = "2022", .whole = true, .shapes = true, .nccl_metadata = false},
+      {.name = "metadata_last", .metadata_last = true},
+      {.name = "amd", .amd = true},
+      {.name = "amd_by_calls", .amd = true, .shapes = true, .nccl_metadata = false},
+      {.name = "c10d_alone", .nccl_metadata = false, .annotations = false},
+      {.name = "views", .shapes = true, .views = true},
+      {.name = "views_old", .whole = true, .shapes = true, .nccl_metadata = false, .views = true},
+      {.name = "hook", .shapes = true, .hook = true},
+      {.name = "unmarked", .profiler_steps = false},
+      {.name = "bare", .shapes = true, .profiler_steps = false, .optimizer_marks = false},
+      {.name = "disorder", .disorder = true},
+      {.name = "accumulation", .passes = 3},
+      {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
+}
+
+inline std::string packed(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string bytes(deflateBound(&stream, text.size()) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = static_cast<uInt>(bytes.size());
+  deflate(&stream, Z_FINISH);
+  bytes.resize(stream.total_out);
+  deflateEnd(&stream);
+  return bytes;
+}
+
+}  // namespace syncline::test
