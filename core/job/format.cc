@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/job/execution_trace/execution_trace.h"
 
 namespace syncline::job {
 namespace {
@@ -52,7 +53,11 @@ const Format* format_of(const Head& head) {
 }  // namespace
 
 std::span<const Format> formats() {
-  static const std::vector<Format> rows = {};
+  static const std::vector<Format> rows = {
+      {"execution_trace",
+       "PyTorch's execution trace (ExecutionTraceObserver): order and sizes, no times",
+       execution_trace::recognises, execution_trace::read},
+  };
   return rows;
 }
 
