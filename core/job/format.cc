@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/job/chakra/chakra.h"
 #include "core/job/execution_trace/execution_trace.h"
 
 namespace syncline::job {
@@ -57,6 +58,8 @@ std::span<const Format> formats() {
       {"execution_trace",
        "PyTorch's execution trace (ExecutionTraceObserver): order and sizes, no times",
        execution_trace::recognises, execution_trace::read},
+      {"chakra", "a Chakra trace (.et): buckets and compute times, no gradients",
+       chakra::recognises, chakra::read},
   };
   return rows;
 }
