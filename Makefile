@@ -10,7 +10,8 @@
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
             libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
-            liblbfgspp-dev libsimdjson-dev zlib1g-dev iproute2 libgloo-dev libopenmpi-dev openmpi-bin
+            liblbfgspp-dev libsimdjson-dev libprotobuf-dev zlib1g-dev iproute2 libgloo-dev \
+            libopenmpi-dev openmpi-bin
 CHECK_PACKAGES := clang-format clang-tidy clang libclang-rt-dev
 
 BUILD ?= build

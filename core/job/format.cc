@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/job/chakra/chakra.h"
+#include "core/job/execution_trace/execution_trace.h"
 #include "core/job/kineto/format.h"
 
 namespace syncline::job {
@@ -53,7 +55,14 @@ const Format* format_of(const Head& head) {
 }  // namespace
 
 std::span<const Format> formats() {
-  static const std::vector<Format> rows = {kineto::kFormat};
+  static const std::vector<Format> rows = {
+      kineto::kFormat,
+      {"execution_trace",
+       "PyTorch's execution trace (ExecutionTraceObserver): order and sizes, no times",
+       execution_trace::recognises, execution_trace::read},
+      {"chakra", "a Chakra trace (.et): buckets and compute times, no gradients",
+       chakra::recognises, chakra::read},
+  };
   return rows;
 }
 
