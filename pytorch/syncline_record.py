@@ -27,6 +27,7 @@ import torch
 import torch.distributed as dist
 
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
+_SWEEP = 1.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
            torch.float64: "fp64"}
 _HOOKS = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook"}
@@ -54,16 +55,17 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         runs = _run_in_turns(job, step, steps)
         seen = _Seen(job, runs)
         seen.copy_in, seen.copy_out = _copies(job, seen)
-        sweeps = _sweeps(job)
+        hosts = job.gathered(socket.gethostname())
+        sweeps = _sweeps(job, hosts)
+        seen.of_ranks = [float(text) for text in job.gathered(str(seen.alone["step"]))]
     finally:
         saved.put_back()
-    nodes = job.nodes()  # on all ranks
     if job.rank != 0:
         return None
-    scenario = _scenario(job, seen, nodes, sweeps, name or type(job.module).__name__, batch)
+    scenario = _scenario(job, seen, hosts, sweeps, name or type(job.module).__name__, batch)
     _write(out, json.dumps(scenario, indent=1) + "\n")
     if sweeps:
-        _write(_beside(out), _nccl_tests_rows(nodes, sweeps["world"]))
+        _write(_beside(out), _nccl_tests_rows(hosts, sweeps["world"]))
     print(_summary(job, seen, out), flush=True)
     return scenario
 
@@ -109,30 +111,27 @@ class _Job:
     def seconds(self, begin, end):
         return begin.elapsed_time(end) / 1e3 if self.on_gpu else end - begin
 
-    def nodes(self):
-        """The host of each rank, by rank."""
-        host = socket.gethostname()
+    def gathered(self, text):
+        """What every rank says, by rank."""
         if self.ranks == 1:
-            return [host]
+            return [text]
         # As a tensor: objects would need a device of their own to be gathered by NCCL.
         mine = torch.zeros(256, dtype=torch.uint8)
-        text = host.encode()[:256]
-        mine[:len(text)] = torch.tensor(list(text), dtype=torch.uint8)
-        all_hosts = [torch.zeros(256, dtype=torch.uint8, device=self.device)
-                     for _ in range(self.ranks)]
-        dist.all_gather(all_hosts, mine.to(self.device), group=self.group)
-        return [bytes(t.tolist()).rstrip(b"\0").decode() for t in all_hosts]
+        said = text.encode()[:256]
+        mine[:len(said)] = torch.tensor(list(said), dtype=torch.uint8)
+        all_said = [torch.zeros(256, dtype=torch.uint8, device=self.device)
+                    for _ in range(self.ranks)]
+        dist.all_gather(all_said, mine.to(self.device), group=self.group)
+        return [bytes(t.tolist()).rstrip(b"\0").decode() for t in all_said]
 
     def logged(self, key, default=None):
         """What DDP says of itself."""
         return self.model._get_ddp_logging_data().get(key, default) if self.is_ddp else default
 
-    def buckets(self):
-        """Names of the gradients in each bucket of a step, in the order in which DDP sends them."""
-        indices = self.logged("rebuilt_per_bucket_param_indices", "")
-        names = list(self.gradients)
-        return [[names[int(i)] for i in bucket.split()] for bucket in indices.split(",")
-                if bucket.strip()]
+    def bucket_bytes(self):
+        """Of each bucket of a step, in the order in which DDP sends them."""
+        sizes = self.logged("rebuilt_bucket_sizes") or self.logged("bucket_sizes") or "0"
+        return [int(size) for size in sizes.split(",")]
 
 
 class _Saved:
@@ -348,10 +347,14 @@ class _Seen:
         self.runs = runs
         self.alone = {what: self.median("alone", what)
                       for what in ("step", "forward", "backward", "update")}
-        with_order = runs.get("exchanged", runs["alone"])[-1]["ready"]
-        # Those that the loss does not depend on are ready from the beginning.
-        self.unused = [name for name in job.gradients if name not in with_order]
-        self.order = self.unused + list(with_order)
+        self.order = list(runs.get("exchanged", runs["alone"])[-1]["ready"])
+        self.unused = [name for name in job.gradients if name not in self.order]
+        # Those that the loss does not depend on lie where the model defines them, ready with the
+        # gradient before: DDP's buckets hold them, too.
+        names = list(job.gradients)
+        for name in self.unused:
+            at = names.index(name)
+            self.order.insert(self.order.index(names[at - 1]) if at else len(self.order), name)
         self.waits = {}
         before = 0.0
         for name in self.order:
@@ -363,6 +366,7 @@ class _Seen:
                        - self.alone["update"])
         self.copy_in = {}
         self.copy_out = {}
+        self.of_ranks = []  # a step without communication
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -371,16 +375,30 @@ class _Seen:
         found = [step["ready"][name] for step in self.runs["alone"] if name in step["ready"]]
         return statistics.median(found) if found else 0.0
 
-    def spread(self, kind):
+    def spread(self, kind, what="step"):
         """Half of the steps lie within this share of their median."""
-        times = [step["step"] for step in self.runs[kind]]
-        low, middle, high = statistics.quantiles(times, n=4)
-        return (high - low) / 2 / middle
+        low, middle, high = statistics.quantiles([step[what] for step in self.runs[kind]], n=4)
+        return (high - low) / 2 / middle if middle else 0.0
+
+    def compared(self, kind, other, what="step"):
+        """(how much longer the one takes, how far chance may put that off), in seconds."""
+        # Of medians of normal values, 95 %: 1.96 * 1.253 * deviation / root of their number.
+        errors = [2.46 * self.spread(k, what) / 0.6745 * self.median(k, what)
+                  / len(self.runs[k]) ** 0.5 for k in (kind, other)]
+        return (self.median(kind, what) - self.median(other, what),
+                (errors[0] ** 2 + errors[1] ** 2) ** 0.5)
 
     def cost(self):
-        """Of recording: what hooks add to a step, as a share of it."""
-        kind = "exchanged" if "exchanged" in self.runs else "alone"
-        return self.median(kind, "step") / self.median("plain", "step") - 1
+        """Of recording a step: (what hooks add, how far chance may put that off)."""
+        return self.compared("exchanged" if "exchanged" in self.runs else "alone", "plain")
+
+    def overhead(self):
+        """What the forward pass takes longer with communication, where DDP broadcasts the buffers.
+        0 where chance explains it."""
+        if "exchanged" not in self.runs:
+            return 0.0
+        longer, doubt = self.compared("exchanged", "alone", "forward")
+        return longer if longer > doubt else 0.0
 
 
 def _copies(job, seen):
@@ -409,13 +427,13 @@ def _copies(job, seen):
                 median_times(lambda share, bucket: share.copy_(bucket)))
 
 
-def _sweeps(job):
+def _sweeps(job, hosts):
     """All-reduces of this job's own process group: {"world": [(bytes, seconds)], "node": ...}, the
     second one inside each node where there are several, of several ranks."""
     if job.ranks == 1:
         return {}
     sweeps = {"world": _sweep(job, job.group)}
-    nodes, inside = _shape(job.nodes())
+    nodes, inside = _shape(hosts)
     if nodes > 1 and inside > 1 and job.ranks == dist.get_world_size():
         groups = [dist.new_group(range(i, i + inside)) for i in range(0, job.ranks, inside)]
         own = groups[job.rank // inside]
@@ -424,12 +442,10 @@ def _sweeps(job):
     return sweeps
 
 
-def _sweep(job, group, budget=1.0):
+def _sweep(job, group):
     """(bytes, seconds) of all-reduces from 4 KiB to the largest bucket, medians of rounds over all
-    sizes: for about `budget` seconds, longer where five rounds take longer."""
-    sizes = [int(size) for size in str(job.logged("rebuilt_bucket_sizes")
-                                       or job.logged("bucket_sizes")).split(",")]
-    largest = max(16384, max(sizes) // 4)  # elements
+    sizes."""
+    largest = max(16384, max(job.bucket_bytes()) // 4)  # elements
     counts = [1024]
     while counts[-1] < largest:
         counts.append(min(largest, counts[-1] * 2))
@@ -448,7 +464,7 @@ def _sweep(job, group, budget=1.0):
         dist.all_reduce(slowest, op=dist.ReduceOp.MAX, group=group)
         return slowest.tolist()
     round_of_all()
-    rounds = max(5, min(50, int(budget / sum(round_of_all()))))
+    rounds = max(5, min(50, int(_SWEEP / sum(round_of_all()))))
     medians = [statistics.median(times) for times in zip(*(round_of_all() for _ in range(rounds)))]
     # More bytes take no less time: what looks otherwise was disturbed.
     for i in reversed(range(len(medians) - 1)):
@@ -559,16 +575,23 @@ def _workload(job, seen, name, batch):
 
 
 def _config(job):
-    """DDP's own arguments, those that were left alone left out."""
-    config = {}
+    """DDP's own arguments without those that were left alone, and what else decides its buckets."""
+    config = {"torch": ".".join(torch.__version__.split(".")[:2])}
     if not getattr(job.model, "bucket_bytes_cap_default", False):
-        cap = job.logged("bucket_cap_bytes", 25 * 2**20) / 2**20
-        config["bucket_cap_mb"] = int(cap) if cap == int(cap) else cap
+        cap = job.logged("bucket_cap_bytes", 25 * 2**20)
+        # As it was written, before DDP took the whole bytes of it.
+        config["bucket_cap_mb"] = next(mb for mb in (_round(cap / 2**20, n) for n in range(1, 18))
+                                       if int(mb * 2**20) == cap)
+    first = getattr(dist, "_DEFAULT_FIRST_BUCKET_BYTES", 2**20)
+    if first != 2**20:
+        config["_DEFAULT_FIRST_BUCKET_BYTES"] = first
     for key in ("gradient_as_bucket_view", "find_unused_parameters"):
         if job.logged(key):
             config[key] = True
     if getattr(job.model, "static_graph", False):
         config["static_graph"] = True
+    if os.environ.get("DDP_SET_LAST_BUCKET_CAP") == "1":
+        config["DDP_SET_LAST_BUCKET_CAP"] = 1
     hook = _hook(job)
     if hook in _KNOWN_HOOKS:
         config["comm_hook"] = hook
@@ -585,12 +608,13 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
     measured = {"strategy": strategy["name"], "step_time_s": _round(seen.median("plain", "step")),
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
-    buckets = job.buckets()
-    if buckets and job.ranks > 1:
-        measured["collectives"] = len(buckets)
+    cluster = _cluster(job, hosts, sweeps)
+    if seen.overhead() > 0:
+        cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
+    if job.ranks > 1:
+        measured["collectives"] = len(job.bucket_bytes())
     return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
-            "cluster": _cluster(job, hosts, sweeps), "strategies": [strategy],
-            "published": [measured]}
+            "cluster": cluster, "strategies": [strategy], "published": [measured]}
 
 
 def _nccl_tests_rows(hosts, points):
@@ -628,12 +652,19 @@ def _summary(job, seen, out):
              f"forward {alone['forward']:.2f}, backward {alone['backward']:.2f}, "
              f"update {alone['update']:.2f}, rest {1e3 * seen.gap:.2f}"]
     if "exchanged" in seen.runs:
-        more = {what: 1e3 * seen.median("exchanged", what) - alone[what]
-                for what in ("step", "forward")}
-        lines.append(f"communication that nothing hides: {more['step']:.2f} ms, of which before "
-                     f"the backward pass (buffers are broadcast) {max(0, more['forward']):.2f} ms; "
-                     f"{len(seen.order)} gradients in {len(job.buckets())} buckets")
-    lines.append(f"cost of recording: {100 * seen.cost():+.1f} % of a step")
+        hidden = 1e3 * (seen.median("exchanged", "step") - seen.alone["step"])
+        lines.append(f"communication that nothing hides: {hidden:.2f} ms; {len(seen.order)} "
+                     f"gradients in {len(job.bucket_bytes())} buckets")
+        if seen.overhead() > 0:
+            lines.append(f"{1e3 * seen.overhead():.2f} ms of it in the forward pass" + (
+                ", where DDP broadcasts the buffers: broadcast_buffers=False saves that"
+                if job.logged("broadcast_buffers") and list(job.module.buffers()) else ""))
+    cost, doubt = (1e5 * seconds / step for seconds in seen.cost())
+    lines.append(f"cost of recording: {cost:+.1f} % of a step, give or take {doubt:.1f} %")
+    slowest = max(seen.of_ranks)
+    if slowest > 1.1 * seen.alone["step"]:
+        lines.append(f"rank {seen.of_ranks.index(slowest)} computes {1e3 * slowest:.2f} ms a step, "
+                     "which the others wait for: the scenario has rank 0's times")
     if not job.optimizers:
         lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
     if seen.unused:
