@@ -49,8 +49,9 @@ void expect_accepted(const std::string& scenario) {
 // The buckets that the program finds are those that DDP logged, byte by byte.
 void expect_buckets_of_ddp(const std::string& folder, const std::string& job) {
   const auto facts = nlohmann::json::parse(test::text_of(folder + "/" + job + ".facts.json"));
+  const auto printed = answer({"buckets", folder + "/" + job + ".json"});
   nlohmann::json found;
-  for (const auto& bucket : answer({"buckets", folder + "/" + job + ".json"})["buckets"]) {
+  for (const auto& bucket : printed["buckets"]) {
     found.push_back(bucket["bytes"]);
   }
   EXPECT_EQ(found, facts["bucket_bytes"]) << job;
