@@ -459,10 +459,10 @@ def _sweep(job, group):
             dist.all_reduce(payload[:count], group=group)
             job.wait()
             taken.append(time.perf_counter() - begin)
-        # The slowest rank's: who came last waited for nobody.
-        slowest = torch.tensor(taken, device=job.device)
-        dist.all_reduce(slowest, op=dist.ReduceOp.MAX, group=group)
-        return slowest.tolist()
+        # The mean over the ranks, as nccl-tests takes it, and the same on all of them.
+        times = torch.tensor(taken, device=job.device)
+        dist.all_reduce(times, group=group)
+        return (times / dist.get_world_size(group)).tolist()
     round_of_all()
     rounds = max(5, min(50, int(_SWEEP / sum(round_of_all()))))
     medians = [statistics.median(times) for times in zip(*(round_of_all() for _ in range(rounds)))]
