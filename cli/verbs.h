@@ -23,6 +23,7 @@ VerbAction add_tune(CLI::App& app);
 VerbAction add_calibrate(CLI::App& app);
 VerbAction add_validate(CLI::App& app);
 VerbAction add_import(CLI::App& app);
+VerbAction add_record(CLI::App& app);
 VerbAction add_lab(CLI::App& app);
 VerbAction add_numerics(CLI::App& app);
 

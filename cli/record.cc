@@ -1,0 +1,30 @@
+#include <iostream>
+#include <memory>
+
+#include "cli/files.h"
+#include "cli/record_script.h"
+#include "cli/verbs.h"
+
+namespace syncline::cli {
+
+VerbAction add_record(CLI::App& app) {
+  auto file = std::make_shared<std::string>();
+  auto* verb = app.add_subcommand(
+      "record", "Print the Python file with which a PyTorch job writes its own scenario");
+  verb->add_option("-o,--out", *file,
+                   "file to write it to, beside the training script: syncline_record.py");
+  verb->footer(
+      "In the training script, on every rank:\n"
+      "  from syncline_record import record\n"
+      "  record(model, step)   # step() trains once: forward, backward, optimizer.step()");
+  return [file] {
+    if (file->empty()) {
+      std::cout << record_script();
+    } else {
+      write_file(*file, std::string(record_script()));
+    }
+    return 0;
+  };
+}
+
+}  // namespace syncline::cli

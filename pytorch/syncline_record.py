@@ -1,0 +1,680 @@
+"""Records what a DistributedDataParallel job does in a step, and writes it as a scenario.
+
+    from syncline_record import record
+    record(model, step)            # step() trains once: forward, backward, optimizer.step()
+
+Every rank calls it, at any moment of the training; rank 0 writes job.json, which `syncline tune
+job.json --emit pytorch` takes. The steps run three ways in turns: as ever, with hooks, and with
+hooks but without communication (no_sync). Parameters, buffers, gradients, the optimizer's state and
+the random generators are put back afterwards; what else step() moves on (a data loader, a learning
+rate, a gradient scaler) has then seen 48 steps more. One step() is one backward pass: of a job that
+accumulates gradients, give the step that exchanges them.
+
+Needs torch 1.13 or later and nothing else. Times are those of CUDA events on GPUs, of the host's
+clock elsewhere. Printed by `syncline record`.
+"""
+
+import contextlib
+import functools
+import gc
+import json
+import os
+import socket
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+_BLOCK = 4  # steps of a kind in a row, behind one that is not counted
+_SWEEP = 1.0  # seconds for the all-reduces, longer where five rounds of them take longer
+_DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
+           torch.float64: "fp64"}
+_HOOKS = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook"}
+_KNOWN_HOOKS = ("allreduce_hook", "fp16_compress_hook", "bf16_compress_hook")
+
+
+def record(model, step, *, steps=12, out="job.json", name=None, batch=None, optimizer=None):
+    """Runs step() and writes the scenario to `out`, with the all-reduces as nccl-tests prints them
+    beside it. Collective: all ranks of the model's process group call it.
+
+    model      a DistributedDataParallel module; a plain one gives the times of one rank alone
+    step       trains once; its result is ignored
+    steps      how many are counted of each of the three kinds, in blocks of 4
+    batch      samples that a rank handles in a step
+    optimizer  found by itself, unless it is none of torch.optim
+
+    Returns the scenario on rank 0, None elsewhere. Raises RuntimeError where step() is not one
+    forward pass of `model`, one backward pass and the update; hooks are gone then, too.
+    """
+    job = _Job(model, optimizer)
+    saved = _Saved(job)
+    try:
+        for _ in range(3):  # after the first step DDP sorts its buckets anew
+            step()
+        runs = _run_in_turns(job, step, steps)
+        seen = _Seen(job, runs)
+        seen.copy_in, seen.copy_out = _copies(job, seen)
+        hosts = job.gathered(socket.gethostname())
+        sweeps = _sweeps(job, hosts)
+        seen.of_ranks = [float(text) for text in job.gathered(str(seen.alone["step"]))]
+    finally:
+        saved.put_back()
+    if job.rank != 0:
+        return None
+    scenario = _scenario(job, seen, hosts, sweeps, name or type(job.module).__name__, batch)
+    _write(out, json.dumps(scenario, indent=1) + "\n")
+    if sweeps:
+        _write(_beside(out), _nccl_tests_rows(hosts, sweeps["world"]))
+    print(_summary(job, seen, out), flush=True)
+    return scenario
+
+
+class _Job:
+    """The model, who trains it together, and the clock of the device that it lives on."""
+
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.is_ddp = hasattr(model, "no_sync") and hasattr(model, "_get_ddp_logging_data")
+        self.module = model.module if self.is_ddp else model
+        ignored = getattr(model, "parameters_to_ignore", ())
+        self.gradients = {name: p for name, p in self.module.named_parameters()
+                          if p.requires_grad and name not in ignored and p.numel() > 0}
+        if not self.gradients:
+            raise RuntimeError("syncline_record: the model has no parameter that is trained")
+        self.device = next(iter(self.gradients.values())).device
+        self.on_gpu = self.device.type == "cuda"
+        self.group = model.process_group if self.is_ddp else None
+        self.rank = dist.get_rank(self.group) if self.is_ddp else 0
+        self.ranks = dist.get_world_size(self.group) if self.is_ddp else 1
+        self.backend = dist.get_backend(self.group) if self.is_ddp else ""
+        self.optimizers = [optimizer] if optimizer is not None else self._find_optimizers()
+        self.sparse_rows = {}
+
+    def _find_optimizers(self):
+        own = {id(p) for p in self.gradients.values()}
+        return [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)
+                and any(id(p) in own for group in o.param_groups for p in group["params"])]
+
+    def now(self):
+        """A point in time: of the compute stream on a GPU, where nothing waits for it."""
+        if not self.on_gpu:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def wait(self):
+        if self.on_gpu:
+            torch.cuda.synchronize(self.device)
+
+    def seconds(self, begin, end):
+        return begin.elapsed_time(end) / 1e3 if self.on_gpu else end - begin
+
+    def gathered(self, text):
+        """What every rank says, by rank."""
+        if self.ranks == 1:
+            return [text]
+        # As a tensor: objects would need a device of their own to be gathered by NCCL.
+        mine = torch.zeros(256, dtype=torch.uint8)
+        said = text.encode()[:256]
+        mine[:len(said)] = torch.tensor(list(said), dtype=torch.uint8)
+        all_said = [torch.zeros(256, dtype=torch.uint8, device=self.device)
+                    for _ in range(self.ranks)]
+        dist.all_gather(all_said, mine.to(self.device), group=self.group)
+        return [bytes(t.tolist()).rstrip(b"\0").decode() for t in all_said]
+
+    def logged(self, key, default=None):
+        """What DDP says of itself."""
+        return self.model._get_ddp_logging_data().get(key, default) if self.is_ddp else default
+
+    def bucket_bytes(self):
+        """Of each bucket of a step, in the order in which DDP sends them."""
+        sizes = self.logged("rebuilt_bucket_sizes") or self.logged("bucket_sizes") or "0"
+        return [int(size) for size in sizes.split(",")]
+
+
+class _Saved:
+    """What steps change, kept on the host, to be put back. Steps without communication let the
+    ranks' parameters drift apart: nothing of that may stay."""
+
+    def __init__(self, job):
+        self.job = job
+        module = job.module
+        self.tensors = [(t, self._copy(t)) for t in [*module.parameters(), *module.buffers()]]
+        self.grads = [(p, None if p.grad is None else self._copy(p.grad))
+                      for p in module.parameters()]
+        self.states = [(o, {p: {key: self._copy(value) for key, value in state.items()}
+                            for p, state in o.state.items()}) for o in job.optimizers]
+        self.dice = torch.get_rng_state()
+        self.gpu_dice = torch.cuda.get_rng_state(job.device) if job.on_gpu else None
+
+    @staticmethod
+    def _copy(value):
+        return value.detach().to("cpu", copy=True) if torch.is_tensor(value) else value
+
+    @torch.no_grad()
+    def put_back(self):
+        for tensor, copy in self.tensors:
+            tensor.copy_(copy)
+        for p, copy in self.grads:
+            if copy is None or p.grad is None or copy.is_sparse:
+                p.grad = None if copy is None else copy.to(p.device)
+            else:
+                p.grad.copy_(copy)
+        for optimizer, kept in self.states:
+            for p in list(optimizer.state):
+                if p not in kept:
+                    del optimizer.state[p]
+            for p, state in kept.items():
+                for key in set(optimizer.state[p]) - set(state):
+                    del optimizer.state[p][key]
+                for key, value in state.items():
+                    if torch.is_tensor(value):
+                        optimizer.state[p][key].copy_(value)
+                    else:
+                        optimizer.state[p][key] = value
+        torch.set_rng_state(self.dice)
+        if self.gpu_dice is not None:
+            torch.cuda.set_rng_state(self.gpu_dice, self.job.device)
+
+
+class _Step:
+    """Points in time of one step."""
+
+    def __init__(self, job):
+        self.job = job
+        self.marks = {}
+        self.ready = {}  # by gradient, in the order in which they were ready
+        self.backwards = 0
+
+    def first(self, what):
+        if what not in self.marks:
+            self.marks[what] = self.job.now()
+
+    def last(self, what):
+        self.marks[what] = self.job.now()
+
+    def seconds(self, begin, end):
+        """0 where it was not seen."""
+        seen = begin in self.marks and end in self.marks
+        return self.job.seconds(self.marks[begin], self.marks[end]) if seen else 0.0
+
+    def times(self):
+        """Once the device is done."""
+        times = {"step": self.seconds("begin", "end"),
+                 "forward": self.seconds("forward", "backward"),
+                 "backward": self.seconds("backward", "backward_end"),
+                 "update": self.seconds("update", "update_end")}
+        if "backward" in self.marks:
+            begin = self.marks["backward"]
+            times["ready"] = {n: self.job.seconds(begin, at) for n, at in self.ready.items()}
+        return times
+
+    def check(self):
+        for what in ("forward", "backward"):
+            if what not in self.marks:
+                raise RuntimeError(f"syncline_record: no {what} pass was seen: step() must call "
+                                   "the model that was given, and loss.backward()")
+        if self.backwards > 1:
+            raise RuntimeError(f"syncline_record: step() runs {self.backwards} backward passes; "
+                               "give one that runs the pass which exchanges the gradients")
+
+
+class _Watch:
+    """While entered, hooks mark when the parts of `step` begin and end, and each gradient."""
+
+    def __init__(self, job):
+        self.job = job
+        self.step = None
+        self.undo = contextlib.ExitStack()
+
+    def __enter__(self):
+        with self.undo:  # where one of them fails, those before it go
+            self._hook_forward()
+            self._hook_backward()
+            for optimizer in self.job.optimizers:
+                self._hook_update(optimizer)
+            for name, parameter in self.job.gradients.items():
+                self._hook_gradient(name, parameter)
+            self.undo = self.undo.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.undo.close()
+
+    def _hook_forward(self):
+        hook = self.job.model.register_forward_pre_hook(lambda *_: self.step.first("forward"))
+        self.undo.callback(hook.remove)
+
+    def _hook_backward(self):
+        original = torch.autograd.backward
+        depth = 0  # activation checkpoints run backward passes inside the backward pass
+
+        @functools.wraps(original)
+        def backward(*args, **kwargs):
+            nonlocal depth
+            depth += 1
+            if depth == 1:
+                self.step.backwards += 1
+                self.step.first("backward")
+            try:
+                return original(*args, **kwargs)
+            finally:
+                depth -= 1
+                if depth == 0:
+                    self.step.last("backward_end")
+        torch.autograd.backward = backward  # Tensor.backward calls it by this name
+        self.undo.callback(setattr, torch.autograd, "backward", original)
+
+    def _hook_update(self, optimizer):
+        def begin(*_):
+            self.step.first("update")
+
+        def end(*_):
+            self.step.last("update_end")
+        if hasattr(optimizer, "register_step_pre_hook"):  # torch 2.0
+            self.undo.callback(optimizer.register_step_pre_hook(begin).remove)
+            self.undo.callback(optimizer.register_step_post_hook(end).remove)
+            return
+        original = optimizer.step
+
+        @functools.wraps(original)
+        def step(*args, **kwargs):
+            begin()
+            result = original(*args, **kwargs)
+            end()
+            return result
+        if "step" in vars(optimizer):  # a learning rate scheduler's
+            self.undo.callback(setattr, optimizer, "step", original)
+        else:
+            self.undo.callback(delattr, optimizer, "step")
+        optimizer.step = step
+
+    def _hook_gradient(self, name, parameter):
+        def is_ready(*_):
+            self.step.ready[name] = self.job.now()
+            gradient = parameter.grad
+            if gradient is not None and gradient.is_sparse:
+                self.job.sparse_rows[name] = gradient._indices().size(1)
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1
+            hook = parameter.register_post_accumulate_grad_hook(is_ready)
+        else:
+            with torch.enable_grad():
+                accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+            hook = accumulator.register_hook(is_ready)
+            self.undo.callback(lambda kept: None, accumulator)  # or it would be gone already
+        self.undo.callback(hook.remove)
+
+
+def _run_in_turns(job, step, steps):
+    """Times of the counted steps, by kind."""
+    kinds = ["plain", "exchanged", "alone"] if job.is_ddp else ["plain", "alone"]
+    runs = {kind: [] for kind in kinds}
+    for turn in range(-(-steps // _BLOCK)):
+        first = turn % len(kinds)
+        for kind in kinds[first:] + kinds[:first]:
+            runs[kind] += _run_block(job, step, kind)
+    return runs
+
+
+def _run_block(job, step, kind):
+    """The first step is not counted: the host is not ahead of the GPU yet, ranks have drifted
+    apart, and DDP decides by the step before whether buffers are broadcast."""
+    taken = []
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(_Watch(job)) if kind != "plain" else None
+        if kind == "alone" and job.is_ddp:
+            stack.enter_context(job.model.no_sync())
+        for _ in range(1 + _BLOCK):
+            taken.append(_Step(job))
+            if watch:
+                watch.step = taken[-1]
+            taken[-1].first("begin")
+            step()
+            taken[-1].last("end")
+            if watch:
+                taken[-1].check()
+    job.wait()
+    return [one.times() for one in taken[1:]]
+
+
+class _Seen:
+    """Medians over the steps. Computing times are those without communication, in which nothing
+    else used the device."""
+
+    def __init__(self, job, runs):
+        self.runs = runs
+        self.alone = {what: self.median("alone", what)
+                      for what in ("step", "forward", "backward", "update")}
+        self.order = list(runs.get("exchanged", runs["alone"])[-1]["ready"])
+        self.unused = [name for name in job.gradients if name not in self.order]
+        # Those that the loss does not depend on lie where the model defines them, ready with the
+        # gradient before: DDP's buckets hold them, too.
+        names = list(job.gradients)
+        for name in self.unused:
+            at = names.index(name)
+            self.order.insert(self.order.index(names[at - 1]) if at else len(self.order), name)
+        self.waits = {}
+        before = 0.0
+        for name in self.order:
+            ready = max(before, self.ready(name))
+            self.waits[name] = ready - before
+            before = ready
+        # All that is neither forward pass, gradients nor update: data, clipping, zero_grad.
+        self.gap = max(0.0, self.alone["step"] - self.alone["forward"] - before
+                       - self.alone["update"])
+        self.copy_in = {}
+        self.copy_out = {}
+        self.of_ranks = []  # a step without communication
+
+    def median(self, kind, what):
+        return statistics.median(step[what] for step in self.runs[kind])
+
+    def ready(self, name):
+        found = [step["ready"][name] for step in self.runs["alone"] if name in step["ready"]]
+        return statistics.median(found) if found else 0.0
+
+    def spread(self, kind, what="step"):
+        """Half of the steps lie within this share of their median."""
+        low, middle, high = statistics.quantiles([step[what] for step in self.runs[kind]], n=4)
+        return (high - low) / 2 / middle if middle else 0.0
+
+    def compared(self, kind, other, what="step"):
+        """(how much longer the one takes, how far chance may put that off), in seconds."""
+        # Of medians of normal values, 95 %: 1.96 * 1.253 * deviation / root of their number.
+        errors = [2.46 * self.spread(k, what) / 0.6745 * self.median(k, what)
+                  / len(self.runs[k]) ** 0.5 for k in (kind, other)]
+        return (self.median(kind, what) - self.median(other, what),
+                (errors[0] ** 2 + errors[1] ** 2) ** 0.5)
+
+    def cost(self):
+        """Of recording a step: (what hooks add, how far chance may put that off)."""
+        return self.compared("exchanged" if "exchanged" in self.runs else "alone", "plain")
+
+    def overhead(self):
+        """What the forward pass takes longer with communication, where DDP broadcasts the buffers.
+        0 where chance explains it."""
+        if "exchanged" not in self.runs:
+            return 0.0
+        longer, doubt = self.compared("exchanged", "alone", "forward")
+        return longer if longer > doubt else 0.0
+
+
+def _copies(job, seen):
+    """({gradient: seconds}, the same) of the copies into buckets, which divide by the ranks, and
+    back: DDP's own operations, done by themselves, since in a step the exchanges disturb the one
+    and hide the other. Empty where DDP does without."""
+    if job.ranks == 1 or job.logged("gradient_as_bucket_view"):
+        return {}, {}
+    shares = {name: torch.ones_like(job.gradients[name]) for name in seen.order}
+    buckets = {name: torch.ones_like(share) for name, share in shares.items()}
+
+    def median_times(copy):
+        taken = {name: [] for name in seen.order}
+        for _ in range(7):
+            marks = [job.now()]
+            for name in seen.order:
+                copy(shares[name], buckets[name])
+                marks.append(job.now())
+            job.wait()
+            for name, begin, end in zip(seen.order, marks, marks[1:]):
+                taken[name].append(job.seconds(begin, end))
+        return {name: 0.0 if name in job.sparse_rows else statistics.median(times)
+                for name, times in taken.items()}
+    with torch.no_grad():
+        return (median_times(lambda share, bucket: torch.mul(share, 1 / job.ranks, out=bucket)),
+                median_times(lambda share, bucket: share.copy_(bucket)))
+
+
+def _sweeps(job, hosts):
+    """All-reduces of this job's own process group: {"world": [(bytes, seconds)], "node": ...}, the
+    second one inside each node where there are several, of several ranks."""
+    if job.ranks == 1:
+        return {}
+    sweeps = {"world": _sweep(job, job.group)}
+    nodes, inside = _shape(hosts)
+    if nodes > 1 and inside > 1 and job.ranks == dist.get_world_size():
+        groups = [dist.new_group(range(i, i + inside)) for i in range(0, job.ranks, inside)]
+        own = groups[job.rank // inside]
+        sweeps["node"] = _sweep(job, own)
+        dist.destroy_process_group(own)
+    return sweeps
+
+
+def _sweep(job, group):
+    """(bytes, seconds) of all-reduces from 4 KiB to the largest bucket, medians of rounds over all
+    sizes."""
+    largest = max(16384, max(job.bucket_bytes()) // 4)  # elements
+    counts = [1024]
+    while counts[-1] < largest:
+        counts.append(min(largest, counts[-1] * 2))
+    payload = torch.zeros(largest, device=job.device)
+
+    def round_of_all():
+        taken = []
+        for count in counts:
+            job.wait()
+            begin = time.perf_counter()
+            dist.all_reduce(payload[:count], group=group)
+            job.wait()
+            taken.append(time.perf_counter() - begin)
+        # The mean over the ranks, as nccl-tests takes it, and the same on all of them.
+        times = torch.tensor(taken, device=job.device)
+        dist.all_reduce(times, group=group)
+        return (times / dist.get_world_size(group)).tolist()
+    round_of_all()
+    rounds = max(5, min(50, int(_SWEEP / sum(round_of_all()))))
+    medians = [statistics.median(times) for times in zip(*(round_of_all() for _ in range(rounds)))]
+    # More bytes take no less time: what looks otherwise was disturbed.
+    for i in reversed(range(len(medians) - 1)):
+        medians[i] = min(medians[i], medians[i + 1])
+    return [(4 * count, seconds) for count, seconds in zip(counts, medians)]
+
+
+def _shape(hosts):
+    """Nodes and ranks on each. Where they are uneven, or not in order, every rank is a node."""
+    runs = [host for i, host in enumerate(hosts) if i == 0 or hosts[i - 1] != host]
+    inside = len(hosts) // len(runs)
+    even = len(set(runs)) == len(runs) and all(
+        hosts[i] == hosts[i - i % inside] for i in range(len(hosts)))
+    return (len(runs), inside) if even and len(runs) * inside == len(hosts) else (len(hosts), 1)
+
+
+def _round(value, digits=6):
+    return float(f"{value:.{digits}g}")
+
+
+def _tier(points, ranks):
+    """A level of the network as a cluster describes it: the time of a ring's rounds by their
+    bytes, rising in both."""
+    rounds = 2 * (ranks - 1)
+    curve = []
+    for size, seconds in points:
+        least = curve[-1][1] * 1.0001 if curve else 0.0
+        curve.append([_round(size / ranks), _round(max(seconds / rounds * 1e6, least), 9)])
+    (left, before), (right, last) = curve[-2:]
+    return {"latency_us": curve[0][1],
+            "bandwidth_gbps": _round((right - left) / (last - before) * 8e-3),
+            "measured_steps_us": curve}
+
+
+def _table(points, nodes, inside):
+    """What collectives of NCCL were measured to take: the sizes one by one, the last one's rate
+    beyond them."""
+    lines = [{"from_bytes": size, "to_bytes": size, "latency_us": _round(seconds * 1e6),
+              "us_per_mbyte": 0} for size, seconds in points]
+    size, seconds = points[-1]
+    lines[-1].update(latency_us=0, us_per_mbyte=_round(seconds * 1e6 / (size / 1e6)))
+    return {"collective": "all_reduce", "nodes": nodes, "gpus_per_node": inside,
+            "rows": len(points), "min_bytes": points[0][0], "max_bytes": size, "clean": True,
+            "in_sample_percent": 0, "form": "segments", "lines": lines}
+
+
+def _cluster(job, hosts, sweeps):
+    nodes, inside = _shape(hosts)
+    device = torch.cuda.get_device_name(job.device) if job.on_gpu else "CPU"
+    cluster = {"name": f"{nodes} x {inside} {device}", "nodes": nodes, "gpus_per_node": inside,
+               "device": {"name": device}}
+    if not sweeps:
+        return cluster
+    cluster["source"] = f"all-reduces of the job's own process group over {job.backend}"
+    cluster["library"] = job.backend if job.backend in ("nccl", "gloo") else "links"
+    world = _tier(sweeps["world"], job.ranks)
+    if inside > 1:
+        cluster["intra"] = _tier(sweeps["node"], inside) if "node" in sweeps else world
+    if nodes > 1:
+        cluster["inter"] = world
+    if nodes > 1 and inside > 1 and "node" not in sweeps:
+        cluster["source"] += "; the links inside a node were not measured, theirs are assumed"
+    if job.backend == "nccl":
+        tables = [_table(sweeps["world"], nodes, inside)]
+        if "node" in sweeps:
+            tables.append(_table(sweeps["node"], 1, inside))
+        least = sweeps.get("node", sweeps["world"])[0][1] * 1e6
+        cluster["calibration"] = {"tables": tables,
+                                  "node": {"base_us": _round(least), "step_us": 0}}
+        for level in ("intra", "inter"):
+            cluster.get(level, {}).pop("measured_steps_us", None)
+    return cluster
+
+
+def _tensors(job, seen):
+    tensors = []
+    for name in seen.order:
+        parameter = job.gradients[name]
+        if parameter.dtype not in _DTYPES:
+            raise RuntimeError(f"syncline_record: {name} is {parameter.dtype}; expected one of "
+                               + ", ".join(str(dtype) for dtype in _DTYPES))
+        tensor = {"name": name, "shape": list(parameter.shape), "dtype": _DTYPES[parameter.dtype],
+                  "backward_us": _round(seen.waits[name] * 1e6)}
+        if name in job.sparse_rows:
+            tensor["sparse_rows"] = job.sparse_rows[name]
+        if seen.copy_in:
+            tensor["copy_in_us"] = _round(seen.copy_in[name] * 1e6)
+            tensor["copy_out_us"] = _round(seen.copy_out[name] * 1e6)
+        tensors.append(tensor)
+    return tensors
+
+
+def _workload(job, seen, name, batch):
+    counted = len(seen.runs["alone"])
+    workload = {"name": name,
+                "source": f"recorded by syncline_record, torch {torch.__version__}, rank 0 of "
+                          f"{job.ranks}: medians of {counted} steps without communication",
+                "forward_ms": _round(seen.alone["forward"] * 1e3),
+                "update_ms": _round(seen.alone["update"] * 1e3),
+                "host_gap_ms": _round(seen.gap * 1e3), "tensors": _tensors(job, seen)}
+    if batch:
+        workload["batch"] = batch
+    buffers = [{"name": n, "shape": list(b.shape), "dtype": _DTYPES[b.dtype]}
+               for n, b in job.module.named_buffers() if b.dtype in _DTYPES and b.numel() > 0]
+    if buffers:
+        workload["buffers"] = buffers
+    return workload
+
+
+def _config(job):
+    """DDP's own arguments without those that were left alone, and what else decides its buckets."""
+    config = {"torch": ".".join(torch.__version__.split(".")[:2])}
+    if not getattr(job.model, "bucket_bytes_cap_default", False):
+        cap = job.logged("bucket_cap_bytes", 25 * 2**20)
+        # As it was written, before DDP took the whole bytes of it.
+        config["bucket_cap_mb"] = next(mb for mb in (_round(cap / 2**20, n) for n in range(1, 18))
+                                       if int(mb * 2**20) == cap)
+    first = getattr(dist, "_DEFAULT_FIRST_BUCKET_BYTES", 2**20)
+    if first != 2**20:
+        config["_DEFAULT_FIRST_BUCKET_BYTES"] = first
+    for key in ("gradient_as_bucket_view", "find_unused_parameters"):
+        if job.logged(key):
+            config[key] = True
+    if getattr(job.model, "static_graph", False):
+        config["static_graph"] = True
+    if os.environ.get("DDP_SET_LAST_BUCKET_CAP") == "1":
+        config["DDP_SET_LAST_BUCKET_CAP"] = 1
+    hook = _hook(job)
+    if hook in _KNOWN_HOOKS:
+        config["comm_hook"] = hook
+    return config
+
+
+def _hook(job):
+    hook = job.logged("comm_hook") or ""
+    return _HOOKS.get(hook, hook)
+
+
+def _scenario(job, seen, hosts, sweeps, name, batch):
+    strategy = {"name": "as recorded", "dialect": "pytorch", "config": _config(job)}
+    measured = {"strategy": strategy["name"], "step_time_s": _round(seen.median("plain", "step")),
+                "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
+                          f"them within {100 * seen.spread('plain'):.1f} %"}
+    cluster = _cluster(job, hosts, sweeps)
+    if seen.overhead() > 0:
+        cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
+    if job.ranks > 1:
+        measured["collectives"] = len(job.bucket_bytes())
+    return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
+            "cluster": cluster, "strategies": [strategy], "published": [measured]}
+
+
+def _nccl_tests_rows(hosts, points):
+    """For `syncline calibrate`."""
+    nodes, inside = _shape(hosts)
+    ranks = nodes * inside
+    lines = ["# COLLECTIVE: all_reduce_perf", f"# NODES: {nodes}", f"# GPUS: {ranks}",
+             "#       size         count    type   redop    root         time       algbw       "
+             "busbw  #wrong",
+             "#        (B)    (elements)                             (us)      (GB/s)      (GB/s)"]
+    for size, seconds in points:
+        rate = size / seconds / 1e9
+        lines.append(f"{size:12d}  {size // 4:12d}   float     sum      -1  {seconds * 1e6:11.2f}  "
+                     f"{rate:10.6f}  {rate * 2 * (ranks - 1) / ranks:10.6f}       0")
+    rates = [size / seconds / 1e9 * 2 * (ranks - 1) / ranks for size, seconds in points]
+    lines.append(f"# Avg bus bandwidth    : {statistics.mean(rates):.6f}")
+    return "\n".join(lines) + "\n"
+
+
+def _beside(out):
+    return os.path.splitext(out)[0] + ".all_reduce.txt"
+
+
+def _write(path, text):
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".part", path)
+
+
+def _summary(job, seen, out):
+    alone = {what: 1e3 * seconds for what, seconds in seen.alone.items()}
+    step = 1e3 * seen.median("plain", "step")
+    lines = [f"step {step:.2f} ms (half of {len(seen.runs['plain'])} within "
+             f"{100 * seen.spread('plain'):.1f} %); without communication {alone['step']:.2f} ms: "
+             f"forward {alone['forward']:.2f}, backward {alone['backward']:.2f}, "
+             f"update {alone['update']:.2f}, rest {1e3 * seen.gap:.2f}"]
+    if "exchanged" in seen.runs:
+        hidden = 1e3 * (seen.median("exchanged", "step") - seen.alone["step"])
+        lines.append(f"communication that nothing hides: {hidden:.2f} ms; {len(seen.order)} "
+                     f"gradients in {len(job.bucket_bytes())} buckets")
+        if seen.overhead() > 0:
+            lines.append(f"{1e3 * seen.overhead():.2f} ms of it in the forward pass" + (
+                ", where DDP broadcasts the buffers: broadcast_buffers=False saves that"
+                if job.logged("broadcast_buffers") and list(job.module.buffers()) else ""))
+    cost, doubt = (1e5 * seconds / step for seconds in seen.cost())
+    lines.append(f"cost of recording: {cost:+.1f} % of a step, give or take {doubt:.1f} %")
+    slowest = max(seen.of_ranks)
+    if slowest > 1.1 * seen.alone["step"]:
+        lines.append(f"rank {seen.of_ranks.index(slowest)} computes {1e3 * slowest:.2f} ms a step, "
+                     "which the others wait for: the scenario has rank 0's times")
+    if not job.optimizers:
+        lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
+    if seen.unused:
+        lines.append(f"{len(seen.unused)} parameters got no gradient, {seen.unused[0]} the first; "
+                     "they are taken to be ready at once")
+    if _hook(job) and _hook(job) not in _KNOWN_HOOKS:
+        lines.append(f"the communication hook {_hook(job)} is not known: written as a plain "
+                     "all-reduce")
+    if job.logged("has_sync_bn"):
+        lines.append("SyncBatchNorm communicates even in no_sync: that is part of forward and "
+                     "backward here")
+    lines.append(f"wrote {out}; next: syncline tune {out} --emit pytorch")
+    return "\n".join("syncline_record: " + line for line in lines)

@@ -1,0 +1,163 @@
+"""One training job that records itself, and the same measured by hand beside it.
+
+    job.py MODEL FOLDER        MODEL: mlp, convnet; a rank of torchrun's variables
+
+Rank 0 writes MODEL.json (the scenario), MODEL.all_reduce.txt and MODEL.by_hand.json: what plain
+timers around a hand-written step found, and what recording costs a step, from steps with and
+without hooks in random turns.
+"""
+
+import json
+import random
+import statistics
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import syncline_record
+
+STEPS = 40  # of each kind, by hand
+
+
+def mlp():
+    layers = [nn.Linear(256, 1024), nn.ReLU()]
+    for _ in range(2):
+        layers += [nn.Linear(1024, 1024), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(1024, 10)), torch.randn(32, 256), 1
+
+
+def convnet():
+    layers, channels = [], 3
+    for width, stride in ((32, 1), (64, 2), (128, 2), (256, 2), (256, 1), (512, 2)):
+        layers += [nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width),
+                   nn.ReLU()]
+        channels = width
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)]
+    return nn.Sequential(*layers), torch.randn(8, 3, 32, 32), 2
+
+
+class Job:
+    def __init__(self, name):
+        torch.manual_seed(1)
+        module, self.x, cap = {"mlp": mlp, "convnet": convnet}[name]()
+        self.y = torch.randint(10, (len(self.x),))
+        self.model = DistributedDataParallel(module, bucket_cap_mb=cap)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 1e-3, momentum=0.9)
+        self.loss = nn.CrossEntropyLoss()
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss(self.model(self.x), self.y).backward()
+        self.optimizer.step()
+
+    def timed_step(self):
+        """The same step with a timer between its lines."""
+        at = [time.perf_counter()]
+        self.optimizer.zero_grad(set_to_none=True)
+        at.append(time.perf_counter())
+        loss = self.loss(self.model(self.x), self.y)
+        at.append(time.perf_counter())
+        loss.backward()
+        at.append(time.perf_counter())
+        self.optimizer.step()
+        at.append(time.perf_counter())
+        return [end - begin for begin, end in zip(at, at[1:])] + [at[-1] - at[0]]
+
+
+def quartiles(values):
+    return [round(1e3 * value, 4) for value in statistics.quantiles(values, n=4)]
+
+
+def parts_by_hand(job):
+    """Quartiles in milliseconds of the parts of a step, without communication."""
+    with job.model.no_sync():
+        job.timed_step()
+        steps = [job.timed_step() for _ in range(STEPS)]
+    names = ("zero_grad", "forward", "backward", "update", "step")
+    return {name: quartiles(times) for name, times in zip(names, zip(*steps))}
+
+
+def readiness_by_hand(job):
+    """{gradient: median milliseconds from the backward pass's begin}: hooks on the tensors."""
+    seen = {}
+    begin = [0.0]
+
+    def hook_of(name):
+        return lambda _: seen.setdefault(name, []).append(time.perf_counter() - begin[0])
+    handles = [p.register_hook(hook_of(n)) for n, p in job.model.module.named_parameters()]
+    with job.model.no_sync():
+        for _ in range(STEPS):
+            job.optimizer.zero_grad(set_to_none=True)
+            loss = job.loss(job.model(job.x), job.y)
+            begin[0] = time.perf_counter()
+            loss.backward()
+            job.optimizer.step()
+    for handle in handles:
+        handle.remove()
+    return {name: 1e3 * statistics.median(times) for name, times in seen.items()}
+
+
+def cost_of_recording(job, pairs):
+    """Of pairs of steps, one with hooks and one without, in random order."""
+    recorder = syncline_record._Job(job.model, job.optimizer)
+    dice = random.Random(1)  # the same on all ranks
+    ratios, plain, watched = [], [], []
+
+    def one(hooks):
+        if not hooks:
+            begin = time.perf_counter()
+            job.step()
+            return time.perf_counter() - begin
+        with syncline_record._Watch(recorder) as watch:
+            watch.step = syncline_record._Step(recorder)
+            begin = time.perf_counter()
+            job.step()
+            return time.perf_counter() - begin
+    one(True), one(False)
+    for _ in range(pairs):
+        order = [True, False]
+        dice.shuffle(order)
+        taken = {hooks: one(hooks) for hooks in order}
+        plain.append(taken[False])
+        watched.append(taken[True])
+        ratios.append(taken[True] / taken[False] - 1)
+    # The median's 95 % interval, from the pairs drawn anew.
+    medians = sorted(statistics.median(dice.choices(ratios, k=pairs)) for _ in range(2000))
+    return {"pairs": pairs, "plain_ms": quartiles(plain), "watched_ms": quartiles(watched),
+            "median_percent": round(100 * statistics.median(ratios), 3),
+            "interval_95_percent": [round(100 * medians[i], 3) for i in (49, 1949)]}
+
+
+def main():
+    name, folder = sys.argv[1:3]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    job = Job(name)
+    for _ in range(5):
+        job.step()
+    before = parts_by_hand(job)
+    scenario = syncline_record.record(job.model, job.step, steps=40, name=name, batch=len(job.x),
+                                      out=f"{folder}/{name}.json")
+    after = parts_by_hand(job)
+    ready = readiness_by_hand(job)
+    dist.barrier()
+    cost = cost_of_recording(job, 150)
+    if dist.get_rank() == 0:
+        logged = job.model._get_ddp_logging_data()
+        names = [n for n, _ in job.model.module.named_parameters()]
+        found = {"parts_before_ms": before, "parts_after_ms": after, "ready_ms": ready,
+                 "order": [names[int(i)] for i in
+                           logged["prev_iteration_grad_ready_order_indices"].split(",")],
+                 "bucket_bytes": [int(b) for b in logged["rebuilt_bucket_sizes"].split(",")],
+                 "cost_of_recording": cost, "recorded": scenario["name"]}
+        with open(f"{folder}/{name}.by_hand.json", "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1)
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main()

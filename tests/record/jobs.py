@@ -1,0 +1,421 @@
+"""Training jobs that record themselves, checked against what is known of them by other ways.
+
+    jobs.py ddp RANK FOLDER      two ranks, found through a file in FOLDER
+    jobs.py alone FOLDER         one process: no communication, stand-ins for later torch and GPUs
+
+Exit code 0: every check held. The scenarios stay in FOLDER.
+"""
+
+import copy
+import json
+import sys
+import types
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+import syncline_record as recorder
+
+recorder._SWEEP = 0.02
+
+
+class Net(nn.Module):
+    """A frozen layer, a shared weight, batch norm and a layer that nobody calls."""
+
+    def __init__(self, sparse=False):
+        super().__init__()
+        self.words = nn.Embedding(50, 64, sparse=sparse)
+        self.unused = nn.Linear(64, 300)
+        self.first = nn.Linear(64, 64)
+        self.norm = nn.BatchNorm1d(64)
+        self.frozen = nn.Linear(64, 64)
+        self.last = nn.Linear(64, 64, bias=False)
+        self.last.weight = self.first.weight
+        self.wide = nn.Linear(64, 5000)
+        for parameter in self.frozen.parameters():
+            parameter.requires_grad = False
+
+    def forward(self, words):
+        x = torch.relu(self.norm(self.first(self.words(words))))
+        return self.wide(torch.dropout(self.last(self.frozen(x)), 0.1, True))
+
+
+def make(**arguments):
+    """A job: its model, its optimiser and what trains it once."""
+    torch.manual_seed(3)
+    sparse = arguments.pop("sparse", False)
+    model = DistributedDataParallel(Net(sparse), find_unused_parameters=True, **arguments)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0 if sparse else 0.9)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        words = torch.randint(50, (8,))
+        model(words).pow(2).mean().backward()
+        optimizer.step()
+    return types.SimpleNamespace(model=model, optimizer=optimizer, step=step)
+
+
+def states(job):
+    """All that training changes."""
+    kept = [t.detach().clone() for t in [*job.model.parameters(), *job.model.buffers()]]
+    kept += [value.clone() for state in job.optimizer.state.values() for value in state.values()
+             if torch.is_tensor(value)]
+    kept += [p.grad.to_dense().clone() for p in job.model.parameters() if p.grad is not None]
+    return kept + [torch.get_rng_state()]
+
+
+def check_same(one, other):
+    assert len(one) == len(other), (len(one), len(other))
+    for a, b in zip(one, other):
+        assert torch.equal(a, b), (a.shape, (a - b).abs().max())
+
+
+def check_untouched(job):
+    """No hook is left."""
+    assert torch.autograd.backward.__module__ == "torch.autograd"
+    assert "step" not in vars(job.optimizer)
+    assert not job.model._forward_pre_hooks
+    for parameter in job.model.parameters():
+        assert not parameter._backward_hooks
+        if parameter.requires_grad:
+            accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+            seen = []
+            accumulator.register_hook(lambda *_: seen.append(1)).remove()
+
+
+def trained_gradients(module):
+    return {name: p for name, p in module.named_parameters() if p.requires_grad}
+
+
+def check_workload(job, scenario):
+    """Names, shapes, formats and buffers as the module has them; times that can be."""
+    workload = scenario["workload"]
+    known = trained_gradients(job.model.module)
+    tensors = {tensor["name"]: tensor for tensor in workload["tensors"]}
+    assert len(tensors) == len(workload["tensors"])
+    assert set(tensors) == set(known), (set(tensors), set(known))
+    for name, tensor in tensors.items():
+        assert tensor["shape"] == list(known[name].shape) and tensor["dtype"] == "fp32"
+        assert tensor["backward_us"] >= 0
+    assert [b["name"] for b in workload["buffers"]] == ["norm.running_mean", "norm.running_var"]
+    for key in ("forward_ms", "update_ms", "host_gap_ms"):
+        assert workload[key] >= 0, key
+    assert workload["forward_ms"] > 0
+    backward = sum(tensor["backward_us"] for tensor in workload["tensors"])
+    assert backward > 0
+    assert scenario["published"][0]["step_time_s"] > 0
+    return tensors
+
+
+def ready_order(job):
+    """As DDP itself logged it, those without a gradient left out."""
+    names = list(trained_gradients(job.model.module))
+    logged = job.model._get_ddp_logging_data()["prev_iteration_grad_ready_order_indices"]
+    order = [names[int(i)] for i in logged.split(",")]
+    return [name for name in order if not name.startswith("unused.")]
+
+
+def write_facts(folder, name, job):
+    """What DDP says of its buckets, for whoever reads the scenario."""
+    logged = job.model._get_ddp_logging_data()
+    sizes = logged.get("rebuilt_bucket_sizes") or logged["bucket_sizes"]
+    with open(f"{folder}/{name}.facts.json", "w", encoding="utf-8") as file:
+        json.dump({"bucket_bytes": [int(size) for size in sizes.split(",")]}, file)
+
+
+def record_job(job, folder, name, steps=4):
+    """Records it twice in its life, checks that it does not notice, and gives the scenario."""
+    for _ in range(2):
+        job.step()
+    before = states(job)
+    scenario = recorder.record(job.model, job.step, steps=steps, out=f"{folder}/{name}.json")
+    check_same(before, states(job))
+    check_untouched(job)
+    if dist.get_rank() != 0:
+        assert scenario is None
+        return None
+    write_facts(folder, name, job)
+    with open(f"{folder}/{name}.json", encoding="utf-8") as file:
+        assert json.load(file) == scenario
+    return scenario
+
+
+def plain_job_records_its_order_and_buckets(folder):
+    job = make(bucket_cap_mb=0.1)
+    scenario = record_job(job, folder, "ddp")
+    if scenario is None:
+        return
+    tensors = check_workload(job, scenario)
+    order = [name for name in tensors if not name.startswith("unused.")]
+    assert order == ready_order(job), (order, ready_order(job))
+    for name in tensors:
+        assert ("copy_in_us" in tensors[name]) and ("copy_out_us" in tensors[name])
+        assert tensors[name]["backward_us"] == 0 or not name.startswith("unused.")
+    assert tensors["wide.weight"]["copy_in_us"] > 0
+    config = scenario["strategies"][0]["config"]
+    assert config == {"torch": "1.13", "bucket_cap_mb": 0.1, "find_unused_parameters": True}, config
+    cluster = scenario["cluster"]
+    assert (cluster["nodes"], cluster["gpus_per_node"], cluster["library"]) == (1, 2, "gloo")
+    curve = cluster["intra"]["measured_steps_us"]
+    assert curve[0][0] == 2048 and curve == sorted(curve), curve
+    sent = scenario["published"][0]["collectives"]
+    assert sent == len(job.model._get_ddp_logging_data()["bucket_sizes"].split(",")), sent
+
+
+def hooks_and_views_are_named(folder):
+    job = make(gradient_as_bucket_view=True)
+    job.model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    scenario = record_job(job, folder, "views")
+    if scenario is None:
+        return
+    config = scenario["strategies"][0]["config"]
+    assert config["gradient_as_bucket_view"] and config["comm_hook"] == "fp16_compress_hook"
+    assert all("copy_in_us" not in tensor for tensor in check_workload(job, scenario).values())
+
+
+def sparse_gradients_are_sparse(folder):
+    job = make(sparse=True)
+    scenario = record_job(job, folder, "sparse")
+    if scenario is None:
+        return
+    rows = {name: tensor["sparse_rows"] for name, tensor in check_workload(job, scenario).items()
+            if "sparse_rows" in tensor}
+    assert rows == {"words.weight": 8}, rows
+
+
+def buckets_that_are_rebuilt(folder):
+    """Without unused parameters DDP sorts its buckets anew, by readiness."""
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Linear(64, 600), nn.ReLU(), nn.Linear(600, 600), nn.ReLU(),
+                           nn.Linear(600, 64))
+    model = DistributedDataParallel(module, bucket_cap_mb=1)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4)
+
+    def step():
+        model(torch.randn(8, 64)).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    job = types.SimpleNamespace(model=model, optimizer=optimizer, step=step)
+    scenario = record_job(job, folder, "rebuilt")
+    if scenario is None:
+        return
+    order = [tensor["name"] for tensor in scenario["workload"]["tensors"]]
+    assert order == ready_order(job), (order, ready_order(job))
+
+
+def jobs_that_go_wrong_are_left_as_they_were(folder):
+    job = make()
+    job.step()
+    before = states(job)
+
+    def twice():
+        job.step()
+        job.step()
+
+    def breaks():
+        job.step()
+        breaks.steps += 1
+        if breaks.steps > 5:  # the second one with hooks
+            raise KeyError("the data is at its end")
+    breaks.steps = 0
+    for step, message in ((twice, "2 backward passes"), (lambda: None, "no forward pass"),
+                          (breaks, "data is at its end")):
+        try:
+            recorder.record(job.model, step, steps=4, out=f"{folder}/never.json")
+        except (RuntimeError, KeyError) as error:
+            assert message in str(error), error
+        else:
+            raise AssertionError(message)
+        check_same(before, states(job))
+        check_untouched(job)
+    job.step()
+
+
+def in_two_ranks(rank, folder):
+    dist.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
+    for case in (plain_job_records_its_order_and_buckets, hooks_and_views_are_named,
+                 sparse_gradients_are_sparse, buckets_that_are_rebuilt,
+                 jobs_that_go_wrong_are_left_as_they_were):
+        case(folder)
+        dist.barrier()
+
+
+def small_job():
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.randn(2, 8)).sum().backward()
+        optimizer.step()
+    return types.SimpleNamespace(model=model, optimizer=optimizer, step=step)
+
+
+def one_rank_alone(folder):
+    job = small_job()
+    scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/alone.json", batch=2)
+    assert scenario["workload"]["batch"] == 2
+    assert [t["name"] for t in scenario["workload"]["tensors"]] == [
+        "2.bias", "2.weight", "0.bias", "0.weight"]
+    assert "copy_in_us" not in scenario["workload"]["tensors"][0]
+    assert (scenario["cluster"]["nodes"], scenario["cluster"]["gpus_per_node"]) == (1, 1)
+
+
+class Calls(list):
+    """Stand-ins for what later versions of torch have: they do the same on this one, and say so."""
+
+    def handle(self, what, remove):
+        return types.SimpleNamespace(remove=lambda: (self.append("remove " + what), remove()))
+
+    def gradient_hook(self, parameter, hook):
+        self.append("post_accumulate")
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        handle = accumulator.register_hook(lambda *_: hook(parameter))
+        return self.handle("post_accumulate", lambda kept=accumulator: handle.remove())
+
+    def step_hook(self, which):
+        def register(optimizer, hook):
+            self.append(which)
+            inner = optimizer.step
+            def step(*args, **kwargs):
+                if which == "pre":
+                    hook(optimizer, args, kwargs)
+                result = inner(*args, **kwargs)
+                if which == "post":
+                    hook(optimizer, args, kwargs)
+                return result
+            optimizer.step = step
+            return self.handle(which, lambda: vars(optimizer).pop("step", None))
+        return register
+
+
+def later_torch(folder):
+    calls = Calls()
+    later = {"register_step_pre_hook": calls.step_hook("pre"),
+             "register_step_post_hook": calls.step_hook("post")}
+    torch.Tensor.register_post_accumulate_grad_hook = (
+        lambda parameter, hook: calls.gradient_hook(parameter, hook))
+    for name, method in later.items():
+        setattr(torch.optim.Optimizer, name, method)
+    try:
+        job = small_job()
+        scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/later.json")
+    finally:
+        del torch.Tensor.register_post_accumulate_grad_hook
+        for name in later:
+            delattr(torch.optim.Optimizer, name)
+    # One block with hooks: each gradient once, the update once, and all of them gone.
+    assert sorted(calls) == sorted(["post_accumulate", "remove post_accumulate"] * 4
+                                   + ["pre", "remove pre", "post", "remove post"]), calls
+    assert [t["name"] for t in scenario["workload"]["tensors"]] == [
+        "2.bias", "2.weight", "0.bias", "0.weight"]
+    assert scenario["workload"]["update_ms"] > 0
+    # Without an explicit cap, DDP says so since 2.3; from then on an explicit one counts at once.
+    model = types.SimpleNamespace(bucket_bytes_cap_default=True)
+    fake = types.SimpleNamespace(model=model, logged=lambda key, default=None: default)
+    real = torch.__version__
+    torch.__version__ = "2.7.1+cu126"
+    try:
+        assert recorder._config(fake) == {"torch": "2.7"}
+    finally:
+        torch.__version__ = real
+
+
+class FakeGpu:
+    """CUDA's events on a clock that counts what is asked of it: 1 ms a mark."""
+
+    def __init__(self):
+        self.time = 0.0
+        self.waited = 0
+
+    def Event(self, enable_timing):
+        assert enable_timing
+        gpu = self
+
+        class Event:
+            def record(self, stream):
+                gpu.time += 1.0
+                self.at = gpu.time
+                assert stream == "the current stream"
+
+            def elapsed_time(self, other):
+                assert gpu.waited > 0, "the device was not waited for"
+                return other.at - self.at
+        return Event()
+
+    def synchronize(self, device):
+        self.waited += 1
+
+
+def times_of_a_gpu(folder):
+    gpu = FakeGpu()
+    fakes = {"Event": gpu.Event, "synchronize": gpu.synchronize,
+             "current_stream": lambda device: "the current stream",
+             "get_rng_state": lambda device: "dice", "get_device_name": lambda device: "H100",
+             "set_rng_state": lambda state, device: None}
+    kept = {name: getattr(torch.cuda, name) for name in fakes}
+    made = recorder._Job
+
+    def on_gpu(*args):
+        job = made(*args)
+        job.on_gpu = True
+        return job
+    try:
+        for name, fake in fakes.items():
+            setattr(torch.cuda, name, fake)
+        recorder._Job = on_gpu
+        job = small_job()
+        scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/gpu.json")
+    finally:
+        recorder._Job = made
+        for name, real in kept.items():
+            setattr(torch.cuda, name, real)
+    # begin, forward, backward, 4 gradients, its end, update, its end, end: a millisecond each.
+    workload = scenario["workload"]
+    assert [t["backward_us"] for t in workload["tensors"]] == [1000.0] * 4, workload
+    assert (workload["forward_ms"], workload["update_ms"]) == (1, 1), workload
+    assert scenario["published"][0]["step_time_s"] == 0.001
+    assert workload["host_gap_ms"] == 10 - 1 - 4 - 1, workload
+    assert scenario["cluster"]["device"] == {"name": "H100"}
+
+
+def clusters(folder):
+    assert recorder._shape(["a", "a", "b", "b"]) == (2, 2)
+    assert recorder._shape(["a"]) == (1, 1)
+    assert recorder._shape(["a", "b", "a", "b"]) == (4, 1)  # not in order
+    assert recorder._shape(["a", "a", "a", "b"]) == (4, 1)  # uneven
+    # What NCCL took on 2 nodes of 2 GPUs, the same rows priced where they were measured.
+    job = types.SimpleNamespace(on_gpu=False, backend="nccl", ranks=4, device=None)
+    world = [(4096 << i, 1e-5 * (3 + 1.9 ** i)) for i in range(12)]
+    node = [(size, seconds / 4) for size, seconds in world]
+    cluster = recorder._cluster(job, ["a", "a", "b", "b"], {"world": world, "node": node})
+    with open(f"{folder}/alone.json", encoding="utf-8") as file:
+        scenario = json.load(file)
+    size = world[7][0] // 4
+    tensor = {"name": "all", "shape": [size], "dtype": "fp32", "backward_us": 1}
+    scenario["workload"] = {"name": "one", "forward_ms": 0, "update_ms": 0, "tensors": [tensor]}
+    scenario["cluster"] = cluster
+    scenario["published"] = [{"strategy": "as recorded", "step_time_s": world[7][1] + 1e-6}]
+    with open(f"{folder}/nccl.json", "w", encoding="utf-8") as file:
+        json.dump(scenario, file)
+    uneven = copy.copy(scenario)
+    uneven["cluster"] = recorder._cluster(job, ["a", "b", "a", "b"], {"world": world})
+    with open(f"{folder}/uneven.json", "w", encoding="utf-8") as file:
+        json.dump(uneven, file)
+
+
+def main():
+    torch.set_num_threads(1)
+    if sys.argv[1] == "ddp":
+        in_two_ranks(int(sys.argv[2]), sys.argv[3])
+        return
+    for case in (one_rank_alone, later_torch, times_of_a_gpu, clusters):
+        case(sys.argv[2])
+
+
+if __name__ == "__main__":
+    main()
