@@ -106,6 +106,7 @@ Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts&
   if (!cluster.is_object()) throw InputError(file + ": expected a cluster, an object");
   input::read_cluster(Reader(cluster, file, ""));
   Json& device = cluster["device"];
+  if (device.is_string()) device = Json{{"base", device}};  // a device by its name
   if (!device.is_object()) device = Json::object();
   if (!device.contains("name")) device["name"] = costs.gpu;
   input::set_device_figure(device, &Device::memory, costs.memory, kDigits);

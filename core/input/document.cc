@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 std::string_view kind_of(const Json& root) {
   if (root.contains("strategies")) return "a scenario";
   if (root.contains("tensors") || root.contains("operators")) return "a workload";
-  if (root.contains("nodes") || root.contains("gpus_per_node")) return "a cluster";
+  if (root.contains("nodes") || root.contains("gpus_per_node") || root.contains("node")) {
+    return "a cluster";
+  }
   return {};
 }
 
@@ -110,8 +112,8 @@ Json* step_into(Json& node, const std::string& key) {
 
 // Objects that a scenario may leave out: a path may open them.
 bool may_be_left_out(const std::string& key) {
-  static const std::set<std::string> objects{"device",   "inter",      "intra",        "jitter",
-                                             "training", "simulation", "learning_rate"};
+  static const std::set<std::string> objects{"device", "inter",    "intra",      "jitter",
+                                             "nccl",   "training", "simulation", "learning_rate"};
   const auto& knobs = strategy_knobs().knobs;
   return objects.contains(key) || std::any_of(knobs.begin(), knobs.end(), [&](const auto& knob) {
            return knob.key == key && knob.schema.contains("$ref");
@@ -168,6 +170,8 @@ void set_key(Document& document, const std::string& path, const Json& value) {
                          (walked.empty() ? "" : " in " + walked) + did_you_mean(keys[i], names));
       }
     }
+    // A device that is named alone: what is changed stands beside its name.
+    if (next->is_string() && keys[i] == "device") *next = Json{{"base", *next}};
     walked += (walked.empty() ? "" : ".") + keys[i];
     node = next;
   }

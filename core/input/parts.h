@@ -7,7 +7,8 @@
 
 namespace syncline::input {
 
-Cluster read_cluster(Reader reader);
+// Hardware by name is filled in (hardware_json.h).
+Cluster read_cluster(Reader named);
 // FLOPs without a measured time are priced by the device.
 Workload read_workload(Reader reader, const Device& device);
 // Syncline's own keys, or a dialect's configuration as it comes out on this workload and cluster.

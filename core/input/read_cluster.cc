@@ -6,6 +6,7 @@
 #include "core/cost/law_provider.h"
 #include "core/cost/step_curves.h"
 #include "core/error.h"
+#include "core/input/hardware_json.h"
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 
@@ -210,9 +211,12 @@ Library read_library(Reader& reader, const Cluster& cluster) {
 
 }  // namespace
 
-Cluster read_cluster(Reader reader) {
+Cluster read_cluster(Reader named) {
+  const Json whole = with_known_hardware(named);
+  Reader reader(whole, named.file(), named.place());
   Cluster cluster;
   reader.text_or("$schema", "");
+  reader.has("node");  // filled in above
   cluster.name = reader.text("name");
   cluster.source = reader.text_or("source", "");
   reader.text_or("about", "");

@@ -1,5 +1,6 @@
 #include "core/input/read_operators.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -54,6 +55,59 @@ void take_generated(Reader& reader, operators::Generated generated, Workload& wo
   }
 }
 
+// The sizes of one of a family. The limits are beyond what is trained, and keep sizes countable.
+operators::TransformerShape read_shape(Reader reader, bool images) {
+  operators::TransformerShape shape;
+  shape.layers = reader.integer("layers", 1, 2048);
+  shape.hidden = reader.integer("hidden", 1, 1 << 20);
+  shape.heads = reader.integer("heads", 1, 1 << 14);
+  shape.kv_heads = reader.integer_or("kv_heads", shape.heads, 1, shape.heads);
+  if (shape.heads % shape.kv_heads != 0) {
+    reader.fail("kv_heads", "found " + std::to_string(shape.kv_heads) + ", expected a divisor of " +
+                                std::to_string(shape.heads) + " heads");
+  }
+  shape.head_width = reader.integer_or("head_width", 0, 1, 1 << 16);
+  if (shape.head_width == 0 && shape.hidden % shape.heads != 0) {
+    reader.fail("heads", "found " + std::to_string(shape.heads) + ", expected a divisor of " +
+                             std::to_string(shape.hidden) + ", or head_width");
+  }
+  shape.inner = reader.integer_or("inner", 4 * shape.hidden, 1, 1 << 22);
+  constexpr std::int64_t kMostWords = 1 << 24;
+  if (!images) {
+    shape.words = reader.integer("words", 1, kMostWords);
+    shape.positions = reader.integer_or("positions", 1024, 1, kMostWords);
+    shape.kinds = reader.integer_or("kinds", shape.kinds, 1, 1024);
+    shape.tied = reader.boolean_or("tied", false);
+    shape.bias = reader.boolean_or("bias", false);
+    shape.head_norm = reader.boolean_or("head_norm", false);
+  } else {
+    shape.patch = reader.integer_or("patch", shape.patch, 1, 4096);
+  }
+  reader.finish();
+  return shape;
+}
+
+// Sizes that no machine trains with are a mistake, and would overflow.
+void judge_size(Reader& reader, const operators::ArchitectureOptions& options, bool images) {
+  const operators::TransformerShape shape = operators::completed(options.shape);
+  if (shape.layers == 0) return;
+  const auto real = [](std::int64_t count) { return static_cast<double>(count); };
+  if (images && options.image % shape.patch != 0) {
+    reader.fail("image", "found " + std::to_string(options.image) +
+                             ", expected a multiple of the " + std::to_string(shape.patch) +
+                             " of a patch");
+  }
+  const double side = real(options.image) / real(shape.patch);
+  const double sequence = images ? side * side + 1 : real(options.sequence);
+  const double rows = real(options.batch) * sequence;
+  const double widest =
+      real(std::max({shape.words, shape.inner, shape.hidden, shape.heads * shape.head_width}));
+  constexpr double kMost = 1e15;
+  if (rows * std::max(widest, real(shape.heads) * sequence) > kMost) {
+    reader.fail("architecture", "a step of more than 10^15 elements in one tensor");
+  }
+}
+
 void read_architecture(Reader& reader, Workload& workload, bool given) {
   const operators::Architecture* row = operators::find_architecture(
       reader.word_or("architecture", "", operators::architecture_names()));
@@ -63,9 +117,12 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
     }
   };
   for (const char* key : {"image", "classes", "layout"}) only_for(key, row->images, "images");
-  for (const char* key : {"sequence", "fused_attention", "fused_feedforward", "fused_linear"}) {
-    only_for(key, !row->images, "transformers");
+  only_for("sequence", !row->images, "transformers of text");
+  for (const char* key :
+       {"fused_attention", "fused_feedforward", "fused_linear", "flash_attention"}) {
+    only_for(key, row->fused, "BERT and GPT-2");
   }
+  only_for("shape", row->shaped, "a family: llama, gpt2, bert, vit");
   operators::ArchitectureOptions options;
   options.batch = workload.batch;
   options.dtype = dtype_of(reader, "fp32");
@@ -73,18 +130,24 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
   // Five halvings leave nothing of a smaller image.
   options.image = reader.integer_or("image", options.image, 32, 4096);
   options.classes = reader.integer_or("classes", options.classes, 1, 1 << 24);
+  options.shape = row->shaped ? read_shape(reader.object("shape"), row->images) : row->shape;
   if (!row->images) {
-    options.sequence = reader.integer_or("sequence", options.sequence, 1, row->longest);
+    const std::int64_t longest = row->longest > 0 ? row->longest : options.shape.positions;
+    options.sequence =
+        reader.integer_or("sequence", std::min(options.sequence, longest), 1, longest);
   }
   options.optimizer = optimizer_of(reader, row->optimizer);
   options.fused_attention = reader.boolean_or("fused_attention", false);
   options.fused_feedforward = reader.boolean_or("fused_feedforward", false);
   options.fused_linear = reader.boolean_or("fused_linear", false);
+  options.flash_attention = reader.boolean_or("flash_attention", false);
+  options.fp32_gradients = reader.boolean_or("autocast", false);
   constexpr std::int64_t kMostSamples = 1 << 20;
   if (options.batch > kMostSamples) {
     reader.fail("architecture", "a batch of " + std::to_string(options.batch) +
                                     ", expected at most " + std::to_string(kMostSamples));
   }
+  judge_size(reader, options, row->images);
   take_generated(reader, operators::generate(*row, options), workload, given);
 }
 

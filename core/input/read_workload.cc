@@ -44,6 +44,12 @@ Tensor read_shape(Reader& reader, DType fallback) {
   return tensor;
 }
 
+// What a product in this format runs at.
+double rate_of(DType dtype, const Device& device) {
+  const bool half = dtype == DType::kFp16 || dtype == DType::kBf16;
+  return half && device.half_flops > 0 ? device.half_flops : device.flops;
+}
+
 struct TensorWork {
   bool has_wait = false;
   bool has_forward = false;
@@ -81,13 +87,19 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
   }
   if (!has_total && (flops == 0 || device.flops == 0)) return;
   workload.rated_times = !has_total;
-  const double seconds = has_total ? total : flops / device.flops;
+  if (!has_total) {
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      auto& tensor = workload.tensors[i];
+      tensor.backward = work[i].backward_flops / rate_of(tensor.dtype, device);
+    }
+    return;
+  }
   double elements = 0;
   for (const auto& tensor : workload.tensors) elements += static_cast<double>(tensor.elements);
   for (std::size_t i = 0; i < work.size(); ++i) {
     auto& tensor = workload.tensors[i];
-    tensor.backward = seconds * (flops > 0 ? work[i].backward_flops / flops
-                                           : static_cast<double>(tensor.elements) / elements);
+    tensor.backward = total * (flops > 0 ? work[i].backward_flops / flops
+                                         : static_cast<double>(tensor.elements) / elements);
   }
 }
 
@@ -102,7 +114,9 @@ void price_forward(Reader& reader, Workload& workload, const std::vector<TensorW
   }
   for (const auto& tensor : workload.tensors) workload.forward += tensor.forward;
   if (workload.forward > 0 || device.flops == 0) return;
-  for (const auto& item : work) workload.forward += item.forward_flops / device.flops;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    workload.forward += work[i].forward_flops / rate_of(workload.tensors[i].dtype, device);
+  }
 }
 
 // What copies between gradients and buckets took where they were measured, and the host's delays.

@@ -56,6 +56,7 @@ class Reader {
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
   std::string place_of(std::string_view key) const;
   const std::string& file() const { return file_; }
+  const std::string& place() const { return place_; }
   const Json& json() const { return object_; }
 
  private:

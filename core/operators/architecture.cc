@@ -5,22 +5,150 @@
 #include <utility>
 
 namespace syncline::operators {
+namespace {
+
+constexpr TransformerShape bert(std::int64_t layers, std::int64_t hidden) {
+  return {
+      .layers = layers, .hidden = hidden, .heads = hidden / 64, .words = 30522, .positions = 512};
+}
+
+constexpr TransformerShape gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {.layers = layers, .hidden = hidden, .heads = heads, .words = 50257, .positions = 1024};
+}
+
+constexpr TransformerShape vit(std::int64_t layers, std::int64_t hidden) {
+  return {.layers = layers, .hidden = hidden, .heads = hidden / 64, .patch = 16};
+}
+
+// By the config.json beside each checkpoint on the Hugging Face hub.
+constexpr TransformerShape kLlama2_7b{
+    .layers = 32, .hidden = 4096, .heads = 32, .inner = 11008, .words = 32000, .positions = 4096};
+constexpr TransformerShape kLlama3_8b{.layers = 32,
+                                      .hidden = 4096,
+                                      .heads = 32,
+                                      .kv_heads = 8,
+                                      .inner = 14336,
+                                      .words = 128256,
+                                      .positions = 8192};
+constexpr TransformerShape kLlama32_1b{.layers = 16,
+                                       .hidden = 2048,
+                                       .heads = 32,
+                                       .kv_heads = 8,
+                                       .inner = 8192,
+                                       .words = 128256,
+                                       .positions = 131072,
+                                       .tied = true};
+constexpr TransformerShape kTinyLlama{.layers = 22,
+                                      .hidden = 2048,
+                                      .heads = 32,
+                                      .kv_heads = 4,
+                                      .inner = 5632,
+                                      .words = 32000,
+                                      .positions = 2048};
+constexpr TransformerShape kMistral7b{.layers = 32,
+                                      .hidden = 4096,
+                                      .heads = 32,
+                                      .kv_heads = 8,
+                                      .inner = 14336,
+                                      .words = 32000,
+                                      .positions = 32768};
+constexpr TransformerShape kQwen2_7b{.layers = 28,
+                                     .hidden = 3584,
+                                     .heads = 28,
+                                     .kv_heads = 4,
+                                     .inner = 18944,
+                                     .words = 152064,
+                                     .positions = 32768,
+                                     .bias = true};
+constexpr TransformerShape kQwen25_05b{.layers = 24,
+                                       .hidden = 896,
+                                       .heads = 14,
+                                       .kv_heads = 2,
+                                       .inner = 4864,
+                                       .words = 151936,
+                                       .positions = 32768,
+                                       .tied = true,
+                                       .bias = true};
+constexpr TransformerShape kQwen3_06b{.layers = 28,
+                                      .hidden = 1024,
+                                      .heads = 16,
+                                      .kv_heads = 8,
+                                      .head_width = 128,
+                                      .inner = 3072,
+                                      .words = 151936,
+                                      .positions = 40960,
+                                      .tied = true,
+                                      .head_norm = true};
+
+Architecture images(std::string_view name, std::string_view summary,
+                    void (*build)(GraphBuilder&, const ArchitectureOptions&)) {
+  return {.name = name, .summary = summary, .images = true, .build = build};
+}
+
+// BERT and GPT-2: Paddle's layers as well as torch's.
+Architecture language(std::string_view name, std::string_view summary,
+                      void (*build)(GraphBuilder&, const ArchitectureOptions&),
+                      const TransformerShape& shape) {
+  return {.name = name,
+          .summary = summary,
+          .fused = true,
+          .longest = shape.positions,
+          .optimizer = Optimizer::kAdam,
+          .build = build,
+          .shape = shape,
+          .shaped = shape.layers == 0};
+}
+
+Architecture llama(std::string_view name, std::string_view summary, const TransformerShape& shape) {
+  Architecture row = language(name, summary, build_llama, shape);
+  row.fused = false;
+  row.longest = std::int64_t{1} << 20;  // positions are computed, no table ends
+  return row;
+}
+
+Architecture vision(std::string_view name, std::string_view summary,
+                    const TransformerShape& shape) {
+  return {.name = name,
+          .summary = summary,
+          .images = true,
+          .optimizer = Optimizer::kAdam,
+          .build = build_vit,
+          .shape = shape,
+          .shaped = shape.layers == 0};
+}
+
+}  // namespace
 
 std::span<const Architecture> architectures() {
-  static const std::array<Architecture, 6> rows{{
-      {"resnet50", "ResNet-50 v1, the stride in the first convolution of a block, Paddle's names",
-       true, 0, Optimizer::kMomentum, build_resnet50},
-      {"resnet50_v1.5", "ResNet-50 v1.5, the stride in the 3 x 3 convolution, Paddle's names", true,
-       0, Optimizer::kMomentum, build_resnet50_v1_5},
-      {"vgg16", "VGG-16 without batch normalisation, torchvision's names", true, 0,
-       Optimizer::kMomentum, build_vgg16},
-      {"bert_base", "BERT-base with its pooler, no task's head", false, 512, Optimizer::kAdam,
-       build_bert_base},
-      {"bert_large", "BERT-large with its pooler, no task's head", false, 512, Optimizer::kAdam,
-       build_bert_large},
-      {"gpt2_small", "GPT-2 small, its language model head tied to the embedding", false, 1024,
-       Optimizer::kAdam, build_gpt2_small},
-  }};
+  static const std::array rows{
+      images("resnet50", "ResNet-50 v1, the stride in a block's first convolution, Paddle's names",
+             build_resnet50),
+      images("resnet50_v1.5", "ResNet-50 v1.5, the stride in the 3 x 3 convolution, Paddle's names",
+             build_resnet50_v1_5),
+      images("vgg16", "VGG-16 without batch normalisation, torchvision's names", build_vgg16),
+      vision("vit_b_16", "ViT-B/16 as torchvision has it", vit(12, 768)),
+      vision("vit_l_16", "ViT-L/16, likewise", vit(24, 1024)),
+      language("bert_base", "BERT-base with its pooler, no task's head", build_bert, bert(12, 768)),
+      language("bert_large", "BERT-large with its pooler, no task's head", build_bert,
+               bert(24, 1024)),
+      language("gpt2_small", "GPT-2 small, its language model head tied to the embedding",
+               build_gpt2, gpt2(12, 768, 12)),
+      language("gpt2_medium", "GPT-2 medium, likewise", build_gpt2, gpt2(24, 1024, 16)),
+      language("gpt2_large", "GPT-2 large, likewise", build_gpt2, gpt2(36, 1280, 20)),
+      language("gpt2_xl", "GPT-2 XL, likewise", build_gpt2, gpt2(48, 1600, 25)),
+      llama("llama2_7b", "Llama 2 7B", kLlama2_7b),
+      llama("llama3_8b", "Llama 3 8B, grouped queries", kLlama3_8b),
+      llama("llama3.2_1b", "Llama 3.2 1B, its head tied to the embedding", kLlama32_1b),
+      llama("tinyllama_1.1b", "TinyLlama 1.1B", kTinyLlama),
+      llama("mistral_7b", "Mistral 7B v0.1", kMistral7b),
+      llama("qwen2_7b", "Qwen2 and Qwen2.5 7B, biases on queries, keys and values", kQwen2_7b),
+      llama("qwen2.5_0.5b", "Qwen2.5 0.5B, likewise, its head tied to the embedding", kQwen25_05b),
+      llama("qwen3_0.6b", "Qwen3 0.6B, queries and keys normalised by head", kQwen3_06b),
+      llama("llama", "Llama, Mistral, Qwen: the sizes that `shape` gives", {}),
+      language("gpt2", "GPT-2 of the sizes that `shape` gives", build_gpt2, {}),
+      language("bert", "BERT of the sizes that `shape` gives", build_bert, {}),
+      vision("vit", "ViT of the sizes that `shape` gives", {}),
+  };
   return rows;
 }
 
@@ -38,11 +166,26 @@ std::vector<std::string> architecture_names() {
 }
 
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options) {
-  GraphBuilder build(options.dtype, options.layout);
-  architecture.build(build, options);
+  GraphBuilder build(options.dtype, options.layout, options.fp32_gradients);
+  ArchitectureOptions all = options;
+  all.shape = completed(architecture.shaped ? options.shape : architecture.shape);
+  architecture.build(build, all);
   build.backward();
   build.update(options.optimizer);
   return {std::move(build.list), std::move(build.tensors), std::move(build.buffers)};
+}
+
+std::int64_t parameters_of(const Generated& generated) {
+  std::int64_t sum = 0;
+  for (const Tensor& tensor : generated.tensors) sum += tensor.elements;
+  return sum;
+}
+
+TransformerShape completed(TransformerShape shape) {
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  if (shape.head_width == 0 && shape.heads > 0) shape.head_width = shape.hidden / shape.heads;
+  if (shape.inner == 0) shape.inner = 4 * shape.hidden;
+  return shape;
 }
 
 }  // namespace syncline::operators

@@ -11,6 +11,24 @@
 
 namespace syncline::operators {
 
+// What tells one transformer of a family from another. 0: as the comment says, or not of this
+// family.
+struct TransformerShape {
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;    // of keys and values, as many as heads unless given (llama)
+  std::int64_t head_width = 0;  // hidden / heads unless given (llama)
+  std::int64_t inner = 0;       // of the feed-forward half, 4 hidden unless given
+  std::int64_t words = 0;       // of the vocabulary
+  std::int64_t positions = 0;   // that have an embedding (bert, gpt2), or that it was trained for
+  std::int64_t kinds = 2;       // of tokens (bert)
+  std::int64_t patch = 16;      // height and width of a patch of the image (vit)
+  bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
+  bool bias = false;            // of the query, key and value products (llama: as Qwen2 has it)
+  bool head_norm = false;       // queries and keys are normalised head by head (llama: as Qwen3)
+};
+
 struct ArchitectureOptions {
   std::int64_t batch = 1;
   DType dtype = DType::kFp32;
@@ -24,6 +42,13 @@ struct ArchitectureOptions {
   bool fused_attention = false;
   bool fused_feedforward = false;
   bool fused_linear = false;
+  // Attention as one kernel that never writes its scores, forward and backward (torch's
+  // scaled_dot_product_attention). llama and vit have no other.
+  bool flash_attention = false;
+  // Gradients travel and are kept in fp32 whatever the products are in, as under torch.autocast.
+  bool fp32_gradients = false;
+  // Of an architecture that is `shaped`; the others have their own.
+  TransformerShape shape;
 };
 
 struct Generated {
@@ -35,24 +60,35 @@ struct Generated {
 struct Architecture {
   std::string_view name;
   std::string_view summary;
-  bool images = false;       // takes image and classes; others take sequence and the fused layers
-  std::int64_t longest = 0;  // sequence, by its table of positions
+  bool images = false;       // takes image and classes; others take sequence
+  bool fused = false;        // has Paddle's fused layers, and attention either way
+  std::int64_t longest = 0;  // sequence, by its table of positions; 0: the shape's
   Optimizer optimizer = Optimizer::kMomentum;
   void (*build)(GraphBuilder&, const ArchitectureOptions&);
+  TransformerShape shape{};
+  bool shaped = false;  // a family: its shape must be given
 };
 
 std::span<const Architecture> architectures();
 const Architecture* find_architecture(std::string_view name);  // or nullptr
 std::vector<std::string> architecture_names();
 
+// A shaped architecture's shape must have its sizes. Images must be whole patches.
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options);
+
+// Of the whole model, as its gradients have it.
+std::int64_t parameters_of(const Generated& generated);
+
+// Fills in what a shape leaves to its other sizes.
+TransformerShape completed(TransformerShape shape);
 
 // The rows, each in a file of its own.
 void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options);
 void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options);
 void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options);
-void build_bert_base(GraphBuilder& build, const ArchitectureOptions& options);
-void build_bert_large(GraphBuilder& build, const ArchitectureOptions& options);
-void build_gpt2_small(GraphBuilder& build, const ArchitectureOptions& options);
+void build_bert(GraphBuilder& build, const ArchitectureOptions& options);
+void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options);
+void build_llama(GraphBuilder& build, const ArchitectureOptions& options);
+void build_vit(GraphBuilder& build, const ArchitectureOptions& options);
 
 }  // namespace syncline::operators

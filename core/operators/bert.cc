@@ -3,26 +3,28 @@
 #include "core/operators/transformer.h"
 
 namespace syncline::operators {
-namespace {
 
-void build_bert(GraphBuilder& build, const ArchitectureOptions& options, std::int64_t hidden,
-                int layers) {
-  const BlockShape shape{options.batch, options.sequence, hidden, hidden / 64};
-  const BlockStyle style{false, true, options.fused_attention, options.fused_feedforward,
-                         options.fused_linear};
-  constexpr std::int64_t kWords = 30522, kPositions = 512;
+void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
+  const BlockShape shape = block_shape(options, options.sequence);
+  const BlockStyle style{.norm_first = false,
+                         .stored_out = true,
+                         .fused_attention = options.fused_attention,
+                         .fused_feedforward = options.fused_feedforward,
+                         .fused_linear = options.fused_linear,
+                         .flash_attention = options.flash_attention};
+  const std::int64_t hidden = shape.hidden;
   const std::int64_t rows = shape.rows();
-  const int words =
-      embedding(build, "embeddings.word_embeddings.weight", kWords, hidden, rows, false);
-  const int positions =
-      embedding(build, "embeddings.position_embeddings.weight", kPositions, hidden, rows, false);
-  const int kinds =
-      embedding(build, "embeddings.token_type_embeddings.weight", 2, hidden, rows, false);
+  const int words = embedding(build, "embeddings.word_embeddings.weight", options.shape.words,
+                              hidden, rows, false);
+  const int positions = embedding(build, "embeddings.position_embeddings.weight",
+                                  options.shape.positions, hidden, rows, false);
+  const int kinds = embedding(build, "embeddings.token_type_embeddings.weight", options.shape.kinds,
+                              hidden, rows, false);
   int x = add(build, words, positions, shape.elements());
   x = add(build, x, kinds, shape.elements());
   x = layer_norm(build, x, rows, hidden, "embeddings.LayerNorm");
   x = dropout(build, x, shape.elements());
-  for (int layer = 0; layer < layers; ++layer) {
+  for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
     const std::string at = "encoder.layer." + std::to_string(layer) + ".";
     const std::string self = at + "attention.self.";
     const BlockNames names{{self + "query", self + "key", self + "value"},
@@ -45,16 +47,6 @@ void build_bert(GraphBuilder& build, const ArchitectureOptions& options, std::in
                       "pooler.dense.bias", true, options.fused_linear);
   pooled = activate(build, "tanh", pooled, options.batch * hidden);
   mean_loss(build, pooled, options.batch * hidden);
-}
-
-}  // namespace
-
-void build_bert_base(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_bert(build, options, 768, 12);
-}
-
-void build_bert_large(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_bert(build, options, 1024, 24);
 }
 
 }  // namespace syncline::operators

@@ -100,6 +100,14 @@ void GraphBuilder::complete(Parameter& parameter) {
     for (const int part : parameter.gradients) inputs.push_back({part});
     add("sum", std::move(inputs), {{gradient}});
   }
+  if (fp32_gradients_ && parameter.dtype != DType::kFp32) {
+    const int full = value(parameter.elements, DType::kFp32);
+    const std::string prefix = std::exchange(prefix_, {});
+    add("cast", {{gradient}}, {{full}});
+    prefix_ = prefix;
+    gradient = full;
+    parameter.dtype = DType::kFp32;
+  }
   list.values[static_cast<std::size_t>(gradient)].name = parameter.name + "@GRAD";
   parameter.gradients = {gradient};
   parameter.uses = 0;

@@ -23,7 +23,10 @@ enum class Optimizer { kSgd, kMomentum, kAdam };
 
 class GraphBuilder {
  public:
-  GraphBuilder(DType dtype, Layout layout) : dtype_(dtype), layout_(layout) {}
+  // `fp32_gradients`: the parameters' gradients are cast to fp32 as soon as they are complete, as
+  // under torch.autocast.
+  GraphBuilder(DType dtype, Layout layout, bool fp32_gradients = false)
+      : dtype_(dtype), layout_(layout), fp32_gradients_(fp32_gradients) {}
 
   // A value of so many elements in the graph's dtype, or of another one.
   int activation(std::int64_t elements) { return value(elements, dtype_); }
@@ -79,6 +82,7 @@ class GraphBuilder {
 
   DType dtype_;
   Layout layout_;
+  bool fp32_gradients_ = false;
   StepPart part_ = StepPart::kForward;
   struct Step {
     std::string prefix;

@@ -37,6 +37,10 @@ std::vector<int> split_heads(GraphBuilder& build, int x, std::int64_t elements) 
   return parts;
 }
 
+double attention_flops(const BlockShape& shape) {
+  return 4 * real(shape.elements()) * real(shape.sequence);
+}
+
 // softmax(scale q k^T + mask) v, from heads to heads. `masked`: the softmax kernel adds the mask.
 int weighted_values(GraphBuilder& build, const std::vector<int>& heads, const BlockShape& shape,
                     bool masked) {
@@ -134,7 +138,7 @@ int fused_gelu(GraphBuilder& build, int x, std::int64_t elements, const std::str
 int fused_feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
                       const BlockStyle& style) {
   build.set_prefix("fused_feedforward.");
-  const std::int64_t wide = 4 * shape.hidden;
+  const std::int64_t wide = shape.inner;
   int y = x;
   if (style.norm_first) {
     y = layer_norm(build, y, shape.rows(), shape.hidden, names.feedforward_norm);
@@ -160,6 +164,24 @@ int plain_tail(GraphBuilder& build, int y, int x, const BlockShape& shape, const
 
 }  // namespace
 
+BlockShape block_shape(const ArchitectureOptions& options, std::int64_t sequence) {
+  return {options.batch, sequence, options.shape.hidden, options.shape.heads, options.shape.inner};
+}
+
+int flash_attention(GraphBuilder& build, int q, int k, int v, double flops, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("flash_attn", {{q}, {k}, {v}}, {{y}}).matrix_flops = flops;
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dq = build.contribute(q);
+    const int dk = build.contribute(k);
+    const int dv = build.contribute(v);
+    build.add("flash_attn_grad", {{q}, {k}, {v}, {y}, {dy}}, {{dq}, {dk}, {dv}}).matrix_flops =
+        2 * flops;
+  });
+  return y;
+}
+
 int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
               const BlockStyle& style) {
   if (style.fused_attention) return fused_attention(build, x, shape, names, style);
@@ -179,8 +201,13 @@ int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNa
       heads.back() = transpose(build, heads.back(), shape.elements());
     }
   }
-  y = weighted_values(build, heads, shape, false);
-  y = transpose(build, y, shape.elements());
+  if (style.flash_attention) {
+    y = flash_attention(build, heads[0], heads[1], heads[2], attention_flops(shape),
+                        shape.elements());
+  } else {
+    y = weighted_values(build, heads, shape, false);
+    y = transpose(build, y, shape.elements());
+  }
   y = block_linear(build, y, shape.rows(), shape.hidden, shape.hidden, names.output, style);
   return plain_tail(build, y, x, shape, names.attention_norm, style);
 }
@@ -188,7 +215,7 @@ int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNa
 int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
                 const BlockStyle& style) {
   if (style.fused_feedforward) return fused_feedforward(build, x, shape, names, style);
-  const std::int64_t wide = 4 * shape.hidden;
+  const std::int64_t wide = shape.inner;
   int y = x;
   if (style.norm_first) {
     y = layer_norm(build, y, shape.rows(), shape.hidden, names.feedforward_norm);

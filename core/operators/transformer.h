@@ -16,6 +16,7 @@ struct BlockShape {
   std::int64_t sequence = 128;
   std::int64_t hidden = 768;
   std::int64_t heads = 12;
+  std::int64_t inner = 4 * 768;  // of the feed-forward half
 
   std::int64_t rows() const { return batch * sequence; }
   std::int64_t elements() const { return rows() * hidden; }
@@ -39,12 +40,20 @@ struct BlockStyle {
   bool fused_attention = false;
   bool fused_feedforward = false;
   bool fused_linear = false;
+  bool flash_attention = false;
 };
+
+BlockShape block_shape(const ArchitectureOptions& options, std::int64_t sequence);
 
 // x + attention(x), and x + feed-forward(x), with dropout and normalisation.
 int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
               const BlockStyle& style);
 int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
                 const BlockStyle& style);
+
+// softmax(q k^T) v in one kernel, from [rows, heads, width] to the same. FLOPs are those of the two
+// products in full, forward, and twice that backward: what a causal mask saves and what the
+// backward pass computes again are left out, as in the usual count of a model's FLOPs.
+int flash_attention(GraphBuilder& build, int q, int k, int v, double flops, std::int64_t elements);
 
 }  // namespace syncline::operators

@@ -42,8 +42,6 @@ struct Device {
   std::string name;
   double flops = 0;           // reached rate, floating-point operations per second; 0: unknown
   double half_flops = 0;      // of matrix products in fp16 and bf16; 0: like the others
-  // Standard deviation of log(true rate / rate) of the two: how sure they are. 0: nobody says.
-  double spread = 0;
   BytesPerSecond memory = 0;  // reached rate; 0: such work is free
   Seconds launch = 0;         // one kernel launch
   Seconds kernel_gap = 0;     // the least time between two kernels on a stream

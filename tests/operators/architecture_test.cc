@@ -30,11 +30,7 @@ ArchitectureOptions text_of(std::int64_t batch, std::int64_t sequence) {
   return options;
 }
 
-std::int64_t parameters(const Generated& made) {
-  std::int64_t sum = 0;
-  for (const auto& tensor : made.tensors) sum += tensor.elements;
-  return sum;
-}
+std::int64_t parameters(const Generated& made) { return parameters_of(made); }
 
 double matrix_flops_of(const OperatorList& list, StepPart part) {
   double flops = 0;
@@ -93,6 +89,115 @@ TEST(Architecture, TransformersAreThePublishedCheckpoints) {
   EXPECT_EQ(parameters(made("bert_base")), 109482240);
   EXPECT_EQ(parameters(made("bert_large")), 335141888);
   EXPECT_EQ(parameters(made("gpt2_small")), 124439808);
+}
+
+// Model cards and papers: transformers' num_parameters() of each checkpoint, torchvision's table.
+TEST(Architecture, ParametersAreThePublishedOnes) {
+  const std::pair<const char*, std::int64_t> published[] = {
+      {"gpt2_medium", 354823168}, {"gpt2_large", 774030080},   {"gpt2_xl", 1557611200},
+      {"vit_b_16", 86567656},     {"vit_l_16", 304326632},     {"llama2_7b", 6738415616},
+      {"llama3_8b", 8030261248},  {"llama3.2_1b", 1235814400}, {"tinyllama_1.1b", 1100048384},
+      {"mistral_7b", 7241732096}, {"qwen2_7b", 7615616512},    {"qwen2.5_0.5b", 494032768},
+      {"qwen3_0.6b", 596049920},
+  };
+  for (const auto& [name, count] : published) EXPECT_EQ(parameters(made(name)), count) << name;
+}
+
+// A family takes its sizes from the shape; so given, it is the named one.
+TEST(Architecture, AFamilyOfAGivenShapeIsTheNamedOne) {
+  for (const auto& [family, name] : {std::pair{"llama", "qwen2.5_0.5b"},
+                                     {"gpt2", "gpt2_medium"},
+                                     {"bert", "bert_base"},
+                                     {"vit", "vit_b_16"}}) {
+    ArchitectureOptions options;
+    options.shape = find_architecture(name)->shape;
+    const Generated given = made(family, options);
+    const Generated named = made(name);
+    ASSERT_EQ(given.tensors.size(), named.tensors.size()) << name;
+    EXPECT_EQ(parameters(given), parameters(named)) << name;
+  }
+}
+
+// The tied embedding is complete last, the untied head first.
+TEST(Architecture, LlamasGradientsComeInBackwardOrder) {
+  const Generated untied = made("tinyllama_1.1b");
+  EXPECT_EQ(untied.tensors.front().name, "lm_head.weight");
+  EXPECT_EQ(untied.tensors[1].name, "model.norm.weight");
+  EXPECT_EQ(untied.tensors.back().name, "model.embed_tokens.weight");
+  const Generated tied = made("llama3.2_1b");
+  EXPECT_EQ(tied.tensors.front().name, "model.norm.weight");
+  EXPECT_EQ(tied.tensors.back().name, "model.embed_tokens.weight");
+}
+
+// 6 FLOPs a weight and token, and 12 x layers x width x sequence a token in attention (Kaplan et
+// al., 2020; Chowdhery et al., 2022); the embedding is looked up, the head multiplies.
+TEST(Architecture, LlamaFlopsInClosedForm) {
+  for (const char* name : {"tinyllama_1.1b", "llama3.2_1b", "qwen3_0.6b"}) {
+    const TransformerShape shape = completed(find_architecture(name)->shape);
+    const Generated one = made(name, text_of(3, 256));
+    double weights = 0;  // in products
+    for (const auto& tensor : one.tensors) {
+      const bool looked_up = tensor.name == "model.embed_tokens.weight" && !shape.tied;
+      if (tensor.shape.size() == 2 && !looked_up) weights += static_cast<double>(tensor.elements);
+    }
+    const auto width = static_cast<double>(shape.heads * shape.head_width);
+    const double attention = 12 * static_cast<double>(shape.layers) * width * 256;
+    const double flops =
+        forward_products(one) + matrix_flops_of(one.operators, StepPart::kBackward);
+    EXPECT_NEAR(flops / (3 * 256 * (6 * weights + attention)), 1, 1e-12) << name;
+  }
+}
+
+// torchvision's table: 17.56 and 61.55 billion multiply-adds an image, attention's products left
+// out there.
+TEST(Architecture, VitFlopsArePublished) {
+  const auto without_attention = [](const Generated& one) {
+    double flops = 0;
+    for (const auto& op : one.operators.operators) {
+      const bool counted = op.part == StepPart::kForward && op.kind != "flash_attn";
+      if (counted) flops += op.matrix_flops;
+    }
+    return flops / 2;
+  };
+  EXPECT_NEAR(without_attention(made("vit_b_16")), 17.56e9, 0.8e9);
+  EXPECT_NEAR(without_attention(made("vit_l_16")), 61.55e9, 2e9);
+}
+
+// torch.autocast: products in half precision, gradients in fp32, nothing left to cast in the
+// update.
+TEST(Architecture, UnderAutocastGradientsAreFp32) {
+  ArchitectureOptions options = text_of(2, 64);
+  options.dtype = DType::kBf16;
+  options.fp32_gradients = true;
+  const Generated autocast = made("gpt2_small", options);
+  options.fp32_gradients = false;
+  const Generated half = made("gpt2_small", options);
+  ASSERT_EQ(autocast.tensors.size(), half.tensors.size());
+  std::int64_t cast = 0;
+  for (std::size_t i = 0; i < half.tensors.size(); ++i) {
+    EXPECT_EQ(autocast.tensors[i].dtype, DType::kFp32);
+    EXPECT_EQ(autocast.tensors[i].name, half.tensors[i].name);
+    cast += half.tensors[i].dtype != DType::kFp32;
+  }
+  EXPECT_GT(cast, 0);
+  EXPECT_EQ(count_of(autocast.operators, "cast"), count_of(half.operators, "cast"));
+  EXPECT_DOUBLE_EQ(forward_products(autocast), forward_products(half));
+}
+
+// One kernel does the work of the written scores, and moves less through memory.
+TEST(Architecture, FlashAttentionIsTheSameWork) {
+  ArchitectureOptions options = text_of(4, 512);
+  const Generated plain = made("bert_base", options);
+  options.flash_attention = true;
+  const Generated flash = made("bert_base", options);
+  EXPECT_EQ(parameters(flash), parameters(plain));
+  EXPECT_DOUBLE_EQ(forward_products(flash), forward_products(plain));
+  const auto moved = [](const Generated& one) {
+    double bytes = 0;
+    for (const auto& op : one.operators.operators) bytes += traffic(one.operators, op);
+    return bytes;
+  };
+  EXPECT_LT(moved(flash), 0.8 * moved(plain));
 }
 
 TEST(Architecture, Vgg16HasItsPublishedParameters) {
@@ -234,6 +339,16 @@ TEST(Architecture, GraphsAreConsistent) {
     for (const DType dtype : {DType::kFp32, DType::kFp16}) {
       for (const bool fused : {false, true}) {
         ArchitectureOptions options = text_of(2, 32);
+        options.shape = {.layers = 2,
+                         .hidden = 64,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .words = 100,
+                         .positions = 64,
+                         .tied = fused,
+                         .bias = true,
+                         .head_norm = true};
+        options.flash_attention = options.fp32_gradients = fused;
         options.dtype = dtype;
         options.fused_attention = options.fused_feedforward = options.fused_linear = fused;
         const Generated one = generate(row, options);

@@ -1,0 +1,119 @@
+#include "core/input/hardware_json.h"
+
+#include <string>
+#include <vector>
+
+#include "core/digits.h"
+#include "core/hardware/reached.h"
+
+namespace syncline::input {
+namespace {
+
+constexpr int kDigits = 6;
+
+template <typename Rows>
+std::vector<std::string> names_of(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+// One line, however many names there are.
+[[noreturn]] void fail_unknown(const Reader& reader, std::string_view key, const std::string& name,
+                               const std::vector<std::string>& names) {
+  reader.fail(key, "'" + name + "' is not among the " + std::to_string(names.size()) + " known" +
+                       did_you_mean(name, names) + "; `syncline list` names them");
+}
+
+const hardware::KnownDevice& known_device(const Reader& reader, std::string_view key,
+                                          const std::string& name) {
+  const hardware::KnownDevice* device = hardware::find_device(name);
+  if (device == nullptr) fail_unknown(reader, key, name, names_of(hardware::devices()));
+  return *device;
+}
+
+// The keys of `given` in place of those of `base`; objects of both key by key, one level deep.
+void replace_keys(Json& base, const Json& given) {
+  for (const auto& [key, value] : given.items()) {
+    const bool both = value.is_object() && base.contains(key) && base[key].is_object();
+    if (!both) {
+      base[key] = value;
+      continue;
+    }
+    for (const auto& [inner, part] : value.items()) base[key][inner] = part;
+  }
+}
+
+// "h100-sxm", or {"base": "h100-sxm", ...}, becomes the object that it stands for.
+void fill_in_device(const Reader& cluster, Json& json) {
+  Json& device = json["device"];
+  if (device.is_string()) {
+    device = known_device_json(known_device(cluster, "device", device.get<std::string>()));
+    return;
+  }
+  if (!device.is_object() || !device.contains("base")) return;
+  Reader reader(device, cluster.file(), cluster.place_of("device"));
+  const hardware::KnownDevice& known = known_device(reader, "base", reader.text("base"));
+  const Json given = device;
+  device = known_device_json(known, given.contains("efficiency"));
+  replace_keys(device, given);
+  device.erase("base");
+}
+
+Json port_json(const hardware::KnownPort& port) {
+  Json json = {{"latency_us", significant(port.latency / kMicrosecond, kDigits)},
+               {"bandwidth_gbps", significant(port.bandwidth / kGigabitPerSecond, kDigits)}};
+  if (port.count > 1) json["nics"] = port.count;
+  return json;
+}
+
+}  // namespace
+
+Json known_device_json(const hardware::KnownDevice& device, bool rated) {
+  const auto figure = [](double value) { return significant(value, kDigits); };
+  const double flops = rated ? 1 : hardware::kReachedFlops;
+  const double half = rated ? 1 : hardware::kReachedHalfFlops;
+  return {{"name", device.summary},
+          {"tflops", figure(device.flops / 1e12 * flops)},
+          {"half_tflops", figure(device.half_flops / 1e12 * half)},
+          {"memory_gbytes_per_s",
+           figure(device.memory / kGigabytePerSecond * hardware::kReachedMemory)},
+          {"launch_us", figure(hardware::kLaunch / kMicrosecond)},
+          {"kernel_gap_us", figure(hardware::kKernelGap / kMicrosecond)},
+          {"host_sync_us", figure(hardware::kHostSync / kMicrosecond)}};
+}
+
+Json known_node_json(const hardware::KnownNode& node) {
+  Json json = {{"name", node.name},
+               {"source", std::string(node.source) + "; " + std::string(hardware::kLatencySource)},
+               {"gpus_per_node", node.gpus},
+               {"intra", port_json(node.inside)},
+               {"inter", port_json(node.outside)},
+               {"collective_overhead_us",
+                significant(hardware::kCollectiveOverhead / kMicrosecond, kDigits)},
+               {"device", {{"base", node.device}}}};
+  Json nccl = Json::object();
+  if (node.cpu != NcclHints::Cpu::kIntel) {
+    nccl["cpu"] = node.cpu == NcclHints::Cpu::kAmd ? "amd" : "other";
+  }
+  nccl["gpu_direct"] = node.gpu_direct;
+  json["nccl"] = std::move(nccl);
+  return json;
+}
+
+Json with_known_hardware(Reader& cluster) {
+  Json json = cluster.json();
+  if (cluster.has("node")) {
+    const std::string name = cluster.text("node");
+    const hardware::KnownNode* node = hardware::find_node(name);
+    if (node == nullptr) fail_unknown(cluster, "node", name, names_of(hardware::nodes()));
+    Json whole = known_node_json(*node);
+    replace_keys(whole, json);
+    json = std::move(whole);
+    json.erase("node");
+  }
+  if (json.contains("device")) fill_in_device(cluster, json);
+  return json;
+}
+
+}  // namespace syncline::input

@@ -1,0 +1,25 @@
+// Hardware by name, as the JSON that stands for it: "device": "h100-sxm", "node": "dgx-h100".
+// What stands beside the name replaces what the library has (core/hardware).
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "core/hardware/device.h"
+#include "core/hardware/node.h"
+#include "core/json/reader.h"
+
+namespace syncline::input {
+
+// The device's object with its rates as reached (core/hardware/reached.h), or as rated where the
+// share that is reached is given beside it.
+Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
+
+// A cluster's keys for nodes of this kind: name, source, gpus_per_node, intra, inter,
+// collective_overhead_us, device and nccl; all but the number of nodes.
+Json known_node_json(const hardware::KnownNode& node);
+
+// A cluster's object without names: `node` and `device` filled in. Throws InputError for a name
+// that is not known, with the nearest.
+Json with_known_hardware(Reader& cluster);
+
+}  // namespace syncline::input
