@@ -95,11 +95,9 @@ CsvTable csv_of(const measure::Explanation& explanation) {
 
 Json shares_json(const measure::Bottleneck& bottleneck) {
   const auto share = [&](Seconds part) { return exact(part / bottleneck.step); };
-  return {{"computation", share(bottleneck.compute)},
-          {"stragglers", share(bottleneck.stragglers)},
-          {"overhead", share(bottleneck.overhead)},
-          {"latency", share(bottleneck.start_up)},
-          {"bandwidth", share(bottleneck.transfer)}};
+  return {{"computation", share(bottleneck.compute)}, {"stragglers", share(bottleneck.stragglers)},
+          {"overhead", share(bottleneck.overhead)},   {"handling", share(bottleneck.handling)},
+          {"latency", share(bottleneck.start_up)},    {"bandwidth", share(bottleneck.transfer)}};
 }
 
 Json strategy_json(const measure::Explained& one) {

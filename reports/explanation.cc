@@ -44,6 +44,10 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   if (what == "stragglers") {
     return text + share(bottleneck.stragglers) + " of each step is waiting for slower ranks";
   }
+  if (what == "handling gradients") {
+    return text + share(bottleneck.handling) +
+           " of each step is copying or encoding them, or waiting for the host";
+  }
   if (what == "computation") {
     const bool little = bottleneck.communication() < 0.01 * bottleneck.step;
     return text + "communication costs " +

@@ -70,6 +70,9 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   if (bottleneck.overhead > 0) {
     text += ", " + share(bottleneck.overhead) + " the host's overhead of data-parallel execution";
   }
+  if (bottleneck.handling > 0) {
+    text += ", " + share(bottleneck.handling) + " copying, encoding and waiting for the host";
+  }
   text += ", " + share(bottleneck.communication()) + " communication that nothing hides";
   if (bottleneck.communication() > 0) {
     text += " (" + share_text(100 * bottleneck.start_up_share) +

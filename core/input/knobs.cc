@@ -350,7 +350,10 @@ std::vector<Knob<Strategy>> schedule_knobs() {
       knob("bucket_copies", &S::bucket_copies, yes_or_no(),
            "Whether gradients are copied into their bucket and back, a read and a write of each "
            "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
-           "Default false."),
+           "Default false.")
+          .varied([](const S& s) {
+            return std::string(s.bucket_copies ? "copied into buckets" : "gradients as views");
+          }),
       knob("host_sync", &S::host_sync, yes_or_no(),
            "Whether the host waits for each exchange before it issues the next on that stream, "
            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),

@@ -112,6 +112,8 @@ Search read_search(Reader reader, const Scenario& scenario) {
   }
   read_axis(reader, "exchange", exchanges(), setting, search.exchanges, "at least one word");
   read_axis(reader, "cross_step", yes_or_no(), setting, search.cross_steps, "true, false or both");
+  read_axis(reader, "bucket_copies", yes_or_no(), setting, search.bucket_copies,
+            "true, false or both");
   read_axis(reader, "priority", priorities(), setting, search.priorities, "at least one word");
   read_axis(reader, "compute_fusion", choice(compute_fusion_knobs(), "none"), setting,
             search.compute_fusions, "at least one choice");

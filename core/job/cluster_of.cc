@@ -38,6 +38,14 @@ Shape shape_of(const Observed& observed, int usual, std::vector<std::string>& as
   return shape;
 }
 
+// The usual node with that device, one with as many of it as the host shows if there is any.
+const hardware::KnownNode* node_of(const hardware::KnownDevice& device, const Observed& observed) {
+  for (const hardware::KnownNode& node : hardware::nodes()) {
+    if (node.device == device.name && node.gpus == observed.devices_a_node) return &node;
+  }
+  return hardware::usual_node_of(device);
+}
+
 // Links of a machine that nobody described: PCIe 4.0 inside, 100 Gbit/s between nodes.
 Json unknown_links(const Shape& shape, std::vector<std::string>& assumed) {
   constexpr double kPcieGbps = 200;
@@ -55,7 +63,7 @@ Json unknown_links(const Shape& shape, std::vector<std::string>& assumed) {
 
 Json cluster_of(const Observed& observed, std::vector<std::string>& assumed) {
   const hardware::KnownDevice* device = hardware::recognise_device(observed.device);
-  const hardware::KnownNode* node = device != nullptr ? hardware::usual_node_of(*device) : nullptr;
+  const hardware::KnownNode* node = device != nullptr ? node_of(*device, observed) : nullptr;
   const Shape shape = shape_of(observed, node != nullptr ? node->gpus : 0, assumed);
   Json cluster{{"name", shape_text(shape)}};
   if (!observed.device.empty()) {

@@ -20,9 +20,9 @@ struct Advice {
   bool changes_training = false;  // sparser, coarser or rarer exchange
 };
 
-// The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm, compression, rarer
-// averaging) that shortens the step by at least `least_percent`, best first. The strategy is priced
-// at the scenario's training point; kinds that it already uses up are left out.
+// The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
+// compression, rarer averaging) that shortens the step by at least `least_percent`, best first. The
+// strategy is priced at the scenario's training point; kinds that it already uses up are left out.
 //
 // `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
 // known. Where it is in a dialect, changes of its configuration go first, each read back as the

@@ -8,7 +8,8 @@ namespace syncline::measure {
 
 std::string_view Bottleneck::what() const {
   constexpr double kLittle = 0.1;
-  if (stragglers + communication() < kLittle * step) return "computation";
+  if (stragglers + handling + communication() < kLittle * step) return "computation";
+  if (handling > std::max(stragglers, communication())) return "handling gradients";
   if (stragglers > communication()) return "stragglers";
   return start_up > transfer ? "latency" : "bandwidth";
 }
@@ -30,7 +31,9 @@ Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster,
     all += book.time(*collective);
     transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
   }
-  const Seconds waiting = priced.metrics.exposed - bottleneck.overhead;
+  bottleneck.handling = std::max(0.0, priced.metrics.handling - bottleneck.overhead);
+  const Seconds waiting =
+      std::max(0.0, priced.metrics.exposed - bottleneck.overhead - bottleneck.handling);
   bottleneck.start_up_share = all > 0 ? (all - transfer) / all : 0;
   bottleneck.start_up = waiting * bottleneck.start_up_share;
   bottleneck.transfer = waiting - bottleneck.start_up;

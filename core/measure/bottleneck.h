@@ -14,13 +14,14 @@ struct Bottleneck {
   Seconds compute = 0;        // the model's work on a rank of mean speed
   Seconds stragglers = 0;     // waiting for slower ranks
   Seconds overhead = 0;       // what data-parallel execution costs the host
+  Seconds handling = 0;       // copying and encoding gradients, the host's delays
   Seconds start_up = 0;       // exposed latency and overhead of collectives
   Seconds transfer = 0;       // exposed time of their bytes
   double start_up_share = 0;  // of the collectives' own time, hidden or not
 
   Seconds communication() const { return start_up + transfer; }
-  // "computation" where less than a tenth of the step is waiting for ranks or the network, else the
-  // greatest of "stragglers", "latency" and "bandwidth".
+  // "computation" where less than a tenth of the step is anything else, else the greatest of
+  // "stragglers", "handling gradients", and "latency" or "bandwidth".
   std::string_view what() const;
 };
 

@@ -13,6 +13,11 @@ bool is_collective(const plan::Work& work) {
   return std::holds_alternative<collective::Collective>(work);
 }
 
+bool is_handling(const plan::Work& work) {
+  return std::holds_alternative<plan::Copy>(work) || std::holds_alternative<plan::Encode>(work) ||
+         std::holds_alternative<plan::Decode>(work) || std::holds_alternative<plan::HostSync>(work);
+}
+
 // Length of the union of intervals, given by rising begin.
 Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
   Seconds sum = 0;
@@ -67,8 +72,12 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   std::vector<std::pair<Seconds, Seconds>> busy;
   for (const auto& span : timeline.spans) {
     if (span.rank != 0 || span.period < warmup) continue;
-    const plan::Work& work = plan.ops[static_cast<std::size_t>(span.op)].work;
+    const plan::Op& op = plan.ops[static_cast<std::size_t>(span.op)];
+    const plan::Work& work = op.work;
     if (is_model_work(work)) metrics.compute += span.end - span.begin;
+    if (op.stream == plan::kComputeStream && is_handling(work)) {
+      metrics.handling += span.end - span.begin;
+    }
     if (is_collective(work)) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
@@ -77,6 +86,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   metrics.exposed = std::max(0.0, metrics.step_time - metrics.compute);
   // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
+  metrics.handling = std::min(metrics.handling / steps, metrics.exposed);
   metrics.lower_bound = lower_bound(plan, workload, book);
   metrics.throughput = static_cast<double>(workload.batch) * plan.ranks / metrics.step_time;
   if (plan.ranks > 1) {
@@ -96,12 +106,14 @@ Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples
     mean.compute += m.compute * phase.steps;
     mean.communication += m.communication * phase.steps;
     mean.exposed += m.exposed * phase.steps;
+    mean.handling += m.handling * phase.steps;
     mean.lower_bound += m.lower_bound * phase.steps;
     mean.collectives += m.collectives * phase.steps;
     mean.bytes_on_wire += m.bytes_on_wire * phase.steps;
   }
-  for (double* figure : {&mean.step_time, &mean.compute, &mean.communication, &mean.exposed,
-                         &mean.lower_bound, &mean.collectives, &mean.bytes_on_wire}) {
+  for (double* figure :
+       {&mean.step_time, &mean.compute, &mean.communication, &mean.exposed, &mean.handling,
+        &mean.lower_bound, &mean.collectives, &mean.bytes_on_wire}) {
     *figure /= steps;
   }
   mean.throughput = static_cast<double>(samples_per_step) / mean.step_time;

@@ -14,6 +14,9 @@ struct Metrics {
   // Per step: the compute stream of rank 0 does no model work. What overlap could still hide:
   // waiting for collectives and slower ranks, encoding, host synchronisation.
   Seconds exposed = 0;
+  // Of that, what the compute stream spends on gradients: copying, encoding, decoding, and waiting
+  // for the host.
+  Seconds handling = 0;
   Seconds lower_bound = 0;   // no fusion and no number of streams goes below this
   double throughput = 0;     // samples per second over all ranks
   double collectives = 0;    // buckets exchanged per step

@@ -41,6 +41,7 @@ struct Search {
   std::vector<Strategy::Exchange> exchanges;
   std::vector<bool> cross_steps;
   std::vector<Strategy::Priority> priorities;
+  std::vector<bool> bucket_copies;
   std::vector<ComputeFusion> compute_fusions;  // one without a switch: operators as they are
 
   std::size_t confirm = 3;  // the best few of the model, simulated

@@ -111,6 +111,7 @@ Search default_search(const Scenario& scenario) {
     widen(search.exchanges, base->exchange, row.exchange);
     widen(search.cross_steps, base->cross_step, row.cross_step);
     widen(search.priorities, base->priority, row.priority);
+    widen(search.bucket_copies, base->bucket_copies, row.bucket_copies);
     widen(search.compute_fusions, base->compute_fusion, row.compute_fusion);
   }
   return search;
@@ -136,6 +137,8 @@ std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
   vary(strategies, search.exchanges, set_exchange);
   vary(strategies, search.cross_steps, set_cross_step);
   vary(strategies, search.priorities, set_priority);
+  vary(strategies, search.bucket_copies,
+       [](Strategy& strategy, bool value) { strategy.bucket_copies = value; });
   vary(strategies, search.streams, [](Strategy& strategy, int value) { strategy.streams = value; });
   std::erase_if(strategies, [&](const Strategy& strategy) {
     // Ticks are the fusion's: a candidate with another fusion may fit.
