@@ -17,7 +17,7 @@
 namespace syncline::test {
 
 struct TraceDialect {
-  std::string name;
+  std::string name = "2024";
   bool old_words = false;       // 2021: Operator, Runtime, Kernel, Memcpy; threads as strings
   bool whole = false;           // whole microseconds
   bool metadata_last = false;   // members behind traceEvents
@@ -31,6 +31,7 @@ struct TraceDialect {
   bool profiler_steps = true;   // ProfilerStep#N
   bool optimizer_marks = true;  // Optimizer.step#...
   bool disorder = false;        // events in any order
+  bool ids_anew = false;        // correlations count from 1 in every step
   bool two_engines = false;     // gradients on two threads by turns
   bool mixed = false;           // buckets of fp32 and of bf16
   int passes = 1;               // backward passes, the last of which exchanges
@@ -44,11 +45,13 @@ struct TracedStep {
 
 class TraceWriter {
  public:
-  TraceWriter(const TraceDialect& dialect, std::uint64_t seed) : dialect_(dialect), dice_(seed) {}
+  TraceWriter(const TraceDialect& dialect, std::uint64_t seed)
+      : dialect_(dialect), seed_(seed), dice_(seed) {}
 
-  // A whole file: `steps` steps of the same model.
+  // A whole file: `steps` steps of the model that the seed gives; each rank has its own times.
   std::string file(int steps, int rank = 0, int world = 2) {
     draw_model();
+    dice_ = Dice(1000 * seed_ + static_cast<std::uint64_t>(rank));
     std::string head =
         "\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": "
         "\"NVIDIA H100\"}], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " +
@@ -316,6 +319,7 @@ class TraceWriter {
     step.number = number;
     complete_.clear();
     ends_.clear();
+    if (dialect_.ids_anew) correlation_ = 0;
     const Time begin = std::max(host_, device_ + 5 * kMicro) + draw(1, 50);
     Time call = begin + 20 * kMicro;
     // Far enough behind that the host is never late but by design.
@@ -358,6 +362,7 @@ class TraceWriter {
   static constexpr Time kEpoch = 1'700'000'000'000'000 * kMicro;
 
   TraceDialect dialect_;
+  std::uint64_t seed_;
   Dice dice_;
   std::vector<std::vector<std::int64_t>> shapes_;
   std::vector<std::pair<int, int>> buckets_;
@@ -394,6 +399,7 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "bare", .shapes = true, .profiler_steps = false, .optimizer_marks = false},
       {.name = "disorder", .disorder = true},
       {.name = "accumulation", .passes = 3},
+      {.name = "ids_anew", .ids_anew = true},
       {.name = "accumulation_by_steps", .passes = 3, .step_a_pass = true},
       {.name = "two_engines", .two_engines = true},
       {.name = "mixed", .mixed = true},
