@@ -27,6 +27,7 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
   ASSERT_EQ(read.gradients.size(), truth.gradients.size());
   for (std::size_t i = 0; i < truth.gradients.size(); ++i) {
     EXPECT_EQ(read.gradients[i].elements, truth.gradients[i].elements);
+    EXPECT_EQ(read.gradients[i].dtype, truth.gradients[i].dtype);
     EXPECT_NEAR(read.gradients[i].wait, truth.gradients[i].wait, kExact) << i;
     EXPECT_NEAR(read.gradients[i].copy_in, truth.gradients[i].copy_in, kExact) << i;
     EXPECT_NEAR(read.gradients[i].copy_out, truth.gradients[i].copy_out, kExact) << i;
@@ -38,6 +39,7 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
   for (std::size_t i = 0; i < truth.exchanges.size(); ++i) {
     EXPECT_EQ(read.exchanges[i].kind, "all_reduce");
     EXPECT_EQ(read.exchanges[i].elements, truth.exchanges[i].elements);
+    EXPECT_EQ(read.exchanges[i].dtype, truth.exchanges[i].dtype);
     EXPECT_EQ(read.exchanges[i].gradients, truth.exchanges[i].gradients);
     EXPECT_NEAR(read.exchanges[i].complete, truth.exchanges[i].complete, kExact);
     EXPECT_NEAR(read.exchanges[i].sent, truth.exchanges[i].sent, kExact);

@@ -17,7 +17,7 @@
 namespace syncline::test {
 
 struct TraceDialect {
-  std::string name;
+  std::string name = "2024";
   bool old_words = false;       // 2021: Operator, Runtime, Kernel, Memcpy; threads as strings
   bool whole = false;           // whole microseconds
   bool metadata_last = false;   // members behind traceEvents
@@ -31,7 +31,11 @@ struct TraceDialect {
   bool profiler_steps = true;   // ProfilerStep#N
   bool optimizer_marks = true;  // Optimizer.step#...
   bool disorder = false;        // events in any order
+  bool ids_anew = false;        // correlations count from 1 in every step
+  bool two_engines = false;     // gradients on two threads by turns
+  bool mixed = false;           // buckets of fp32 and of bf16
   int passes = 1;               // backward passes, the last of which exchanges
+  bool step_a_pass = false;     // with a ProfilerStep each
 };
 
 struct TracedStep {
@@ -41,11 +45,13 @@ struct TracedStep {
 
 class TraceWriter {
  public:
-  TraceWriter(const TraceDialect& dialect, std::uint64_t seed) : dialect_(dialect), dice_(seed) {}
+  TraceWriter(const TraceDialect& dialect, std::uint64_t seed)
+      : dialect_(dialect), seed_(seed), dice_(seed) {}
 
-  // A whole file: `steps` steps of the same model.
+  // A whole file: `steps` steps of the model that the seed gives; each rank has its own times.
   std::string file(int steps, int rank = 0, int world = 2) {
     draw_model();
+    dice_ = Dice(1000 * seed_ + static_cast<std::uint64_t>(rank));
     std::string head =
         "\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": "
         "\"NVIDIA H100\"}], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " +
@@ -70,6 +76,7 @@ class TraceWriter {
   static constexpr Time kMicro = 1000;
   static constexpr int kMain = 1001;
   static constexpr int kEngine = 1002;
+  static constexpr int kOtherEngine = 1003;
 
   Time draw(int low, int high) {  // microseconds
     return dialect_.whole ? kMicro * dice_.between(low, high)
@@ -133,6 +140,8 @@ class TraceWriter {
     for (int begin = 0; begin < gradients;) {
       const int end = std::min(gradients, begin + dice_.between(1, 12));
       buckets_.push_back({begin, end});
+      const bool brain = dialect_.mixed && dice_.chance(50);
+      formats_.resize(static_cast<std::size_t>(end), brain ? DType::kBf16 : DType::kFp32);
       begin = end;
     }
   }
@@ -150,15 +159,17 @@ class TraceWriter {
     device += length;
   }
 
-  std::string message(std::int64_t count) const {
+  static std::string message(std::int64_t count, DType format) {
     return ", \"Collective name\": \"allreduce\", \"In msg nelems\": " + std::to_string(count) +
            ", \"Out msg nelems\": " + std::to_string(count) +
-           ", \"Group size\": 2, \"dtype\": \"Float\", \"Process Group Name\": \"0\"";
+           ", \"Group size\": 2, \"Process Group Name\": \"0\", \"dtype\": \"" +
+           (format == DType::kBf16 ? "BFloat16\"" : "Float\"");
   }
 
   void send(const std::pair<int, int>& bucket, Time call, Time& network, job::Step& step) {
     job::Exchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "all_reduce";
+    exchange.dtype = formats_[static_cast<std::size_t>(bucket.first)];
     for (int i = bucket.first; i < bucket.second; ++i) {
       exchange.gradients.push_back(i);
       exchange.elements += elements(static_cast<std::size_t>(i));
@@ -175,28 +186,31 @@ class TraceWriter {
                                   ? "\"Input Dims\": [[" + std::to_string(exchange.elements) +
                                         "]], \"Input type\": [\"float\"]"
                                   : "";
-    const std::string told = dialect_.nccl_metadata ? message(exchange.elements).substr(2) : "";
-    host("c10d::allreduce_", kEngine, call, call + 6 * kMicro);
-    host("record_param_comms", kEngine, call + kMicro, call + 5 * kMicro, told);
+    const std::string told =
+        dialect_.nccl_metadata ? message(exchange.elements, exchange.dtype).substr(2) : "";
+    host("c10d::allreduce_", engine_, call, call + 6 * kMicro);
+    host("record_param_comms", engine_, call + kMicro, call + 5 * kMicro, told);
     if (dialect_.annotations) {
-      host("nccl:all_reduce", kEngine, call + 2 * kMicro, call + 4 * kMicro, shape, true);
+      host("nccl:all_reduce", engine_, call + 2 * kMicro, call + 4 * kMicro, shape, true);
     }
     work("kernel",
          dialect_.amd ? "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
                       : "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
-         kEngine, call + 3 * kMicro, call + 3 * kMicro + 500, 20, start, end,
-         dialect_.nccl_metadata ? message(exchange.elements) : "");
+         engine_, call + 3 * kMicro, call + 3 * kMicro + 500, 20, start, end,
+         dialect_.nccl_metadata ? message(exchange.elements, exchange.dtype) : "");
   }
 
   void arrive(std::size_t place, Time& call, Time& device, job::Step& step, bool exchanges) {
     job::Gradient gradient;
     gradient.elements = elements(place);
+    gradient.dtype = formats_[place];
+    engine_ = dialect_.two_engines && place % 2 == 1 ? kOtherEngine : kEngine;
     if (dialect_.shapes) gradient.shape = shapes_[place];
     if (place == 0 || dice_.chance(70)) {
       const Time idle = place > 0 && dice_.chance(30) ? draw(1, 30) : 0;
       const Time begin = device;
       device += idle;
-      kernel(kEngine, call, device, draw(1, 400));
+      kernel(engine_, call, device, draw(1, 400));
       gradient.wait = 1e-9 * static_cast<double>(device - begin);
     }
     std::string shape = dialect_.shapes ? "\"Input Dims\": [[" : "";
@@ -204,17 +218,18 @@ class TraceWriter {
       for (std::size_t i = 0; i < shapes_[place].size(); ++i) {
         shape += (i > 0 ? ", " : "") + std::to_string(shapes_[place][i]);
       }
-      shape += "]], \"Input type\": [\"float\"]";
+      shape += std::string("]], \"Input type\": [\"") +
+               (gradient.dtype == DType::kBf16 ? "c10::BFloat16\"]" : "float\"]");
     }
     const Time outer = call;
     const std::string node = "torch::autograd::AccumulateGrad";
-    host(node, kEngine, outer + kMicro, outer + 2 * kMicro, shape);
+    host(node, engine_, outer + kMicro, outer + 2 * kMicro, shape);
     if (exchanges && !dialect_.views) {
       const Time idle = draw(1, 9);
       const Time length = draw(1, 12);
       host(std::string("torch::distributed::reducer::") + (dialect_.hook ? "copy_" : "mul_out"),
-           kEngine, outer + 3 * kMicro, outer + 8 * kMicro);
-      work("kernel", "void mul<float>()", kEngine, outer + 4 * kMicro, outer + 5 * kMicro, 7,
+           engine_, outer + 3 * kMicro, outer + 8 * kMicro);
+      work("kernel", "void mul<float>()", engine_, outer + 4 * kMicro, outer + 5 * kMicro, 7,
            device + idle, device + idle + length);
       device += idle + length;
       gradient.copy_in = 1e-9 * static_cast<double>(idle + length);
@@ -229,7 +244,7 @@ class TraceWriter {
       }
     }
     if (dialect_.engine_calls) {
-      host("autograd::engine::evaluate_function: " + node, kEngine, outer, outer + 19 * kMicro);
+      host("autograd::engine::evaluate_function: " + node, engine_, outer, outer + 19 * kMicro);
     }
     call += 25 * kMicro;
   }
@@ -265,7 +280,7 @@ class TraceWriter {
         host("torch.distributed.ddp.reducer::copy_bucket_to_grad", kEngine, returned - 4 * kMicro,
              returned + 2 * kMicro);
         work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", kEngine, returned - kMicro, returned,
-             7, start, end, ", \"bytes\": " + std::to_string(4 * elements(place)));
+             7, start, end, ", \"bytes\": " + std::to_string(step.gradients[place].bytes()));
         step.gradients[place].copy_out =
             1e-9 * static_cast<double>(end - device) - (step.exposed - exposed);
         step.copy_out += step.gradients[place].copy_out;
@@ -304,6 +319,7 @@ class TraceWriter {
     step.number = number;
     complete_.clear();
     ends_.clear();
+    if (dialect_.ids_anew) correlation_ = 0;
     const Time begin = std::max(host_, device_ + 5 * kMicro) + draw(1, 50);
     Time call = begin + 20 * kMicro;
     // Far enough behind that the host is never late but by design.
@@ -312,6 +328,7 @@ class TraceWriter {
     forward_ = device;
     host("DistributedDataParallel.forward", kMain, call, call + 5 * kMicro, "", true);
     Time backward = device;
+    Time pass_begin = begin;
     for (int pass = 0; pass < dialect_.passes; ++pass) {
       for (int k = dice_.between(1, 6); k > 0; --k) {
         kernel(kMain, call, device, draw(1, 900));
@@ -321,6 +338,11 @@ class TraceWriter {
       complete_.clear();
       const bool last = pass + 1 == dialect_.passes;
       for (std::size_t i = 0; i < shapes_.size(); ++i) arrive(i, call, device, step, last);
+      if (dialect_.step_a_pass && !last) {
+        const int micro = number * dialect_.passes + pass;
+        host("ProfilerStep#" + std::to_string(micro), kMain, pass_begin, call, "", true);
+        pass_begin = call;
+      }
     }
     step.forward = 1e-9 * static_cast<double>(backward - forward_);
     step.backward = 1e-9 * static_cast<double>(device - backward);
@@ -329,8 +351,9 @@ class TraceWriter {
     update(device, step);
     step.gpu = 1e-9 * static_cast<double>(device - forward_);
     device_ = device;
+    if (dialect_.step_a_pass) step.number = (number + 1) * dialect_.passes - 1;
     if (dialect_.profiler_steps) {
-      host("ProfilerStep#" + std::to_string(number), kMain, begin, host_, "", true);
+      host("ProfilerStep#" + std::to_string(step.number), kMain, pass_begin, host_, "", true);
       step.cpu = 1e-9 * static_cast<double>(host_ - begin);
     }
     truth_.push_back(step);
@@ -339,9 +362,11 @@ class TraceWriter {
   static constexpr Time kEpoch = 1'700'000'000'000'000 * kMicro;
 
   TraceDialect dialect_;
+  std::uint64_t seed_;
   Dice dice_;
   std::vector<std::vector<std::int64_t>> shapes_;
   std::vector<std::pair<int, int>> buckets_;
+  std::vector<DType> formats_;
   std::vector<std::string> events_;
   std::vector<job::Step> truth_;
   std::vector<Time> complete_;  // of each gradient, on the device
@@ -351,6 +376,7 @@ class TraceWriter {
   Time device_ = 0;  // where both stand behind the step
   Time host_ = 0;
   int correlation_ = 0;
+  int engine_ = kEngine;
 };
 
 inline std::vector<TraceDialect> trace_dialects() {
@@ -373,6 +399,11 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "bare", .shapes = true, .profiler_steps = false, .optimizer_marks = false},
       {.name = "disorder", .disorder = true},
       {.name = "accumulation", .passes = 3},
+      {.name = "ids_anew", .ids_anew = true},
+      {.name = "accumulation_by_steps", .passes = 3, .step_a_pass = true},
+      {.name = "two_engines", .two_engines = true},
+      {.name = "mixed", .mixed = true},
+      {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
       {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
 }
 

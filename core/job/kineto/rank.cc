@@ -152,7 +152,10 @@ RankRead read_rank(const std::string& path) {
   refuse_untrained(trace, arrivals);
   Timeline timeline(trace);
   mark_gradient_exchanges(timeline, arrivals);
-  refuse_sharded(trace, timeline);
+  const bool reduced = std::ranges::any_of(
+      timeline.collectives, [](const Collective& collective) { return collective.of_gradients; });
+  const bool sharded = looks_sharded(trace, timeline);
+  if (sharded && !reduced) refuse_sharded(trace, timeline);
   note_reading(trace, timeline, read);
   read.collectives_on_device = timeline.collectives_on_device;
   std::vector<DerivedStep> steps = derive_all(trace, timeline, arrivals, read);
@@ -171,12 +174,17 @@ RankRead read_rank(const std::string& path) {
   Rank& rank = observed.ranks.emplace_back();
   rank.rank = trace.rank.value_or(0);
   bool assumed = false;
+  bool carried = false;
   for (DerivedStep& derived : steps) {
     const Sizes sizes = find_sizes(trace, derived);
+    if (sizes.from == SizesFrom::kNothing && sharded) refuse_sharded(trace, timeline);
     if (sizes.from == SizesFrom::kNothing) refuse_sizes(trace, derived);
     assumed = assumed || sizes.assumed_fp32;
+    carried = carried || sizes.carried;
     rank.steps.push_back(derived.step);
   }
+  // All-reduces of something else (HSDP's shards, tensor parallelism) carry none of them.
+  if (sharded && !carried) refuse_sharded(trace, timeline);
   const auto typical = static_cast<std::size_t>(&typical_step(rank) - rank.steps.data());
   add_facts_of(steps[typical], observed);
   note_passes(steps[typical], read);

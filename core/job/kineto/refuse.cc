@@ -58,16 +58,18 @@ void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) 
   }
 }
 
+bool looks_sharded(const Trace& trace, const Timeline& timeline) {
+  return !trace.sharded.empty() ||
+         std::ranges::any_of(timeline.collectives, [](const Collective& collective) {
+           const std::string& kind = collective.message.kind;
+           return kind == "reduce_scatter" || kind == "reduce";
+         });
+}
+
 void refuse_sharded(const Trace& trace, const Timeline& timeline) {
-  const bool reduced = std::ranges::any_of(
-      timeline.collectives, [](const Collective& collective) { return collective.of_gradients; });
-  const bool scattered = std::ranges::any_of(
-      timeline.collectives,
-      [](const Collective& collective) { return collective.message.kind == "reduce_scatter"; });
-  if (reduced || (trace.sharded.empty() && !scattered)) return;
   std::string names;
   for (const std::string& name : trace.sharded) names += (names.empty() ? "" : ", ") + name;
-  throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduce-scattered" : names) +
+  throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduced to shards" : names) +
                    ": gradients or parameters are sharded, which scenarios do not hold yet; the "
                    "trace holds " +
                    collectives_listed(timeline) +

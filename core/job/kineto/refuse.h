@@ -8,9 +8,11 @@ namespace syncline::job::kineto {
 // Throws InputError where the trace shows no training on a GPU.
 void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals);
 
-// Throws InputError where gradients are sharded (FSDP, ZeRO): names or reduce-scatters say so and
-// no all-reduce of gradients does otherwise.
-void refuse_sharded(const Trace& trace, const Timeline& timeline);
+// Whether names or reduce-scatters say that gradients are sharded (FSDP, ZeRO).
+bool looks_sharded(const Trace& trace, const Timeline& timeline);
+
+// Throws InputError: no all-reduce carries the gradients of a job that looks sharded.
+[[noreturn]] void refuse_sharded(const Trace& trace, const Timeline& timeline);
 
 // Throws InputError: gradients whose sizes stand nowhere.
 [[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);

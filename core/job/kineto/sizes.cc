@@ -99,31 +99,50 @@ void copies_by_size(DerivedStep& derived) {
   }
 }
 
-// The gradients of one exchange: of those that had arrived and travel in its format, a run without
-// gaps whose sizes sum up to its own; the earliest, as a reducer sends its buckets in order.
-std::vector<int> bucket_of(const DerivedStep& derived, std::size_t exchange,
-                           const std::vector<bool>& sent) {
-  const Exchange& own = derived.step.exchanges[exchange];
-  const bool typed = derived.sent[exchange].typed && !derived.hooked;
-  std::vector<int> waiting;
-  for (std::size_t i = 0; i < derived.sent[exchange].arrived; ++i) {
-    const bool fits = !typed || derived.step.gradients[i].dtype == own.dtype;
-    if (!sent[i] && fits) waiting.push_back(static_cast<int>(i));
+// Places of the gradients that may be in an exchange: they had arrived, no other took them, and
+// they have its number format, unless none has it, as a hook may send another.
+std::vector<int> candidates(const DerivedStep& derived, std::size_t exchange,
+                            const std::vector<bool>& taken) {
+  // Buckets hold fewer: a trace where none fits shall not take for ever.
+  constexpr std::size_t kMost = 20'000;
+  const auto& gradients = derived.step.gradients;
+  const DType format = derived.step.exchanges[exchange].dtype;
+  const bool filter = derived.sent[exchange].typed && !derived.hooked &&
+                      std::ranges::find(gradients, format, &Gradient::dtype) != gradients.end();
+  std::vector<int> places;
+  for (std::size_t i = 0; i < derived.sent[exchange].arrived && places.size() < kMost; ++i) {
+    if (!taken[i] && (!filter || gradients[i].dtype == format)) {
+      places.push_back(static_cast<int>(i));
+    }
   }
-  if (own.elements == 0) return waiting;
+  return places;
+}
+
+// The gradients of one exchange: a run without gaps whose sizes sum up to its own; the earliest, as
+// a reducer sends its buckets in order. If all are less than it carries, it carries them and what
+// did not arrive (parameters without a gradient), where there is one reducer.
+std::vector<int> bucket_of(const DerivedStep& derived, std::size_t exchange,
+                           const std::vector<bool>& taken) {
+  const std::int64_t wanted = derived.step.exchanges[exchange].elements;
+  const std::vector<int> places = candidates(derived, exchange, taken);
+  if (wanted == 0) return places;
+  const auto elements = [&](std::size_t i) {
+    return derived.step.gradients[static_cast<std::size_t>(places[i])].elements;
+  };
   std::size_t first = 0;
   std::int64_t sum = 0;
-  for (std::size_t last = 0; last < waiting.size(); ++last) {
-    sum += derived.step.gradients[static_cast<std::size_t>(waiting[last])].elements;
-    while (sum > own.elements && first <= last) {
-      sum -= derived.step.gradients[static_cast<std::size_t>(waiting[first++])].elements;
-    }
-    if (sum == own.elements) {
-      return {waiting.begin() + static_cast<std::ptrdiff_t>(first),
-              waiting.begin() + static_cast<std::ptrdiff_t>(last) + 1};
+  std::int64_t total = 0;
+  for (std::size_t last = 0; last < places.size(); ++last) {
+    sum += elements(last);
+    total += elements(last);
+    while (sum > wanted) sum -= elements(first++);
+    if (sum == wanted && first <= last) {
+      return {places.begin() + static_cast<std::ptrdiff_t>(first),
+              places.begin() + static_cast<std::ptrdiff_t>(last) + 1};
     }
   }
-  return {};
+  const bool partial = total < wanted && 2 * total > wanted && derived.forwards == 1;
+  return partial ? places : std::vector<int>{};
 }
 
 void find_buckets(DerivedStep& derived) {
@@ -163,6 +182,8 @@ Sizes find_sizes(const Trace& trace, DerivedStep& derived) {
     return sizes;
   }
   find_buckets(derived);
+  sizes.carried = std::ranges::any_of(
+      derived.step.exchanges, [](const Exchange& exchange) { return !exchange.gradients.empty(); });
   return sizes;
 }
 

@@ -16,6 +16,7 @@ enum class SizesFrom {
 struct Sizes {
   SizesFrom from = SizesFrom::kNothing;
   bool assumed_fp32 = false;  // no event tells a gradient's number format
+  bool carried = false;       // an exchange carries gradients that are told
 };
 
 // Fills elements, formats and shapes of the gradients, their copies out, the gradients of each

@@ -117,20 +117,18 @@ void StepReader::find_passes() {
     end = std::max(end, arrivals_[i].end);
   }
   derived_.passes = static_cast<int>(begins.size());
-  std::size_t first = begins.size() - 1;
-  int exchanging = 0;
-  for (std::size_t pass = begins.size(); pass-- > 0;) {
-    const Nanoseconds from = arrivals_[begins[pass]].start;
-    const Nanoseconds to = pass + 1 < begins.size() ? arrivals_[begins[pass + 1]].start : kFar;
-    if (std::ranges::any_of(collectives_, [&](const Collective& c) {
-          return c.of_gradients && c.launched >= from && c.launched < to;
-        })) {
-      first = pass;
-      ++exchanging;
-    }
+  std::vector<bool> exchanging(begins.size(), false);
+  for (const Collective& collective : collectives_) {
+    const auto behind = std::ranges::upper_bound(begins, collective.launched, {},
+                                                 [&](std::size_t i) { return arrivals_[i].start; });
+    if (!collective.of_gradients || behind == begins.begin()) continue;
+    exchanging[static_cast<std::size_t>(behind - begins.begin()) - 1] = true;
   }
-  derived_.exchanging_passes = std::max(exchanging, 1);
-  first_arrival_ = begins[first];
+  const auto first = std::ranges::find(exchanging, true);
+  derived_.exchanging_passes = std::max(static_cast<int>(std::ranges::count(exchanging, true)), 1);
+  first_arrival_ = first == exchanging.end()
+                       ? begins.back()
+                       : begins[static_cast<std::size_t>(first - exchanging.begin())];
   const auto behind = std::ranges::lower_bound(forwards, arrivals_[first_arrival_].start);
   engine_begins_ = behind == forwards.begin() ? window_.start : *(behind - 1);
 }

@@ -38,6 +38,7 @@ Item item_of(const DeviceEvent& event, const Launch* launch) {
     item.launched = launch->start;
     item.returned = launch->end;
     item.thread = launch->thread;
+    if (event.work == Work::kCopy && item.bytes == 0) item.bytes = launch->bytes;
   }
   return item;
 }

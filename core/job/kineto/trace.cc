@@ -179,8 +179,8 @@ class Collector {
 
   void add_launch() {
     if (event_.correlation < 0) return;
-    trace_.launches.push_back(
-        {event_.correlation, event_.start, event_.start + event_.duration, thread()});
+    trace_.launches.push_back({event_.correlation, event_.start, event_.start + event_.duration,
+                               believed(event_.bytes), thread()});
   }
 
   void add_work(Work work) {

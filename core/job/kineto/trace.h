@@ -41,6 +41,7 @@ struct Launch {
   std::int64_t correlation = 0;
   Nanoseconds start = 0;
   Nanoseconds end = 0;
+  std::int64_t bytes = 0;  // of a copy, where the call tells them (AMD)
   int thread = 0;
 };
 

@@ -37,6 +37,12 @@ void warn_of_ranks(const Observed& observed, bool world_told, bool agreed,
                        " ranks: a collective takes the least of their times, still an upper "
                        "bound while the latest rank may be missing");
   }
+  const Step& step = typical_step(observed.ranks.front());
+  if (read > 1 && observed.skew.empty() && !step.exchanges.empty()) {
+    warnings.push_back("step " + std::to_string(step.number) +
+                       " stands in the first rank's file alone: no collective is matched across "
+                       "ranks; record the same steps on all");
+  }
   if (!agreed) {
     warnings.push_back(
         "the ranks disagree on what some collectives carry: those keep each rank's "
@@ -110,8 +116,15 @@ void warn_of_buckets(const Observed& observed, const Step& step,
     warnings.push_back("a communication hook handles the buckets: what it computes is not told");
   }
   std::size_t others = 0;
+  Seconds waited = 0;
   for (const Exchange& exchange : step.exchanges) {
-    if (exchange.gradients.empty() && exchange.kind != "broadcast") ++others;
+    if (!exchange.gradients.empty()) continue;
+    if (exchange.kind != "broadcast") ++others;
+    waited += exchange.exposed;
+  }
+  if (waited > 0.05 * step.gpu) {
+    warnings.push_back("forward and backward hold " + in_ms(waited) +
+                       " of waiting for collectives that carry no gradients (the model's own)");
   }
   if (others > 0) {
     warnings.push_back(std::to_string(others) +

@@ -1,0 +1,391 @@
+// Traces that are damaged, hostile, of other jobs or told in part: a result with a warning, or a
+// refusal in one line that names the file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/error.h"
+#include "core/job/format.h"
+#include "tests/support/kineto_trace.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job::kineto {
+namespace {
+
+class KinetoRobust : public testing::Test {
+ protected:
+  std::string written(const std::string& text, const std::string& name = "rank0.json") {
+    test::write_text(scratch_.path(name), text);
+    return scratch_.path(name);
+  }
+  Observed read(const std::string& text) { return read_job({written(text)}); }
+  std::string refusal(const std::string& text) {
+    const std::string path = written(text);
+    try {
+      (void)read_job({path});
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      EXPECT_TRUE(what.starts_with(path + ": ")) << what;
+      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+      return what.substr(path.size() + 2);
+    }
+    return "";
+  }
+
+  test::Scratch scratch_;
+};
+
+// A generated trace has an event a line.
+std::string without(const std::string& text, const std::function<bool(const std::string&)>& leave) {
+  std::string kept;
+  std::size_t from = 0;
+  std::vector<std::string> lines;
+  while (from < text.size()) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    lines.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  for (const std::string& line : lines) {
+    if (!line.starts_with("{\"ph\"") || !leave(line)) kept += line + "\n";
+  }
+  const std::size_t last = kept.rfind("},\n]");
+  if (last != std::string::npos) kept.erase(last + 1, 1);
+  return kept;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+bool said(const Observed& observed, const std::string& part) {
+  return std::ranges::any_of(observed.warnings,
+                             [&](const std::string& warning) { return has(warning, part); });
+}
+
+std::string trace(const test::TraceDialect& dialect = {}, int steps = 3, std::uint64_t seed = 7) {
+  return test::TraceWriter(dialect, seed).file(steps);
+}
+
+double sum_of(const Step& step) {
+  return step.forward + step.backward + step.copy_out + step.exposed + step.host_gap + step.update;
+}
+
+void expect_equal(const Observed& a, const Observed& b) {
+  ASSERT_EQ(a.ranks.size(), b.ranks.size());
+  for (std::size_t r = 0; r < a.ranks.size(); ++r) {
+    ASSERT_EQ(a.ranks[r].steps.size(), b.ranks[r].steps.size());
+    for (std::size_t s = 0; s < a.ranks[r].steps.size(); ++s) {
+      const Step& x = a.ranks[r].steps[s];
+      const Step& y = b.ranks[r].steps[s];
+      EXPECT_EQ(x.gpu, y.gpu);
+      EXPECT_EQ(x.forward, y.forward);
+      EXPECT_EQ(x.exposed, y.exposed);
+      EXPECT_EQ(x.gradients.size(), y.gradients.size());
+      EXPECT_EQ(x.exchanges.size(), y.exchanges.size());
+    }
+  }
+}
+
+TEST_F(KinetoRobust, GzipIsReadWhole) {
+  const std::string text = trace();
+  const Observed plain = read(text);
+  expect_equal(read(test::packed(text)), plain);
+  const std::size_t middle = text.size() / 3;
+  expect_equal(read(test::packed(text.substr(0, middle)) + test::packed(text.substr(middle))),
+               plain);
+}
+
+TEST_F(KinetoRobust, ACutFileIsRefusedWhereverItIsCut) {
+  const std::string text = trace({}, 1, 3);
+  const std::string gzip = test::packed(text);
+  for (std::size_t size = 1; size + 1 < text.size(); size += text.size() / 150 + 1) {
+    EXPECT_NE(refusal(text.substr(0, size)), "") << size;
+  }
+  for (std::size_t size = 3; size < gzip.size(); size += gzip.size() / 50 + 1) {
+    EXPECT_NE(refusal(gzip.substr(0, size)), "") << size;
+  }
+  EXPECT_EQ(refusal(gzip.substr(0, gzip.size() - 30)), "gzip: cut off");
+}
+
+TEST_F(KinetoRobust, DamagedBytesNeverDoMoreThanARefusal) {
+  const std::string text = trace({.shapes = true}, 1, 11);
+  test::Dice dice(5);
+  std::size_t results = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string damaged = text;
+    for (int k = dice.between(1, 4); k > 0; --k) {
+      const auto at = static_cast<std::size_t>(dice.between(0, static_cast<int>(text.size()) - 1));
+      damaged[at] = dice.pick<char>(
+          {'"', '\\', '{', '}', '[', ']', ',', ':', '9', '-', 'e', '\0', '\xff', ' ', '.'});
+    }
+    try {
+      const Observed observed = read(damaged);
+      ++results;
+      for (const Step& step : observed.ranks.at(0).steps) {
+        EXPECT_NEAR(sum_of(step), step.gpu, 1e-9 + 1e-9 * step.gpu);
+      }
+    } catch (const InputError&) {
+    }
+  }
+  EXPECT_GT(results, 40u);
+}
+
+TEST_F(KinetoRobust, EventsThatAreNoWorkChangeNothing) {
+  const std::string text = trace();
+  const Observed clean = read(text);
+  const std::string foreign = R"json(
+{"ph": "X", "cat": "kernel", "name": "unlasting", "pid": 0, "tid": 7, "ts": 1, "args": {"stream": 7}},
+{"ph": "B", "cat": "cpu_op", "name": "begun", "pid": 1, "tid": 7, "ts": 5},
+{"ph": "E", "pid": 1, "tid": 7, "ts": 5},
+{"ph": "?", "name": 17},
+{"name": "nothing else"},
+{},
+null,
+17,
+"word",
+[{"ph": "X"}],
+{"ph": "X", "cat": "Trace", "ts": 1, "dur": 999999999999, "pid": "Spans", "tid": "PyTorch Profiler",
+ "name": "PyTorch Profiler (0)", "args": {"Op count": 0}},
+{"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#1", "pid": 0, "tid": 7, "ts": 1,
+ "dur": 99},
+{"ph": "X", "cat": "overhead", "name": "Activity Buffer Request", "pid": -1, "tid": 0, "ts": 1,
+ "dur": 7, "args": null},
+)json";
+  const std::size_t events = text.find("\"traceEvents\": [") + 16;
+  const Observed noisy = read(text.substr(0, events) + foreign + text.substr(events));
+  expect_equal(noisy, clean);
+  EXPECT_EQ(noisy.warnings, clean.warnings);
+}
+
+TEST_F(KinetoRobust, NoNumbersInArgumentsThatAreNotNeededAreNoDamage) {
+  const std::string text = trace();
+  const std::string odd = replaced(text, "\"device\": 0",
+                                   "\"device\": 0, \"est. achieved occupancy %\": nan, "
+                                   "\"memory bandwidth (GB/s)\": inf, \"queued\": "
+                                   "99999999999999999999999999");
+  expect_equal(read(odd), read(text));
+}
+
+TEST_F(KinetoRobust, EventsThatCannotBeReadAreCounted) {
+  std::string text = trace();
+  const std::size_t at = text.find("\"cat\": \"kernel\", \"name\": \"void gemm");
+  text.replace(text.find("\"ts\": ", at) + 6, 3, "abc");
+  EXPECT_TRUE(said(read(text), "1 events that cannot be read are left out"));
+}
+
+TEST_F(KinetoRobust, NegativeDurationsAreNone) {
+  const std::string text = trace();
+  std::string odd = text;
+  const std::size_t at = odd.find("\"name\": \"void gemm");
+  const std::size_t duration = odd.find("\"dur\": ", at) + 7;
+  odd.insert(duration, "-");
+  const Observed observed = read(odd);
+  for (const Step& step : observed.ranks[0].steps) {
+    EXPECT_NEAR(sum_of(step), step.gpu, 1e-9);
+    for (const Gradient& gradient : step.gradients) EXPECT_GE(gradient.wait, 0);
+  }
+}
+
+TEST_F(KinetoRobust, OnlyCallsOfCollectives) {
+  const auto kernels = [](const std::string& line) {
+    return has(line, "\"kernel\"") && has(line, "nccl");
+  };
+  test::TraceWriter writer({.shapes = true}, 4);
+  const Observed observed = read(without(writer.file(2), kernels));
+  EXPECT_TRUE(said(observed, "no kernels of collectives in the trace, only the host's calls"));
+  const Step& step = observed.ranks[0].steps[0];
+  ASSERT_EQ(step.exchanges.size(), writer.truth()[0].exchanges.size());
+  for (std::size_t i = 0; i < step.exchanges.size(); ++i) {
+    EXPECT_EQ(step.exchanges[i].elements, writer.truth()[0].exchanges[i].elements);
+    EXPECT_EQ(step.exchanges[i].gradients, writer.truth()[0].exchanges[i].gradients);
+    EXPECT_EQ(step.exchanges[i].duration, 0);
+  }
+  EXPECT_EQ(step.exposed, 0);
+}
+
+TEST_F(KinetoRobust, OneGpuHasGradientsAndNoBuckets) {
+  const auto collective = [](const std::string& line) {
+    return has(line, "nccl") || has(line, "c10d") || has(line, "record_param") ||
+           has(line, "reducer") || has(line, "mul<float>") || has(line, "Memcpy") ||
+           has(line, "DistributedDataParallel");
+  };
+  test::TraceWriter writer({.shapes = true, .views = true}, 9);
+  const std::string text = without(writer.file(2, 0, 1), collective);
+  const Observed observed = read(replaced(text, "\"distributedInfo\"", "\"otherInfo\""));
+  EXPECT_EQ(observed.world_size, 1);
+  EXPECT_FALSE(observed.bucket_views);
+  EXPECT_TRUE(said(observed, "no collective of gradients in the trace"));
+  const Step& step = observed.ranks[0].steps[1];
+  EXPECT_TRUE(step.exchanges.empty());
+  ASSERT_EQ(step.gradients.size(), writer.truth()[1].gradients.size());
+  for (std::size_t i = 0; i < step.gradients.size(); ++i) {
+    EXPECT_EQ(step.gradients[i].elements, writer.truth()[1].gradients[i].elements);
+    EXPECT_NEAR(step.gradients[i].wait, writer.truth()[1].gradients[i].wait, 1e-9);
+  }
+}
+
+TEST_F(KinetoRobust, SizesThatStandNowhereAreAskedFor) {
+  EXPECT_TRUE(has(refusal(trace({.views = true})),
+                  "record with torch.profiler.profile(record_shapes=True)"));
+  const std::string kernels = replaced(trace(), "\"bytes\": ", "\"size\": ");
+  EXPECT_TRUE(has(refusal(kernels), "the copies out of the buckets do not tell them all"));
+}
+
+TEST_F(KinetoRobust, ShardedGradientsAreRefusedWithWhatIsKnown) {
+  std::string text = replaced(trace({.shapes = true}), "\"allreduce\"", "\"reduce_scatter_base\"");
+  text = replaced(text, "nccl:all_reduce", "nccl:_reduce_scatter_base");
+  text = replaced(text, "AllReduce", "ReduceScatter");
+  text = replaced(text, "c10d::allreduce_", "c10d::_reduce_scatter_base_");
+  EXPECT_TRUE(has(refusal(text), "gradients are reduced to shards"));
+  EXPECT_TRUE(has(refusal(text), "reduce_scatter of "));
+  const std::string fsdp =
+      replaced(text, "DistributedDataParallel.forward", "FullyShardedDataParallel._pre_forward");
+  EXPECT_TRUE(refusal(fsdp).starts_with("FSDP: gradients or parameters are sharded"));
+}
+
+// HSDP all-reduces shards: of other sizes than any run of gradients.
+TEST_F(KinetoRobust, AllReducesOfShardsAreNoBuckets) {
+  std::string text =
+      replaced(trace({.shapes = true}), "DistributedDataParallel.forward", "FSDP::pre_forward");
+  EXPECT_EQ(refusal(text), "");
+  text = replaced(text, "msg nelems\": ", "msg nelems\": 7");
+  EXPECT_TRUE(refusal(text).starts_with("FSDP: "));
+}
+
+TEST_F(KinetoRobust, WhatIsNoTrainingOnGpusIsRefusedByName) {
+  const auto device = [](const std::string& line) {
+    return has(line, "\"kernel\"") || has(line, "gpu_memcpy");
+  };
+  EXPECT_TRUE(has(refusal(without(trace(), device)), "no work of a GPU in it"));
+  EXPECT_TRUE(has(refusal(replaced(without(trace(), device), "nccl", "gloo")),
+                  "`syncline record` measures such a job"));
+  const auto arrival = [](const std::string& line) { return has(line, "AccumulateGrad"); };
+  EXPECT_TRUE(has(refusal(without(trace(), arrival)), "AccumulateGrad was not recorded"));
+  const auto runtime = [](const std::string& line) { return has(line, "cuda_runtime"); };
+  EXPECT_TRUE(has(refusal(without(trace(), runtime)), "without the call that launched them"));
+  const std::string text = trace();
+  const std::size_t list = text.find("[", text.find("\"traceEvents\""));
+  EXPECT_TRUE(has(refusal(text.substr(list, text.rfind(']') + 1 - list)), "a bare list of events"));
+  EXPECT_TRUE(has(refusal(replaced(text, "\"tid\": 1001", "\"tid\": \"1001(Python)\"")), "Paddle"));
+}
+
+TEST_F(KinetoRobust, AHookThatSendsAnotherFormatIsSeen) {
+  const Observed observed = read(replaced(trace({.shapes = true, .views = true}), "Float", "Half"));
+  EXPECT_TRUE(observed.comm_hook);
+  const Step& step = observed.ranks[0].steps[0];
+  EXPECT_EQ(step.exchanges.at(0).dtype, DType::kFp16);
+  EXPECT_EQ(step.gradients.at(0).dtype, DType::kFp32);
+  EXPECT_FALSE(step.exchanges.at(0).gradients.empty());
+}
+
+TEST_F(KinetoRobust, AStepThatTheTraceCutsIsLeftOut) {
+  const std::string text = trace({.shapes = true, .views = true});
+  const std::size_t at = text.find("AccumulateGrad");
+  std::size_t first = 0;
+  const Observed observed = read(without(text, [&](const std::string& line) {
+    return has(line, "AccumulateGrad") && at > 0 && first++ < 2;
+  }));
+  ASSERT_EQ(observed.ranks[0].steps.size(), 2u);
+  EXPECT_EQ(observed.ranks[0].steps[0].number, 1);
+  EXPECT_TRUE(said(observed, "are left out: 0"));
+}
+
+TEST_F(KinetoRobust, TheGpuWithMostKernelsIsRead) {
+  const std::string text = trace();
+  const std::string other =
+      R"({"ph": "X", "cat": "kernel", "name": "other", "pid": 1, "tid": 7, "ts": 1700000000000100, "dur": 5, "args": {"device": 1, "stream": 7, "correlation": 1}},
+)";
+  const std::size_t events = text.find("\"traceEvents\": [") + 16;
+  const Observed observed = read(text.substr(0, events) + "\n" + other + text.substr(events));
+  expect_equal(observed, read(text));
+  EXPECT_TRUE(said(observed, "kernels of 2 GPUs in one trace; GPU 0"));
+}
+
+TEST_F(KinetoRobust, ParametersWithoutAGradientLeaveTheirBucketTheOthers) {
+  test::TraceWriter writer({.shapes = true}, 7);
+  const std::string text = writer.file(1);
+  const std::int64_t elements = writer.truth()[0].exchanges[0].elements;
+  const std::string from = "msg nelems\": " + std::to_string(elements) + ",";
+  const std::string to = "msg nelems\": " + std::to_string(elements + 1) + ",";
+  const Observed observed = read(replaced(text, from, to));
+  const Exchange& exchange = observed.ranks[0].steps[0].exchanges[0];
+  EXPECT_EQ(exchange.elements, elements + 1);
+  EXPECT_EQ(exchange.gradients, writer.truth()[0].exchanges[0].gradients);
+}
+
+TEST_F(KinetoRobust, CollectivesOfSeveralRanksTakeTheLeastOfTheirTimes) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    std::vector<std::string> files;
+    std::vector<std::vector<Step>> truth;
+    for (const int rank : {2, 0, 1}) {
+      test::TraceWriter writer({.shapes = true}, seed);
+      files.push_back(written(writer.file(2, rank, 3), "rank" + std::to_string(rank) + ".json"));
+      truth.push_back(writer.truth());
+    }
+    const Observed observed = read_job(files);
+    EXPECT_EQ(observed.world_size, 3);
+    ASSERT_EQ(observed.ranks.size(), 3u);
+    for (std::size_t s = 0; s < 2; ++s) {
+      for (std::size_t i = 0; i < truth[0][s].exchanges.size(); ++i) {
+        double least = 1;
+        for (const auto& steps : truth) least = std::min(least, steps[s].exchanges[i].duration);
+        for (const Rank& rank : observed.ranks) {
+          EXPECT_NEAR(rank.steps[s].exchanges[i].time, least, 1e-9);
+        }
+      }
+    }
+    EXPECT_EQ(observed.skew.size(), truth[0][0].exchanges.size());
+    EXPECT_FALSE(said(observed, "upper bound"));
+  }
+}
+
+TEST_F(KinetoRobust, RanksThatDisagreeAreNotMatched) {
+  test::TraceWriter first({.shapes = true}, 7);
+  test::TraceWriter second({.shapes = true}, 7);
+  const std::string a = written(first.file(1, 0), "a.json");
+  const std::string b =
+      written(replaced(second.file(1, 1), "msg nelems\": ", "msg nelems\": 1"), "b.json");
+  const Observed observed = read_job({a, b});
+  EXPECT_TRUE(said(observed, "the ranks disagree"));
+  const Exchange& exchange = observed.ranks[0].steps[0].exchanges[0];
+  EXPECT_EQ(exchange.time, exchange.duration);
+}
+
+// Cost must not grow with the square of what a file holds.
+TEST_F(KinetoRobust, ManyOfEverythingIsReadInTime) {
+  std::string events;
+  for (int i = 0; i < 60'000; ++i) {
+    const std::string ts = std::to_string(1000 + i);
+    events +=
+        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": "
+        "\"torch::autograd::AccumulateGrad\", \"pid\": 1, \"tid\": " +
+        std::to_string(i % 5000) + ", \"ts\": " + ts +
+        ", \"dur\": 90000, \"args\": {\"Input Dims\": [[3]], \"Input type\": [\"float\"]}},\n";
+    events +=
+        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"nccl:all_reduce\", \"pid\": 1, "
+        "\"tid\": 3, \"ts\": " +
+        ts + ", \"dur\": 1, \"args\": {\"Input Dims\": [[7]]}},\n";
+    events +=
+        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"c\", \"pid\": 1, \"tid\": 3, "
+        "\"ts\": " +
+        ts + ", \"dur\": 1, \"args\": {\"correlation\": " + std::to_string(i % 7) + "}},\n";
+    events +=
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"pid\": 0, \"tid\": 3, \"ts\": " +
+        ts + ", \"dur\": 1, \"args\": {\"stream\": 7, \"correlation\": " + std::to_string(i % 7) +
+        "}},\n";
+  }
+  const Observed observed = read("{\"traceEvents\": [" + events + "{}]}");
+  EXPECT_EQ(observed.ranks[0].steps[0].gradients.size(), 60'000u);
+}
+
+}  // namespace
+}  // namespace syncline::job::kineto
