@@ -18,8 +18,9 @@ struct SizeFit {
   // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
   double in_sample = 0;
   double left_out = -1;
-  // How far the law is off around each size, from the same left-out sizes and `noise`. Empty with
-  // fewer than three sizes.
+  // How far the law is off around each size, from the same left-out sizes and `noise`; and a
+  // thousand times below and above them, where the table leaves open how the time goes on. Empty
+  // with fewer than three sizes that leave nothing open.
   std::vector<cost::SizeSpread> spreads;
   // Standard deviation of the logarithm of one measured time: from repeated tables, and from the
   // two times of each size where the table is not clean. 0: nothing speaks of it.
