@@ -1,6 +1,7 @@
 #include "core/calibrate/log_files.h"
 
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -56,7 +57,9 @@ LogFile log_file(std::string argument, const std::string& algorithm) {
 }
 
 std::vector<cost::MeasuredTable> read_log(const std::string& path) {
-  return is_inspector_log(path) ? read_inspector_log(path) : read_nccl_log(path);
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  return folder || is_inspector_log(path) ? read_inspector_log(path) : read_nccl_log(path);
 }
 
 }  // namespace

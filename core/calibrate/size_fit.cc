@@ -398,6 +398,18 @@ double noise_of_repeats(const std::vector<double>& ratios) {
   return median(std::move(apart)) / kMedian;
 }
 
+double spread_of_median(const std::vector<Seconds>& times) {
+  if (times.size() < 3) return 0;
+  constexpr double kNormal = 1.4826;  // a deviation, in median distances
+  constexpr double kMedian = 1.2533;
+  constexpr double kLeast = 1e-4;
+  const Seconds middle = median(times);
+  std::vector<double> apart;
+  for (const Seconds time : times) apart.push_back(std::abs(std::log(time / middle)));
+  const double one = kNormal * median(std::move(apart));
+  return std::max(kLeast, kMedian * one / std::sqrt(static_cast<double>(times.size())));
+}
+
 SizeFit points_of(const cost::MeasuredTable& table) {
   SizeFit fit;
   std::map<Bytes, std::pair<double, double>> both;  // out of place, in place; 0: none

@@ -71,12 +71,21 @@ std::vector<std::string> files_in(const std::string& folder) {
     if (wanted && entry.is_regular_file()) files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
-  if (files.empty()) {
-    throw InputError(folder +
-                     ": a folder without a file of NCCL's Inspector (NAME.log, .json or .jsonl, "
-                     "also .gz; not NCCL_INSPECTOR_PROM_DUMP's)");
-  }
   return files;
+}
+
+bool begins_like_inspector(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  try {
+    Lines lines(path);
+    std::string line;
+    while (lines.next(line)) {
+      if (!blank(line)) return is_inspector_text(line);
+    }
+  } catch (const InputError&) {  // whoever reads it says what is wrong
+  }
+  return false;
 }
 
 }  // namespace
@@ -93,24 +102,22 @@ bool is_inspector_text(std::string_view begin) {
 
 bool is_inspector_log(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return true;
-  if (!fs::is_regular_file(path, error)) return false;
-  Lines lines(path);
-  std::string line;
-  try {
-    while (lines.next(line)) {
-      if (!blank(line)) return is_inspector_text(line);
-    }
-  } catch (const InputError&) {  // whoever reads it says what is wrong
-  }
-  return false;
+  if (!fs::is_directory(path, error)) return begins_like_inspector(path);
+  const std::vector<std::string> files = files_in(path);
+  return std::any_of(files.begin(), files.end(), begins_like_inspector);
 }
 
 std::vector<cost::MeasuredTable> read_inspector_log(const std::string& path) {
   JoinedRanks ranks;
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    for (const std::string& file : files_in(path)) add_file(file, ranks);
+    const std::vector<std::string> files = files_in(path);
+    if (files.empty()) {
+      throw InputError(path +
+                       ": a folder without a file of NCCL's Inspector (NAME.log, .json or .jsonl, "
+                       "also .gz; not NCCL_INSPECTOR_PROM_DUMP's)");
+    }
+    for (const std::string& file : files) add_file(file, ranks);
   } else {
     add_file(path, ranks);
   }

@@ -28,7 +28,7 @@ namespace syncline::calibrate {
 // Whether the text begins with a line of the Inspector's.
 bool is_inspector_text(std::string_view begin);
 
-// Whether a folder, or the file's begin, is the Inspector's.
+// Whether the file, or one in the folder, begins like that.
 bool is_inspector_log(const std::string& path);
 
 // A file, or all of a folder (NAME.log, .json, .jsonl, also packed with gzip), as a table for each

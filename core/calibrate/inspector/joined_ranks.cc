@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/calibrate/nccl_log_parts.h"
+#include "core/calibrate/size_fit.h"
 #include "core/error.h"
 #include "core/statistics.h"
 
@@ -73,18 +74,10 @@ class Fields {
   Line line_;
 };
 
-// Standard deviation of the logarithm of a median of such times: of a normal distribution, from the
-// median distance, 1.2533 / sqrt(n) of that of one. Times are told in whole microseconds, which no
-// repeating mends. 0: too few to tell.
-double spread_of_median(const std::vector<Seconds>& times, Seconds middle) {
-  if (times.size() < 3) return 0;
-  constexpr double kNormal = 1.4826;
-  constexpr double kMedian = 1.2533;
-  const double rounding = kMicrosecond / std::sqrt(12.0) / middle;
-  std::vector<double> apart;
-  for (const Seconds time : times) apart.push_back(std::abs(std::log(time / middle)));
-  const double one = kNormal * median(std::move(apart));
-  return std::hypot(kMedian * one / std::sqrt(static_cast<double>(times.size())), rounding);
+// Times are told in whole microseconds, which no repeating mends.
+double spread_of(const std::vector<Seconds>& times, Seconds middle) {
+  const double spread = spread_of_median(times);
+  return spread > 0 ? std::hypot(spread, kMicrosecond / std::sqrt(12.0) / middle) : 0;
 }
 
 std::string count_of(std::size_t count, const char* one, const char* several) {
@@ -221,7 +214,7 @@ std::vector<cost::MeasuredTable> JoinedRanks::tables(const std::string& source) 
       cost::MeasuredRow& row = table.rows.emplace_back();
       row.size = size;
       row.out_of_place = median(times);
-      row.spread = spread_of_median(times, *row.out_of_place);
+      row.spread = spread_of(times, *row.out_of_place);
     }
   }
   if (tables.empty()) {
