@@ -145,7 +145,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
   return facts;
 }
 
-std::string title() { return "Calibration from nccl-tests"; }
+std::string title() { return "Calibration from measured collectives"; }
 
 // Every table as it was measured and as the cost model has it.
 void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,

@@ -132,15 +132,24 @@ void warn_of_counts(const cost::MeasuredLaw& law, std::vector<std::string>& list
                  "): its times are extrapolated");
 }
 
-std::vector<std::string> warnings_of(const LogCalibration& calibration) {
+// Why a table of three sizes or more is not clean.
+std::string unclean_text(const cost::MeasuredTable& table) {
+  const bool repeated = std::any_of(table.rows.begin(), table.rows.end(), [](const auto& row) {
+    return row.spread > 0 || (row.out_of_place && row.in_place);
+  });
+  return table.source +
+         (repeated ? ": not clean: the test's two times of each size differ by 6 % or more in the "
+                     "median, or by 30 % at the 90th percentile"
+                   : ": each size has one time: how well it repeats is not known");
+}
+
+std::vector<std::string> warnings_of(const LogCalibration& calibration,
+                                     const std::vector<CalibratedTable>& tables) {
   std::vector<std::string> list;
   warn_of_counts(calibration.law, list);
-  for (const cost::TableLaw& table : calibration.law.tables) {
-    if (!table.clean) {
-      list.push_back(table.source +
-                     ": not clean: the test's two times of each size differ by 6 % "
-                     "or more in the median, or by 30 % at the 90th percentile");
-    }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cost::TableLaw& table = calibration.law.tables[i];
+    if (!table.clean && table.rows >= 3) list.push_back(unclean_text(tables[i].measured));
     if (table.slow > 0) {
       char share[16];
       std::snprintf(share, sizeof share, "%.0f %%", table.slow * 100);
@@ -226,7 +235,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
     result.against.push_back(compared(table, all, result.law));
   }
-  result.warnings = warnings_of(result);
+  result.warnings = warnings_of(result, found.tables);
   for (const auto* logs : {&tables, &against}) {
     for (std::string& sentence : left_out_of(*logs)) {
       result.warnings.push_back(std::move(sentence));

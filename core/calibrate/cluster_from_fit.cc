@@ -49,7 +49,7 @@ Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
   }
   const int nodes = cluster.nodes;
   const int gpus = cluster.gpus_per_node;
-  cluster.source = "calibrated by syncline from nccl-tests:";
+  cluster.source = "calibrated by syncline from measured collectives:";
   for (const std::string& file : sources) cluster.source += " " + file + ",";
   cluster.source.back() = '.';
   input::ClusterNotes notes;

@@ -1,9 +1,11 @@
 #include "core/calibrate/log_files.h"
 
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "core/calibrate/inspector/inspector.h"
 #include "core/calibrate/nccl_log.h"
 #include "core/error.h"
 
@@ -54,6 +56,12 @@ LogFile log_file(std::string argument, const std::string& algorithm) {
   return file;
 }
 
+std::vector<cost::MeasuredTable> read_log(const std::string& path) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  return folder || is_inspector_log(path) ? read_inspector_log(path) : read_nccl_log(path);
+}
+
 }  // namespace
 
 std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
@@ -63,7 +71,7 @@ std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names
     const LogFile file = log_file(argument, algorithm);
     bool any = false;
     std::string seen;
-    for (cost::MeasuredTable& table : read_nccl_log(file.path)) {
+    for (cost::MeasuredTable& table : read_log(file.path)) {
       seen += (seen.empty() ? "" : ", ") + (table.test.empty() ? "unknown" : table.test);
       // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
       if (!table.kind) continue;

@@ -1,4 +1,5 @@
-// Logs as they are named on the command line: FILE; FILE@10x2 where the log does not say that it
+// Logs as they are named on the command line, of nccl-tests or of NCCL's Inspector (inspector.h; a
+// folder of files is the Inspector's): FILE; FILE@10x2 where the log does not say that it
 // ran on 10 nodes of 2 GPUs; FILE:ring or FILE:tree (FILE@10x2:ring) where NCCL was forced to that.
 #pragma once
 

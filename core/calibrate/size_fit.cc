@@ -325,6 +325,40 @@ std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double no
   return spreads;
 }
 
+// By which power of the payload the time grows over the octave from `bytes` on.
+double exponent_from(const cost::SizeLaw& law, double bytes) {
+  return std::clamp(std::log2(cost::size_time(law, 2 * bytes) / cost::size_time(law, bytes)), 0.0,
+                    1.0);
+}
+
+// Beyond its sizes a table does not show how the time goes on: below, by any power from none (a
+// latency) to the one at its smallest sizes; above, from the one at its largest to the first power
+// (a bandwidth). The law takes one end of that, so it may be off by the length over the root of
+// three, for each octave. Tables that show both regimes, as nccl-tests' own range does, leave
+// nothing open; a job's few buckets do.
+void widen_beyond(SizeFit& fit) {
+  constexpr double kReckoned = 0.1;  // for each octave, by every price already (support.cc)
+  constexpr double kOctaves = 10;
+  const double unit = std::log(2.0) / std::sqrt(3.0);
+  const double first = bytes_of(fit.points.front());
+  const double last = bytes_of(fit.points.back());
+  const double below = unit * exponent_from(fit.law, first / 2);
+  const double above = unit * (1 - exponent_from(fit.law, last));
+  if (std::max(below, above) <= kReckoned) return;
+  if (fit.spreads.empty()) {
+    fit.spreads.push_back({first, cost::kUnknownSpread});
+    if (last > first) fit.spreads.push_back({last, cost::kUnknownSpread});
+  }
+  if (above > kReckoned) {
+    const double spread = std::hypot(fit.spreads.back().spread, above * kOctaves);
+    fit.spreads.push_back({last * std::exp2(kOctaves), spread});
+  }
+  if (below > kReckoned) {
+    const double spread = std::hypot(fit.spreads.front().spread, below * kOctaves);
+    fit.spreads.insert(fit.spreads.begin(), {first / std::exp2(kOctaves), spread});
+  }
+}
+
 // What misses half of the rows it has seen by 4 % does not describe the table, were it the best
 // guess for sizes in between; only where nothing describes it all candidates are admitted.
 Candidates describing(const Candidates& full, const Points& points) {
@@ -345,6 +379,15 @@ double noise_of(const Points& points, const std::vector<double>& others) {
   return noise_of_repeats(ratios);
 }
 
+// The usual spread of a time that is a median itself; 0 where none is.
+double noise_of_medians(const cost::MeasuredTable& table) {
+  std::vector<double> spreads;
+  for (const cost::MeasuredRow& row : table.rows) {
+    if (row.spread > 0) spreads.push_back(row.spread);
+  }
+  return spreads.empty() ? 0 : median(std::move(spreads));
+}
+
 }  // namespace
 
 double noise_of_repeats(const std::vector<double>& ratios) {
@@ -353,6 +396,18 @@ double noise_of_repeats(const std::vector<double>& ratios) {
   std::vector<double> apart;
   for (const double ratio : ratios) apart.push_back(std::abs(std::log(ratio)));
   return median(std::move(apart)) / kMedian;
+}
+
+double spread_of_median(const std::vector<Seconds>& times) {
+  if (times.size() < 3) return 0;
+  constexpr double kNormal = 1.4826;  // a deviation, in median distances
+  constexpr double kMedian = 1.2533;
+  constexpr double kLeast = 1e-4;
+  const Seconds middle = median(times);
+  std::vector<double> apart;
+  for (const Seconds time : times) apart.push_back(std::abs(std::log(time / middle)));
+  const double one = kNormal * median(std::move(apart));
+  return std::max(kLeast, kMedian * one / std::sqrt(static_cast<double>(times.size())));
 }
 
 SizeFit points_of(const cost::MeasuredTable& table) {
@@ -387,6 +442,7 @@ SizeFit points_of(const cost::MeasuredTable& table) {
     (disturbed ? fit.outliers : fit.points).push_back(all[i]);
   }
   if (!cost::is_clean(table)) fit.noise = noise_of(all, others);
+  fit.noise = std::max(fit.noise, noise_of_medians(table));
   return fit;
 }
 
@@ -413,6 +469,7 @@ SizeFit fit_sizes(SizeFit fit) {
   }
   assert(chosen != nullptr && "one of them is the best");
   fit.law = *chosen;
+  widen_beyond(fit);
   fit.in_sample = 0;
   for (const auto& point : points) fit.in_sample += std::abs(relative_error(fit.law, point));
   fit.in_sample /= static_cast<double>(points.size());

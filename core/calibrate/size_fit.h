@@ -18,8 +18,9 @@ struct SizeFit {
   // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
   double in_sample = 0;
   double left_out = -1;
-  // How far the law is off around each size, from the same left-out sizes and `noise`. Empty with
-  // fewer than three sizes.
+  // How far the law is off around each size, from the same left-out sizes and `noise`; and a
+  // thousand times below and above them, where the table leaves open how the time goes on. Empty
+  // with fewer than three sizes that leave nothing open.
   std::vector<cost::SizeSpread> spreads;
   // Standard deviation of the logarithm of one measured time: from repeated tables, and from the
   // two times of each size where the table is not clean. 0: nothing speaks of it.
@@ -33,6 +34,12 @@ SizeFit points_of(const cost::MeasuredTable& table);
 
 // The noise of one time, from the ratios of two measurements of the same; 0 for none.
 double noise_of_repeats(const std::vector<double>& ratios);
+
+// How far the median of such times may be off: the standard deviation of its logarithm, of normally
+// distributed logarithms 1.2533 / sqrt(n) times that of one, which is taken from their median
+// distance. At least a ten-thousandth: times that agree to the last digit were not measured so
+// well. 0 of fewer than three times, which tell nothing.
+double spread_of_median(const std::vector<Seconds>& times);
 
 // Fits the points. Requires at least one.
 SizeFit fit_sizes(SizeFit measured);

@@ -37,6 +37,9 @@ bool is_clean(const MeasuredTable& table) {
     if (other == in.end()) break;
     if (other->size == point.size) differences.push_back(std::abs(other->time / point.time - 1));
   }
+  for (const MeasuredRow& row : table.rows) {
+    if (row.spread > 0) differences.push_back(row.spread);
+  }
   if (differences.size() < 3) return false;
   return percentile(differences, 0.5) < kMedian && percentile(differences, 0.9) < kNinetieth;
 }

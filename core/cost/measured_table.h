@@ -27,6 +27,9 @@ struct MeasuredRow {
   BytesPerSecond in_place_alg = 0;
   BytesPerSecond out_of_place_bus = 0;  // as printed: scaled by the test's own factor
   BytesPerSecond in_place_bus = 0;
+  // Where out_of_place is the median of many times, the standard deviation of its logarithm; 0:
+  // nothing speaks of it.
+  double spread = 0;
 };
 
 // What NCCL was made to take (NCCL_ALGO), which a log does not show: its user says so.
@@ -64,7 +67,8 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
 
 // Whether the two measurements of each size agree: |in place / out of place - 1| below 6 % in the
 // median and below 30 % at the 90th percentile of the sizes that have both. What differs by more
-// was disturbed by something else than its size. False with fewer than three such sizes.
+// was disturbed by something else than its size. A time that is a median of many is held against
+// its own spread. False with fewer than three such sizes.
 bool is_clean(const MeasuredTable& table);
 
 // Puts in the shape that a caller knows better than the log. Throws InputError where the product

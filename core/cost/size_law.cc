@@ -46,8 +46,7 @@ Seconds size_time(const SizeLaw& law, double bytes) {
 }
 
 double size_spread(const std::vector<SizeSpread>& spreads, double bytes) {
-  constexpr double kUnknown = 0.25;
-  if (spreads.empty()) return kUnknown;
+  if (spreads.empty()) return kUnknownSpread;
   const auto above = std::find_if(spreads.begin(), spreads.end(),
                                   [&](const SizeSpread& one) { return one.bytes >= bytes; });
   if (above == spreads.begin()) return above->spread;

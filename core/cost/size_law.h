@@ -42,9 +42,11 @@ struct SizeSpread {
   double spread = 0;
 };
 
+inline constexpr double kUnknownSpread = 0.25;
+
 // Between the sizes listed, ascending, on straight lines over the logarithm of the size; outside of
 // them the nearest. An empty list (a cluster file from before there was one, or fewer than three
-// sizes) gives a wide default, 0.25.
+// sizes) gives a wide default, kUnknownSpread.
 double size_spread(const std::vector<SizeSpread>& spreads, double bytes);
 
 // "3 segments", "envelope of 2 lines", "sum with exponent 4".

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "core/calibrate/inspector/inspector.h"
 #include "core/error.h"
 #include "core/job/chakra/chakra.h"
 #include "core/job/execution_trace/execution_trace.h"
@@ -52,16 +53,32 @@ const Format* format_of(const Head& head) {
                    "; known: " + known);
 }
 
+bool is_inspector(const Head& head) {
+  return head.directory ? calibrate::is_inspector_log(head.path)
+                        : calibrate::is_inspector_text(head.bytes);
+}
+
+// It tells collectives and nothing else of a step: a network can be made of it, no workload.
+Observed refuse_inspector(const std::vector<std::string>& files) {
+  throw InputError(files.front() +
+                   ": written by NCCL's Inspector: it tells what collectives took, no gradients; "
+                   "`syncline calibrate " +
+                   files.front() + " -o cluster.json` makes a cluster of it");
+}
+
 }  // namespace
 
 std::span<const Format> formats() {
   static const std::vector<Format> rows = {
       kineto::kFormat,
       {"execution_trace",
-       "PyTorch's execution trace (ExecutionTraceObserver): order and sizes, no times",
+       "execution_trace: PyTorch's (ExecutionTraceObserver): order and sizes, no times",
        execution_trace::recognises, execution_trace::read},
-      {"chakra", "a Chakra trace (.et): buckets and compute times, no gradients",
+      {"chakra", "chakra: a Chakra trace (.et): buckets and compute times, no gradients",
        chakra::recognises, chakra::read},
+      {"nccl_inspector",
+       "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
+       is_inspector, refuse_inspector},
   };
   return rows;
 }

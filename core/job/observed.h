@@ -36,9 +36,9 @@ struct Gradient {
 // One collective of one step, as one rank saw it.
 struct Exchange {
   std::string kind;  // "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", ...
-  std::string group;  // of ranks, as the framework names it
-  int ranks = 0;      // in that group; 0: unknown
-  std::int64_t elements = 0;
+  std::string group;          // of ranks, as the framework names it
+  int ranks = 0;              // in that group; 0: unknown
+  std::int64_t elements = 0;  // the larger of what a rank gives and gets, as nccl-tests counts
   DType dtype = DType::kFp32;
   std::vector<int> gradients;  // of its bucket, by their place in Step::gradients; empty: unknown
   Seconds complete = 0;        // its last gradient is ready (and copied in)

@@ -27,6 +27,18 @@ TEST(Format, ForeignFilesAreRefusedByName) {
   EXPECT_EQ(refusal({scratch.path("absent")}), scratch.path("absent") + ": no such file");
 }
 
+TEST(Format, WhatNcclsInspectorWroteIsForCalibrate) {
+  const test::Scratch scratch;
+  const std::string path = scratch.path("alpha-pid7.log");
+  test::write_text(path, R"({"header": {"id": "0x1"}, "metadata": {}, "coll_perf": {}})");
+  EXPECT_EQ(refusal({path}), path +
+                                 ": written by NCCL's Inspector: it tells what collectives took, "
+                                 "no gradients; `syncline calibrate " +
+                                 path + " -o cluster.json` makes a cluster of it");
+  EXPECT_NE(refusal({scratch.folder()}).find("syncline calibrate " + scratch.folder()),
+            std::string::npos);
+}
+
 TEST(Format, TheTypicalStepIsTheMedianOne) {
   Rank rank;
   for (const double gpu : {3.0, 1.0, 2.0, 9.0}) rank.steps.emplace_back().gpu = gpu;
