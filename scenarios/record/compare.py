@@ -1,4 +1,4 @@
-"""What a job recorded of itself, beside what was measured by hand: compare.py FOLDER/MODEL"""
+"""What jobs recorded of themselves, beside what was measured by hand: compare.py FOLDER MODEL..."""
 
 import json
 import sys
@@ -9,36 +9,42 @@ def read(path):
         return json.load(file)
 
 
-def main():
-    scenario, hand = read(sys.argv[1] + ".json"), read(sys.argv[1] + ".by_hand.json")
+def compare(scenario, hand):
     workload = scenario["workload"]
     tensors = workload["tensors"]
     order = [tensor["name"] for tensor in tensors]
-    print(f"\n{workload['name']}: {len(order)} gradients, in DDP's own order: "
+    print(f"{workload['name']}: {len(order)} gradients, in DDP's own order: "
           f"{'yes' if order == hand['order'] else 'NO'}")
     backward = sum(tensor["backward_us"] for tensor in tensors) / 1e3
     recorded = {"forward": workload["forward_ms"], "backward": backward,
                 "update": workload["update_ms"],
                 "step": workload["forward_ms"] + backward + workload["update_ms"]
                 + workload["host_gap_ms"]}
-    print("without communication, ms  recorded  by hand before  and after (median, half within)")
+    print("ms, without communication   recorded    by hand on the same steps (half of them within)")
     for part, value in recorded.items():
-        cells = "  ".join(f"{low:7.2f} < {middle:7.2f} < {high:7.2f}" for low, middle, high in
-                          (hand["parts_before_ms"][part], hand["parts_after_ms"][part]))
-        print(f"{part:24} {value:10.2f}  {cells}")
-    # Readiness as a share of the whole pass: what each way of timing took longer is not in it.
-    whole = max(hand["ready_ms"].values())
+        low, middle, high = hand["alone_ms"][part]
+        print(f"{part:24} {value:11.2f} {middle:10.2f}  ({low:.2f} to {high:.2f})")
+    low, middle, high = hand["plain_ms"]
+    step = 1e3 * scenario["published"][0]["step_time_s"]
+    print(f"{'step as it runs':24} {step:11.2f} {middle:10.2f}  ({low:.2f} to {high:.2f})")
     at, worst = 0.0, 0.0
     for tensor in tensors:
         at += tensor["backward_us"] / 1e3
-        worst = max(worst, abs(at / backward - hand["ready_ms"][tensor["name"]] / whole))
-    print(f"gradients ready at the same share of the backward pass within {100 * worst:.1f} %")
+        worst = max(worst, abs(at - hand["ready_ms"][tensor["name"]]))
+    print(f"gradients are ready within {worst:.3f} ms of when their own hooks say")
     cost = hand["cost_of_recording"]
     low, high = cost["interval_95_percent"]
-    print(f"cost of recording: {cost['median_percent']:+.2f} % of a step of "
-          f"{cost['plain_ms'][1]:.2f} ms, 95 % interval {low:+.2f} to {high:+.2f} %, "
-          f"{cost['pairs']} pairs (half of the steps within {cost['plain_ms'][0]:.2f} to "
-          f"{cost['plain_ms'][2]:.2f} ms)")
+    print(f"cost of recording: {cost['median_percent']:+.2f} % of a step, 95 % interval "
+          f"{low:+.2f} to {high:+.2f} %")
+    low, middle, high = cost["plain_ms"]
+    print(f"  ({cost['pairs']} pairs of steps; without hooks {middle:.2f} ms, half of them within "
+          f"{low:.2f} to {high:.2f})\n")
+
+
+def main():
+    folder = sys.argv[1]
+    for model in sys.argv[2:]:
+        compare(read(f"{folder}/{model}.json"), read(f"{folder}/by_hand/{model}.json"))
 
 
 if __name__ == "__main__":

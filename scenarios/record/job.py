@@ -2,9 +2,9 @@
 
     job.py MODEL FOLDER        MODEL: mlp, convnet; a rank of torchrun's variables
 
-Rank 0 writes MODEL.json (the scenario), MODEL.all_reduce.txt and MODEL.by_hand.json: what plain
-timers around a hand-written step found, and what recording costs a step, from steps with and
-without hooks in random turns.
+Rank 0 writes MODEL.json (the scenario), MODEL.all_reduce.txt and by_hand/MODEL.json: what timers
+between the lines of the same steps found, and what recording costs a step, from pairs of steps with
+and without hooks in random order.
 """
 
 import json
@@ -20,7 +20,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncline_record
 
-STEPS = 40  # of each kind, by hand
+STEPS = 40  # of each kind
+BLOCK = 1 + syncline_record._BLOCK  # the first one is not counted
 
 
 def mlp():
@@ -54,51 +55,59 @@ class Job:
         self.loss(self.model(self.x), self.y).backward()
         self.optimizer.step()
 
-    def timed_step(self):
-        """The same step with a timer between its lines."""
+
+
+class ByHand:
+    """The same step with a timer between its lines, and hooks on the gradients."""
+
+    def __init__(self, job):
+        self.job = job
+        self.steps = []
+        self.ready = {}
+        self.hooks = [p.register_hook(self.hook_of(name))
+                      for name, p in job.model.module.named_parameters()]
+
+    def hook_of(self, name):
+        def arrives(_):
+            self.ready[name] = time.perf_counter()
+        return arrives
+
+    def step(self):
+        job, self.ready = self.job, {}
         at = [time.perf_counter()]
-        self.optimizer.zero_grad(set_to_none=True)
+        job.optimizer.zero_grad(set_to_none=True)
         at.append(time.perf_counter())
-        loss = self.loss(self.model(self.x), self.y)
+        loss = job.loss(job.model(job.x), job.y)
         at.append(time.perf_counter())
         loss.backward()
         at.append(time.perf_counter())
-        self.optimizer.step()
+        job.optimizer.step()
         at.append(time.perf_counter())
-        return [end - begin for begin, end in zip(at, at[1:])] + [at[-1] - at[0]]
+        times = dict(zip(("zero_grad", "forward", "backward", "update"),
+                         (end - begin for begin, end in zip(at, at[1:]))), step=at[-1] - at[0])
+        watched = hasattr(torch.autograd.backward, "__wrapped__")
+        alone = not job.model.require_backward_grad_sync
+        self.steps.append((watched, alone, times,
+                           {name: then - at[2] for name, then in self.ready.items()}))
+
+    def counted(self, watched, alone):
+        """The steps of a kind that count: without those ahead of the first block, and without the
+        first of each."""
+        kind = [step for step in self.steps if step[:2] == (watched, alone)]
+        kind = kind[-(STEPS // syncline_record._BLOCK) * BLOCK:]
+        return [step for i, step in enumerate(kind) if i % BLOCK > 0]
+
+    def found(self):
+        alone = self.counted(True, True)
+        return {"alone_ms": {part: quartiles([step[2][part] for step in alone])
+                             for part in alone[0][2]},
+                "ready_ms": {name: 1e3 * statistics.median(step[3][name] for step in alone)
+                             for name in alone[0][3]},
+                "plain_ms": quartiles([step[2]["step"] for step in self.counted(False, False)])}
 
 
 def quartiles(values):
     return [round(1e3 * value, 4) for value in statistics.quantiles(values, n=4)]
-
-
-def parts_by_hand(job):
-    """Quartiles in milliseconds of the parts of a step, without communication."""
-    with job.model.no_sync():
-        job.timed_step()
-        steps = [job.timed_step() for _ in range(STEPS)]
-    names = ("zero_grad", "forward", "backward", "update", "step")
-    return {name: quartiles(times) for name, times in zip(names, zip(*steps))}
-
-
-def readiness_by_hand(job):
-    """{gradient: median milliseconds from the backward pass's begin}: hooks on the tensors."""
-    seen = {}
-    begin = [0.0]
-
-    def hook_of(name):
-        return lambda _: seen.setdefault(name, []).append(time.perf_counter() - begin[0])
-    handles = [p.register_hook(hook_of(n)) for n, p in job.model.module.named_parameters()]
-    with job.model.no_sync():
-        for _ in range(STEPS):
-            job.optimizer.zero_grad(set_to_none=True)
-            loss = job.loss(job.model(job.x), job.y)
-            begin[0] = time.perf_counter()
-            loss.backward()
-            job.optimizer.step()
-    for handle in handles:
-        handle.remove()
-    return {name: 1e3 * statistics.median(times) for name, times in seen.items()}
 
 
 def cost_of_recording(job, pairs):
@@ -137,24 +146,21 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     job = Job(name)
-    for _ in range(5):
-        job.step()
-    before = parts_by_hand(job)
-    scenario = syncline_record.record(job.model, job.step, steps=40, name=name, batch=len(job.x),
-                                      out=f"{folder}/{name}.json")
-    after = parts_by_hand(job)
-    ready = readiness_by_hand(job)
+    by_hand = ByHand(job)
+    scenario = syncline_record.record(job.model, by_hand.step, steps=STEPS, name=name,
+                                      batch=len(job.x), out=f"{folder}/{name}.json")
+    for hook in by_hand.hooks:
+        hook.remove()
     dist.barrier()
-    cost = cost_of_recording(job, 150)
+    cost = cost_of_recording(job, 200)
     if dist.get_rank() == 0:
         logged = job.model._get_ddp_logging_data()
         names = [n for n, _ in job.model.module.named_parameters()]
-        found = {"parts_before_ms": before, "parts_after_ms": after, "ready_ms": ready,
-                 "order": [names[int(i)] for i in
+        found = {**by_hand.found(), "order": [names[int(i)] for i in
                            logged["prev_iteration_grad_ready_order_indices"].split(",")],
                  "bucket_bytes": [int(b) for b in logged["rebuilt_bucket_sizes"].split(",")],
                  "cost_of_recording": cost, "recorded": scenario["name"]}
-        with open(f"{folder}/{name}.by_hand.json", "w", encoding="utf-8") as file:
+        with open(f"{folder}/by_hand/{name}.json", "w", encoding="utf-8") as file:
             json.dump(found, file, indent=1)
     dist.barrier()
 

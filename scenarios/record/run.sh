@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 out=${1:-build/record}
 syncline=${SYNCLINE:-build/syncline}
 python=${PYTHON:-/usr/bin/python3}
-mkdir -p "$out"
+mkdir -p "$out/by_hand"
 "$syncline" record -o "$out/syncline_record.py"
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=$out PYTHONDONTWRITEBYTECODE=1
 priority=
@@ -18,7 +18,7 @@ for job in mlp convnet; do
   echo "== $job" >&2
   $priority "$syncline" lab --ranks 2 --rate 1gbit -- "$python" scenarios/record/job.py "$job" "$out"
 done
+"$python" scenarios/record/compare.py "$out" mlp convnet
 for job in mlp convnet; do
-  "$python" scenarios/record/compare.py "$out/$job"
   "$syncline" run "$out/$job.json" | grep -A 3 '^strategy'
 done

@@ -314,6 +314,12 @@ TEST(Schema, AcceptsEveryCluster) {
   expect_all_accepted(cluster_checker(), json_files(kScenarios / "clusters"));
 }
 
+TEST(Schema, AcceptsWhatJobsRecorded) {
+  const std::vector<fs::path> files = json_files(kScenarios / "record");
+  EXPECT_GE(files.size(), 2U);
+  expect_all_accepted(scenario_checker(), files);
+}
+
 TEST(Schema, AcceptsTheSmallestAndTheFullestScenario) {
   EXPECT_EQ(scenario_checker().errors(json::parse(kSmallScenario)), "");
   EXPECT_EQ(scenario_checker().errors(full_scenario()), "");
