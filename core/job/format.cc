@@ -8,6 +8,8 @@
 #include "core/job/chakra/chakra.h"
 #include "core/job/execution_trace/execution_trace.h"
 #include "core/job/kineto/format.h"
+#include "core/job/models/config.h"
+#include "core/job/models/safetensors.h"
 
 namespace syncline::job {
 namespace {
@@ -62,6 +64,10 @@ std::span<const Format> formats() {
        execution_trace::recognises, execution_trace::read},
       {"chakra", "a Chakra trace (.et): buckets and compute times, no gradients",
        chakra::recognises, chakra::read},
+      {"safetensors", "the header of a .safetensors file: a model's gradients and their FLOPs",
+       models::recognises_safetensors, models::read_safetensors},
+      {"config", "Hugging Face's config.json: Llama, Mistral, Qwen, GPT-2, BERT, ViT; dense",
+       models::recognises_config, models::read_config},
   };
   return rows;
 }
