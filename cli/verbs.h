@@ -18,6 +18,7 @@ VerbAction add_explain(CLI::App& app);
 VerbAction add_emit(CLI::App& app);
 VerbAction add_check(CLI::App& app);
 VerbAction add_fidelity(CLI::App& app);
+VerbAction add_init(CLI::App& app);
 VerbAction add_list(CLI::App& app);
 VerbAction add_tune(CLI::App& app);
 VerbAction add_calibrate(CLI::App& app);

@@ -9,6 +9,8 @@
 #include "core/job/chakra/chakra.h"
 #include "core/job/execution_trace/execution_trace.h"
 #include "core/job/kineto/format.h"
+#include "core/job/models/config.h"
+#include "core/job/models/safetensors.h"
 
 namespace syncline::job {
 namespace {
@@ -79,6 +81,10 @@ std::span<const Format> formats() {
       {"nccl_inspector",
        "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
        is_inspector, refuse_inspector},
+      {"safetensors", "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
+       models::recognises_safetensors, models::read_safetensors},
+      {"config", "config: Hugging Face's config.json: Llama, Mistral, Qwen, GPT-2, BERT, ViT; dense",
+       models::recognises_config, models::read_config},
   };
   return rows;
 }

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/job/cluster_of.h"
+#include "core/job/init.h"
 
 namespace syncline::job {
 namespace {
@@ -110,10 +111,18 @@ std::string about(const Observed& observed) {
   return text + ".";
 }
 
+// A model says nothing of a machine, and its operators need one.
+Json model_machine(std::vector<std::string>& assumed) {
+  assumed.emplace_back(
+      "one DGX H100: a model file tells no machine; --cluster FILE gives one, or `syncline init` "
+      "makes the scenario");
+  return {{"node", "dgx-h100"}, {"nodes", 1}};
+}
+
 Imported of_model(const Observed& observed, const ImportOptions& options) {
   Imported imported;
   Json workload = *observed.workload;
-  if (options.batch > 1) workload["batch"] = options.batch;
+  if (options.batch > 1) set_batch(workload, options.batch);
   imported.scenario = {{"name", observed.name}, {"about", about(observed)}};
   imported.scenario["workload"] = std::move(workload);
   return imported;
@@ -126,7 +135,9 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   if (observed.workload) {
     imported = of_model(observed, options);
     imported.scenario["cluster"] =
-        options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
+        options.cluster ? *options.cluster : model_machine(imported.assumed);
+    imported.assumed.insert(imported.assumed.end(), observed.warnings.begin(),
+                            observed.warnings.end());
     imported.scenario["strategies"] = strategies_of(observed, {});
     return imported;
   }

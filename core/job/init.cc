@@ -1,0 +1,227 @@
+#include "core/job/init.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/hardware/node.h"
+#include "core/hardware/reached.h"
+#include "core/input/read_operators.h"
+#include "core/job/format.h"
+#include "core/job/models/safetensors.h"
+#include "core/json/reader.h"
+#include "core/operators/architecture.h"
+
+namespace syncline::job {
+namespace {
+
+using hardware::KnownDevice;
+using hardware::KnownNode;
+
+std::string figure(double value) {
+  std::ostringstream text;
+  text.precision(3);
+  text << value;
+  return text.str();
+}
+
+const KnownNode& node_named(const std::string& name) {
+  if (const KnownNode* node = hardware::find_node(name)) return *node;
+  std::vector<std::string> names;
+  for (const KnownNode& node : hardware::nodes()) names.emplace_back(node.name);
+  throw InputError("node '" + name + "' is not known" + did_you_mean(name, names) +
+                   "; `syncline list` names them");
+}
+
+Json named_workload(const operators::Architecture& row) {
+  Json operators = {{"architecture", row.name}};
+  if (!row.images) {
+    const std::int64_t longest = row.shape.positions;
+    operators["sequence"] = std::min<std::int64_t>(2048, longest);
+  }
+  if (row.fused) operators["flash_attention"] = true;
+  return {{"name", row.name}, {"source", row.summary}, {"operators", std::move(operators)}};
+}
+
+// A file, unless an architecture bears that name.
+Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
+  const operators::Architecture* row = operators::find_architecture(model);
+  if (row != nullptr && !row->shaped) return named_workload(*row);
+  std::error_code error;
+  if (!std::filesystem::exists(model, error)) {
+    std::vector<std::string> names;
+    for (const auto& known : operators::architectures()) {
+      if (!known.shaped) names.emplace_back(known.name);
+    }
+    throw InputError("model '" + model + "' is neither an architecture nor a file" +
+                     did_you_mean(model, names) + "; `syncline list` names the architectures");
+  }
+  const Observed observed = read_job({model});
+  if (!observed.workload) {
+    throw InputError(model + ": a trace of a job, not a model: `syncline import` reads it");
+  }
+  // What a config does not tell is asked of the options below.
+  const bool config = observed.workload->contains("operators");
+  if (!config) assumed = observed.warnings;
+  return *observed.workload;
+}
+
+bool of_images(const Json& workload) { return !workload["operators"].contains("sequence"); }
+
+void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device,
+                  std::vector<std::string>& assumed) {
+  const std::string dtype = options.dtype.empty() ? (device.bf16 ? "bf16" : "fp16") : options.dtype;
+  operators["dtype"] = dtype;
+  operators.erase("autocast");
+  if (dtype == "fp32") return;
+  operators["autocast"] = true;
+  if (options.dtype.empty()) {
+    assumed.push_back("products in " + dtype +
+                      " under autocast, gradients in fp32 (--dtype; "
+                      "\"autocast\": false sends them in " +
+                      dtype + ")");
+  }
+}
+
+void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
+  Json& operators = workload["operators"];
+  constexpr std::int64_t kImages = 32, kTokensAGpu = 8192;
+  const bool images = of_images(workload);
+  if (images && options.sequence) {
+    throw InputError("--sequence has no meaning with a model of images");
+  }
+  if (!images) {
+    if (options.sequence) {
+      operators["sequence"] = *options.sequence;
+    } else {
+      assumed.push_back(operators["sequence"].dump() + " tokens a sample (--sequence)");
+    }
+  }
+  const std::int64_t tokens = images ? 1 : operators["sequence"].get<std::int64_t>();
+  const std::int64_t usual =
+      images ? kImages : std::max<std::int64_t>(1, kTokensAGpu / std::max<std::int64_t>(1, tokens));
+  workload["batch"] = options.batch.value_or(usual);
+  if (!options.batch) {
+    assumed.push_back(std::to_string(usual) + (usual == 1 ? " sample" : " samples") +
+                      " a GPU and step (--batch)");
+  }
+}
+
+void scale_tensors(Json& workload, double factor) {
+  for (Json& tensor : workload["tensors"]) {
+    for (const char* key : {"forward_flops", "backward_flops"}) {
+      if (tensor.contains(key)) tensor[key] = tensor[key].get<double>() * factor;
+    }
+  }
+}
+
+// A workload of tensors: FLOPs are linear in the tokens, formats are the file's.
+void choose_tensors(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
+  if (options.sequence) {
+    scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
+  }
+  if (!options.dtype.empty()) {
+    for (Json& tensor : workload["tensors"]) tensor["dtype"] = options.dtype;
+  }
+  set_batch(workload, options.batch.value_or(1));
+  if (!options.batch) assumed.emplace_back("1 sample a GPU and step (--batch)");
+}
+
+// Elements of all gradients: what must fit beside the activations.
+double parameters_of(const Json& workload) {
+  if (workload.contains("operators")) {
+    Workload read;
+    read.batch = 1;
+    const Json operators = workload["operators"];
+    input::read_operators(Reader(operators, "init", "workload.operators"), read, false);
+    double sum = 0;
+    for (const Tensor& tensor : read.tensors) sum += static_cast<double>(tensor.elements);
+    return sum;
+  }
+  double sum = 0;
+  for (const Json& tensor : workload["tensors"]) {
+    double elements = 1;
+    for (const Json& extent : tensor["shape"]) elements *= extent.get<double>();
+    sum += elements;
+  }
+  return sum;
+}
+
+// Weights, gradients and Adam's two states in fp32.
+void judge_memory(double parameters, const KnownDevice& device, std::vector<std::string>& assumed) {
+  constexpr double kBytesAParameter = 16;
+  const double needed = parameters * kBytesAParameter;
+  const auto there = static_cast<double>(device.memory_size);
+  if (needed <= there) return;
+  assumed.insert(assumed.begin(),
+                 "that it fits, which it does not: " + figure(parameters / 1e9) +
+                     "e9 parameters with gradients and Adam's states need " + figure(needed / 1e9) +
+                     " GB in fp32, the device has " + figure(there / 1e9) +
+                     "; sharded (FSDP, ZeRO) the exchange is another than what is priced here");
+}
+
+Json strategies_for(const KnownDevice& device) {
+  Json list = Json::array();
+  list.push_back({{"name", "DDP's default"}, {"dialect", "pytorch"}, {"config", Json::object()}});
+  list.push_back({{"name", "gradients as views"},
+                  {"dialect", "pytorch"},
+                  {"config", {{"gradient_as_bucket_view", true}}}});
+  list.push_back({{"name", "larger buckets"},
+                  {"dialect", "pytorch"},
+                  {"config", {{"bucket_cap_mb", 100}, {"gradient_as_bucket_view", true}}}});
+  Json one = {
+      {"name", "one bucket, no overlap"}, {"overlap", false}, {"fusion", {{"rule", "one"}}}};
+  if (device.compute_capability > 0) one["algorithm"] = "nccl";
+  list.push_back(std::move(one));
+  return list;
+}
+
+std::string about(const std::vector<std::string>& assumed) {
+  std::string text = "Written by syncline init. Assumed: ";
+  for (const std::string& line : assumed) text += (&line == &assumed.front() ? "" : "; ") + line;
+  return text + ".";
+}
+
+}  // namespace
+
+void set_batch(Json& workload, std::int64_t batch) {
+  const double before = workload.value("batch", 1.0);
+  workload["batch"] = batch;
+  if (workload.contains("tensors")) scale_tensors(workload, static_cast<double>(batch) / before);
+}
+
+Begun init_scenario(const InitOptions& options) {
+  const KnownNode& node = node_named(options.node);
+  const KnownDevice& device = hardware::device_of(node);
+  Begun begun;
+  Json workload = workload_of(options.model, begun.assumed);
+  if (workload.contains("operators")) {
+    choose_sizes(workload, options, begun.assumed);
+    choose_dtype(workload["operators"], options, device, begun.assumed);
+  } else {
+    choose_tensors(workload, options, begun.assumed);
+  }
+  judge_memory(parameters_of(workload), device, begun.assumed);
+  begun.assumed.push_back("of " + std::string(device.summary) + "'s rated compute " +
+                          figure(hardware::kReachedHalfFlops) + " reached in half precision, " +
+                          figure(hardware::kReachedFlops) +
+                          " in fp32, as published runs do; of its "
+                          "memory rate " +
+                          figure(hardware::kReachedMemory));
+  begun.assumed.push_back("links of " + std::string(node.summary) + " as rated (" +
+                          std::string(node.source) + "); " + std::string(hardware::kLatencySource));
+  begun.assumed.emplace_back(
+      "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)");
+  const std::string count = std::to_string(options.nodes);
+  const std::string where = count + " x " + std::string(node.name);
+  begun.scenario = {{"name", workload["name"].get<std::string>() + " on " + where},
+                    {"about", about(begun.assumed)},
+                    {"workload", std::move(workload)}};
+  begun.scenario["cluster"] = {{"name", where}, {"node", node.name}, {"nodes", options.nodes}};
+  begun.scenario["strategies"] = strategies_for(device);
+  begun.scenario["baseline"] = "DDP's default";
+  return begun;
+}
+
+}  // namespace syncline::job

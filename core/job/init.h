@@ -1,0 +1,34 @@
+// A scenario to begin with: a model, by its name or its file, on so many nodes of a known kind.
+// Nothing is asked that can be found; what was guessed is said, beside the answer and in the file.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json/json.h"
+
+namespace syncline::job {
+
+struct InitOptions {
+  std::string model;  // an architecture's name, or a model file (core/job/models)
+  std::string node;   // a name of core/hardware's
+  int nodes = 1;
+  std::optional<std::int64_t> batch;     // samples a rank and step
+  std::optional<std::int64_t> sequence;  // tokens a sample
+  std::string dtype;                     // of products: "fp32", "fp16", "bf16"; empty: the device's
+};
+
+struct Begun {
+  Json scenario;
+  std::vector<std::string> assumed;  // one sentence each
+};
+
+// Throws InputError for a model or node that is not known, and options that do not fit the model.
+Begun init_scenario(const InitOptions& options);
+
+// Makes the workload's JSON that of another batch: FLOPs of its tensors grow with it.
+void set_batch(Json& workload, std::int64_t batch);
+
+}  // namespace syncline::job

@@ -1,0 +1,191 @@
+#include "core/job/models/config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
+
+namespace syncline::job::models {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 24;
+
+// A key that is there and not null.
+bool given(Reader& reader, const char* key) {
+  const Json* value = reader.find(key);
+  return value != nullptr && !value->is_null();
+}
+
+std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback) {
+  return given(reader, key) ? reader.integer(key, 1, kMost) : fallback;
+}
+
+bool flag_or(Reader& reader, const char* key, bool fallback) {
+  return given(reader, key) ? reader.boolean_or(key, fallback) : fallback;
+}
+
+std::int64_t size(Reader& reader, const char* key) { return reader.integer(key, 1, kMost); }
+
+// The keys that most families share.
+Json hidden_sizes(Reader& reader) {
+  return {{"layers", size(reader, "num_hidden_layers")},
+          {"hidden", size(reader, "hidden_size")},
+          {"heads", size(reader, "num_attention_heads")},
+          {"inner", size(reader, "intermediate_size")}};
+}
+
+Json llama_shape(Reader& reader, bool bias, bool head_norm) {
+  Json shape = hidden_sizes(reader);
+  if (given(reader, "num_key_value_heads")) {
+    shape["kv_heads"] = size(reader, "num_key_value_heads");
+  }
+  if (given(reader, "head_dim")) shape["head_width"] = size(reader, "head_dim");
+  shape["words"] = size(reader, "vocab_size");
+  shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
+  if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
+  if (bias) shape["bias"] = true;
+  if (head_norm) shape["head_norm"] = true;
+  return shape;
+}
+
+// Llama's own bias is on the output too, which nobody publishes.
+Json llama(Reader& reader) {
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (flag_or(reader, key, false)) reader.fail(key, "found true, only false is known");
+  }
+  return llama_shape(reader, false, false);
+}
+Json qwen2(Reader& reader) { return llama_shape(reader, true, false); }
+Json qwen3(Reader& reader) {
+  if (flag_or(reader, "attention_bias", false)) {
+    reader.fail("attention_bias", "found true, only false is known");
+  }
+  if (!given(reader, "head_dim")) reader.require("head_dim");
+  return llama_shape(reader, false, true);
+}
+
+Json gpt2(Reader& reader) {
+  if (!flag_or(reader, "tie_word_embeddings", true)) {
+    reader.fail("tie_word_embeddings", "found false, GPT-2's head is known as tied alone");
+  }
+  Json shape = {{"layers", size(reader, "n_layer")},
+                {"hidden", size(reader, "n_embd")},
+                {"heads", size(reader, "n_head")},
+                {"words", size(reader, "vocab_size")},
+                {"positions", size_or(reader, "n_positions", 1024)}};
+  if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner");
+  return shape;
+}
+
+Json bert(Reader& reader) {
+  Json shape = hidden_sizes(reader);
+  shape["words"] = size(reader, "vocab_size");
+  shape["positions"] = size_or(reader, "max_position_embeddings", 512);
+  shape["kinds"] = size_or(reader, "type_vocab_size", 2);
+  return shape;
+}
+
+Json vit(Reader& reader) {
+  Json shape = hidden_sizes(reader);
+  shape["patch"] = size_or(reader, "patch_size", 16);
+  return shape;
+}
+
+struct ModelType {
+  std::string_view name;    // model_type
+  std::string_view family;  // architecture
+  Json (*shape)(Reader&);
+};
+
+constexpr ModelType kTypes[] = {
+    {"llama", "llama", llama}, {"mistral", "llama", llama}, {"qwen2", "llama", qwen2},
+    {"qwen3", "llama", qwen3}, {"gpt2", "gpt2", gpt2},      {"bert", "bert", bert},
+    {"vit", "vit", vit},
+};
+
+const ModelType& type_of(Reader& reader) {
+  const std::string name = reader.text("model_type");
+  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    if (given(reader, key) && reader.integer(key, 0, kMost) > 1) {
+      reader.fail(key, "a mixture of experts (" + name +
+                           "): its experts' gradients are not exchanged like dense ones, and not "
+                           "known here");
+    }
+  }
+  std::string known;
+  for (const ModelType& type : kTypes) {
+    if (type.name == name) return type;
+    known += (known.empty() ? "" : ", ") + std::string(type.name);
+  }
+  reader.fail("model_type", "'" + name + "' is not known, only " + known);
+}
+
+// The checkpoint's own name, the folder's, or the family's.
+std::string name_of(Reader& reader, const std::string& file, const ModelType& type) {
+  if (given(reader, "_name_or_path")) {
+    std::string path = reader.text("_name_or_path");
+    while (path.ends_with('/')) path.pop_back();
+    const auto slash = path.rfind('/');
+    if (slash != std::string::npos) path.erase(0, slash + 1);
+    if (!path.empty() && path != ".") return path;
+  }
+  const std::string folder = std::filesystem::path(file).parent_path().filename().string();
+  const bool telling = !folder.empty() && folder != "." && folder != "..";
+  return telling ? folder : std::string(type.name);
+}
+
+std::int64_t classes_of(Reader& reader) {
+  if (given(reader, "id2label") && reader.json()["id2label"].is_object()) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(reader.json()["id2label"].size()));
+  }
+  return size_or(reader, "num_labels", 1000);
+}
+
+}  // namespace
+
+bool recognises_config(const Head& head) {
+  const std::size_t first = head.bytes.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || head.bytes[first] != '{') return false;
+  const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
+  // `architectures` stands first where labels fill more than the head.
+  return says("\"model_type\"") || says("\"architectures\"");
+}
+
+Observed read_config(const std::vector<std::string>& files) {
+  if (files.size() > 1) throw InputError(files[1] + ": a model has one config.json");
+  const Json json = read_json_file(files.front());
+  Reader reader(json, files.front(), "");
+  const ModelType& type = type_of(reader);
+  Observed observed;
+  observed.framework = "pytorch";
+  observed.name = name_of(reader, files.front(), type);
+  observed.timed = false;
+  Json operators = {{"architecture", type.family}, {"dtype", "bf16"}, {"autocast", true}};
+  const bool images = type.family == "vit";
+  Json shape = type.shape(reader);
+  if (images) {
+    operators["image"] = size_or(reader, "image_size", 224);
+    operators["classes"] = classes_of(reader);
+  } else {
+    constexpr std::int64_t kSequence = 2048;
+    operators["sequence"] = std::min(kSequence, shape["positions"].get<std::int64_t>());
+    observed.warnings.push_back("samples of " + operators["sequence"].dump() +
+                                " tokens (operators.sequence), which a config does not tell");
+    if (type.family != "llama") operators["flash_attention"] = true;
+  }
+  if (type.family == "bert") {
+    observed.warnings.emplace_back("the encoder with its pooler; a task's head is left out");
+  }
+  operators["shape"] = std::move(shape);
+  observed.workload = {{"name", observed.name},
+                       {"source", "its config.json, model_type " + std::string(type.name)},
+                       {"batch", 1},
+                       {"operators", std::move(operators)}};
+  return observed;
+}
+
+}  // namespace syncline::job::models

@@ -1,0 +1,202 @@
+#include "core/job/models/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "core/job/models/layer_order.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
+
+namespace syncline::job::models {
+namespace {
+
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr std::size_t kMostTensors = 200000;
+
+std::uint64_t length_in(std::string_view bytes) {
+  std::uint64_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) {
+    length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  }
+  return length;
+}
+
+std::string header_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::array<char, kLengthBytes> head{};
+  if (!in.read(head.data(), head.size()))
+    throw InputError(file + ": shorter than its length field");
+  const std::uint64_t length = length_in({head.data(), head.size()});
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file, error);
+  if (length > kLongestHeader || error || length > size - kLengthBytes) {
+    throw InputError(file + ": says that its header has " + std::to_string(length) +
+                     " bytes: damaged, or cut off");
+  }
+  std::string header(static_cast<std::size_t>(length), '\0');
+  if (!in.read(header.data(), static_cast<std::streamsize>(length))) {
+    throw InputError(file + ": ends inside its header");
+  }
+  return header;
+}
+
+struct Saved {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  double elements = 1;
+  std::string dtype;  // "bf16"; empty: no format that gradients have
+};
+
+std::string dtype_of(const std::string& word) {
+  if (word == "F64") return "fp64";
+  if (word == "F32") return "fp32";
+  if (word == "F16") return "fp16";
+  return word == "BF16" ? "bf16" : "";
+}
+
+Saved read_tensor(Reader reader, const std::string& name) {
+  Saved saved;
+  saved.name = name;
+  saved.dtype = dtype_of(reader.text("dtype"));
+  std::int64_t elements = 1;
+  for (const Json& extent : reader.array("shape")) {
+    const std::int64_t size =
+        checked_integer(extent, 0, kMostElements, reader.file(), reader.place_of("shape"));
+    if (size > 0 && elements > kMostElements / size) {
+      reader.fail("shape", "more than 2^40 elements");
+    }
+    elements *= size;
+    saved.shape.push_back(size);
+  }
+  saved.elements = static_cast<double>(elements);
+  const Json& offsets = reader.array("data_offsets");
+  if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned() ||
+      offsets[0] > offsets[1]) {
+    reader.fail("data_offsets", "expected where it begins and where it ends");
+  }
+  const std::uint64_t bytes = offsets[1].get<std::uint64_t>() - offsets[0].get<std::uint64_t>();
+  const int each = saved.dtype == "fp64" ? 8 : saved.dtype == "fp32" ? 4 : 2;
+  if (!saved.dtype.empty() && bytes != static_cast<std::uint64_t>(elements) * each) {
+    reader.fail("data_offsets", "span " + std::to_string(bytes) + " bytes, its shape needs " +
+                                    std::to_string(elements * each));
+  }
+  return saved;
+}
+
+// What training has gradients of, in the order of use.
+std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
+  std::vector<Saved> parameters;
+  std::set<std::string> names;
+  bool integers = false;
+  for (const std::string& file : files) {
+    const Json header = parse_json_text(file, header_of(file));
+    Reader reader(header, file, "");
+    for (const auto& [name, unused] : header.items()) {
+      if (name == "__metadata__") continue;
+      Saved saved = read_tensor(reader.object(name), name);
+      if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
+      if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
+      integers = integers || saved.dtype.empty();
+      if (is_buffer(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
+        continue;
+      parameters.push_back(std::move(saved));
+    }
+  }
+  if (parameters.empty()) {
+    throw InputError(files.front() + (integers ? ": its tensors are integers or of eight bits, as "
+                                                 "quantised models are: none has a gradient"
+                                               : ": holds no tensor"));
+  }
+  std::sort(parameters.begin(), parameters.end(),
+            [](const Saved& a, const Saved& b) { return used_before(a.name, b.name); });
+  return parameters;
+}
+
+// Images' sizes decide what a convolution takes, and no file tells them.
+bool has_convolutions(const std::vector<Saved>& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Saved& saved) { return saved.shape.size() == 4; });
+}
+
+// A product of each weight matrix with every token. Where no head is saved it shares the word
+// embedding, and its work comes first in the backward pass.
+std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
+  std::vector<double> flops;
+  double shared = 0;
+  bool head = false;
+  for (const Saved& saved : parameters) {
+    const bool matrix = saved.shape.size() == 2;
+    const bool looked_up = is_embedding(saved.name);
+    flops.push_back(matrix && !looked_up ? 2 * saved.elements * static_cast<double>(kTokens) : 0);
+    head = head || saved.name.find("head") != std::string::npos;
+    if (matrix && looked_up)
+      shared = std::max(shared, 2 * saved.elements * static_cast<double>(kTokens));
+  }
+  if (!head) flops.back() += shared;
+  return flops;
+}
+
+Json tensors_of(const std::vector<Saved>& parameters, const std::vector<double>& flops) {
+  Json tensors = Json::array();
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const Saved& saved = parameters[i];
+    Json tensor = {{"name", saved.name}, {"shape", saved.shape}, {"dtype", saved.dtype}};
+    if (!flops.empty()) {
+      tensor["forward_flops"] = flops[i];
+      tensor["backward_flops"] = 2 * flops[i];
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+std::string stem_of(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::string stem = path.stem().string();
+  const std::string folder = path.parent_path().filename().string();
+  return stem.starts_with("model") && !folder.empty() && folder != "." ? folder : stem;
+}
+
+}  // namespace
+
+bool recognises_safetensors(const Head& head) {
+  if (head.bytes.size() <= kLengthBytes) return false;
+  const char first = head.bytes[kLengthBytes];
+  return first == '{' &&
+         (head.path.ends_with(".safetensors") || length_in(head.bytes) <= kLongestHeader);
+}
+
+Observed read_safetensors(const std::vector<std::string>& files) {
+  const std::vector<Saved> parameters = parameters_of(files);
+  Observed observed;
+  observed.framework = "pytorch";
+  observed.name = stem_of(files.front());
+  observed.timed = false;
+  std::vector<double> flops;
+  if (has_convolutions(parameters)) {
+    observed.warnings.emplace_back(
+        "no FLOPs: convolutions take what their images' sizes say, and no file tells them; give "
+        "forward_ms and backward_ms");
+  } else {
+    flops = forward_flops(parameters);
+    observed.warnings.push_back("FLOPs of the weights' products with " + std::to_string(kTokens) +
+                                " tokens a sample, without attention's own products");
+  }
+  observed.warnings.emplace_back(
+      "the order of the gradients is what their names tell: such files are sorted");
+  observed.workload = {{"name", observed.name},
+                       {"source", "the header of its .safetensors"},
+                       {"batch", 1},
+                       {"tensors", tensors_of(parameters, flops)}};
+  return observed;
+}
+
+}  // namespace syncline::job::models
