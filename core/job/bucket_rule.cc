@@ -30,17 +30,6 @@ std::string count_text(std::size_t buckets) {
   return std::to_string(buckets) + (buckets == 1 ? " bucket" : " buckets");
 }
 
-std::vector<Tensor> tensors_of(const Step& step) {
-  std::vector<Tensor> tensors;
-  for (const Gradient& gradient : step.gradients) {
-    Tensor tensor;
-    tensor.elements = gradient.elements;
-    tensor.dtype = gradient.dtype;
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
 // What a bucket holds, in whichever order.
 Buckets by_content(Buckets buckets) {
   for (auto& bucket : buckets) std::sort(bucket.begin(), bucket.end());
@@ -249,6 +238,16 @@ void describe_others(const Observed& observed, const Step& step, const Buckets& 
 }
 
 }  // namespace
+
+std::vector<Tensor> tensors_of(const Step& step) {
+  std::vector<Tensor> tensors;
+  for (const Gradient& gradient : step.gradients) {
+    Tensor& tensor = tensors.emplace_back();
+    tensor.elements = gradient.elements;
+    tensor.dtype = gradient.dtype;
+  }
+  return tensors;
+}
 
 std::vector<std::vector<int>> seen_buckets(const Step& step) {
   Buckets buckets;

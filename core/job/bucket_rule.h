@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/job/observed.h"
+#include "core/scenario/workload.h"
 
 namespace syncline::job {
 
@@ -12,6 +13,9 @@ namespace syncline::job {
 // none (a loss averaged, statistics kept alike) are left out. Where the file does not tell which
 // gradients a collective carried, sizes do: those that were ready next and add up to it.
 std::vector<std::vector<int>> seen_buckets(const Step& step);
+
+// The step's gradients as a workload's tensors: elements and types alone.
+std::vector<Tensor> tensors_of(const Step& step);
 
 struct BucketRule {
   bool explains = false;  // the rule makes the very buckets that were seen

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "core/calibrate/calibration.h"
+#include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/hardware/node.h"
+#include "core/job/tables_of.h"
 
 namespace syncline::job {
 namespace {
@@ -59,6 +62,27 @@ Json unknown_links(const Shape& shape, std::vector<std::string>& assumed) {
   return cluster;
 }
 
+// What the job's own collectives tell of the network, where all ranks of them were read.
+void measure_links(const Observed& observed, Json& cluster, std::vector<std::string>& assumed) {
+  const auto tables = tables_of(observed);
+  if (tables.empty()) return;
+  try {
+    const auto calibration =
+        calibrate::calibration_of(tables, {}, cluster.at("name").get<std::string>());
+    for (const char* key : {"intra", "inter", "calibration"}) {
+      if (calibration.cluster.contains(key)) cluster[key] = calibration.cluster.at(key);
+    }
+    std::size_t rows = 0;
+    for (const auto& table : tables) rows += table.rows.size();
+    assumed.push_back("collectives take what they took here, the least over the ranks (" +
+                      std::to_string(rows) + (rows == 1 ? " size" : " sizes") +
+                      "); for other sizes measure the network (syncline calibrate)");
+  } catch (const InputError& error) {
+    assumed.push_back(std::string("the collectives' own times tell no law of the network: ") +
+                      error.what());
+  }
+}
+
 }  // namespace
 
 Json cluster_of(const Observed& observed, std::vector<std::string>& assumed) {
@@ -74,14 +98,16 @@ Json cluster_of(const Observed& observed, std::vector<std::string>& assumed) {
   if (node != nullptr) {
     cluster["node"] = node->name;
     if (observed.world_size > 1) {
-      assumed.push_back("links of a " + std::string(node->summary) +
-                        ", where such a device usually stands; measure them (syncline calibrate) "
+      assumed.push_back("links as in " + std::string(node->summary) + " (" +
+                        std::string(node->name) +
+                        "), where such a device usually stands; measure them (syncline calibrate) "
                         "or give the cluster with --cluster FILE");
     }
   } else {
     cluster.update(unknown_links(shape, assumed));
     if (device != nullptr) cluster["device"] = device->name;
   }
+  measure_links(observed, cluster, assumed);
   if (observed.backend == "gloo") cluster["library"] = "gloo";
   if (observed.backend == "nccl" && device == nullptr) cluster["library"] = "nccl";
   return cluster;

@@ -81,9 +81,11 @@ std::span<const Format> formats() {
       {"nccl_inspector",
        "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
        is_inspector, refuse_inspector},
-      {"safetensors", "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
+      {"safetensors",
+       "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
        models::recognises_safetensors, models::read_safetensors},
-      {"config", "config: Hugging Face's config.json: Llama, Mistral, Qwen, GPT-2, BERT, ViT; dense",
+      {"config",
+       "config: Hugging Face's config.json: Llama, Mistral, Qwen, GPT-2, BERT, ViT; dense",
        models::recognises_config, models::read_config},
   };
   return rows;

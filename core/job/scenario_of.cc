@@ -1,11 +1,18 @@
 #include "core/job/scenario_of.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iomanip>
+#include <optional>
+#include <set>
+#include <sstream>
 
+#include "core/dialect/ddp_buckets.h"
 #include "core/error.h"
 #include "core/job/cluster_of.h"
 #include "core/job/init.h"
+#include "core/job/waiting.h"
 
 namespace syncline::job {
 namespace {
@@ -13,6 +20,13 @@ namespace {
 // Nanoseconds are what clocks give; more digits would say nothing.
 double microseconds(Seconds seconds) { return std::round(seconds * 1e9) / 1e3; }
 double milliseconds(Seconds seconds) { return std::round(seconds * 1e9) / 1e6; }
+
+std::string milliseconds_text(Seconds seconds) {
+  constexpr int kDigits = 3;
+  std::ostringstream text;
+  text << std::setprecision(kDigits) << seconds / kMillisecond << " ms";
+  return text.str();
+}
 
 std::string name_of(const Gradient& gradient, std::size_t place) {
   return gradient.name.empty() ? "gradient " + std::to_string(place) : gradient.name;
@@ -74,25 +88,51 @@ Json named(Json strategy, const std::string& name) {
   return with_name;
 }
 
-// The strategy as it ran, torch's default beside another rule, and gradients as views where they
-// were copied.
-Json strategies_of(const Observed& observed, const BucketRule& rule) {
-  Json list = Json::array();
+Json ddp(const std::string& name, Json config) {
+  return {{"name", name}, {"dialect", "pytorch"}, {"config", std::move(config)}};
+}
+
+// The strategy as it ran, the same with gradients as views where they were copied, and what other
+// settings of the buckets would have made of it: each that makes buckets of its own.
+Json strategies_of(const Observed& observed, const BucketRule& rule,
+                   const std::vector<Tensor>& tensors) {
   const Json own = rule.strategy.is_null()
                        ? Json{{"dialect", "pytorch"}, {"config", Json::object()}}
                        : rule.strategy;
-  list.push_back(named(own, kAsItRan));
-  if (!own.contains("config")) {
-    list.push_back({{"name", "DDP's default"}, {"dialect", "pytorch"}, {"config", Json::object()}});
-    return list;
-  }
-  if (!own["config"].empty()) {
-    list.push_back({{"name", "DDP's default"}, {"dialect", "pytorch"}, {"config", Json::object()}});
-  }
-  if (!observed.bucket_views) {
+  Json list = Json::array({named(own, kAsItRan)});
+  const bool in_torchs_words = own.contains("config");
+  Json config = Json::object();
+  if (observed.bucket_views) config["gradient_as_bucket_view"] = true;
+  if (in_torchs_words && !observed.bucket_views) {
     Json views = own;
     views["config"]["gradient_as_bucket_view"] = true;
     list.push_back(named(views, "gradients as views"));
+  }
+  constexpr dialect::TorchVersion kNewest{2, 99};
+  const auto buckets_of = [&](std::optional<double> cap) {
+    return dialect::ddp_buckets(tensors, dialect::ddp_limits(cap, kNewest)).size();
+  };
+  std::set<std::size_t> made;
+  if (in_torchs_words && own["config"] == config) {
+    made.insert(buckets_of(std::nullopt));
+  } else if (made.insert(buckets_of(std::nullopt)).second) {
+    list.push_back(ddp("DDP's default", config));
+  }
+  constexpr std::array kCaps{1, 8, 64, 1000};
+  for (const int cap : kCaps) {
+    if (!made.insert(buckets_of(cap)).second) continue;
+    Json capped = config;
+    capped["bucket_cap_mb"] = cap;
+    list.push_back(ddp("bucket_cap_mb " + std::to_string(cap), std::move(capped)));
+  }
+  return list;
+}
+
+// What a model may be trained with.
+Json model_strategies() {
+  Json list = Json::array({ddp("DDP's default", Json::object())});
+  for (const int cap : {8, 100}) {
+    list.push_back(ddp("bucket_cap_mb " + std::to_string(cap), {{"bucket_cap_mb", cap}}));
   }
   return list;
 }
@@ -101,6 +141,23 @@ Json published_of(const Observed& observed, const Step& step) {
   Json row{{"strategy", kAsItRan}, {"step_time_s", std::round(step.gpu * 1e9) / 1e9}};
   row["source"] = source_of(observed, step, observed.ranks.front().rank) + ", on the GPU";
   return Json::array({row});
+}
+
+// What no network explains of the step's waiting is other ranks' lateness: it comes to every
+// strategy alike. The row is then no prediction.
+void add_waiting(Json& scenario, const Step& step, std::vector<std::string>& assumed) {
+  constexpr double kLittle = 0.002;
+  const Seconds waiting = unexplained_waiting(scenario, step);
+  if (waiting < kLittle * step.gpu) return;
+  Json& device = scenario["cluster"]["device"];
+  if (device.is_string()) device = Json{{"name", device}};
+  device["data_parallel_overhead_us"] = microseconds(waiting);
+  scenario["published"][0]["use"] = "calibrated";
+  assumed.push_back("the step waits " + milliseconds_text(step.exposed) +
+                    " for collectives, of which the network explains all but " +
+                    milliseconds_text(waiting) +
+                    ": taken as waiting for late ranks, with any strategy "
+                    "(data_parallel_overhead_us)");
 }
 
 std::string about(const Observed& observed) {
@@ -138,7 +195,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
         options.cluster ? *options.cluster : model_machine(imported.assumed);
     imported.assumed.insert(imported.assumed.end(), observed.warnings.begin(),
                             observed.warnings.end());
-    imported.scenario["strategies"] = strategies_of(observed, {});
+    imported.scenario["strategies"] = model_strategies();
     return imported;
   }
   if (observed.ranks.empty() || observed.ranks.front().steps.empty() ||
@@ -151,9 +208,12 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   scenario = {{"name", observed.name}, {"about", about(observed)}};
   scenario["workload"] = workload_of(observed, step, options);
   scenario["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
-  scenario["strategies"] = strategies_of(observed, imported.rule);
+  scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));
   scenario["baseline"] = kAsItRan;
   if (observed.timed && step.gpu > 0) scenario["published"] = published_of(observed, step);
+  if (scenario.contains("published") && !options.cluster && observed.world_size > 1) {
+    add_waiting(scenario, step, imported.assumed);
+  }
   if (options.batch == 1) {
     imported.assumed.push_back("1 sample a rank and step: --batch gives the throughput its sense");
   }

@@ -32,8 +32,9 @@ Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster,
     transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
   }
   bottleneck.handling = std::max(0.0, priced.metrics.handling - bottleneck.overhead);
-  const Seconds waiting =
-      std::max(0.0, priced.metrics.exposed - bottleneck.overhead - bottleneck.handling);
+  Seconds waiting = priced.metrics.exposed - bottleneck.overhead - bottleneck.handling;
+  // Sums in another order leave an ulp or two.
+  if (waiting < 1e-12 * bottleneck.step) waiting = 0;
   bottleneck.start_up_share = all > 0 ? (all - transfer) / all : 0;
   bottleneck.start_up = waiting * bottleneck.start_up_share;
   bottleneck.transfer = waiting - bottleneck.start_up;

@@ -11,7 +11,7 @@ namespace {
 
 // The model's own work in one period, with what data-parallel running adds to it.
 struct ModelWork {
-  Seconds all = 0;
+  Seconds all = 0;  // and the copies and the host's delays that hold it up, whatever is fused
   Seconds forward = 0;
   Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
   Seconds tail = 0;       // what can only follow the last exchange
@@ -21,15 +21,23 @@ struct ModelWork {
   plan::OpId last_update = -1;
 };
 
+// How long an operation holds the computation up that is none of the model's.
+Seconds held_up(const plan::Op& op) {
+  if (op.stream != plan::kComputeStream) return 0;
+  const bool copies = std::holds_alternative<plan::Copy>(op.work);
+  const bool waits = std::holds_alternative<plan::HostSync>(op.work);
+  return copies || waits ? plan::seconds_of(op.work) : 0;
+}
+
 ModelWork model_work(const plan::Plan& plan, Seconds overhead) {
   ModelWork work;
   int updates = 0;
   work.awaits = plan::crosses_steps(plan);
   // What data-parallel running costs the host stands before each step's forward pass.
   work.overhead = overhead * plan.steps;
-  work.all = work.overhead;
   work.forward = work.overhead;
   for (const auto& op : plan.ops) {
+    work.all += held_up(op);
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     if (compute == nullptr) continue;
     work.all += compute->seconds;

@@ -9,7 +9,7 @@
 namespace syncline::measure {
 
 // The greatest of
-//   the computation of a step,
+//   the computation of a step, with its copies into buckets and the waiting for the host,
 //   ready_i + latency of its exchange + its own transfer, and
 //   ready_i + first latency + link time of all gradients that are ready from then on,
 // over the gradients i, plus the update that must follow. Where an exchange has one stage (a ring),
