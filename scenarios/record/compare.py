@@ -38,12 +38,13 @@ def compare(scenario, hand):
           f"{low:+.2f} to {high:+.2f} %")
     low, middle, high = cost["plain_ms"]
     print(f"  ({cost['pairs']} pairs of steps; without hooks {middle:.2f} ms, half of them within "
-          f"{low:.2f} to {high:.2f})\n")
+          f"{low:.2f} to {high:.2f})")
 
 
 def main():
     folder = sys.argv[1]
-    for model in sys.argv[2:]:
+    for i, model in enumerate(sys.argv[2:]):
+        print(end="\n" if i else "")
         compare(read(f"{folder}/{model}.json"), read(f"{folder}/by_hand/{model}.json"))
 
 

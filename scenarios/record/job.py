@@ -152,7 +152,7 @@ def main():
     for hook in by_hand.hooks:
         hook.remove()
     dist.barrier()
-    cost = cost_of_recording(job, 200)
+    cost = cost_of_recording(job, 300)
     if dist.get_rank() == 0:
         logged = job.model._get_ddp_logging_data()
         names = [n for n, _ in job.model.module.named_parameters()]
