@@ -57,7 +57,6 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         seen.copy_in, seen.copy_out = _copies(job, seen)
         hosts = job.gathered(socket.gethostname())
         sweeps = _sweeps(job, hosts)
-        seen.of_ranks = [float(text) for text in job.gathered(str(seen.alone["step"]))]
     finally:
         saved.put_back()
     if job.rank != 0:
@@ -123,6 +122,18 @@ class _Job:
                     for _ in range(self.ranks)]
         dist.all_gather(all_said, mine.to(self.device), group=self.group)
         return [bytes(t.tolist()).rstrip(b"\0").decode() for t in all_said]
+
+    def of_slowest(self, values):
+        """(its number, its values): of the rank whose first value is the largest."""
+        firsts = [float(text) for text in self.gathered(repr(values[0]))]
+        slowest = firsts.index(max(firsts))
+        if self.ranks == 1:
+            return 0, values
+        shared = torch.zeros(len(values), dtype=torch.float64, device=self.device)
+        if self.rank == slowest:
+            shared += torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(shared, group=self.group)
+        return slowest, shared.tolist()
 
     def logged(self, key, default=None):
         """What DDP says of itself."""
@@ -341,12 +352,17 @@ def _run_block(job, step, kind):
 
 class _Seen:
     """Medians over the steps. Computing times are those without communication, in which nothing
-    else used the device."""
+    else used the device, of the slowest rank: the others wait for it."""
 
     def __init__(self, job, runs):
         self.runs = runs
-        self.alone = {what: self.median("alone", what)
-                      for what in ("step", "forward", "backward", "update")}
+        parts = ("step", "forward", "backward", "update")
+        own = [self.median("alone", part) for part in parts]
+        own += [self.ready(name) for name in job.gradients]
+        self.own_step = own[0]
+        self.slowest, times = job.of_slowest(own)
+        self.alone = dict(zip(parts, times))
+        ready_of = dict(zip(job.gradients, times[len(parts):]))
         self.order = list(runs.get("exchanged", runs["alone"])[-1]["ready"])
         self.unused = [name for name in job.gradients if name not in self.order]
         # Those that the loss does not depend on lie where the model defines them, ready with the
@@ -358,7 +374,7 @@ class _Seen:
         self.waits = {}
         before = 0.0
         for name in self.order:
-            ready = max(before, self.ready(name))
+            ready = max(before, ready_of[name])
             self.waits[name] = ready - before
             before = ready
         # All that is neither forward pass, gradients nor update: data, clipping, zero_grad.
@@ -366,7 +382,6 @@ class _Seen:
                        - self.alone["update"])
         self.copy_in = {}
         self.copy_out = {}
-        self.of_ranks = []  # a step without communication
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -560,8 +575,9 @@ def _tensors(job, seen):
 def _workload(job, seen, name, batch):
     counted = len(seen.runs["alone"])
     workload = {"name": name,
-                "source": f"recorded by syncline_record, torch {torch.__version__}, rank 0 of "
-                          f"{job.ranks}: medians of {counted} steps without communication",
+                "source": f"recorded by syncline_record, torch {torch.__version__}: medians of "
+                          f"{counted} steps without communication, of rank {seen.slowest}, the "
+                          f"slowest of {job.ranks}",
                 "forward_ms": _round(seen.alone["forward"] * 1e3),
                 "update_ms": _round(seen.alone["update"] * 1e3),
                 "host_gap_ms": _round(seen.gap * 1e3), "tensors": _tensors(job, seen)}
@@ -661,10 +677,9 @@ def _summary(job, seen, out):
                 if job.logged("broadcast_buffers") and list(job.module.buffers()) else ""))
     cost, doubt = (1e5 * seconds / step for seconds in seen.cost())
     lines.append(f"cost of recording: {cost:+.1f} % of a step, give or take {doubt:.1f} %")
-    slowest = max(seen.of_ranks)
-    if slowest > 1.1 * seen.alone["step"]:
-        lines.append(f"rank {seen.of_ranks.index(slowest)} computes {1e3 * slowest:.2f} ms a step, "
-                     "which the others wait for: the scenario has rank 0's times")
+    if seen.alone["step"] > 1.1 * seen.own_step:
+        lines.append(f"rank {seen.slowest} computes longer than this one, which takes "
+                     f"{1e3 * seen.own_step:.2f} ms: the scenario has its times")
     if not job.optimizers:
         lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
     if seen.unused:

@@ -9,6 +9,7 @@ and without hooks in random order.
 
 import json
 import random
+import re
 import statistics
 import sys
 import time
@@ -153,11 +154,14 @@ def main():
         hook.remove()
     dist.barrier()
     cost = cost_of_recording(job, 300)
+    of_ranks = [None, None]
+    dist.all_gather_object(of_ranks, by_hand.found())
     if dist.get_rank() == 0:
+        slowest = int(re.search(r"of rank (\d+)", scenario["workload"]["source"]).group(1))
         logged = job.model._get_ddp_logging_data()
         names = [n for n, _ in job.model.module.named_parameters()]
-        found = {**by_hand.found(), "order": [names[int(i)] for i in
-                           logged["prev_iteration_grad_ready_order_indices"].split(",")],
+        order = logged["prev_iteration_grad_ready_order_indices"].split(",")
+        found = {**of_ranks[slowest], "order": [names[int(i)] for i in order],
                  "bucket_bytes": [int(b) for b in logged["rebuilt_bucket_sizes"].split(",")],
                  "cost_of_recording": cost, "recorded": scenario["name"]}
         with open(f"{folder}/by_hand/{name}.json", "w", encoding="utf-8") as file:
