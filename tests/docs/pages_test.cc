@@ -90,7 +90,7 @@ std::vector<Block> blocks_of(const std::string& page) {
     const bool empty = !fenced && page.compare(start, 1, "|") != 0;
     block.end = fenced  ? page.find("```\n", block.begin)
                 : empty ? start
-                        : page.find("\n\n", block.begin) + 1;
+                        : std::min(page.find("\n\n", block.begin), page.size() - 1) + 1;
     EXPECT_NE(block.end, std::string::npos) << block.what;
     at = block.end;
     blocks.push_back(block);
