@@ -30,12 +30,14 @@ int run(const CalibrateOptions& options) {
 VerbAction add_calibrate(CLI::App& app) {
   auto options = std::make_shared<CalibrateOptions>();
   options->name = "calibrated";
-  auto* verb = app.add_subcommand(
-      "calibrate",
-      "Turn logs of nccl-tests into a cluster description, and say how far to trust it");
+  auto* verb = app.add_subcommand("calibrate",
+                                  "Turn logs of nccl-tests, or of NCCL's Inspector in a job, into "
+                                  "a cluster description, and say "
+                                  "how far to trust it");
   verb->add_option("logs", options->logs,
-                   "logs of one cluster, text or JSON (-J); FILE@10x2: 10 nodes of 2 GPUs, where "
-                   "the log does not say; FILE:ring, FILE:tree: what NCCL was forced to");
+                   "logs of one cluster, text or JSON (-J), or the folder that NCCL's Inspector "
+                   "wrote; FILE@10x2: 10 nodes of 2 GPUs, where the log does not say; FILE:ring, "
+                   "FILE:tree: what NCCL was forced to");
   verb->add_option("--against", options->against,
                    "logs that are not used, to be predicted at their own counts");
   verb->add_option("-o,--out", options->out, "file for the cluster (JSON)");

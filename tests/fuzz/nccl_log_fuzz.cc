@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace syncline;
   try {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    for (const MeasuredTable& table : nccl_log_from_text("fuzzed_log", text)) {
-      usable_points(table, Place::kOutOfPlace);
-      is_clean(table);
+    for (const cost::MeasuredTable& table : calibrate::nccl_log_from_text("fuzzed_log", text)) {
+      cost::usable_points(table, cost::Place::kOutOfPlace);
+      cost::is_clean(table);
     }
   } catch (const InputError&) {
   }

@@ -11,6 +11,7 @@
 #include "core/calibrate/log_files.h"
 #include "core/error.h"
 #include "core/statistics.h"
+#include "tests/support/corpus.h"
 #include "tests/support/dice.h"
 #include "tests/support/packed.h"
 #include "tests/support/scratch.h"
@@ -296,8 +297,15 @@ TEST(Inspector, FoldersAndPackedFilesStandBesideLogs) {
   EXPECT_THROW(tables_in({empty}), InputError);
 }
 
-// Of a few collectives on one rank's line a folder may tell nothing; any bytes are tables or an
-// error, never worse.
+TEST(Inspector, EveryInputOfTheCorpusIsReadOrRefused) {
+  const auto replayed = test::replay_corpus("inspector", [](const std::string& text) {
+    for (const auto& table : tables_of(text)) EXPECT_FALSE(table.rows.empty());
+  });
+  EXPECT_GE(replayed.read, 5);
+  EXPECT_GE(replayed.refused, 4);
+}
+
+// Any bytes are tables or an error, never worse.
 TEST(Inspector, RandomDamageIsReadOrRefused) {
   test::Dice dice(8);
   int read = 0;
