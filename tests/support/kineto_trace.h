@@ -3,8 +3,6 @@
 // by design.
 #pragma once
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -405,20 +403,6 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "mixed", .mixed = true},
       {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
       {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
-}
-
-inline std::string packed(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string bytes(deflateBound(&stream, text.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_out = static_cast<uInt>(bytes.size());
-  deflate(&stream, Z_FINISH);
-  bytes.resize(stream.total_out);
-  deflateEnd(&stream);
-  return bytes;
 }
 
 }  // namespace syncline::test
