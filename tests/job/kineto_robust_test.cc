@@ -240,7 +240,7 @@ TEST_F(KinetoRobust, OneGpuHasGradientsAndNoBuckets) {
 TEST_F(KinetoRobust, SizesThatStandNowhereAreAskedFor) {
   EXPECT_TRUE(has(refusal(trace({.views = true})),
                   "record with torch.profiler.profile(record_shapes=True)"));
-  const std::string kernels = replaced(trace(), "\"bytes\": ", "\"size\": ");
+  const std::string kernels = replaced(trace(), "\"bytes\": ", "\"length\": ");
   EXPECT_TRUE(has(refusal(kernels), "the copies out of the buckets do not tell them all"));
 }
 

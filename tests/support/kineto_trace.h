@@ -113,13 +113,17 @@ class TraceWriter {
         std::string(dialect_.amd ? "hip" : "cuda") + (copies ? "MemcpyAsync" : "LaunchKernel");
     const std::string tid =
         dialect_.old_words ? "\"" + std::to_string(thread) + "\"" : std::to_string(thread);
-    event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned, id);
+    // AMD's copies tell their size where they are called.
+    const std::size_t colon = args.find(": ");
+    const std::string size = copies ? ", \"size\": \"" + args.substr(colon + 2) + "\"" : "";
+    event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned,
+          id + (dialect_.amd ? size : ""));
     const std::string old = copies ? "Memcpy" : "Kernel";
     const std::string where =
         dialect_.old_words ? "\"stream " + std::to_string(stream) + "\"" : std::to_string(stream);
     const std::string on = dialect_.old_words ? "" : ", \"stream\": " + std::to_string(stream);
     event(dialect_.old_words ? old : category, name, 0, where, start, end,
-          id + ", \"device\": 0" + on + args);
+          id + ", \"device\": 0" + on + (dialect_.amd && copies ? "" : args));
     // Flows and other noise stand between.
     events_.push_back("{\"ph\": \"s\", \"id\": " + std::to_string(correlation_) +
                       ", \"pid\": 77, \"tid\": 1, \"ts\": " + micros(kEpoch + call) +
