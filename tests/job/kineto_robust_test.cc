@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/job/format.h"
 #include "tests/support/kineto_trace.h"
+#include "tests/support/packed.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job::kineto {
@@ -20,6 +21,10 @@ class KinetoRobust : public testing::Test {
     return scratch_.path(name);
   }
   Observed read(const std::string& text) { return read_job({written(text)}); }
+  std::string packed(const std::string& text) {
+    test::write_packed(scratch_.path("packed"), text);
+    return test::text_of(scratch_.path("packed"));
+  }
   std::string refusal(const std::string& text) {
     const std::string path = written(text);
     try {
@@ -98,15 +103,14 @@ void expect_equal(const Observed& a, const Observed& b) {
 TEST_F(KinetoRobust, GzipIsReadWhole) {
   const std::string text = trace();
   const Observed plain = read(text);
-  expect_equal(read(test::packed(text)), plain);
+  expect_equal(read(packed(text)), plain);
   const std::size_t middle = text.size() / 3;
-  expect_equal(read(test::packed(text.substr(0, middle)) + test::packed(text.substr(middle))),
-               plain);
+  expect_equal(read(packed(text.substr(0, middle)) + packed(text.substr(middle))), plain);
 }
 
 TEST_F(KinetoRobust, ACutFileIsRefusedWhereverItIsCut) {
   const std::string text = trace({}, 1, 3);
-  const std::string gzip = test::packed(text);
+  const std::string gzip = packed(text);
   for (std::size_t size = 1; size + 1 < text.size(); size += text.size() / 150 + 1) {
     EXPECT_NE(refusal(text.substr(0, size)), "") << size;
   }
@@ -236,7 +240,7 @@ TEST_F(KinetoRobust, OneGpuHasGradientsAndNoBuckets) {
 TEST_F(KinetoRobust, SizesThatStandNowhereAreAskedFor) {
   EXPECT_TRUE(has(refusal(trace({.views = true})),
                   "record with torch.profiler.profile(record_shapes=True)"));
-  const std::string kernels = replaced(trace(), "\"bytes\": ", "\"size\": ");
+  const std::string kernels = replaced(trace(), "\"bytes\": ", "\"length\": ");
   EXPECT_TRUE(has(refusal(kernels), "the copies out of the buckets do not tell them all"));
 }
 
@@ -297,6 +301,19 @@ TEST_F(KinetoRobust, AStepThatTheTraceCutsIsLeftOut) {
   ASSERT_EQ(observed.ranks[0].steps.size(), 2u);
   EXPECT_EQ(observed.ranks[0].steps[0].number, 1);
   EXPECT_TRUE(said(observed, "are left out: 0"));
+}
+
+// A profile that begins between two passes of one exchange.
+TEST_F(KinetoRobust, AStepWithFewerPassesIsLeftOut) {
+  const std::string text = trace({.passes = 3, .step_a_pass = true});
+  const std::size_t first = text.find("ProfilerStep#0");
+  const Observed observed =
+      read(without(text, [&](const std::string& line) { return has(line, "ProfilerStep#0\""); }));
+  EXPECT_LT(first, text.size());
+  ASSERT_EQ(observed.ranks[0].steps.size(), 2u);
+  EXPECT_EQ(observed.ranks[0].steps[0].number, 5);
+  EXPECT_EQ(observed.accumulation_steps, 3);
+  EXPECT_TRUE(said(observed, "are left out: 2"));
 }
 
 TEST_F(KinetoRobust, TheGpuWithMostKernelsIsRead) {

@@ -3,8 +3,6 @@
 // by design.
 #pragma once
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -115,13 +113,17 @@ class TraceWriter {
         std::string(dialect_.amd ? "hip" : "cuda") + (copies ? "MemcpyAsync" : "LaunchKernel");
     const std::string tid =
         dialect_.old_words ? "\"" + std::to_string(thread) + "\"" : std::to_string(thread);
-    event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned, id);
+    // AMD's copies tell their size where they are called.
+    const std::size_t colon = args.find(": ");
+    const std::string size = copies ? ", \"size\": \"" + args.substr(colon + 2) + "\"" : "";
+    event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned,
+          id + (dialect_.amd ? size : ""));
     const std::string old = copies ? "Memcpy" : "Kernel";
     const std::string where =
         dialect_.old_words ? "\"stream " + std::to_string(stream) + "\"" : std::to_string(stream);
     const std::string on = dialect_.old_words ? "" : ", \"stream\": " + std::to_string(stream);
     event(dialect_.old_words ? old : category, name, 0, where, start, end,
-          id + ", \"device\": 0" + on + args);
+          id + ", \"device\": 0" + on + (dialect_.amd && copies ? "" : args));
     // Flows and other noise stand between.
     events_.push_back("{\"ph\": \"s\", \"id\": " + std::to_string(correlation_) +
                       ", \"pid\": 77, \"tid\": 1, \"ts\": " + micros(kEpoch + call) +
@@ -405,20 +407,6 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "mixed", .mixed = true},
       {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
       {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
-}
-
-inline std::string packed(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string bytes(deflateBound(&stream, text.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_out = static_cast<uInt>(bytes.size());
-  deflate(&stream, Z_FINISH);
-  bytes.resize(stream.total_out);
-  deflateEnd(&stream);
-  return bytes;
 }
 
 }  // namespace syncline::test

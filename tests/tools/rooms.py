@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = "base"  # the files that lie in core itself
-ROOM = re.compile(r"syncline_room\(\s*(\w+) core/(\w+)\s+SOURCES (.*?)\s+LINKS (.*?)\)", re.S)
+ROOM = re.compile(r"syncline_room\(\s*(\w+) core/(\w+)\s+SOURCES (.*?)\s+LINKS (.*?)\s*(?:PRIVATE_LINKS.*?)?\)", re.S)
 
 # What every file speaks of stays in `syncline` itself.
 PLAIN = ("core", "core/json", "core/scenario")
@@ -30,6 +30,16 @@ def listed_rooms():
         assert name == folder, f"library {name} is not named after core/{folder}"
         rooms[name] = (set(sources.split()), {word for word in links.split() if "::" not in word})
     return rooms
+
+
+def folder_of(room):
+    return ROOT / "core" / ("" if room == BASE else room)
+
+
+def files_of(room, pattern):
+    """Those of a room, with the folders in it; the base's lie beside the rooms."""
+    folder = folder_of(room)
+    return list(folder.glob(pattern) if room == BASE else folder.rglob(pattern))
 
 
 def room_of(path):
@@ -113,8 +123,8 @@ def main():
     folders = {path.name for path in (ROOT / "core").iterdir() if path.is_dir()} | {BASE}
     faults = [f"core/{name} has no library of its own" for name in sorted(folders - rooms.keys())]
     for name, (sources, _) in rooms.items():
-        folder = ROOT / "core" / ("" if name == BASE else name)
-        for path in {path.name for path in folder.glob("*.cc")} ^ sources:
+        folder = folder_of(name)
+        for path in {path.relative_to(folder).as_posix() for path in files_of(name, "*.cc")} ^ sources:
             faults.append(f"core/{name}: {path} is either not listed or not there")
 
     faults += strangers()
@@ -132,7 +142,7 @@ def main():
 
     order = sorted(rooms, key=lambda room: (len(below(room, rooms)), room))
     for name in order:
-        files = sum(1 for _ in (ROOT / "core" / ("" if name == BASE else name)).glob("*.[hc]*"))
+        files = len(files_of(name, "*.[hc]*"))
         seen = " ".join(other for other in order if other in graph[name])
         print(f"{name:<11}{files:>3} files  {'-> ' + seen if seen else ''}")
     knots = cycles(graph)

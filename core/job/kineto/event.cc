@@ -114,7 +114,7 @@ void read_argument(std::string_view key, ondemand::value value, Event& event) {
     event.stream = integer(value.raw_json_token(), -1);
   } else if (key == "device") {
     event.device = integer(value.raw_json_token(), -1);
-  } else if (key == "bytes") {
+  } else if (key == "bytes" || key == "size") {  // of AMD's calls until 2024
     event.bytes = integer(value.raw_json_token(), 0);
   } else if (key == "Collective name") {
     event.collective = text(value);

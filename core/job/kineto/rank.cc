@@ -33,22 +33,27 @@ std::vector<std::int64_t> gradient_exchanges(const DerivedStep& derived) {
   return elements;
 }
 
-// Those with as many gradients as most steps have, and one first step less where DDP had not yet
-// rebuilt its buckets.
+// Those with as many gradients and passes as most steps have, and one first step less where DDP had
+// not yet rebuilt its buckets.
 void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>& notes) {
-  std::map<std::size_t, std::size_t> counts;
-  for (const DerivedStep& derived : steps) ++counts[derived.step.gradients.size()];
-  const auto usual = std::ranges::max_element(counts, {}, [](const auto& c) { return c.second; });
+  using Shape = std::pair<std::size_t, int>;
+  const auto shape_of = [](const DerivedStep& derived) {
+    return Shape(derived.step.gradients.size(), derived.passes);
+  };
+  std::map<Shape, std::size_t> counts;
+  for (const DerivedStep& derived : steps) ++counts[shape_of(derived)];
+  const Shape usual =
+      std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; })->first;
   std::vector<int> partial;
   std::erase_if(steps, [&](const DerivedStep& derived) {
-    const bool other = derived.step.gradients.size() != usual->first;
+    const bool other = shape_of(derived) != usual;
     if (other) partial.push_back(derived.step.number);
     return other;
   });
   if (!partial.empty()) {
     notes.push_back(
-        "steps with other gradients than most (cut off, or unused parameters) are "
-        "left out: " +
+        "steps with other gradients or backward passes than most (cut off, or unused "
+        "parameters) are left out: " +
         listed(partial));
   }
   if (steps.size() < 3) return;

@@ -1,5 +1,6 @@
 #include "core/job/kineto/slices.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>

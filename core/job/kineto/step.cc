@@ -92,7 +92,7 @@ class StepReader {
 void StepReader::find_threads() {
   for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
   std::ranges::sort(engine_);
-  engine_.erase(std::ranges::unique(engine_).begin(), engine_.end());
+  engine_.erase(std::unique(engine_.begin(), engine_.end()), engine_.end());
   for (const HostSpan& span : spans()) {
     const bool drives =
         span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;

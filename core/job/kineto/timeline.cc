@@ -18,11 +18,14 @@ std::vector<HostSpan> of_kind(const Trace& trace, std::initializer_list<Host> ki
 // its own, or where clocks disagree the first.
 const Launch* launch_of(const Trace& trace, const DeviceEvent& event) {
   if (event.correlation < 0) return nullptr;
-  const auto same =
-      std::ranges::equal_range(trace.launches, event.correlation, {}, &Launch::correlation);
-  if (same.empty()) return nullptr;
-  const auto later = std::ranges::upper_bound(same, event.start, {}, &Launch::start);
-  return &*(later == same.begin() ? later : later - 1);
+  const auto behind = std::ranges::upper_bound(
+      trace.launches, std::pair(event.correlation, event.start), {},
+      [](const Launch& launch) { return std::pair(launch.correlation, launch.start); });
+  const auto is_its = [&](auto launch) {
+    return launch != trace.launches.end() && launch->correlation == event.correlation;
+  };
+  if (behind != trace.launches.begin() && is_its(behind - 1)) return &*(behind - 1);
+  return is_its(behind) ? &*behind : nullptr;
 }
 
 template <typename Key>

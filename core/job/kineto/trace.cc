@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "core/error.h"
