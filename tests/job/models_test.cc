@@ -230,7 +230,8 @@ TEST(Safetensors, FlopsAreThoseOfTheProducts) {
 TEST(Safetensors, PartsOfOneModelAreReadTogether) {
   const Files files;
   Json first = Json::object(), second = Json::object();
-  for (const auto& [name, tensor] : small_gpt2().items()) {
+  const Json whole = small_gpt2();
+  for (const auto& [name, tensor] : whole.items()) {
     (name < "h.10" ? first : second)[name] = tensor;
   }
   const std::string one =
