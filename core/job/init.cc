@@ -77,6 +77,10 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
   operators["dtype"] = dtype;
   operators.erase("autocast");
   if (dtype == "fp32") return;
+  if (dtype == "bf16" && !device.bf16) {
+    assumed.push_back("products in bf16 as fast as in fp16, which " + std::string(device.summary) +
+                      " has none of (--dtype fp16)");
+  }
   operators["autocast"] = true;
   if (options.dtype.empty()) {
     assumed.push_back("products in " + dtype +

@@ -84,6 +84,9 @@ TEST(Init, HalfPrecisionIsTheDevices) {
   };
   EXPECT_EQ(dtype("dgx-1"), "fp16");
   EXPECT_EQ(dtype("dgx-a100"), "bf16");
+  InitOptions wrong{.model = "bert_base", .node = "dgx-1"};
+  wrong.dtype = "bf16";
+  EXPECT_TRUE(says(init_scenario(wrong), "which NVIDIA V100 SXM2 16 GB has none of"));
 }
 
 TEST(Init, AModelThatDoesNotFitIsSaidFirst) {
