@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/executors.h"
 #include "cli/output.h"
@@ -7,6 +10,9 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/hardware/node.h"
+#include "core/job/format.h"
+#include "core/json/text.h"
 #include "core/operators/architecture.h"
 
 namespace syncline::cli {
@@ -24,6 +30,19 @@ struct Choices {
   std::string heading;  // of what the summaries say
   std::vector<Choice> rows;
 };
+
+std::string number(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// 6738415616 as 6,738,415,616.
+std::string with_commas(std::int64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
 
 std::string kinds_of(const collective::Algorithm& algorithm) {
   constexpr int kRanks = 8;  // a power of two fits whatever can fit
@@ -56,35 +75,103 @@ Choices choices_of(const char* kind, const char* heading, const Rows& rows) {
   return choices;
 }
 
+// With the parameters of those that have a size.
+Choices architectures_listed() {
+  Choices choices{"architecture", "operators generated", {}};
+  for (const auto& row : operators::architectures()) {
+    std::string summary(row.summary);
+    if (!row.shaped) {
+      summary += ": " + with_commas(operators::parameters_of(operators::generate(row, {}))) +
+                 " parameters";
+    }
+    choices.rows.push_back({std::string(row.name), "", std::move(summary)});
+  }
+  return choices;
+}
+
+Choices devices_listed() {
+  Choices choices{"device", "rated rates", {}};
+  for (const auto& row : hardware::devices()) {
+    choices.rows.push_back({std::string(row.name), "",
+                            std::string(row.summary) + ": " + number(row.flops / 1e12) +
+                                " TFLOP/s, " + number(row.half_flops / 1e12) +
+                                " in half precision, " + number(row.memory / kGigabytePerSecond) +
+                                " GB/s"});
+  }
+  return choices;
+}
+
+Choices nodes_listed() {
+  Choices choices{"node", "a direction, as rated", {}};
+  for (const auto& row : hardware::nodes()) {
+    choices.rows.push_back(
+        {std::string(row.name), "",
+         std::string(row.summary) + ": " + number(row.inside.bandwidth / kGigabytePerSecond) +
+             " GB/s a GPU, " + std::to_string(row.outside.count) + " x " +
+             number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node"});
+  }
+  return choices;
+}
+
+// The first clause of what a file says about itself.
+std::string first_clause(const std::string& about) {
+  constexpr std::size_t kLongest = 64;
+  const std::string clause = about.substr(0, about.find_first_of(";:.("));
+  return clause.size() <= kLongest ? clause
+                                   : clause.substr(0, clause.rfind(' ', kLongest)) + " ...";
+}
+
+// The files of a folder that ships, where the program is run beside it.
+Choices files_listed(const std::string& kind, const std::string& folder) {
+  Choices choices{kind, folder + "/NAME.json", {}};
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() != ".json") continue;
+    const Json json = read_json_file(entry->path().string());
+    choices.rows.push_back(
+        {entry->path().stem().string(), "", first_clause(json.value("about", ""))});
+  }
+  std::sort(choices.rows.begin(), choices.rows.end(),
+            [](const Choice& a, const Choice& b) { return a.name < b.name; });
+  return choices;
+}
+
 std::vector<Choices> everything() {
   auto executors = choices_of("executor", "what it does", predictors());
   executors.rows.push_back(
       {"host", "", "moves real floats in memory: the truth for values and bytes, in tests"});
-  return {algorithm_choices_listed(),
-          choices_of("codec", "what it does", compress::codecs()),
-          std::move(executors),
-          choices_of("backend", "what it does", backends()),
-          choices_of("dialect", "what it reads", dialect::dialects()),
-          choices_of("architecture", "operators generated", operators::architectures())};
+  std::vector<Choices> all{algorithm_choices_listed(),
+                           choices_of("codec", "what it does", compress::codecs()),
+                           std::move(executors),
+                           choices_of("backend", "what it does", backends()),
+                           choices_of("dialect", "what it reads", dialect::dialects()),
+                           architectures_listed(),
+                           devices_listed(),
+                           nodes_listed(),
+                           choices_of("import", "what it reads", job::formats()),
+                           files_listed("workload", "scenarios/workloads"),
+                           files_listed("cluster", "scenarios/clusters")};
+  std::erase_if(all, [](const Choices& choices) { return choices.rows.empty(); });
+  return all;
 }
 
-reports::Grid grid_of(const Choices& choices) {
-  reports::Grid grid{{{choices.kind, false}}, {}};
-  const bool collectives = !choices.rows.front().collectives.empty();
-  if (collectives) grid.columns.push_back({"collectives", false});
-  grid.columns.push_back({choices.heading, false});
-  for (const auto& row : choices.rows) {
-    std::vector<std::string> cells{row.name};
-    if (collectives) cells.push_back(row.collectives);
-    cells.push_back(row.summary);
-    grid.lines.push_back({std::move(cells), false});
-  }
+reports::Grid grid_of(const Choices& choices, const std::string& heading,
+                      std::string Choice::*said) {
+  reports::Grid grid{{{choices.kind, false}, {heading, false}}, {}};
+  for (const auto& row : choices.rows) grid.lines.push_back({{row.name, row.*said}, false});
   return grid;
 }
 
 reports::Page list_page() {
   reports::Page page{"What a scenario and the options can name", "", {}};
-  for (const auto& choices : everything()) page.blocks.emplace_back(grid_of(choices));
+  for (const auto& choices : everything()) {
+    page.blocks.emplace_back(grid_of(choices, choices.heading, &Choice::summary));
+    // Beside each other the two would be wider than a terminal.
+    if (!choices.rows.front().collectives.empty()) {
+      page.blocks.emplace_back(grid_of(choices, "collectives", &Choice::collectives));
+    }
+  }
   return page;
 }
 
@@ -115,7 +202,7 @@ Json list_json() {
 VerbAction add_list(CLI::App& app) {
   auto format = std::make_shared<reports::Format>(reports::Format::kTable);
   auto* verb = app.add_subcommand(
-      "list", "List algorithms, codecs, executors, backends, dialects and architectures");
+      "list", "List what scenarios and options can name: algorithms, architectures, devices, ...");
   add_format(*verb, *format);
   return [format] {
     print({"list", "", list_page, list_csv, list_json}, *format);

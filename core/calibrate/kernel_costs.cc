@@ -104,7 +104,8 @@ KernelCosts kernel_costs(const Json& check, const std::string& file) {
 
 Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts& costs) {
   if (!cluster.is_object()) throw InputError(file + ": expected a cluster, an object");
-  input::read_cluster(Reader(cluster, file, ""));
+  // A node by its name brings its own source.
+  std::string source = input::read_cluster(Reader(cluster, file, "")).source;
   Json& device = cluster["device"];
   if (device.is_string()) device = Json{{"base", device}};  // a device by its name
   if (!device.is_object()) device = Json::object();
@@ -112,7 +113,6 @@ Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts&
   input::set_device_figure(device, &Device::memory, costs.memory, kDigits);
   input::set_device_figure(device, &Device::launch, costs.launch, kDigits);
   input::set_device_figure(device, &Device::kernel_gap, costs.kernel_gap, kDigits);
-  std::string source = cluster.value("source", "");
   if (!source.empty()) source += "; ";
   source += "memory, launch and gap of the device measured by make gpu-check on " + costs.gpu;
   if (!costs.date.empty()) source += ", " + costs.date;

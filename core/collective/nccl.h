@@ -23,7 +23,7 @@ namespace syncline::collective {
 
 inline constexpr std::string_view kNcclName = "nccl";
 inline constexpr std::string_view kNcclSummary =
-    "what NCCL 2.28.9 would choose for each payload, taking its model's or the calibrated time";
+    "what NCCL 2.28.9 would choose for each payload, its model's or calibrated times";
 
 // The topology that one of `groups` would find on this cluster. Requires groups of two or more.
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups);

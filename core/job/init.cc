@@ -41,7 +41,9 @@ Json named_workload(const operators::Architecture& row) {
     operators["sequence"] = std::min<std::int64_t>(2048, longest);
   }
   if (row.fused) operators["flash_attention"] = true;
-  return {{"name", row.name}, {"source", row.summary}, {"operators", std::move(operators)}};
+  return {{"name", row.name},
+          {"source", "generated: " + std::string(row.summary)},
+          {"operators", std::move(operators)}};
 }
 
 // A file, unless an architecture bears that name.
@@ -75,6 +77,10 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
   operators["dtype"] = dtype;
   operators.erase("autocast");
   if (dtype == "fp32") return;
+  if (dtype == "bf16" && !device.bf16) {
+    assumed.push_back("products in bf16 as fast as in fp16, which " + std::string(device.summary) +
+                      " has none of (--dtype fp16)");
+  }
   operators["autocast"] = true;
   if (options.dtype.empty()) {
     assumed.push_back("products in " + dtype +
@@ -178,9 +184,22 @@ Json strategies_for(const KnownDevice& device) {
 }
 
 std::string about(const std::vector<std::string>& assumed) {
-  std::string text = "Written by syncline init. Assumed: ";
+  std::string text = "Assumed: ";
   for (const std::string& line : assumed) text += (&line == &assumed.front() ? "" : "; ") + line;
   return text + ".";
+}
+
+// What is taken of the machines, whatever runs on them.
+std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& device) {
+  return {"of " + std::string(device.summary) + "'s rated compute " +
+              figure(hardware::kReachedHalfFlops) + " reached in half precision, " +
+              figure(hardware::kReachedFlops) +
+              " in fp32, as published runs do; of its memory "
+              "rate " +
+              figure(hardware::kReachedMemory),
+          "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) +
+              "); " + std::string(hardware::kLatencySource),
+          "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)"};
 }
 
 }  // namespace
@@ -203,22 +222,16 @@ Begun init_scenario(const InitOptions& options) {
     choose_tensors(workload, options, begun.assumed);
   }
   judge_memory(parameters_of(workload), device, begun.assumed);
-  begun.assumed.push_back("of " + std::string(device.summary) + "'s rated compute " +
-                          figure(hardware::kReachedHalfFlops) + " reached in half precision, " +
-                          figure(hardware::kReachedFlops) +
-                          " in fp32, as published runs do; of its "
-                          "memory rate " +
-                          figure(hardware::kReachedMemory));
-  begun.assumed.push_back("links of " + std::string(node.summary) + " as rated (" +
-                          std::string(node.source) + "); " + std::string(hardware::kLatencySource));
-  begun.assumed.emplace_back(
-      "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)");
-  const std::string count = std::to_string(options.nodes);
-  const std::string where = count + " x " + std::string(node.name);
-  begun.scenario = {{"name", workload["name"].get<std::string>() + " on " + where},
-                    {"about", about(begun.assumed)},
-                    {"workload", std::move(workload)}};
-  begun.scenario["cluster"] = {{"name", where}, {"node", node.name}, {"nodes", options.nodes}};
+  if (!begun.assumed.empty()) workload["about"] = about(begun.assumed);
+  const std::vector<std::string> machines = assumed_of(node, device);
+  begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());
+  const std::string where = std::to_string(options.nodes) + " x " + std::string(node.name);
+  begun.scenario = {
+      {"name", workload["name"].get<std::string>() + " on " + where},
+      {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
+      {"workload", std::move(workload)}};
+  begun.scenario["cluster"] = {
+      {"name", where}, {"about", about(machines)}, {"node", node.name}, {"nodes", options.nodes}};
   begun.scenario["strategies"] = strategies_for(device);
   begun.scenario["baseline"] = "DDP's default";
   return begun;

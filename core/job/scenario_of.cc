@@ -193,8 +193,6 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
     imported = of_model(observed, options);
     imported.scenario["cluster"] =
         options.cluster ? *options.cluster : model_machine(imported.assumed);
-    imported.assumed.insert(imported.assumed.end(), observed.warnings.begin(),
-                            observed.warnings.end());
     imported.scenario["strategies"] = model_strategies();
     return imported;
   }

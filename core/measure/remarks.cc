@@ -10,6 +10,7 @@
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
+#include "core/hardware/reached.h"
 #include "core/json/text.h"
 #include "core/measure/gradient_order.h"
 #include "core/measure/row_pricer.h"
@@ -265,6 +266,27 @@ std::optional<std::string> stretched_total(const input::Document& document) {
          " ms, and are stretched to backward_ms, " + number_text(total / kMillisecond) + " ms";
 }
 
+// Hardware by name: what stands behind the name is rated, and shares of it assumed.
+std::optional<std::string> named_hardware(const input::Document& document) {
+  const Json& cluster = document.root.at("cluster");
+  if (!cluster.is_object()) return std::nullopt;
+  const Json node = cluster.value("node", Json());
+  const Json device = cluster.value("device", Json());
+  const Json base = device.is_object() ? device.value("base", Json()) : device;
+  const bool share_given = device.is_object() && device.contains("efficiency");
+  if (node.is_null() && (base.is_null() || share_given)) return std::nullopt;
+  std::string text = node.is_null()
+                         ? "cluster.device " + plain_text(base) + ": "
+                         : "cluster.node " + plain_text(node) + ": links as rated, latencies";
+  if (!share_given) {
+    text += std::string(node.is_null() ? "" : " and ") + "the reached shares of the device's rates (" +
+            number_text(hardware::kReachedFlops) + " in fp32, " +
+            number_text(hardware::kReachedHalfFlops) + " in half precision, " +
+            number_text(hardware::kReachedMemory) + " of memory)";
+  }
+  return text + " are assumed: give your own, or measure them (syncline calibrate)";
+}
+
 // Without its digits: the same remark at another sweep point.
 std::string without_numbers(const std::string& text) {
   std::string form;
@@ -316,6 +338,7 @@ std::vector<std::string> remarks_of(const input::Document& document,
     }
   }
   std::vector<std::string> lines;
+  if (auto line = named_hardware(document)) lines.push_back(std::move(*line));
   if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
   for (auto& remark : said) {
     if (remark.points < points.size()) {

@@ -10,7 +10,8 @@
 //                        is at hand, a backward_ms that contradicts its gradients' backward_us
 //   several networks     rows priced by NCCL beside rows on the plain links
 //   not measured         collectives outside the sizes and counts of the cluster's calibration
-//   a guess              what the choice of NCCL rests on
+//   a guess              what the choice of NCCL rests on; what a node or device that is named
+//                        (core/hardware) leaves to assumption, where the document is at hand
 #pragma once
 
 #include <string>

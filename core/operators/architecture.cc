@@ -121,9 +121,9 @@ Architecture vision(std::string_view name, std::string_view summary,
 
 std::span<const Architecture> architectures() {
   static const std::array rows{
-      images("resnet50", "ResNet-50 v1, the stride in a block's first convolution, Paddle's names",
+      images("resnet50", "ResNet-50 v1 as in Paddle, stride in the first convolution",
              build_resnet50),
-      images("resnet50_v1.5", "ResNet-50 v1.5, the stride in the 3 x 3 convolution, Paddle's names",
+      images("resnet50_v1.5", "ResNet-50 v1.5, stride in the 3 x 3, Paddle's names",
              build_resnet50_v1_5),
       images("vgg16", "VGG-16 without batch normalisation, torchvision's names", build_vgg16),
       vision("vit_b_16", "ViT-B/16 as torchvision has it", vit(12, 768)),

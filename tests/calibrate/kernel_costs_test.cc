@@ -85,6 +85,22 @@ TEST(KernelCosts, TheClusterKeepsWhatWasNotMeasured) {
   EXPECT_NE(read.source.find("gpu-check on NVIDIA H200, 2026-01-02"), std::string::npos);
 }
 
+// What was not measured is the named device's, and its node's source stays.
+TEST(KernelCosts, HardwareByNameKeepsWhatWasNotMeasured) {
+  const KernelCosts costs = kernel_costs(check(), "gpu.json");
+  const Json device = {{"name", "c"}, {"nodes", 1}, {"gpus_per_node", 1}, {"device", "h200-sxm"}};
+  const Json node = {{"node", "dgx-h200"}, {"nodes", 2}};
+  for (const Json& named : {device, node}) {
+    const Cluster before = input::read_cluster(Reader(named, "c.json", ""));
+    const Cluster read =
+        input::read_cluster(Reader(with_kernel_costs(named, "c.json", costs), "c.json", ""));
+    EXPECT_NEAR(read.device.memory, 3e12, 1e8);
+    EXPECT_DOUBLE_EQ(read.device.half_flops, before.device.half_flops);
+    EXPECT_TRUE(read.source.starts_with(before.source)) << read.source;
+    EXPECT_NE(read.source.find("gpu-check on NVIDIA H200"), std::string::npos);
+  }
+}
+
 TEST(KernelCosts, ARehearsalIsNoMeasurement) {
   Json json = check();
   json["rehearsal"] = true;

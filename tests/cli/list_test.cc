@@ -1,9 +1,13 @@
 // `syncline list` prints every row of the tables that a scenario names things from.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "core/collective/algorithm.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/hardware/node.h"
+#include "core/job/format.h"
 #include "core/operators/architecture.h"
 #include "tests/support/program.h"
 
@@ -25,6 +29,15 @@ TEST(List, PrintsEveryRow) {
   expect_listed(compress::codecs(), ran.out);
   expect_listed(dialect::dialects(), ran.out);
   expect_listed(operators::architectures(), ran.out);
+  expect_listed(hardware::devices(), ran.out);
+  expect_listed(hardware::nodes(), ran.out);
+  expect_listed(job::formats(), ran.out);
+  EXPECT_NE(ran.out.find("8,030,261,248 parameters"), std::string::npos);
+}
+
+TEST(List, FitsAHundredColumns) {
+  std::istringstream lines(test::syncline_run({"list"}).out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
 }
 
 TEST(List, TuneWritesForEveryDialectThatIsWritten) {

@@ -105,6 +105,11 @@ class Reference {
       return listed(kinds);
     }
     if (key.contains("enum")) {
+      // Names of a long table: `syncline list` prints them.
+      constexpr std::size_t kMost = 20;
+      if (key.at("enum").size() > kMost) {
+        return "one of " + std::to_string(key.at("enum").size()) + " names";
+      }
       std::vector<std::string> words;
       for (const auto& word : key.at("enum")) words.push_back(code(word.get<std::string>()));
       return listed(words);

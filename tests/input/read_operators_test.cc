@@ -216,6 +216,59 @@ TEST(ReadOperators, MistakesInAnArchitecture) {
             std::string::npos);
 }
 
+// A family of the sizes that the scenario gives.
+TEST(ReadOperators, AFamilyTakesItsShape) {
+  const Scenario scenario = parsed(scenario_with(R"({"name": "w", "batch": 2, "operators": {
+      "architecture": "llama", "dtype": "bf16", "autocast": true, "sequence": 64, "shape": {
+        "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "inner": 128, "words": 1000}}})"));
+  std::int64_t parameters = 0;
+  for (const Tensor& tensor : scenario.workload.tensors) {
+    parameters += tensor.elements;
+    EXPECT_EQ(tensor.dtype, DType::kFp32) << tensor.name;
+  }
+  // Embedding, head, last norm; in each layer q and o, k and v, the feed-forward half, two norms.
+  EXPECT_EQ(parameters, 2 * 64'000 + 64 + 2 * (2 * 4096 + 2 * 2048 + 3 * 8192 + 128));
+  EXPECT_TRUE(scenario.workload.rated_times);
+}
+
+TEST(ReadOperators, MistakesInAShape) {
+  const auto message = [](const std::string& architecture, const std::string& keys) {
+    return message_of(scenario_with(R"({"name": "w", "batch": 2, "operators": {"architecture": ")" +
+                                    architecture + "\", " + keys + "}}"));
+  };
+  const auto shaped = [&](const std::string& keys) {
+    return message("llama", R"("shape": {"layers": 2, "hidden": 64, "words": 1000, )" + keys + "}");
+  };
+  const auto says = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  EXPECT_EQ(shaped(R"("heads": 4)"), "accepted");
+  says(shaped(R"("heads": 5)"), "shape.heads: found 5, expected a divisor of 64, or head_width");
+  EXPECT_EQ(shaped(R"("heads": 5, "head_width": 8)"), "accepted");
+  says(shaped(R"("heads": 4, "kv_heads": 3)"), "shape.kv_heads: found 3, expected a divisor of 4");
+  says(shaped(R"("heads": 4, "kv_heads": 8)"), "shape.kv_heads: found 8");
+  says(shaped(R"("heads": 4, "layer": 3)"), "shape.layer: unknown key (did you mean 'layers'?)");
+  says(message("llama", R"("shape": {"layers": 1000000000, "hidden": 64, "heads": 4})"),
+       "shape.layers: found 1000000000");
+  says(message("llama", R"("dtype": "bf16")"), "operators.shape: missing");
+  says(message("llama3_8b", R"("shape": {})"),
+       "operators.shape: has no meaning with 'llama3_8b', only with a family: llama, gpt2, bert");
+  says(message("llama3_8b", R"("flash_attention": true)"), "only with BERT and GPT-2");
+  says(message("vit_b_16", R"("sequence": 5)"), "only with transformers of text");
+  says(message("vit_b_16", R"("image": 230)"),
+       "operators.image: found 230, expected a multiple of the 16 of a patch");
+  says(message("gpt2", R"("sequence": 2000, "shape": {"layers": 1, "hidden": 64, "heads": 1,
+       "words": 10})"),
+       "operators.sequence: found 2000");
+  says(message("llama", R"("sequence": 1000000, "shape": {"layers": 1, "hidden": 1048576,
+       "heads": 1, "inner": 4194304, "words": 10})")
+           .substr(0, 300),
+       "accepted");
+  says(message_of(scenario_with(R"({"name": "w", "batch": 1048576, "operators": {"architecture":
+       "llama2_7b", "sequence": 1048576}})")),
+       "more than 10^15 elements in one tensor");
+}
+
 TEST(ReadOperators, ComputeFusionOfAStrategy) {
   const auto strategy_of = [](const std::string& fusion, const std::string& more = "") {
     return scenario_with(linear_layer().dump(), kDevice,

@@ -22,6 +22,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/hardware/node.h"
 #include "core/input/knobs.h"
 #include "core/input/presets.h"
 #include "core/operators/architecture.h"
@@ -70,9 +71,14 @@ constexpr std::string_view kSmallScenario = R"json({
     "file": "workloads/resnet50_v100.json", "batch": 64,
     "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
                   "classes": 1000, "sequence": 128, "optimizer": "momentum",
-                  "fused_attention": false, "fused_feedforward": false, "fused_linear": false}
+                  "fused_attention": false, "fused_feedforward": false, "fused_linear": false,
+                  "flash_attention": false, "autocast": false,
+                  "shape": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "head_width": 16,
+                            "inner": 256, "words": 100, "positions": 1024, "kinds": 2, "patch": 16,
+                            "tied": false, "bias": false, "head_norm": false}}
   },
-  "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1},
+  "cluster": {"node": "dgx-h100", "nodes": 1, "intra": {"nics": 1},
+              "device": {"base": "h200-sxm", "efficiency": 0.5}},
   "strategies": [
     {"name": "plain"},
     {"name": "ddp", "dialect": "pytorch", "config": {"bucket_cap_mb": 25}, "read_as": "code",
@@ -271,6 +277,13 @@ std::vector<std::string> allowed_at(const char* path) {
   return schema_json().at(Pointer(path)).at("enum").get<std::vector<std::string>>();
 }
 
+template <typename Rows>
+std::vector<std::string> names_of(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
 // A row more in a table is a word more in the schema.
 TEST(Schema, ListsTheRowsOfEveryTable) {
   EXPECT_EQ(allowed_at("/definitions/algorithm"), collective::algorithm_choices());
@@ -279,6 +292,8 @@ TEST(Schema, ListsTheRowsOfEveryTable) {
   EXPECT_EQ(allowed_at("/definitions/strategy/properties/preset"), input::preset_names());
   EXPECT_EQ(allowed_at("/definitions/architecture/properties/architecture"),
             operators::architecture_names());
+  EXPECT_EQ(allowed_at("/definitions/device_name"), names_of(hardware::devices()));
+  EXPECT_EQ(allowed_at("/definitions/named_cluster/properties/node"), names_of(hardware::nodes()));
 }
 
 // What a search lists is what a strategy may say.

@@ -1,0 +1,140 @@
+// A scenario to begin with: it is read as it is, says what it assumed, and refuses what it cannot
+// make anything of.
+#include "core/job/init.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/hardware/node.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/operators/architecture.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job {
+namespace {
+
+Scenario read(const Begun& begun) {
+  return input::parse_scenario(input::document_from_text("begun.json", begun.scenario.dump()));
+}
+
+std::string refusal(const InitOptions& options) {
+  try {
+    (void)init_scenario(options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool says(const Begun& begun, const std::string& words) {
+  for (const std::string& line : begun.assumed) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Init, EveryArchitectureIsAScenario) {
+  for (const auto& row : operators::architectures()) {
+    if (row.shaped) continue;
+    const Begun begun = init_scenario({.model = std::string(row.name), .node = "dgx-h100"});
+    const Scenario scenario = read(begun);
+    EXPECT_GT(backward_time(scenario.workload), 0) << row.name;
+    EXPECT_TRUE(scenario.workload.rated_times) << row.name;
+    EXPECT_EQ(scenario.baseline, "DDP's default");
+  }
+}
+
+TEST(Init, EveryNodeIsACluster) {
+  for (const auto& node : hardware::nodes()) {
+    const Scenario scenario =
+        read(init_scenario({.model = "gpt2_small", .node = std::string(node.name), .nodes = 3}));
+    EXPECT_EQ(scenario.cluster.ranks(), 3 * node.gpus) << node.name;
+  }
+}
+
+TEST(Init, WhatIsGivenIsNotAssumed) {
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 4};
+  const Begun guessed = init_scenario(options);
+  EXPECT_TRUE(says(guessed, "(--batch)"));
+  EXPECT_TRUE(says(guessed, "(--sequence)"));
+  EXPECT_TRUE(says(guessed, "(--dtype"));
+  EXPECT_TRUE(says(guessed, "latencies assumed"));
+  options.batch = 2;
+  options.sequence = 512;
+  options.dtype = "fp32";
+  const Begun given = init_scenario(options);
+  EXPECT_FALSE(says(given, "(--"));
+  const Scenario scenario = read(given);
+  EXPECT_EQ(scenario.workload.batch, 2);
+  EXPECT_EQ(scenario.workload.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(given.scenario["workload"]["operators"]["sequence"], 512);
+  // Everything that was assumed stands in the file too.
+  for (const std::string& line : given.assumed) {
+    EXPECT_NE(given.scenario.dump().find(line), std::string::npos) << line;
+  }
+}
+
+// Half precision is the device's: V100 has no bf16. Under autocast gradients are in fp32.
+TEST(Init, HalfPrecisionIsTheDevices) {
+  const auto dtype = [](const char* node) {
+    const Begun begun = init_scenario({.model = "bert_base", .node = node});
+    EXPECT_EQ(read(begun).workload.tensors.front().dtype, DType::kFp32);
+    return begun.scenario["workload"]["operators"]["dtype"].get<std::string>();
+  };
+  EXPECT_EQ(dtype("dgx-1"), "fp16");
+  EXPECT_EQ(dtype("dgx-a100"), "bf16");
+  InitOptions wrong{.model = "bert_base", .node = "dgx-1"};
+  wrong.dtype = "bf16";
+  EXPECT_TRUE(says(init_scenario(wrong), "which NVIDIA V100 SXM2 16 GB has none of"));
+}
+
+TEST(Init, AModelThatDoesNotFitIsSaidFirst) {
+  const Begun large = init_scenario({.model = "llama3_8b", .node = "dgx-h100"});
+  EXPECT_TRUE(large.assumed.front().starts_with("that it fits, which it does not: 8.03e9"));
+  const Begun small = init_scenario({.model = "gpt2_small", .node = "dgx-h100"});
+  EXPECT_FALSE(says(small, "that it fits"));
+}
+
+TEST(Init, ModelFilesAreModelsToo) {
+  const test::Scratch scratch;
+  const std::string config = scratch.path("config.json");
+  test::write_text(config, R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2,
+                              "n_positions": 128, "vocab_size": 1000})");
+  const Begun begun = init_scenario({.model = config, .node = "g5.48xlarge", .nodes = 2});
+  EXPECT_EQ(begun.scenario["workload"]["operators"]["sequence"], 128);
+  EXPECT_EQ(read(begun).workload.batch, 64);
+
+  const std::string header = R"({"a.weight":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  const std::string weights = scratch.path("weights.safetensors");
+  test::write_text(weights, bytes + header);
+  const auto flops = [&](std::optional<std::int64_t> batch, std::optional<std::int64_t> sequence) {
+    InitOptions options{.model = weights, .node = "dgx-h100"};
+    options.batch = batch;
+    options.sequence = sequence;
+    const Begun one = init_scenario(options);
+    (void)read(one);
+    return one.scenario["workload"]["tensors"][0]["forward_flops"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(flops({}, {}), 2.0 * 16 * 1024);
+  EXPECT_DOUBLE_EQ(flops(8, 256), 2.0 * 16 * 8 * 256);
+}
+
+TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
+  EXPECT_EQ(refusal({.model = "llama3_8", .node = "dgx-h100"}),
+            "model 'llama3_8' is neither an architecture nor a file (did you mean 'llama3_8b'?); "
+            "`syncline list` names the architectures");
+  EXPECT_EQ(refusal({.model = "gpt2_small", .node = "dgx-h10"}),
+            "node 'dgx-h10' is not known (did you mean 'dgx-h100'?); `syncline list` names them");
+  InitOptions images{.model = "vgg16", .node = "dgx-h100"};
+  images.sequence = 12;
+  EXPECT_NE(refusal(images).find("--sequence has no meaning"), std::string::npos);
+  const test::Scratch scratch;
+  EXPECT_NE(refusal({.model = "llama", .node = "dgx-h100"}).find("neither an architecture"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncline::job

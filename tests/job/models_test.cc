@@ -1,0 +1,341 @@
+// Model files: the keys of real config.json files, and headers of .safetensors as they are written,
+// damaged and made up.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/error.h"
+#include "core/input/parts.h"
+#include "core/job/format.h"
+#include "core/job/models/layer_order.h"
+#include "core/job/scenario_of.h"
+#include "core/json/reader.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job {
+namespace {
+
+struct Files {
+  const test::Scratch scratch;
+
+  std::string config(const std::string& text) const {
+    const std::string path = scratch.path("config.json");
+    test::write_text(path, text);
+    return path;
+  }
+  std::string safetensors(const std::string& header, std::uint64_t length,
+                          const std::string& name = "model.safetensors") const {
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes += static_cast<char>(length >> (8 * i) & 0xff);
+    const std::string path = scratch.path(name);
+    test::write_text(path, bytes + header);
+    return path;
+  }
+  std::string safetensors(const std::string& header) const {
+    return safetensors(header, header.size());
+  }
+};
+
+std::string refusal(const std::string& file) {
+  try {
+    (void)read_job({file});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Workload workload_of(const Json& json) {
+  Device device;
+  device.flops = 1e13;
+  device.half_flops = 1e14;
+  device.memory = 1e12;
+  return input::read_workload(Reader(json, "w.json", ""), device);
+}
+
+std::int64_t parameters_of(const Json& json) {
+  std::int64_t sum = 0;
+  for (const Tensor& tensor : workload_of(json).tensors) sum += tensor.elements;
+  return sum;
+}
+
+constexpr const char* kLlama2 = R"json({
+  "_name_or_path": "meta-llama/Llama-2-7b-hf", "architectures": ["LlamaForCausalLM"],
+  "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096,
+  "initializer_range": 0.02, "intermediate_size": 11008, "max_position_embeddings": 4096,
+  "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 32, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null,
+  "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.31.0.dev0",
+  "use_cache": true, "vocab_size": 32000})json";
+
+constexpr const char* kQwen25 = R"json({
+  "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "hidden_size": 896,
+  "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24,
+  "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24,
+  "num_key_value_heads": 2, "rope_theta": 1000000.0, "sliding_window": 32768,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "vocab_size": 151936})json";
+
+constexpr const char* kQwen3 = R"json({
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "head_dim": 128,
+  "hidden_size": 1024, "intermediate_size": 3072, "max_position_embeddings": 40960,
+  "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+  "num_key_value_heads": 8, "tie_word_embeddings": true, "vocab_size": 151936})json";
+
+constexpr const char* kMistral = R"json({
+  "architectures": ["MistralForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336,
+  "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "sliding_window": 4096,
+  "tie_word_embeddings": false, "vocab_size": 32000})json";
+
+constexpr const char* kGpt2 = R"json({
+  "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+  "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12,
+  "n_positions": 1024, "n_inner": null, "vocab_size": 50257})json";
+
+constexpr const char* kBert = R"json({
+  "architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1, "hidden_size": 768,
+  "intermediate_size": 3072, "max_position_embeddings": 512, "model_type": "bert",
+  "num_attention_heads": 12, "num_hidden_layers": 12, "type_vocab_size": 2,
+  "vocab_size": 30522})json";
+
+// Labels fill more than the head by which a format is recognised.
+std::string vit_config() {
+  Json json = {{"architectures", {"ViTForImageClassification"}}, {"hidden_size", 768}};
+  for (int i = 0; i < 1000; ++i) {
+    json["id2label"][std::to_string(i)] = std::string(100, 'x');
+  }
+  json.update({{"image_size", 224},
+               {"intermediate_size", 3072},
+               {"model_type", "vit"},
+               {"num_attention_heads", 12},
+               {"num_hidden_layers", 12},
+               {"patch_size", 16}});
+  return json.dump();
+}
+
+TEST(Config, ModelsHaveTheirPublishedParameters) {
+  const Files files;
+  const std::pair<std::string, std::int64_t> models[] = {
+      {kLlama2, 6738415616}, {kQwen25, 494032768}, {kQwen3, 596049920},     {kMistral, 7241732096},
+      {kGpt2, 124439808},    {kBert, 109482240},   {vit_config(), 86567656}};
+  for (const auto& [text, count] : models) {
+    const Observed observed = read_job({files.config(text)});
+    EXPECT_EQ(observed.format, "config");
+    ASSERT_TRUE(observed.workload);
+    EXPECT_EQ(parameters_of(*observed.workload), count) << observed.name;
+    EXPECT_GT(backward_time(workload_of(*observed.workload)), 0);
+  }
+  EXPECT_EQ(read_job({files.config(kLlama2)}).name, "Llama-2-7b-hf");
+}
+
+TEST(Config, WhatIsNotKnownIsRefusedByName) {
+  const Files files;
+  const auto changed = [&](const char* key, const Json& value) {
+    Json json = Json::parse(kLlama2);
+    json[key] = value;
+    if (value.is_null()) json.erase(key);
+    return refusal(files.config(json.dump()));
+  };
+  EXPECT_NE(changed("model_type", "t5").find("model_type: 't5' is not known, only llama, mistral"),
+            std::string::npos);
+  EXPECT_NE(changed("model_type", "mixtral").find("'mixtral' is not known"), std::string::npos);
+  Json mixtral = Json::parse(kMistral);
+  mixtral["model_type"] = "mixtral";
+  mixtral["num_local_experts"] = 8;
+  EXPECT_NE(refusal(files.config(mixtral.dump())).find("a mixture of experts (mixtral)"),
+            std::string::npos);
+  EXPECT_NE(changed("hidden_size", nullptr).find("hidden_size: missing"), std::string::npos);
+  EXPECT_NE(changed("hidden_size", "big").find("hidden_size: found 'big'"), std::string::npos);
+  EXPECT_NE(changed("num_hidden_layers", 0).find("num_hidden_layers"), std::string::npos);
+  EXPECT_NE(changed("num_hidden_layers", 1e30).find("num_hidden_layers"), std::string::npos);
+  EXPECT_NE(changed("attention_bias", true).find("attention_bias: found true"), std::string::npos);
+  EXPECT_NE(changed("model_type", nullptr).find("model_type: missing"), std::string::npos);
+}
+
+TEST(Config, BecomesAScenarioOfAnyBatch) {
+  const Files files;
+  ImportOptions options;
+  options.batch = 4;
+  const Imported imported = scenario_of(read_job({files.config(kGpt2)}), options);
+  EXPECT_EQ(imported.scenario["workload"]["batch"], 4);
+  EXPECT_EQ(imported.scenario["workload"]["operators"]["architecture"], "gpt2");
+  EXPECT_EQ(imported.scenario["cluster"]["node"], "dgx-h100");
+  ASSERT_FALSE(imported.assumed.empty());
+  EXPECT_NE(imported.assumed.front().find("a model file tells no machine"), std::string::npos);
+}
+
+Json saved(const char* dtype, const std::vector<std::int64_t>& shape, std::int64_t& at) {
+  std::int64_t bytes = std::string(dtype) == "F32" ? 4 : std::string(dtype) == "I64" ? 8 : 2;
+  for (const auto extent : shape) bytes *= extent;
+  const Json json = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {at, at + bytes}}};
+  at += bytes;
+  return json;
+}
+
+Json small_gpt2() {
+  std::int64_t at = 0;
+  Json header = {{"__metadata__", {{"format", "pt"}}}};
+  for (const int layer : {0, 1, 10, 2}) {
+    const std::string h = "h." + std::to_string(layer) + ".";
+    header[h + "attn.bias"] = saved("F32", {1, 1, 16, 16}, at);  // the mask
+    header[h + "attn.c_attn.bias"] = saved("BF16", {24}, at);
+    header[h + "attn.c_attn.weight"] = saved("BF16", {8, 24}, at);
+    header[h + "ln_1.weight"] = saved("F32", {8}, at);
+    header[h + "mlp.c_fc.weight"] = saved("BF16", {8, 32}, at);
+  }
+  header["ln_f.weight"] = saved("F32", {8}, at);
+  header["position_ids"] = saved("I64", {1, 16}, at);
+  header["wpe.weight"] = saved("BF16", {16, 8}, at);
+  header["wte.weight"] = saved("BF16", {100, 8}, at);
+  return header;
+}
+
+TEST(Safetensors, TensorsAreGradientsInBackwardOrder) {
+  const Files files;
+  const Observed observed = read_job({files.safetensors(small_gpt2().dump())});
+  EXPECT_EQ(observed.format, "safetensors");
+  const Workload workload = workload_of(*observed.workload);
+  std::vector<std::string> names;
+  for (const Tensor& tensor : workload.tensors) names.push_back(tensor.name);
+  ASSERT_EQ(names.size(), 4u * 4 + 3);
+  EXPECT_EQ(names.front(), "ln_f.weight");
+  EXPECT_EQ(names[1], "h.10.mlp.c_fc.weight");
+  EXPECT_EQ(names[2], "h.10.attn.c_attn.bias");
+  EXPECT_EQ(names[3], "h.10.attn.c_attn.weight");
+  EXPECT_EQ(names[4], "h.10.ln_1.weight");
+  EXPECT_EQ(names[5], "h.2.mlp.c_fc.weight");
+  EXPECT_EQ(names.back(), "wte.weight");
+  EXPECT_EQ(workload.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(workload.tensors.back().dtype, DType::kBf16);
+}
+
+// 2 FLOPs a weight and token in every product; the head shares the word embedding.
+TEST(Safetensors, FlopsAreThoseOfTheProducts) {
+  const Files files;
+  const Observed observed = read_job({files.safetensors(small_gpt2().dump())});
+  double flops = 0;
+  for (const Json& tensor : (*observed.workload)["tensors"]) {
+    flops += tensor["forward_flops"].get<double>();
+    EXPECT_EQ(tensor["backward_flops"].get<double>(), 2 * tensor["forward_flops"].get<double>());
+  }
+  EXPECT_DOUBLE_EQ(flops, 2.0 * 1024 * (4 * (8 * 24 + 8 * 32) + 100 * 8));
+  ImportOptions options;
+  options.batch = 3;
+  const Json scaled = scenario_of(observed, options).scenario["workload"];
+  double three = 0;
+  for (const Json& tensor : scaled["tensors"]) three += tensor["forward_flops"].get<double>();
+  EXPECT_DOUBLE_EQ(three, 3 * flops);
+}
+
+TEST(Safetensors, PartsOfOneModelAreReadTogether) {
+  const Files files;
+  Json first = Json::object(), second = Json::object();
+  const Json whole = small_gpt2();
+  for (const auto& [name, tensor] : whole.items()) {
+    (name < "h.10" ? first : second)[name] = tensor;
+  }
+  const std::string one =
+      files.safetensors(first.dump(), first.dump().size(), "model-00001-of-00002.safetensors");
+  const std::string two =
+      files.safetensors(second.dump(), second.dump().size(), "model-00002-of-00002.safetensors");
+  EXPECT_EQ((*read_job({one, two}).workload)["tensors"].size(), 4u * 4 + 3);
+  EXPECT_THROW(read_job({one, one}), InputError);
+}
+
+TEST(Safetensors, HostileHeadersAreRefusedInOneLine) {
+  const Files files;
+  const auto refused = [&](const std::string& path, const char* reason) {
+    const std::string said = refusal(path);
+    EXPECT_NE(said.find(reason), std::string::npos) << said;
+    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  };
+  const std::string tensor = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  refused(files.safetensors("{}", std::uint64_t{1} << 63), "damaged, or cut off");
+  refused(files.safetensors("{}", ~std::uint64_t{0}), "damaged, or cut off");
+  refused(files.safetensors("{}", 99'999'999), "damaged, or cut off");
+  refused(files.safetensors("{}"), "holds no tensor");
+  refused(files.safetensors("{" + std::string(200, '[')), "not valid JSON");
+  refused(files.safetensors(R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}"),
+          "64 levels");
+  refused(files.safetensors(R"({"a":)" + tensor + R"(,"a":)" + tensor + "}"), "given twice");
+  refused(files.safetensors(R"({"a":7})"), "a: found 7");
+  refused(files.safetensors(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})"), "shape");
+  refused(
+      files.safetensors(R"({"a":{"dtype":"F32","shape":[1099511627776,8],"data_offsets":[0,8]}})"),
+      "more than 2^40");
+  refused(files.safetensors(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})"),
+          "span 8 bytes, its shape needs 12");
+  refused(files.safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})"),
+          "data_offsets");
+  refused(files.safetensors(R"({"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})"),
+          "quantised");
+}
+
+// Whatever the bytes are: read, or refused.
+TEST(Safetensors, DamagedFilesNeverBreakTheReader) {
+  const Files files;
+  const std::string whole = small_gpt2().dump();
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    std::string header = whole;
+    for (int n = 0; n < 3; ++n) header[random() % header.size()] = static_cast<char>(random());
+    if (i % 3 == 0) header.resize(random() % header.size() + 1);
+    const std::string path =
+        files.safetensors(header, i % 2 == 0 ? header.size() : whole.size() + random() % 3);
+    try {
+      const Observed observed = read_job({path});
+      EXPECT_FALSE((*observed.workload)["tensors"].empty());
+    } catch (const InputError&) {
+    }
+  }
+}
+
+// A strict weak order, which sorting needs: over names of every kind of part.
+TEST(LayerOrder, IsAnOrder) {
+  const std::vector<std::string> parts{"2",    "10",   "1a", "007",  "7", "weight",
+                                       "bias", "norm", "h",  "attn", "",  "layers"};
+  std::mt19937 random(3);
+  std::vector<std::string> names;
+  for (int i = 0; i < 60; ++i) {
+    std::string name = parts[random() % parts.size()];
+    for (unsigned n = random() % 3; n > 0; --n) name += "." + parts[random() % parts.size()];
+    names.push_back(name);
+  }
+  for (const auto& a : names) {
+    EXPECT_FALSE(models::used_before(a, a));
+    for (const auto& b : names) {
+      EXPECT_FALSE(models::used_before(a, b) && models::used_before(b, a)) << a << " " << b;
+      for (const auto& c : names) {
+        if (models::used_before(a, b) && models::used_before(b, c)) {
+          EXPECT_TRUE(models::used_before(a, c)) << a << " " << b << " " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(LayerOrder, FollowsTheModel) {
+  const std::vector<std::string> llama{"model.embed_tokens.weight",
+                                       "model.layers.2.input_layernorm.weight",
+                                       "model.layers.2.self_attn.q_proj.weight",
+                                       "model.layers.2.self_attn.k_proj.weight",
+                                       "model.layers.2.self_attn.v_proj.weight",
+                                       "model.layers.2.self_attn.o_proj.weight",
+                                       "model.layers.2.post_attention_layernorm.weight",
+                                       "model.layers.2.mlp.gate_proj.weight",
+                                       "model.layers.2.mlp.up_proj.weight",
+                                       "model.layers.2.mlp.down_proj.weight",
+                                       "model.layers.10.input_layernorm.weight",
+                                       "model.norm.weight",
+                                       "lm_head.weight"};
+  for (std::size_t i = 0; i + 1 < llama.size(); ++i) {
+    if (i + 2 == llama.size()) continue;  // the head stands beside the model, not in it
+    EXPECT_TRUE(models::used_before(llama[i], llama[i + 1])) << llama[i];
+  }
+  EXPECT_TRUE(models::used_before("model.norm.weight", "lm_head.weight"));
+  EXPECT_TRUE(models::used_before("conv1.weight", "layer1.0.conv1.weight"));
+  EXPECT_TRUE(models::used_before("layer4.2.bn3.bias", "fc.weight"));
+}
+
+}  // namespace
+}  // namespace syncline::job
