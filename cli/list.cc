@@ -129,8 +129,9 @@ Choices files_listed(const std::string& kind, const std::string& folder) {
        entry.increment(error)) {
     if (entry->path().extension() != ".json") continue;
     const Json json = read_json_file(entry->path().string());
-    choices.rows.push_back(
-        {entry->path().stem().string(), "", first_clause(json.value("about", ""))});
+    const bool says = json.is_object() && json.contains("about") && json["about"].is_string();
+    choices.rows.push_back({entry->path().stem().string(), "",
+                            says ? first_clause(json["about"].get<std::string>()) : ""});
   }
   std::sort(choices.rows.begin(), choices.rows.end(),
             [](const Choice& a, const Choice& b) { return a.name < b.name; });
