@@ -15,9 +15,9 @@ struct InitOptions {
   std::string model;  // an architecture's name, or a model file (core/job/models)
   std::string node;   // a name of core/hardware's
   int nodes = 1;
-  std::optional<std::int64_t> batch;     // samples a rank and step
-  std::optional<std::int64_t> sequence;  // tokens a sample
-  std::string dtype;                     // of products: "fp32", "fp16", "bf16"; empty: the device's
+  std::optional<std::int64_t> batch = {};     // samples a rank and step
+  std::optional<std::int64_t> sequence = {};  // tokens a sample
+  std::string dtype = {};                     // of products: "fp32", "fp16", "bf16"; empty: the device's
 };
 
 struct Begun {

@@ -298,7 +298,7 @@ TEST(LayerOrder, IsAnOrder) {
   std::vector<std::string> names;
   for (int i = 0; i < 60; ++i) {
     std::string name = parts[random() % parts.size()];
-    for (unsigned n = random() % 3; n > 0; --n) name += "." + parts[random() % parts.size()];
+    for (auto n = random() % 3; n > 0; --n) name += "." + parts[random() % parts.size()];
     names.push_back(name);
   }
   for (const auto& a : names) {
