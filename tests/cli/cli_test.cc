@@ -155,7 +155,7 @@ TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
 
 TEST_F(Cli, AMisspeltVerbIsToldTheNearest) {
   expect_wrong_input(run({"tnue", "x.json"}), "unknown command 'tnue' (did you mean 'tune'?)");
-  expect_wrong_input(run({"frobnicate"}), "commands: run, plan, ");
+  expect_wrong_input(run({"frobnicate"}), "commands: record, import, init, run, ");
   expect_wrong_input(run({"check"}), "syncline check --help");
 }
 

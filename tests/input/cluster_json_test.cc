@@ -67,12 +67,23 @@ void expect_same(const Cluster& a, const Cluster& b) {
   EXPECT_EQ(static_cast<bool>(a.law), static_cast<bool>(b.law));
 }
 
+// The measured steps of a level, as its JSON gives them.
+cost::StepCurve curve_in(const Json& cluster, const std::string& level) {
+  cost::StepCurve curve;
+  if (!cluster.contains(level) || !cluster[level].contains("measured_steps_us")) return curve;
+  for (const auto& point : cluster[level]["measured_steps_us"]) {
+    curve.push_back({point[0].get<double>(), point[1].get<double>() * kMicrosecond});
+  }
+  return curve;
+}
+
 void expect_round_trip(const Json& json) {
   const Cluster cluster = read(json);
   ClusterNotes notes;
   if (json.contains("calibration")) {
     notes.calibration = read_law(Reader(json["calibration"], "c.json", "calibration"));
   }
+  for (const Tier& tier : cluster.tiers) notes.curves.push_back(curve_in(json, tier.name));
   const Json written = cluster_json(cluster, kAllDigits, notes);
   SCOPED_TRACE(written.dump());
   expect_same(cluster, read(written));

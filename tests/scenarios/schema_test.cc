@@ -42,6 +42,11 @@ const fs::path kScenarios = fs::path(SYNCLINE_SOURCE_DIR) / "scenarios";
 // made in the two together, one at a time.
 constexpr std::string_view kMoreKeys = R"json([
   {"op": "add", "path": "/workload/tensors/0/forward_us", "value": 10},
+  {"op": "add", "path": "/workload/tensors/0/copy_in_us", "value": 3},
+  {"op": "add", "path": "/workload/tensors/0/copy_out_us", "value": 4},
+  {"op": "add", "path": "/workload/copy_kernels_ms", "value": 0.001},
+  {"op": "add", "path": "/workload/host_gap_ms", "value": 0.1},
+  {"op": "add", "path": "/search/bucket_copies", "value": [true, false]},
   {"op": "add", "path": "/workload/operators", "value": {
     "values": [{"name": "x", "bytes": 4096}, {"name": "y", "bytes": 4096}],
     "list": [{"kind": "matmul_v2", "part": "backward", "inputs": ["x", "x"], "outputs": ["y"],
@@ -68,7 +73,7 @@ constexpr std::string_view kMoreKeys = R"json([
 constexpr std::string_view kSmallScenario = R"json({
   "name": "small",
   "workload": {
-    "file": "workloads/resnet50_v100.json", "batch": 64,
+    "file": "workloads/resnet50_v100.json", "batch": 64, "host_gap_ms": 1, "copy_kernels_ms": 1,
     "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
                   "classes": 1000, "sequence": 128, "optimizer": "momentum",
                   "fused_attention": false, "fused_feedforward": false, "fused_linear": false,
