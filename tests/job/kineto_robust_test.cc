@@ -274,6 +274,8 @@ TEST_F(KinetoRobust, WhatIsNoTrainingOnGpusIsRefusedByName) {
                   "`syncline record` measures such a job"));
   const auto arrival = [](const std::string& line) { return has(line, "AccumulateGrad"); };
   EXPECT_TRUE(has(refusal(without(trace(), arrival)), "AccumulateGrad was not recorded"));
+  const std::string scattered = replaced(trace(), "\"allreduce\"", "\"reduce_scatter\"");
+  EXPECT_TRUE(has(refusal(without(scattered, arrival)), "AccumulateGrad was not recorded"));
   const auto runtime = [](const std::string& line) { return has(line, "cuda_runtime"); };
   EXPECT_TRUE(has(refusal(without(trace(), runtime)), "without the call that launched them"));
   const std::string text = trace();

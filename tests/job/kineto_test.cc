@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/job/format.h"
+#include "core/job/kineto/trace.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job::kineto {
@@ -200,6 +201,30 @@ TEST(Kineto, RanksAreOfOneJobAndStandThereOnce) {
       refusal({dlrm()[1], sample("resnet50_ddp_2xA100_rank0.json.gz")}).find("of 8 ranks, but"),
       std::string::npos);
   EXPECT_TRUE(said(read_job({dlrm()[0], dlrm()[1]}), "2 of 8 ranks"));
+}
+
+TEST(Kineto, CollectivesHaveOneNameWhoeverNamesThem) {
+  const std::pair<const char*, const char*> names[] = {
+      {"nccl:all_reduce", "all_reduce"},
+      {"gloo:all_reduce", "all_reduce"},
+      {"c10d::allreduce_", "all_reduce"},
+      {"allreduce_coalesced", "all_reduce"},
+      {"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)", "all_reduce"},
+      {"ncclDevKernel_AllReduce_Sum_f32_TREE_LL(ncclDevComm*)", "all_reduce"},
+      {"nccl:all_reduce_barrier", "barrier"},
+      {"nccl:_all_gather_base", "all_gather"},
+      {"c10d::_allgather_base_", "all_gather"},
+      {"nccl:_reduce_scatter_base", "reduce_scatter"},
+      {"nccl:reduce_scatter_tensor_coalesced", "reduce_scatter"},
+      {"c10d::alltoall_base_", "all_to_all"},
+      {"all_to_allv", "all_to_all"},
+      {"ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)", "send_recv"},
+      {"ncclDevKernel_Broadcast_RING_LL", "broadcast"},
+      {"nccl:reduce", "reduce"},
+      {"ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", ""},
+      {"nccl:coalesced", ""},
+      {"record_param_comms", ""}};
+  for (const auto& [name, kind] : names) EXPECT_EQ(collective_kind(name), kind) << name;
 }
 
 TEST(Kineto, AJobOnTheCpuIsRefusedByName) {

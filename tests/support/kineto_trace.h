@@ -31,6 +31,7 @@ struct TraceDialect {
   bool disorder = false;        // events in any order
   bool ids_anew = false;        // correlations count from 1 in every step
   bool two_engines = false;     // gradients on two threads by turns
+  bool lost_calls = false;      // of the collectives' launches; kernels without metadata
   bool mixed = false;           // buckets of fp32 and of bf16
   int passes = 1;               // backward passes, the last of which exchanges
   bool step_a_pass = false;     // with a ProfilerStep each
@@ -116,8 +117,10 @@ class TraceWriter {
     // AMD's copies tell their size where they are called.
     const std::size_t colon = args.find(": ");
     const std::string size = copies ? ", \"size\": \"" + args.substr(colon + 2) + "\"" : "";
-    event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned,
-          id + (dialect_.amd ? size : ""));
+    if (!dialect_.lost_calls || !name.starts_with("nccl")) {
+      event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned,
+            id + (dialect_.amd ? size : ""));
+    }
     const std::string old = copies ? "Memcpy" : "Kernel";
     const std::string where =
         dialect_.old_words ? "\"stream " + std::to_string(stream) + "\"" : std::to_string(stream);
@@ -168,6 +171,17 @@ class TraceWriter {
            (format == DType::kBf16 ? "BFloat16\"" : "Float\"");
   }
 
+  std::string kernel_name(DType format) const {
+    const bool brain = format == DType::kBf16;
+    if (dialect_.amd) return "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)";
+    if (dialect_.old_words) {
+      return std::string("ncclKernel_AllReduce_RING_LL_Sum_") +
+             (brain ? "__nv_bfloat16" : "float") + "(ncclDevComm*, unsigned long, ncclWork*)";
+    }
+    return std::string("ncclDevKernel_AllReduce_Sum_") + (brain ? "bf16" : "f32") +
+           "_RING_LL(ncclDevComm*)";
+  }
+
   void send(const std::pair<int, int>& bucket, Time call, Time& network, job::Step& step) {
     job::Exchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "all_reduce";
@@ -195,11 +209,10 @@ class TraceWriter {
     if (dialect_.annotations) {
       host("nccl:all_reduce", engine_, call + 2 * kMicro, call + 4 * kMicro, shape, true);
     }
-    work("kernel",
-         dialect_.amd ? "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
-                      : "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
-         engine_, call + 3 * kMicro, call + 3 * kMicro + 500, 20, start, end,
-         dialect_.nccl_metadata ? message(exchange.elements, exchange.dtype) : "");
+    work("kernel", kernel_name(exchange.dtype), engine_, call + 3 * kMicro, call + 3 * kMicro + 500,
+         20, start, end,
+         dialect_.nccl_metadata && !dialect_.lost_calls ? message(exchange.elements, exchange.dtype)
+                                                        : "");
   }
 
   void arrive(std::size_t place, Time& call, Time& device, job::Step& step, bool exchanges) {
@@ -405,6 +418,9 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "accumulation_by_steps", .passes = 3, .step_a_pass = true},
       {.name = "two_engines", .two_engines = true},
       {.name = "mixed", .mixed = true},
+      {.name = "mixed_by_name", .nccl_metadata = false, .mixed = true},
+      {.name = "mixed_by_old_name", .old_words = true, .nccl_metadata = false, .mixed = true},
+      {.name = "calls_lost", .shapes = true, .lost_calls = true},
       {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
       {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
 }

@@ -160,7 +160,9 @@ RankRead read_rank(const std::string& path) {
   const bool reduced = std::ranges::any_of(
       timeline.collectives, [](const Collective& collective) { return collective.of_gradients; });
   const bool sharded = looks_sharded(trace, timeline);
-  if (sharded && !reduced) refuse_sharded(trace, timeline);
+  // Inference has reduce-scatters too.
+  const bool trains = !arrivals.empty() || !trace.sharded.empty();
+  if (sharded && !reduced && trains) refuse_sharded(trace, timeline);
   note_reading(trace, timeline, read);
   read.collectives_on_device = timeline.collectives_on_device;
   std::vector<DerivedStep> steps = derive_all(trace, timeline, arrivals, read);

@@ -18,20 +18,26 @@ std::optional<DType> common_format(const DerivedStep& derived) {
 }
 
 // Gradients whose copies lie one behind the other in the order of their buckets: each bucket takes
-// as many as its bytes say, and gives them its format. False: they do not fit.
+// as many as its bytes say, or as have arrived where it tells none, and gives them its format.
+// False: they do not fit.
 bool formats_by_bucket(DerivedStep& derived) {
+  const auto& copies = derived.copies_out;
   std::vector<DType> formats;
   for (std::size_t i = 0; i < derived.sent.size(); ++i) {
     const Exchange& exchange = derived.step.exchanges[i];
-    if (!derived.sent[i].of_gradients) continue;
-    Bytes bytes = derived.sent[i].typed ? exchange.bytes() : 0;
-    while (bytes > 0 && formats.size() < derived.copies_out.size()) {
-      bytes -= derived.copies_out[formats.size()].bytes;
+    const Sent& sent = derived.sent[i];
+    if (!sent.of_gradients) continue;
+    if (!sent.typed) return false;
+    const bool counted = exchange.elements == 0;
+    const std::size_t most = counted ? std::min(sent.arrived, copies.size()) : copies.size();
+    Bytes bytes = exchange.bytes();
+    while (formats.size() < most && (counted || bytes > 0)) {
+      bytes -= copies[formats.size()].bytes;
       formats.push_back(exchange.dtype);
     }
-    if (bytes != 0) return false;
+    if (!counted && bytes != 0) return false;
   }
-  if (formats.size() != derived.copies_out.size()) return false;
+  if (formats.size() != copies.size()) return false;
   for (std::size_t i = 0; i < formats.size(); ++i) derived.step.gradients[i].dtype = formats[i];
   return true;
 }

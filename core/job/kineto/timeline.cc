@@ -74,8 +74,8 @@ std::vector<Collective> collectives_of_calls(const Trace& trace, const SpanIndex
   bool backends = false;
   for (auto call = calls.spans().begin(); call != calls.spans().end();) {
     Collective collective;
-    collective.start = collective.launched = collective.returned = call->start;
-    collective.end = call->end;
+    collective.start = collective.launched = call->start;
+    collective.end = collective.returned = call->end;
     collective.thread = call->thread;
     for (; call != calls.spans().end() && call->thread == collective.thread &&
            call->start <= collective.end;
@@ -90,6 +90,30 @@ std::vector<Collective> collectives_of_calls(const Trace& trace, const SpanIndex
   // Where a backend names its own, c10d's calls on other threads are the same once more.
   std::erase_if(found, [&](const Collective& c) { return backends && c.message.backend.empty(); });
   return found;
+}
+
+// Kernels whose launches the trace lost (cooperative ones on AMD, say) belong to the calls that no
+// other kernel belongs to, in order, where there are as many.
+void find_lost_calls(std::vector<Collective>& collectives, std::vector<Collective> calls) {
+  std::vector<Collective*> lost;
+  std::vector<std::pair<int, Nanoseconds>> found;
+  for (Collective& collective : collectives) {
+    if (collective.thread < 0) lost.push_back(&collective);
+    if (collective.thread >= 0) found.emplace_back(collective.thread, collective.launched);
+  }
+  std::ranges::sort(found);
+  std::erase_if(calls, [&](const Collective& call) {
+    const auto own = std::ranges::lower_bound(found, std::pair(call.thread, call.launched));
+    return own != found.end() && own->first == call.thread && own->second <= call.returned;
+  });
+  if (lost.empty() || lost.size() != calls.size()) return;
+  std::ranges::stable_sort(calls, {}, &Collective::launched);
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    lost[i]->launched = calls[i].launched;
+    lost[i]->returned = calls[i].returned;
+    lost[i]->thread = calls[i].thread;
+    complete(lost[i]->message, calls[i].message);
+  }
 }
 
 template <typename Piece>
@@ -168,7 +192,11 @@ Timeline::Timeline(const Trace& trace)
     }
   }
   collectives_on_device = !collectives.empty();
-  if (!collectives_on_device) collectives = collectives_of_calls(trace, communication);
+  if (collectives_on_device) {
+    find_lost_calls(collectives, collectives_of_calls(trace, communication));
+  } else {
+    collectives = collectives_of_calls(trace, communication);
+  }
   std::ranges::stable_sort(compute, {}, &Item::launched);
   std::ranges::stable_sort(collectives, {}, &Collective::launched);
 }
