@@ -31,6 +31,7 @@ struct TraceDialect {
   bool disorder = false;        // events in any order
   bool ids_anew = false;        // correlations count from 1 in every step
   bool two_engines = false;     // gradients on two threads by turns
+  bool one_thread = false;      // for forward and backward
   bool lost_calls = false;      // of the collectives' launches; kernels without metadata
   bool mixed = false;           // buckets of fp32 and of bf16
   int passes = 1;               // backward passes, the last of which exchanges
@@ -171,6 +172,8 @@ class TraceWriter {
            (format == DType::kBf16 ? "BFloat16\"" : "Float\"");
   }
 
+  int backward_thread() const { return dialect_.one_thread ? kMain : kEngine; }
+
   std::string kernel_name(DType format) const {
     const bool brain = format == DType::kBf16;
     if (dialect_.amd) return "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)";
@@ -219,12 +222,16 @@ class TraceWriter {
     job::Gradient gradient;
     gradient.elements = elements(place);
     gradient.dtype = formats_[place];
-    engine_ = dialect_.two_engines && place % 2 == 1 ? kOtherEngine : kEngine;
+    engine_ = dialect_.two_engines && place % 2 == 1 ? kOtherEngine : backward_thread();
     if (dialect_.shapes) gradient.shape = shapes_[place];
     if (place == 0 || dice_.chance(70)) {
       const Time idle = place > 0 && dice_.chance(30) ? draw(1, 30) : 0;
       const Time begin = device;
       device += idle;
+      if (dialect_.engine_calls) {
+        host("autograd::engine::evaluate_function: MulBackward0", engine_, call - kMicro,
+             call + 5 * kMicro);
+      }
       kernel(engine_, call, device, draw(1, 400));
       gradient.wait = 1e-9 * static_cast<double>(device - begin);
     }
@@ -292,10 +299,11 @@ class TraceWriter {
         const double exposed = step.exposed;
         const Time start = begin_behind(device, returned, first ? &ends_[b] : nullptr, step);
         const Time end = start + draw(1, 20);
-        host("torch.distributed.ddp.reducer::copy_bucket_to_grad", kEngine, returned - 4 * kMicro,
-             returned + 2 * kMicro);
-        work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", kEngine, returned - kMicro, returned,
-             7, start, end, ", \"bytes\": " + std::to_string(step.gradients[place].bytes()));
+        host("torch.distributed.ddp.reducer::copy_bucket_to_grad", backward_thread(),
+             returned - 4 * kMicro, returned + 2 * kMicro);
+        work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", backward_thread(), returned - kMicro,
+             returned, 7, start, end,
+             ", \"bytes\": " + std::to_string(step.gradients[place].bytes()));
         step.gradients[place].copy_out =
             1e-9 * static_cast<double>(end - device) - (step.exposed - exposed);
         step.copy_out += step.gradients[place].copy_out;
@@ -421,6 +429,8 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "mixed_by_name", .nccl_metadata = false, .mixed = true},
       {.name = "mixed_by_old_name", .old_words = true, .nccl_metadata = false, .mixed = true},
       {.name = "calls_lost", .shapes = true, .lost_calls = true},
+      {.name = "one_thread", .one_thread = true},
+      {.name = "one_thread_passes", .shapes = true, .one_thread = true, .passes = 2},
       {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
       {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
 }

@@ -232,8 +232,9 @@ bool matters(std::string_view name) {
   return name.starts_with("nccl:") || name.starts_with("gloo:") || name.starts_with("c10d::") ||
          name.starts_with("ProfilerStep") || name.starts_with("Optimizer.step") ||
          name == "record_param_comms" || name == "DistributedDataParallel.forward" ||
-         has("AccumulateGrad") || has("reducer::") || has("FullyShardedDataParallel") ||
-         name.starts_with("FSDP") || has("DeepSpeed") || has("deepspeed") || has("Megatron");
+         has("AccumulateGrad") || has("evaluate_function") || has("reducer::") ||
+         has("FullyShardedDataParallel") || name.starts_with("FSDP") || has("DeepSpeed") ||
+         has("deepspeed") || has("Megatron");
 }
 
 }  // namespace syncline::job::kineto

@@ -46,9 +46,13 @@ class StepReader {
     return {first,
             std::ranges::lower_bound(first, trace_.host.end(), window_.end, {}, &HostSpan::start)};
   }
-  bool of_engine(int thread) const { return std::ranges::binary_search(engine_, thread); }
+  bool of_engine(const Item& item) const {
+    if (one_thread_) return timeline_.engine.around(item.thread, item.launched) != nullptr;
+    return std::ranges::binary_search(engine_, item.thread);
+  }
   bool of_forward(const Item& item) const {
-    return main_ >= 0 ? item.thread == main_ : !of_engine(item.thread);
+    if (one_thread_) return !of_engine(item) && !copied_out(item);
+    return main_ >= 0 ? item.thread == main_ : !of_engine(item);
   }
   bool copied_out(const Item& item) const {
     return timeline_.copies_out.around(item.thread, item.launched) != nullptr;
@@ -76,6 +80,7 @@ class StepReader {
   std::vector<Arrival> arrivals_;
   std::vector<int> engine_;  // threads of the autograd engine
   int main_ = -1;            // the thread that drives the step; -1: not told
+  bool one_thread_ = false;  // it runs the engine too: its calls tell the backward pass then
   std::vector<Waiting> waiting_;
 
   DerivedStep derived_;
@@ -98,8 +103,7 @@ void StepReader::find_threads() {
         span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;
     if (drives && main_ < 0) main_ = span.thread;
   }
-  // The engine may run on the thread that drives (gradients of the CPU): then threads tell nothing.
-  if (of_engine(main_)) main_ = -1;
+  one_thread_ = std::ranges::binary_search(engine_, main_);
 }
 
 // A kernel of the forward pass between two arrivals begins another backward pass.
@@ -148,7 +152,7 @@ void StepReader::find_bounds() {
   for (const Item& item : items_) {
     const bool kernel = item.work == Work::kKernel;
     if (kernel) forward_ = std::min(forward_, item.start);
-    if (of_engine(item.thread) && item.launched > engine_begins_ && !copied_out(item)) {
+    if (of_engine(item) && item.launched > engine_begins_ && !copied_out(item)) {
       backward_ = std::min(backward_, item.start);
       backward_end_ = std::max(backward_end_, item.end);
     }

@@ -157,7 +157,7 @@ const HostSpan* SpanIndex::around(int thread, Nanoseconds time) const {
 Timeline::Timeline(const Trace& trace)
     : copies_in(of_kind(trace, {Host::kCopyIn, Host::kCopyInHook})),
       copies_out(of_kind(trace, {Host::kCopyOut})),
-      optimizer(of_kind(trace, {Host::kOptimizer})),
+      engine(of_kind(trace, {Host::kEngine, Host::kGradient})),
       communication(of_kind(trace, {Host::kCommunication})) {
   std::map<int, std::size_t> kernels;
   for (const DeviceEvent& event : trace.device) {

@@ -59,7 +59,7 @@ struct Timeline {
 
   SpanIndex copies_in;  // Host::kCopyIn and kCopyInHook
   SpanIndex copies_out;
-  SpanIndex optimizer;
+  SpanIndex engine;  // Host::kEngine and kGradient
   SpanIndex communication;
   std::vector<Item> compute;            // by launch
   std::vector<Collective> collectives;  // by launch

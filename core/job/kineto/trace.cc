@@ -108,6 +108,7 @@ std::optional<Host> host_kind(std::string_view name) {
   if (name.ends_with("AccumulateGrad")) {
     return has(name, "evaluate_function") ? Host::kGradient : Host::kAccumulate;
   }
+  if (has(name, "evaluate_function")) return Host::kEngine;
   if (has(name, "reducer::copy_bucket_to_grad")) return Host::kCopyOut;
   if (has(name, "reducer::mul_out")) return Host::kCopyIn;
   if (has(name, "reducer::copy_")) return Host::kCopyInHook;

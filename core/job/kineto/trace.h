@@ -20,6 +20,7 @@ enum class Host : std::uint8_t {
   kForward,        // DistributedDataParallel.forward
   kOptimizer,      // Optimizer.step#...
   kGradient,       // evaluate_function: AccumulateGrad, where torch tells it (from 1.10 or so)
+  kEngine,         // evaluate_function: of any other node
   kAccumulate,     // AccumulateGrad itself
   kCopyIn,         // gradient -> bucket
   kCopyInHook,     // the same with a communication hook
