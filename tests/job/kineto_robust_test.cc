@@ -216,6 +216,24 @@ TEST_F(KinetoRobust, OnlyCallsOfCollectives) {
   EXPECT_EQ(step.exposed, 0);
 }
 
+// Gloo under a model on GPUs: its annotations last from the call to the completion.
+TEST_F(KinetoRobust, GloosAnnotationsAreItsCollectives) {
+  const auto kernels = [](const std::string& line) {
+    return has(line, "\"kernel\"") && has(line, "nccl");
+  };
+  test::TraceWriter writer({.shapes = true}, 4);
+  const Observed observed = read(replaced(without(writer.file(2), kernels), "nccl", "gloo"));
+  EXPECT_EQ(observed.backend, "gloo");
+  EXPECT_FALSE(said(observed, "no kernels of collectives"));
+  const Step& step = observed.ranks[0].steps[0];
+  ASSERT_EQ(step.exchanges.size(), writer.truth()[0].exchanges.size());
+  for (std::size_t i = 0; i < step.exchanges.size(); ++i) {
+    EXPECT_EQ(step.exchanges[i].elements, writer.truth()[0].exchanges[i].elements);
+    EXPECT_EQ(step.exchanges[i].gradients, writer.truth()[0].exchanges[i].gradients);
+    EXPECT_GT(step.exchanges[i].duration, 0);
+  }
+}
+
 TEST_F(KinetoRobust, OneGpuHasGradientsAndNoBuckets) {
   const auto collective = [](const std::string& line) {
     return has(line, "nccl") || has(line, "c10d") || has(line, "record_param") ||

@@ -149,7 +149,9 @@ Observed join(std::vector<RankRead> ranks) {
       agreed = match_step(observed, step, step.number == typical) && agreed;
     }
   }
-  warn(observed, ranks.front(), told, agreed, std::move(notes));
+  warn(observed,
+       {ranks.front().operators_a_step, ranks.front().collectives_on_device, told, agreed},
+       std::move(notes));
   return observed;
 }
 

@@ -4,13 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "core/job/kineto/rank.h"
+#include "core/job/observed.h"
 
 namespace syncline::job::kineto {
 
-// Sets `observed.warnings`, the gravest first, `notes` of the reading behind them. `world_told`: a
-// file names the world size; `agreed`: the ranks agree on what their collectives carry.
-void warn(Observed& observed, const RankRead& first, bool world_told, bool agreed,
-          std::vector<std::string> notes);
+// Of the reading, beside what was observed; of the first rank where they differ.
+struct Reading {
+  std::size_t operators_a_step = 0;
+  bool collectives_on_device = true;
+  bool world_told = false;  // a file names the number of ranks
+  bool agreed = true;       // the ranks agree on what their collectives carry
+};
+
+// Sets `observed.warnings`, the gravest first, `notes` of the reading behind them.
+void warn(Observed& observed, const Reading& reading, std::vector<std::string> notes);
 
 }  // namespace syncline::job::kineto
