@@ -24,7 +24,7 @@ std::string in_us(Seconds time) {
   return text;
 }
 
-void warn_of_ranks(const Observed& observed, const Reading& reading,
+void warn_of_ranks(const Observed& observed, const ReadFacts& facts,
                    std::vector<std::string>& warnings) {
   const auto read = static_cast<int>(observed.ranks.size());
   const std::string of = std::to_string(read) + " of " + std::to_string(observed.world_size);
@@ -43,12 +43,12 @@ void warn_of_ranks(const Observed& observed, const Reading& reading,
                        " stands in the first rank's file alone: no collective is matched across "
                        "ranks; record the same steps on all");
   }
-  if (!reading.agreed) {
+  if (!facts.agreed) {
     warnings.push_back(
         "the ranks disagree on what some collectives carry: those keep each rank's "
         "own time");
   }
-  if (!reading.world_told && read == 1) {
+  if (!facts.world_told && read == 1) {
     warnings.push_back("the trace does not tell the number of ranks (distributedInfo): " +
                        std::to_string(observed.world_size) +
                        " by what its collectives say; give it yourself if that is wrong");
@@ -141,22 +141,22 @@ void warn_of_buckets(const Observed& observed, const Step& step,
 
 }  // namespace
 
-void warn(Observed& observed, const Reading& reading, std::vector<std::string> notes) {
+void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> notes) {
   const Rank& rank = observed.ranks.front();
   const Step& step = typical_step(rank);
   std::vector<std::string>& warnings = observed.warnings;
-  warn_of_ranks(observed, reading, warnings);
+  warn_of_ranks(observed, facts, warnings);
   // Gloo's calls last as long as its collectives do.
   const bool timed = std::ranges::any_of(
       step.exchanges, [](const Exchange& exchange) { return exchange.duration > 0; });
-  if (!reading.collectives_on_device && !step.exchanges.empty() && !timed) {
+  if (!facts.collectives_on_device && !step.exchanges.empty() && !timed) {
     warnings.push_back(
         "no kernels of collectives in the trace, only the host's calls: their sizes "
         "are read, their times are not");
   }
   warn_of_waiting(observed, step, warnings);
   warn_of_copies(step, warnings);
-  warn_of_profiler(step, reading.operators_a_step, warnings);
+  warn_of_profiler(step, facts.operators_a_step, warnings);
   warn_of_buckets(observed, step, warnings);
   warn_of_formats(step, warnings);
   const Step& begin = rank.steps.front();

@@ -9,7 +9,7 @@
 namespace syncline::job::kineto {
 
 // Of the reading, beside what was observed; of the first rank where they differ.
-struct Reading {
+struct ReadFacts {
   std::size_t operators_a_step = 0;
   bool collectives_on_device = true;
   bool world_told = false;  // a file names the number of ranks
@@ -17,6 +17,6 @@ struct Reading {
 };
 
 // Sets `observed.warnings`, the gravest first, `notes` of the reading behind them.
-void warn(Observed& observed, const Reading& reading, std::vector<std::string> notes);
+void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> notes);
 
 }  // namespace syncline::job::kineto
