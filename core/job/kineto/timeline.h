@@ -2,8 +2,6 @@
 // ran beside it, and from which thread the host launched each (by correlation).
 #pragma once
 
-#include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "core/job/kineto/trace.h"

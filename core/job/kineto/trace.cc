@@ -247,7 +247,6 @@ void read_distributed(const Json& info, Trace& trace) {
   trace.rank = count(info, "rank");
   trace.world_size = count(info, "world_size");
   trace.nccl_version = word(info, "nccl_version");
-  trace.process_groups = count(info, "pg_count").value_or(0);
 }
 
 void read_devices(const Json& devices, Trace& trace) {

@@ -89,7 +89,6 @@ struct Trace {
   std::string backend;
   std::string nccl_version;
   std::string torch_version;
-  int process_groups = 0;            // 0: not told
   std::vector<std::string> devices;  // their names, by number
   std::vector<HostSpan> host;        // by start
   std::vector<Launch> launches;      // by correlation, then start
