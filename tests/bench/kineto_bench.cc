@@ -1,9 +1,10 @@
 // Reading a Kineto trace: the importer, the same bytes cut into events alone, and nlohmann's SAX
-// parser with a handler that keeps nothing. SYNCLINE_TRACE_MB sets the size (64; the claim in
-// core/job/kineto/trace.h is for 1024).
+// parser with a handler that keeps nothing. Goal: a gigabyte, packed or not, in less than 20 s and
+// 500 MB. SYNCLINE_TRACE_MB sets the size of the trace, 64 where it is not set.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
