@@ -70,10 +70,9 @@ int run_program(int argc, const char* const* argv) {
       "one. Exit codes: 0 done, 2 wrong input, 3 failing machine, 130 interrupted.");
 
   std::map<const CLI::App*, VerbAction> actions;
-  for (auto* add :
-       {add_record, add_import, add_init, add_run, add_plan, add_buckets, add_explain, add_emit,
-        add_check, add_tune, add_calibrate, add_validate, add_fidelity, add_numerics, add_lab,
-        add_list}) {
+  for (auto* add : {add_record, add_import, add_init, add_run, add_plan, add_buckets, add_explain,
+                    add_emit, add_check, add_tune, add_calibrate, add_validate, add_fidelity,
+                    add_numerics, add_lab, add_list}) {
     const VerbAction action = add(app);
     actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
   }

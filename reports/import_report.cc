@@ -60,7 +60,7 @@ std::string steps_text(const ImportedJob& job, const Step& step) {
   const auto [cpu_low, cpu_high] = std::minmax_element(cpu.begin(), cpu.end());
   std::string text =
       plural(steps.size(), "step") + ": " + range_text(*gpu_low, *gpu_high) + " on the GPU";
-  if (*cpu_high > 0) text += ", " + range_text(*cpu_low, *cpu_high) + " on the CPU";
+  if (*cpu_high > 0) text += ",\n             " + range_text(*cpu_low, *cpu_high) + " on the CPU";
   if (steps.size() > 1) text += "; step " + std::to_string(step.number) + " stands for them";
   return text;
 }
@@ -134,9 +134,9 @@ Grid exchanges_grid(const ImportedJob& job, const Step& step) {
     std::vector<std::string> cells{one_line(exchange.kind), bucket_of(exchange),
                                    bytes_text(static_cast<double>(exchange.bytes()))};
     if (job.observed.timed) {
-      for (const Seconds at : {exchange.complete, exchange.sent, exchange.duration}) {
-        cells.push_back(seconds_text(at));
-      }
+      cells.push_back(exchange.gradients.empty() ? "-" : seconds_text(exchange.complete));
+      cells.push_back(seconds_text(exchange.sent));
+      cells.push_back(seconds_text(exchange.duration));
       if (several) {
         cells.push_back(seconds_text(exchange.time));
         cells.push_back(seconds_text(exchange.duration - exchange.time));

@@ -111,7 +111,8 @@ Page page_of(const tune::LiveReport& report) {
         Listing{"json", input::strategy_json(report.best().strategy).dump() + "\n"});
   }
   if (report.emitted) {
-    page.blocks.push_back("Configuration for " + report.emitted_dialect + ":");
+    page.blocks.push_back("Configuration for " + report.emitted_dialect +
+                          (report.emitted->config.empty() ? ", which is its default:" : ":"));
     page.blocks.push_back(Listing{"json", report.emitted->config.dump(2) + "\n"});
   }
   return page;

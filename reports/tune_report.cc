@@ -313,7 +313,8 @@ Page page_of(const tune::Tuning& tuning) {
     page.blocks.push_back(Listing{"text", plot});
   }
   if (tuning.emitted) {
-    page.blocks.push_back("Configuration for " + tuning.emitted_dialect + ":");
+    page.blocks.push_back("Configuration for " + tuning.emitted_dialect +
+                          (tuning.emitted->config.empty() ? ", which is its default:" : ":"));
     page.blocks.push_back(Listing{"json", tuning.emitted->config.dump(2) + "\n"});
   }
   page.blocks.push_back(source_sentence(tuning));

@@ -19,6 +19,7 @@ wrapped() {
     while (length($0) > 100) {
       cut = 100
       while (cut > RLENGTH && substr($0, cut + 1, 1) != " ") --cut
+      if (cut <= RLENGTH) break
       print substr($0, 1, cut)
       $0 = indent substr($0, cut + 2)
     }

@@ -186,6 +186,19 @@ std::vector<Candidate> said_changes(dialect::ChangeKind kind, const Scenario& sc
   return candidates;
 }
 
+// On one line, with blanks where it may be wrapped.
+std::string one_line(const Json& config) {
+  std::string text;
+  for (const char c : config.dump(0)) {
+    if (c != '\n') {
+      text += c;
+    } else if (text.back() == ',') {
+      text += ' ';
+    }
+  }
+  return text;
+}
+
 // Our own words for a strategy of a dialect: what they are there, or that there are none.
 std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
@@ -195,7 +208,7 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   // The algorithm stands beside a configuration, not in it.
   if (!found || !found->exact || !found->algorithm.empty())
     return change + ", which cannot be said in " + std::string(dialect);
-  const std::string config = found->config.dump();
+  const std::string config = one_line(found->config);
   return change + ", in " + std::string(dialect) + " " +
          (config.size() <= kLongest ? config : "what syncline emit writes");
 }
