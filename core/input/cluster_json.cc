@@ -34,6 +34,9 @@ Json device_json(const Device& device, int digits) {
   for (const auto& row : kDeviceFigures) {
     if (device.*row.figure != 0) json[row.key] = significant(device.*row.figure / row.unit, digits);
   }
+  if (device.overlap_slowdown_given) {
+    json["overlap_slowdown"] = significant(device.overlap_slowdown, digits);
+  }
   return json;
 }
 

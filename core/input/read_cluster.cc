@@ -77,6 +77,8 @@ Device read_device(Reader reader) {
   device.data_parallel_overhead =
       reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   device.data_parallel_slowdown = reader.number_or("data_parallel_slowdown", 0, {0, 100});
+  device.overlap_slowdown_given = reader.has("overlap_slowdown");
+  device.overlap_slowdown = reader.number_or("overlap_slowdown", 0, {0, 100});
   reader.finish();
   return device;
 }
@@ -209,6 +211,15 @@ Library read_library(Reader& reader, const Cluster& cluster) {
   return word == "nccl" ? Library::kNccl : word == "gloo" ? Library::kGloo : Library::kLinks;
 }
 
+// What nobody measured or fitted in another form.
+void assume_overlap_slowdown(Cluster& cluster) {
+  Device& device = cluster.device;
+  const bool told = device.overlap_slowdown_given || device.data_parallel_slowdown > 0;
+  if (!told && cluster.library == Library::kNccl) {
+    device.overlap_slowdown = kAssumedOverlapSlowdown;
+  }
+}
+
 }  // namespace
 
 Cluster read_cluster(Reader named) {
@@ -236,6 +247,7 @@ Cluster read_cluster(Reader named) {
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);
   cluster.library_given = reader.has("library");
+  assume_overlap_slowdown(cluster);
   reader.finish();
   return cluster;
 }

@@ -143,14 +143,27 @@ Json published_of(const Observed& observed, const Step& step) {
   return Json::array({row});
 }
 
+// The cluster's device as an object, whose keys go beside those of a named one.
+Json& device_of(Json& cluster) {
+  Json& device = cluster["device"];
+  if (device.is_string()) device = Json{{"base", device}};
+  return device;
+}
+
+// The waits were seen beside the job's exchanges: what those cost the computation is in them.
+void keep_waits(Json& cluster) {
+  if (!cluster.is_object()) return;
+  Json& device = device_of(cluster);
+  if (!device.contains("overlap_slowdown")) device["overlap_slowdown"] = 0;
+}
+
 // What no network explains of the step's waiting is other ranks' lateness: it comes to every
 // strategy alike. The row is then no prediction.
 void add_waiting(Json& scenario, const Step& step, std::vector<std::string>& assumed) {
   constexpr double kLittle = 0.002;
   const Seconds waiting = unexplained_waiting(scenario, step);
   if (waiting < kLittle * step.gpu) return;
-  Json& device = scenario["cluster"]["device"];
-  if (device.is_string()) device = Json{{"name", device}};
+  Json& device = device_of(scenario["cluster"]);
   device["data_parallel_overhead_us"] = microseconds(waiting);
   scenario["published"][0]["use"] = "calibrated";
   assumed.push_back("the step waits " + milliseconds_text(step.exposed) +
@@ -206,6 +219,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   scenario = {{"name", observed.name}, {"about", about(observed)}};
   scenario["workload"] = workload_of(observed, step, options);
   scenario["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
+  if (observed.timed) keep_waits(scenario["cluster"]);
   scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));
   scenario["baseline"] = kAsItRan;
   if (observed.timed && step.gpu > 0) scenario["published"] = published_of(observed, step);

@@ -112,6 +112,15 @@ double copies_at(const Workload& workload, double deviations) {
   return std::min(spread, workload.copy_kernels / all);
 }
 
+// What computation loses beside a collective at one end of what is likely, over what it is said to.
+double overlap_at(const Device& device, double deviations) {
+  constexpr double kMeasuredOverlap = 0.2;
+  if (device.overlap_slowdown_given) return std::exp(deviations * kMeasuredOverlap);
+  const auto lost = [](double slowdown) { return slowdown / (1 + slowdown); };
+  return lost(deviations > 0 ? kMostOverlapSlowdown : kLeastOverlapSlowdown) /
+         lost(device.overlap_slowdown);
+}
+
 }  // namespace
 
 std::string_view words_of(Doubt doubt) {
@@ -124,6 +133,8 @@ std::string_view words_of(Doubt doubt) {
       return "the time of the computation";
     case Doubt::kDevice:
       return "the time of encoding and copying";
+    case Doubt::kOverlap:
+      return "how much computation slows down beside a collective";
     case Doubt::kFramework:
       break;
   }
@@ -182,9 +193,10 @@ class Doubts::Shifted {
   double computation = 1;
   double device = 1;
   double copies = 1;
+  double overlap = 1;
 
   Seconds step(Phase phase) {
-    if (computation != 1 || device != 1 || copies != 1) {
+    if (computation != 1 || device != 1 || copies != 1 || overlap != 1) {
       for (auto& op : phase.plan.ops) scale(op.work);
     }
     const auto outcome = executor_->run(phase.plan, {}, phase.periods);
@@ -198,6 +210,10 @@ class Doubts::Shifted {
     if (auto* encode = std::get_if<plan::Encode>(&work)) encode->seconds *= device;
     if (auto* decode = std::get_if<plan::Decode>(&work)) decode->seconds *= device;
     if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= copies;
+    if (auto* slowed = std::get_if<plan::Slowed>(&work)) {
+      slowed->share *= overlap;
+      slowed->most *= overlap;
+    }
   }
 
   std::shared_ptr<run::Executor> executor_;
@@ -231,6 +247,7 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
     known->device = std::exp(deviations * kDeviceSpread);
     known->copies = copies_at(scenario_.workload, deviations);
   }
+  if (doubt == Doubt::kOverlap) known->overlap = overlap_at(scenario_.cluster.device, deviations);
   return *known;
 }
 
@@ -269,6 +286,9 @@ Sway Doubts::sway(const Strategy& strategy) {
     const std::size_t d = place_of(doubt);
     const bool network = doubt == Doubt::kLatency || doubt == Doubt::kBandwidth;
     if (doubt == Doubt::kFramework || (alone && network)) continue;
+    if (doubt == Doubt::kOverlap && (alone || scenario_.cluster.device.overlap_slowdown <= 0)) {
+      continue;
+    }
     sway.slower[d] = std::log(step_with(strategy, doubt, true) / plain);
     sway.faster[d] = std::log(step_with(strategy, doubt, false) / plain);
   }

@@ -22,11 +22,13 @@ enum class Doubt {
   kBandwidth,    // what large ones take
   kComputation,  // forward, backward and update
   kDevice,       // encoding, decoding and copies into buckets
+  kOverlap,      // how much computation slows down beside a collective
   kFramework,    // what training in parallel costs beyond its collectives
 };
-inline constexpr std::size_t kDoubts = 5;
-inline constexpr std::array<Doubt, kDoubts> kAllDoubts{
-    Doubt::kLatency, Doubt::kBandwidth, Doubt::kComputation, Doubt::kDevice, Doubt::kFramework};
+inline constexpr std::size_t kDoubts = 6;
+inline constexpr std::array<Doubt, kDoubts> kAllDoubts{Doubt::kLatency,     Doubt::kBandwidth,
+                                                       Doubt::kComputation, Doubt::kDevice,
+                                                       Doubt::kOverlap,     Doubt::kFramework};
 // "the network's latency", ...
 std::string_view words_of(Doubt doubt);
 
@@ -68,7 +70,7 @@ struct Pinned {
   std::optional<double> framework;  // as a share of the step
 };
 
-// Works out the sway of rows of one scenario. Each costs about nine runs of the model.
+// Works out the sway of rows of one scenario. Each costs about eleven runs of the model.
 class Doubts {
  public:
   // The scenario must outlive this.

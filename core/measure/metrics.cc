@@ -8,7 +8,10 @@
 namespace syncline::measure {
 namespace {
 
-bool is_model_work(const plan::Work& work) { return std::holds_alternative<plan::Compute>(work); }
+// The model's own work, with what exchanges beside it add.
+bool is_model_work(const plan::Work& work) {
+  return std::holds_alternative<plan::Compute>(work) || std::holds_alternative<plan::Slowed>(work);
+}
 bool is_collective(const plan::Work& work) {
   return std::holds_alternative<collective::Collective>(work);
 }

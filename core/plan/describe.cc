@@ -52,6 +52,9 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* copy = std::get_if<Copy>(&op.work)) {
     return bucket_text(copy->into ? "copy into" : "copy out of", copy->bucket);
   }
+  if (const auto* slowed = std::get_if<Slowed>(&op.work)) {
+    return bucket_text("slowed by", slowed->bucket);
+  }
   if (std::holds_alternative<Wait>(op.work)) return "wait for the tick";
   return "host sync";
 }

@@ -77,9 +77,21 @@ struct Wait {
   Seconds seconds = 0;
 };
 
-using Work = std::variant<Compute, collective::Collective, Encode, Decode, HostSync, Copy, Wait>;
+// What the computation loses to a bucket's exchange beside it: `share` of the time that its
+// collectives take, `most` at most. The network says how long that is, so executors fill in the
+// seconds (core/run/slowed.h).
+struct Slowed {
+  int bucket = 0;
+  double share = 0;
+  Seconds most = 0;
+  Seconds seconds = 0;
+};
 
-// How long the work takes by itself; 0 for a collective, whose time depends on the network.
+using Work =
+    std::variant<Compute, collective::Collective, Encode, Decode, HostSync, Copy, Wait, Slowed>;
+
+// How long the work takes by itself; 0 for a collective, whose time depends on the network, and for
+// what it slows as long as nobody has filled that in.
 Seconds seconds_of(const Work& work);
 
 struct Op {

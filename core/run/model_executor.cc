@@ -11,6 +11,7 @@
 #include "core/collective/price.h"
 #include "core/run/link_sharing.h"
 #include "core/run/model_executor.h"
+#include "core/run/slowed.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
@@ -196,14 +197,19 @@ class ModelExecutor final : public Executor {
   std::string_view name() const override { return "model"; }
   ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
 
-  Outcome run(const plan::Plan& plan, const Gradients&, int periods) override {
+  Outcome run(const plan::Plan& given, const Gradients&, int periods) override {
+    if (slows(given)) return run_plan(with_slowed(given, book_), periods);
+    return run_plan(given, periods);
+  }
+
+ private:
+  Outcome run_plan(const plan::Plan& plan, int periods) {
     stretch_ = expected_slowest_of(plan);
     Outcome outcome;
     outcome.timeline = plan::overlaps(plan) ? run_shared(plan, periods) : run_queues(plan, periods);
     return outcome;
   }
 
- private:
   double expected_slowest_of(const plan::Plan& plan) {
     if (cluster_.jitter.kind == Jitter::Kind::kNone) return 1;
     if (plan.steps != stretch_steps_) {

@@ -129,7 +129,9 @@ void Arm::judge_exactness(const plan::Plan& plan, std::size_t phases) {
     simple_ &= bucket.dtype == first.dtype && bucket.codec == first.codec;
     encodes |= bucket.codec != nullptr;
   }
-  exact_ = simple_ && (strategy_.streams == 1 || !strategy_.overlap) &&
+  // What exchanges cost the computation beside them delays the gradients behind.
+  const bool slowed = strategy_.overlap && cluster().device.overlap_slowdown > 0;
+  exact_ = simple_ && !slowed && (strategy_.streams == 1 || !strategy_.overlap) &&
            (!encodes || !strategy_.overlap || encode_launches() == 0);
 }
 
