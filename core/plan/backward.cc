@@ -24,7 +24,7 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
       std::vector<OpId> after{segment};
       if (!exchanges.releases.empty()) after.push_back(tick(exchanges.releases[i]));
       done[i] = first_half(begin + i, begin + i, std::move(after), split[i] != 0, true);
-      slow_down(begin + i, next);
+      done[i] = slow_down(begin + i, done[i], next);
     }
   }
   if (!urgent) return done;
@@ -45,17 +45,20 @@ OpId Backward::compute(int first, int last) {
   return build_.compute(Phase::kBackward, seconds, first, last);
 }
 
-void Backward::slow_down(std::size_t bucket, int next) {
+OpId Backward::slow_down(std::size_t bucket, OpId sent, int next) {
   const double slowdown = cluster_.device.overlap_slowdown;
-  if (slowdown <= 0 || build_.plan.ranks == 1 || !strategy_.overlap) return;
+  if (slowdown <= 0 || build_.plan.ranks == 1 || !strategy_.overlap) return sent;
   Seconds rest = 0;
   for (auto t = static_cast<std::size_t>(next); t < workload_.tensors.size(); ++t) {
     rest += workload_.tensors[t].backward;
   }
-  if (rest <= 0) return;
+  if (rest <= 0) return sent;
+  const StreamId stream = build_.plan.ops[static_cast<std::size_t>(sent)].stream;
+  const int index = static_cast<int>(bucket);
+  sent = build_.add(stream, Slowed{index, slowdown, slowdown * rest});
   // Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
-  build_.add(kComputeStream,
-             Slowed{static_cast<int>(bucket), slowdown / (1 + slowdown), slowdown * rest});
+  build_.add(kComputeStream, Slowed{index, slowdown / (1 + slowdown), slowdown * rest});
+  return sent;
 }
 
 OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,

@@ -26,8 +26,9 @@ class Backward {
  private:
   OpId compute(int first, int last);
 
-  // What the exchange of a bucket costs the gradients from `next` on, which are computed beside it.
-  void slow_down(std::size_t bucket, int next);
+  // What the exchange of a bucket, `sent` its last operation, and the gradients from `next` on,
+  // which are computed beside it, cost each other. Returns the exchange's last operation.
+  OpId slow_down(std::size_t bucket, OpId sent, int next);
 
   OpId first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after, bool split,
                   bool prepare);

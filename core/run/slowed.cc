@@ -1,8 +1,80 @@
 #include "core/run/slowed.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace syncline::run {
+namespace {
+
+// When a bucket's exchange is under way.
+struct Window {
+  Seconds begin = std::numeric_limits<double>::infinity();
+  Seconds end = 0;
+};
+
+// One pass over a period: each operation begins when its stream and what it waits for are done.
+class Pass {
+ public:
+  Pass(plan::Plan& plan, collective::PriceBook& book)
+      : plan_(plan),
+        book_(book),
+        ends_(plan.ops.size(), 0),
+        free_(static_cast<std::size_t>(plan.streams), 0),
+        windows_(plan.buckets.size()) {}
+
+  void fill() {
+    for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
+      plan::Op& op = plan_.ops[i];
+      Seconds& free = free_[static_cast<std::size_t>(op.stream)];
+      Seconds begin = free;
+      for (const plan::OpId id : op.after) {
+        begin = std::max(begin, ends_[static_cast<std::size_t>(id)]);
+      }
+      free = ends_[i] = begin + duration(op, begin);
+    }
+  }
+
+ private:
+  Seconds duration(plan::Op& op, Seconds begin) {
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      const Seconds time = book_.time(*collective);
+      Window& window = windows_[static_cast<std::size_t>(collective->bucket)];
+      window = {std::min(window.begin, begin), begin + time};
+      return time;
+    }
+    auto* slowed = std::get_if<plan::Slowed>(&op.work);
+    if (slowed == nullptr) return plan::seconds_of(op.work);
+    Window& window = windows_[static_cast<std::size_t>(slowed->bucket)];
+    if (op.stream == plan::kComputeStream) {
+      slowed->seconds = lost(*slowed, window, begin);
+    } else {
+      slowed->seconds = delayed(*slowed, window);
+      window.end += slowed->seconds;
+    }
+    return slowed->seconds;
+  }
+
+  // By the computation, from this moment on.
+  static Seconds lost(const plan::Slowed& slowed, const Window& window, Seconds now) {
+    const Seconds goes_on = slowed.most / slowed.share;  // what is left of it, slowed down
+    const Seconds beside = std::min(window.end, now + goes_on) - std::max(window.begin, now);
+    return slowed.share * std::max(0.0, beside);
+  }
+
+  // The exchange, by the computation that is left behind its bucket.
+  Seconds delayed(const plan::Slowed& slowed, const Window& window) const {
+    const Seconds computed = free_[plan::kComputeStream] + slowed.most / slowed.share;
+    return slowed.share * std::max(0.0, std::min(window.end, computed) - window.begin);
+  }
+
+  plan::Plan& plan_;
+  collective::PriceBook& book_;
+  std::vector<Seconds> ends_;
+  std::vector<Seconds> free_;  // by stream
+  std::vector<Window> windows_;
+};
+
+}  // namespace
 
 bool slows(const plan::Plan& plan) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
@@ -11,18 +83,7 @@ bool slows(const plan::Plan& plan) {
 }
 
 plan::Plan with_slowed(plan::Plan plan, collective::PriceBook& book) {
-  std::vector<Seconds> exchanged(plan.buckets.size(), 0);
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr) continue;
-    exchanged[static_cast<std::size_t>(collective->bucket)] += book.time(*collective);
-  }
-  for (auto& op : plan.ops) {
-    auto* slowed = std::get_if<plan::Slowed>(&op.work);
-    if (slowed == nullptr) continue;
-    const Seconds beside = exchanged[static_cast<std::size_t>(slowed->bucket)];
-    slowed->seconds = std::min(slowed->share * beside, slowed->most);
-  }
+  Pass(plan, book).fill();
   return plan;
 }
 

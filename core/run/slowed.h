@@ -1,4 +1,5 @@
-// How long exchanges slow the computation beside them, which only their prices tell.
+// How long exchanges and the computation beside them slow each other down, which only the
+// exchanges' prices tell.
 #pragma once
 
 #include "core/collective/price.h"
@@ -9,8 +10,10 @@ namespace syncline::run {
 // Whether a plan holds such work.
 bool slows(const plan::Plan& plan);
 
-// The plan with the seconds of plan::Slowed filled in: its share of what the bucket's collectives
-// take alone on the network of the book.
+// The plan with the seconds of plan::Slowed filled in, for one period by itself, on streams that do
+// not share links: an exchange takes `share` longer for as long as the backward pass goes on beside
+// it, and the computation loses its `share` of that time. plan::Slowed::most tells how much of the
+// backward pass is left.
 plan::Plan with_slowed(plan::Plan plan, collective::PriceBook& book);
 
 }  // namespace syncline::run
