@@ -142,6 +142,13 @@ void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::s
 }
 
 void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) {
+  const Device& assumed = cluster.device;
+  if (assumed.overlap_slowdown > 0 && !assumed.overlap_slowdown_given && cluster.ranks() > 1) {
+    lines.push_back("computation and collectives are taken to slow each other down by " +
+                    number_text(100 * assumed.overlap_slowdown) +
+                    " % where they run beside each other, as published measurements do in the "
+                    "mean (cluster.device.overlap_slowdown)");
+  }
   for (const auto& tier : cluster.tiers) remark_on_tier(cluster, tier, lines);
   const Device& device = cluster.device;
   if (device.flops > kMostFlops) {
@@ -279,9 +286,9 @@ std::optional<std::string> named_hardware(const input::Document& document) {
                          ? "cluster.device " + plain_text(base) + ": "
                          : "cluster.node " + plain_text(node) + ": links as rated, latencies";
   if (!share_given) {
-    text += std::string(node.is_null() ? "" : " and ") + "the reached shares of the device's rates (" +
-            number_text(hardware::kReachedFlops) + " in fp32, " +
-            number_text(hardware::kReachedHalfFlops) + " in half precision, " +
+    text += std::string(node.is_null() ? "" : " and ") +
+            "the reached shares of the device's rates (" + number_text(hardware::kReachedFlops) +
+            " in fp32, " + number_text(hardware::kReachedHalfFlops) + " in half precision, " +
             number_text(hardware::kReachedMemory) + " of memory)";
   }
   return text + " are assumed: give your own, or measure them (syncline calibrate)";

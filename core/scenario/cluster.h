@@ -56,8 +56,8 @@ struct Device {
   // pipeline, host memory and power, and collectives take a few of their multiprocessors. JSON:
   // data_parallel_slowdown.
   double data_parallel_slowdown = 0;
-  // Share by which computation takes longer while a collective is under way beside it: NCCL's
-  // kernels take multiprocessors and memory from it, Gloo's threads take processors. JSON:
+  // Share by which computation and a collective both take longer while they run beside each other:
+  // NCCL's kernels take multiprocessors and memory from it, Gloo's threads take processors. JSON:
   // overlap_slowdown; where it is not given, kAssumedOverlapSlowdown on GPUs that call NCCL.
   double overlap_slowdown = 0;
   bool overlap_slowdown_given = false;
@@ -65,7 +65,7 @@ struct Device {
 
 // What nobody measured. On 4 A100, H100, MI210 or MI250 training GPT and LLaMA models computation
 // took 18.9 % longer in the mean, 40.0 % at most, with communication beside it (Lee et al.,
-// arXiv:2507.03114, 2025); a step with little beside it loses next to nothing.
+// arXiv:2507.03114, 2025). What communication loses was not measured there: taken to be alike.
 inline constexpr double kAssumedOverlapSlowdown = 0.189;
 inline constexpr double kLeastOverlapSlowdown = 0.03;
 inline constexpr double kMostOverlapSlowdown = 0.40;
