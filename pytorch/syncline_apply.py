@@ -15,6 +15,7 @@ knows none of the names, by their place in the order of readiness, which the fir
 their size. Needs torch 1.13 or later and nothing else. Written by `syncline emit --python`.
 """
 
+import atexit
 import contextlib
 import datetime
 import functools
@@ -27,6 +28,7 @@ import torch.distributed as dist
 
 STRATEGY = None
 
+_PARTING = 10  # seconds for exchanges that are left over when a job ends by an error
 _HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -145,6 +147,8 @@ class _Lane:
         if self.stream is None:
             self.tasks = queue.SimpleQueue()
             threading.Thread(target=self._serve, daemon=True).start()
+            # A thread that torch wakes while Python ends would abort the process.
+            atexit.register(lambda: self._done().wait(_PARTING))
 
     def _join_levels(self, hierarchy, limit):
         """Blocks of neighbouring ranks, and across them the leaders or those of the same place.
@@ -181,12 +185,17 @@ class _Lane:
         if self.stream is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.stream)
             return
-        done = threading.Event()
-        self.tasks.put(("", done.set))
+        done = self._done()
         while not done.wait(0.05) and not self.failures:
             pass
         if self.failures:
             _fail(self.failures[0])
+
+    def _done(self):
+        """An event behind what is to be exchanged."""
+        done = threading.Event()
+        self.tasks.put(("", done.set))
+        return done
 
     def _serve(self):
         while True:
