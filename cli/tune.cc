@@ -1,6 +1,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/apply_file.h"
 #include "cli/command_line.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
@@ -10,6 +11,7 @@
 #include "cli/set_option.h"
 #include "cli/tune_live.h"
 #include "cli/verbs.h"
+#include "core/error.h"
 #include "core/input/document.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
@@ -21,6 +23,7 @@ namespace {
 struct TuneVerbOptions {
   std::string file;
   std::string emit;
+  std::string python;
   reports::Format format = reports::Format::kTable;
   std::string svg;
   std::string csv;
@@ -45,6 +48,10 @@ int run_live(const TuneVerbOptions& verb, const input::Document& document,
 }
 
 int run(const TuneVerbOptions& verb, const std::string& command) {
+  check_python(verb.python, verb.emit, "--emit");
+  if (!verb.python.empty() && !verb.live.machine.empty()) {
+    throw InputError("--python writes what the model found: leave --live out");
+  }
   input::Document document = input::read_document(verb.file);
   set_keys(document, verb.set);
   catch_interrupts();
@@ -74,6 +81,10 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   }
   if (!verb.csv.empty()) write_file(verb.csv, reports::curve_csv(tuning.tuned.curve));
   print(reports::answer_of(tuning), verb.format);
+  if (!verb.python.empty()) {
+    write_file(verb.python,
+               apply_file(tuning.scenario, tuning.tuned.choice.strategy, tuning.pinned));
+  }
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -89,6 +100,9 @@ VerbAction add_tune(CLI::App& app) {
           "also write the best as the configuration of this framework, or the best that it "
           "can express")
       ->check(CLI::IsMember(dialect::written_dialect_names()));
+  verb->add_option("--python", options->python,
+                   "with --emit pytorch: file to write that applies the best in a job, also what "
+                   "no configuration expresses");
   add_format(*verb, options->format);
   verb->add_option("--svg", options->svg, "file for the curve of step time over bucket size");
   verb->add_option("--csv", options->csv, "file for that curve as bytes,step_time_s");

@@ -8,7 +8,8 @@ module. Gradients that travel together share a flat buffer, of which their .grad
 buffer is exchanged as soon as it and those before it are complete, on as many streams as the
 strategy has, and backward() returns when all are in: what .grad holds then is the mean over all
 ranks, as with DistributedDataParallel. Of a job that accumulates gradients, all passes but the last
-run under model.no_sync().
+run under model.no_sync(). With zero_grad(set_to_none=False) the gradients stay in their buffers;
+otherwise each is copied there once.
 
 The strategy below is a table of numbers and names. Gradients are found by name; where the model
 knows none of the names, by their place in the order of readiness, which the first step shows, and

@@ -1,0 +1,306 @@
+// `emit --python`: the file that it writes, and real training jobs that it is applied to. The jobs
+// check themselves (jobs.py); what DGC exchanged is held here against Syncline's own codec.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "core/compress/codec.h"
+#include "core/compress/momentum_correction.h"
+#include "core/compress/sparsity.h"
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+
+namespace syncline::apply {
+namespace {
+
+using test::contains;
+
+const std::string kFolder = SYNCLINE_SOURCE_DIR "/pytorch";
+const std::string kScript = kFolder + "/syncline_apply.py";
+const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/apply/jobs.py";
+const std::string kNet = SYNCLINE_SOURCE_DIR "/tests/apply/net.json";
+
+std::string python() {
+  const char* named = std::getenv("SYNCLINE_PYTHON");
+  return named != nullptr ? named : "/usr/bin/python3";
+}
+
+// Where `make test` has installed torch, a machine without it is a failure.
+bool torch_is_missing() {
+  if (test::shell(python() + " -c 'import torch'").code == 0) return false;
+  EXPECT_EQ(std::getenv("SYNCLINE_NEEDS_TORCH"), nullptr) << python() << " finds no torch";
+  return true;
+}
+
+// What the ranks of a job of jobs.py said; `modules`: the folder of its syncline_apply.py.
+std::vector<test::Ran> ran_job(const std::string& cases, int ranks, const std::string& folder,
+                               const std::string& modules = kFolder) {
+  const test::Variables environment{{"OMP_NUM_THREADS", "1"},
+                                    {"OPENBLAS_NUM_THREADS", "1"},
+                                    {"PYTHONDONTWRITEBYTECODE", "1"},
+                                    {"PYTHONPATH", modules}};
+  std::vector<std::unique_ptr<test::Program>> programs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    programs.push_back(std::make_unique<test::Program>(
+        std::vector<std::string>{python(), kJobs, cases, std::to_string(rank),
+                                 std::to_string(ranks), folder},
+        environment));
+  }
+  std::vector<test::Ran> ran;
+  for (const auto& program : programs) ran.push_back(program->wait(std::chrono::seconds(400)));
+  return ran;
+}
+
+void expect_to_hold(const std::string& cases, int ranks, const std::string& folder,
+                    const std::string& modules = kFolder) {
+  for (const auto& rank : ran_job(cases, ranks, folder, modules)) {
+    EXPECT_EQ(rank.code, 0) << rank.out << rank.err;
+  }
+}
+
+test::Ran emitted(const std::string& strategy, const std::string& file) {
+  return test::syncline_run(
+      {"emit", kNet, "--strategy", strategy, "--dialect", "pytorch", "--python", file});
+}
+
+TEST(Apply, GivesWhatDistributedDataParallelGives) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("two", 2, scratch.folder());
+}
+
+TEST(Apply, HierarchiesOfFourRanks) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("four", 4, scratch.folder());
+}
+
+// The others end by themselves, each with one line that says why.
+TEST(Apply, ARankThatIsKilledEndsTheOthers) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto ran = ran_job("killed", 3, scratch.folder());
+  EXPECT_EQ(ran[1].signal, SIGKILL);
+  for (const std::size_t rank : {0UL, 2UL}) {
+    const std::string& said = ran[rank].err;
+    EXPECT_EQ(ran[rank].code, 1) << said;
+    const auto last = said.rfind('\n', said.size() - 2) + 1;
+    EXPECT_EQ(said.find("RuntimeError: syncline_apply: rank " + std::to_string(rank) + ": bucket "),
+              last)
+        << said;
+  }
+}
+
+// The gradients of jobs.py's dgc case: of one rank, in one step.
+struct DgcGradient {
+  std::vector<float> local;
+  std::vector<float> weight;
+  std::vector<float> mean;  // as exchanged
+};
+
+// By step, then by gradient.
+std::vector<std::vector<DgcGradient>> read_dgc(const std::string& path,
+                                               const std::vector<std::size_t>& sizes) {
+  std::ifstream in(path, std::ios::binary);
+  const auto read = [&](std::size_t size) {
+    std::vector<float> values(size);
+    std::vector<char> bytes(size * sizeof(float));
+    in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  std::vector<std::vector<DgcGradient>> steps;
+  while (in.peek() != std::ifstream::traits_type::eof()) {
+    auto& gradients = steps.emplace_back();
+    for (const std::size_t size : sizes) {
+      auto local = read(size);
+      auto weight = read(size);
+      gradients.push_back({std::move(local), std::move(weight), read(size)});
+    }
+  }
+  return steps;
+}
+
+// One gradient on two ranks, exchanged by core/compress.
+class OwnDgc {
+ public:
+  OwnDgc(std::size_t size, bool nesterov, float weight_decay)
+      : update_{.momentum = 0.9F, .weight_decay = weight_decay, .nesterov = nesterov},
+        velocity_(2, std::vector<float>(size)),
+        residual_(2, std::vector<float>(size)) {}
+
+  std::vector<float> mean(const std::array<const DgcGradient*, 2>& ranks, double sparsity) {
+    const auto size = ranks[0]->local.size();
+    const compress::Codec* codec = compress::find_codec("dgc");
+    std::vector<float> sum(size);
+    for (std::size_t r = 0; r < 2; ++r) {
+      compress::accumulate(ranks[r]->local, ranks[r]->weight, update_, velocity_[r], residual_[r]);
+      const auto sent = codec->encode(
+          residual_[r], compress::kept_elements(static_cast<std::int64_t>(size), sparsity));
+      for (const auto index : sent.indices) velocity_[r][static_cast<std::size_t>(index)] = 0;
+      codec->add(sent, sum);
+    }
+    for (float& value : sum) value /= 2;
+    return sum;
+  }
+
+ private:
+  compress::DgcUpdate update_;
+  std::vector<std::vector<float>> velocity_;
+  std::vector<std::vector<float>> residual_;
+};
+
+void expect_own_dgc(const std::string& prefix, bool nesterov) {
+  const std::vector<std::size_t> sizes{80, 1320, 480};
+  const auto first = read_dgc(prefix + "0", sizes);
+  const auto second = read_dgc(prefix + "1", sizes);
+  ASSERT_EQ(first.size(), 20U);
+  ASSERT_EQ(second.size(), 20U);
+  const Compression ramp{
+      .codec = "dgc", .sparsity = {0.75, 0.9, 0.97}, .rampup_begin_step = 3, .rampup_step = 6};
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    OwnDgc own(sizes[g], nesterov, g == 2 ? 0.0625F : 0.0F);
+    for (std::size_t step = 0; step < first.size(); ++step) {
+      const int index = compress::sparsity_index(ramp, static_cast<std::int64_t>(step));
+      if (index < 0) continue;
+      const double sparsity = ramp.sparsity[static_cast<std::size_t>(index)];
+      const auto mean = own.mean({&first[step][g], &second[step][g]}, sparsity);
+      ASSERT_EQ(first[step][g].mean, mean) << prefix << " gradient " << g << " step " << step;
+      ASSERT_EQ(second[step][g].mean, mean) << prefix << " gradient " << g << " step " << step;
+    }
+  }
+}
+
+TEST(Apply, DgcIsThatOfTheCodecToTheBit) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("dgc", 2, scratch.folder());
+  for (const bool nesterov : {false, true}) {
+    for (const char* streams : {"1", "3"}) {
+      expect_own_dgc(scratch.path(std::string("dgc-") + (nesterov ? "1-" : "0-") + streams + "-"),
+                     nesterov);
+    }
+  }
+}
+
+TEST(Apply, AnEmittedFileBringsItsStrategy) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  for (const char* strategy : {"runs", "groups", "at the end"}) {
+    const test::Scratch scratch;
+    const auto ran = emitted(strategy, scratch.path("syncline_apply.py"));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    expect_to_hold("emitted", 2, scratch.folder(), scratch.folder());
+  }
+}
+
+TEST(Apply, AnEmittedFileIsTheScriptWithATable) {
+  const test::Scratch scratch;
+  const auto ran = emitted("everything", scratch.path("job.py"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(contains(ran.err, "from job import apply; model = apply(model, optimizer)"))
+      << ran.err;
+  const std::string script = test::text_of(kScript);
+  const std::string file = test::text_of(scratch.path("job.py"));
+  const auto place = script.find("STRATEGY = None\n");
+  const std::string behind = script.substr(place + std::string("STRATEGY = None").size());
+  EXPECT_EQ(file.substr(0, place), script.substr(0, place));
+  ASSERT_TRUE(file.ends_with(behind));
+  const std::string table = file.substr(place, file.size() - behind.size() - place);
+  for (const char* part :
+       {"# 'everything' for net on 2 ranks of two: 10 buffers on 2 streams, dgc, in groups of 2",
+        "# Predicted: ", ";\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
+        R"("hierarchy": {"form": "leaders", "group_size": 2, "first_all_reduce": 1},)",
+        R"("dgc": {"sparsity": [0.75, 0.9], "rampup_begin_step": 2, "rampup_step": 4},)",
+        R"(["4.weight", 660],)", R"({"places": [0]},)", R"({"places": [3], "codec": "dgc"},)",
+        "Before step 2 what DGC sends later"}) {
+    EXPECT_TRUE(contains(table, part)) << part << "\n" << table;
+  }
+}
+
+TEST(Apply, AveragesBuffersToo) {
+  const test::Scratch scratch;
+  const auto ran = emitted("local", scratch.path("job.py"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("job.py"));
+  EXPECT_TRUE(contains(file, R"("local_sgd": {"period": 4, "begin_step": 1},)")) << file;
+  EXPECT_TRUE(contains(file, R"(["1.running_mean", 40],)")) << file;
+  EXPECT_TRUE(contains(file, "9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10, 11]")) << file;
+}
+
+TEST(Apply, SaysWhenOnlyTheFileExpressesIt) {
+  const auto refused =
+      test::syncline_run({"emit", kNet, "--strategy", "groups", "--dialect", "pytorch"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "; --python FILE writes a Python file that applies it"))
+      << refused.err;
+  const auto sharded =
+      test::syncline_run({"emit", kNet, "--strategy", "sharded", "--dialect", "pytorch"});
+  EXPECT_EQ(sharded.code, 2);
+  EXPECT_FALSE(contains(sharded.err, "--python")) << sharded.err;
+  const test::Scratch scratch;
+  const auto plain = emitted("ddp", scratch.path("job.py"));
+  EXPECT_EQ(plain.code, 0);
+  EXPECT_TRUE(contains(plain.err, "needs no such file for this strategy, only {}")) << plain.err;
+}
+
+TEST(Apply, NamesWhatItCannotApply) {
+  const test::Scratch scratch;
+  const std::vector<std::pair<const char*, const char*>> refused{
+      {"sharded", "it shards the parameters"},
+      {"split", "its all-reduces are split"},
+      {"parts", "it cuts gradients into parts"},
+      {"first layers", "it sends the first layers first"},
+      {"ticks", "it releases gradients at ticks"},
+      {"adaptive", "its period of averaging follows the loss"},
+      {"post-local", "post_localSGD_hook"}};
+  for (const auto& [strategy, reason] : refused) {
+    const auto ran = emitted(strategy, scratch.path("job.py"));
+    EXPECT_EQ(ran.code, 2) << strategy;
+    EXPECT_TRUE(contains(ran.err, reason)) << ran.err;
+    EXPECT_TRUE(contains(ran.err, std::string("strategy '") + strategy + "' cannot be applied"))
+        << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch.path("job.py"))) << strategy;
+  }
+}
+
+TEST(Apply, BelongsToPyTorch) {
+  const test::Scratch scratch;
+  const auto ran =
+      test::syncline_run({"emit", kNet, "--dialect", "paddle", "--python", scratch.path("job.py")});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(contains(ran.err, "it needs --dialect pytorch")) << ran.err;
+  const auto tuned = test::syncline_run({"tune", kNet, "--python", scratch.path("job.py")});
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_TRUE(contains(tuned.err, "it needs --emit pytorch")) << tuned.err;
+  EXPECT_TRUE(scratch.empty());
+}
+
+TEST(Apply, TuneWritesItsChoice) {
+  const test::Scratch scratch;
+  const auto ran = test::syncline_run(
+      {"tune", kNet, "--budget", "50", "--emit", "pytorch", "--python", scratch.path("job.py")});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(test::text_of(scratch.path("job.py")), "\nSTRATEGY = {\n"));
+}
+
+TEST(Apply, NeedsNothingButTorch) {
+  std::istringstream script(test::text_of(kScript));
+  const std::set<std::string> known{"atexit", "contextlib", "datetime",  "functools",
+                                    "queue",  "torch",      "threading", "torch.distributed",
+                                    "types"};
+  std::string line;
+  while (std::getline(script, line)) {
+    if (!line.starts_with("import ") && !line.starts_with("from ")) continue;
+    std::istringstream words(line);
+    std::string first;
+    std::string module;
+    words >> first >> module;
+    EXPECT_TRUE(known.contains(module)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::apply
