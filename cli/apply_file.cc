@@ -5,6 +5,7 @@
 #include "cli/python_scripts.h"
 #include "core/collective/library.h"
 #include "core/dialect/dialect.h"
+#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
@@ -15,6 +16,14 @@
 
 namespace syncline::cli {
 namespace {
+
+// A name may hold anything, but ends no comment.
+std::string in_one_line(std::string name) {
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return name;
+}
 
 // DistributedDataParallel as it comes, its collectives carried out like the strategy's.
 Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
@@ -46,6 +55,18 @@ std::string between(const std::string& low, const std::string& high) {
 
 std::string change_text(double ratio) { return reports::percent_text(100 * (ratio - 1)); }
 
+// How the collectives come to run as they were priced.
+std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
+  const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
+  if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
+  if (!dialect::nccl_table(strategy, scenario.workload, scenario.cluster).empty()) {
+    return "# NCCL is to choose by the table that `syncline emit --nccl-table` writes.\n";
+  }
+  if (strategy.algorithm == collective::library_algorithm(scenario.cluster)) return {};
+  return "# Priced with collectives by " + strategy.algorithm +
+         ", which is the library's to do: no setting of it is known.\n";
+}
+
 // The comment above the table: what the strategy does and what it was predicted to gain.
 std::string comment(const Scenario& scenario, const Strategy& strategy,
                     const measure::Pinned& pinned) {
@@ -59,23 +80,21 @@ std::string comment(const Scenario& scenario, const Strategy& strategy,
   const auto sway = doubts.sway(strategy);
   const double ratio = own / other;
   const auto ratios = measure::ratio_interval(ratio, sway, doubts.sway(ddp));
-  std::string text = "# '" + strategy.name + "' for " + scenario.workload.name + " on " +
-                     std::to_string(scenario.cluster.ranks()) + " ranks of " +
-                     scenario.cluster.name + ": " +
-                     what_it_does(strategy, priced.plan.buckets.size()) + ".\n";
   const auto step = measure::interval_of(own, sway);
+  const auto plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
+  const bool library_own = strategy.algorithm == collective::library_algorithm(scenario.cluster);
+  std::string text = "# '" + in_one_line(strategy.name) + "' for " +
+                     in_one_line(scenario.workload.name) + " on " + std::to_string(plan.ranks) +
+                     " ranks of " + in_one_line(scenario.cluster.name) + ":\n";
+  text += "# " + what_it_does(strategy, plan.buckets.size()) + ".\n";
   text += "# Predicted: " + reports::seconds_text(own) + " a step " +
-          between(reports::seconds_text(step.low), reports::seconds_text(step.high)) +
-          ";\n# DistributedDataParallel as it comes: " + reports::seconds_text(other) +
-          ", beside which that is " + change_text(ratio) + " " +
+          between(reports::seconds_text(step.low), reports::seconds_text(step.high)) + ".\n";
+  text += "# DistributedDataParallel as it comes" +
+          std::string(library_own ? "" : ", by the same collectives") + ": " +
+          reports::seconds_text(other) + ", beside which that is\n";
+  text += "# " + change_text(ratio) + " " +
           between(change_text(ratios.low), change_text(ratios.high)) + ".\n";
-  const std::string setting = collective::library_setting(scenario.cluster, strategy.algorithm);
-  if (!setting.empty()) {
-    text += "# Run the job with " + setting + ".\n";
-  } else if (strategy.algorithm != collective::library_algorithm(scenario.cluster)) {
-    text += "# Priced with collectives by " + strategy.algorithm +
-            ", which is the library's to do: no setting of it is known.\n";
-  }
+  text += library_comment(scenario, strategy);
   if (strategy.compression.codec == "dgc" && strategy.compression.rampup_begin_step > 0) {
     text += "# Before step " + std::to_string(strategy.compression.rampup_begin_step) +
             " what DGC sends later travels whole, in buffers of its own.\n";

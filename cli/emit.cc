@@ -7,6 +7,7 @@
 #include "cli/files.h"
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
+#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
@@ -24,7 +25,24 @@ struct EmitOptions {
   std::string strategy;
   std::string dialect;
   std::string python;
+  std::string nccl_table;
 };
+
+void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
+                      const Strategy& strategy) {
+  const std::string lines = dialect::nccl_table(strategy, scenario.workload, scenario.cluster);
+  if (lines.empty()) {
+    throw InputError("--nccl-table: strategy '" + strategy.name +
+                     "' names no algorithm of NCCL's on this cluster: NCCL chooses by itself");
+  }
+  write_file(
+      options.nccl_table,
+      "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks\n" + lines);
+  std::cerr << "syncline: wrote " << options.nccl_table
+            << "; run the job with NCCL_TUNER_PLUGIN=PATH/libsyncline_nccl_tuner.so "
+               "SYNCLINE_NCCL_TABLE="
+            << options.nccl_table << "\n";
+}
 
 // Writes the file that applies the strategy, also where settings alone would do.
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
@@ -55,6 +73,7 @@ int run(const EmitOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
+  if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
   if (!options.python.empty()) return write_python(options, scenario, strategy, *written);
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
   collective::PriceBook book(scenario.cluster);
@@ -103,6 +122,9 @@ VerbAction add_emit(CLI::App& app) {
   verb->add_option("--python", options->python,
                    "with --dialect pytorch: write the file that applies the strategy in a job, "
                    "whatever DistributedDataParallel can express");
+  verb->add_option("--nccl-table", options->nccl_table,
+                   "file for the algorithms that the strategy names, as a table for "
+                   "libsyncline_nccl_tuner.so, a tuner plugin of NCCL 2.24 or later");
   return [options] {
     check_python(options->python, options->dialect, "--dialect");
     return run(*options);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/dialect/write.h"
+#include "core/collective/library.h"
 #include "core/json/json.h"
 #include "core/plan/planner.h"
 
@@ -77,8 +77,11 @@ Json levels_of(const Hierarchy& hierarchy) {
 std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
                            const Cluster& cluster) {
   if (cluster.ranks() == 1) return "there is one rank, which exchanges nothing";
-  if (kept_algorithm(strategy, cluster).empty()) {
-    return "the cluster's library runs no " + strategy.algorithm;
+  const auto known = collective::library_algorithms(cluster);
+  for (const auto& name :
+       {strategy.algorithm, strategy.hierarchy.inside, strategy.hierarchy.across}) {
+    const bool runs = name.empty() || std::find(known.begin(), known.end(), name) != known.end();
+    if (!runs) return "the cluster's library runs no " + name;
   }
   for (const Tensor& tensor : workload.tensors) {
     if (tensor.sparse) return "the gradient of " + tensor.name + " is sparse";

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "core/compress/codec.h"
 #include "core/compress/momentum_correction.h"
@@ -197,14 +198,31 @@ TEST(Apply, AnEmittedFileIsTheScriptWithATable) {
   ASSERT_TRUE(file.ends_with(behind));
   const std::string table = file.substr(place, file.size() - behind.size() - place);
   for (const char* part :
-       {"# 'everything' for net on 2 ranks of two: 10 buffers on 2 streams, dgc, in groups of 2",
-        "# Predicted: ", ";\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
+       {"# 'everything' for net on 2 ranks of two:\n# 10 buffers on 2 streams, dgc, in groups of 2",
+        "# Predicted: ", ".\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
         R"("hierarchy": {"form": "leaders", "group_size": 2, "first_all_reduce": 1},)",
         R"("dgc": {"sparsity": [0.75, 0.9], "rampup_begin_step": 2, "rampup_step": 4},)",
         R"(["4.weight", 660],)", R"({"places": [0]},)", R"({"places": [3], "codec": "dgc"},)",
         "Before step 2 what DGC sends later"}) {
     EXPECT_TRUE(contains(table, part)) << part << "\n" << table;
   }
+}
+
+// Names come from files of others and must not become code.
+TEST(Apply, ANameStaysAName) {
+  const test::Scratch scratch;
+  auto scenario = nlohmann::ordered_json::parse(test::text_of(kNet));
+  const std::string name = "a\nraise SystemExit('\"\"\"')\n\\";
+  scenario["workload"]["name"] = name;
+  scenario["strategies"][0]["name"] = name;
+  scenario["workload"]["tensors"][0]["name"] = name;
+  test::write_text(scratch.path("net.json"), scenario.dump());
+  const auto ran = test::syncline_run({"emit", scratch.path("net.json"), "--dialect", "pytorch",
+                                       "--python", scratch.path("job.py")});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("job.py"));
+  EXPECT_FALSE(contains(file, "\nraise SystemExit")) << file;
+  EXPECT_TRUE(contains(file, R"(["a\nraise)")) << file;
 }
 
 TEST(Apply, AveragesBuffersToo) {
@@ -251,6 +269,41 @@ TEST(Apply, NamesWhatItCannotApply) {
         << ran.err;
     EXPECT_FALSE(std::filesystem::exists(scratch.path("job.py"))) << strategy;
   }
+}
+
+// On 4 nodes of 8 GPUs, all-reduces inside by rings and across by trees.
+TEST(Apply, TellsNcclWhichAlgorithmGoesWhere) {
+  const test::Scratch scratch;
+  const auto table_of = [&](const std::string& strategy) {
+    std::filesystem::remove(scratch.path("table.csv"));
+    return test::syncline_run({"emit", SYNCLINE_SOURCE_DIR "/tests/apply/levels.json", "--strategy",
+                               strategy, "--dialect", "pytorch", "--python", scratch.path("job.py"),
+                               "--nccl-table", scratch.path("table.csv")});
+  };
+  const auto said = [&](const std::string& part) {
+    return contains(test::text_of(scratch.path("job.py")), part);
+  };
+  auto ran = table_of("both by name");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "SYNCLINE_NCCL_TABLE=" + scratch.path("table.csv"))) << ran.err;
+  const std::string table = test::text_of(scratch.path("table.csv"));
+  EXPECT_TRUE(contains(table, "\nallreduce,0,-1,ring,any,-1,1,8\n")) << table;
+  EXPECT_TRUE(contains(table, "\nallreduce,0,-1,tree,any,-1,4,4\n")) << table;
+  EXPECT_TRUE(contains(table, "\nbroadcast,0,-1,ring,any,-1,1,8\n")) << table;
+  EXPECT_TRUE(said("# NCCL is to choose by the table that")) << table;
+  // One kind of collective, one algorithm: a setting says it.
+  ran = table_of("by kind");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(said("'NCCL_ALGO=allgather:ring;allreduce:tree;reducescatter:ring' (NCCL 2.24"));
+  ran = table_of("flat tree");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(test::text_of(scratch.path("table.csv"))
+                .substr(test::text_of(scratch.path("table.csv")).rfind("allreduce")),
+            "allreduce,0,-1,tree,any,-1,4,32\n");
+  ran = table_of("its own");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(contains(ran.err, "names no algorithm of NCCL's")) << ran.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch.path("table.csv")));
 }
 
 TEST(Apply, BelongsToPyTorch) {
