@@ -65,20 +65,29 @@ TEST(Apply, HierarchiesOfFourRanks) {
   expect_to_hold("four", 4, scratch.folder());
 }
 
-// The others end by themselves, each with one line that says why.
+// Ended by itself, with one line that says why.
+void expect_loss(const test::Ran& ran, const std::string& rank) {
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  const auto last = ran.err.rfind('\n', ran.err.size() - 2) + 1;
+  EXPECT_EQ(ran.err.find("RuntimeError: syncline_apply: rank " + rank + ": bucket "), last)
+      << ran.err;
+}
+
 TEST(Apply, ARankThatIsKilledEndsTheOthers) {
   if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
   const test::Scratch scratch;
   const auto ran = ran_job("killed", 3, scratch.folder());
   EXPECT_EQ(ran[1].signal, SIGKILL);
-  for (const std::size_t rank : {0UL, 2UL}) {
-    const std::string& said = ran[rank].err;
-    EXPECT_EQ(ran[rank].code, 1) << said;
-    const auto last = said.rfind('\n', said.size() - 2) + 1;
-    EXPECT_EQ(said.find("RuntimeError: syncline_apply: rank " + std::to_string(rank) + ": bucket "),
-              last)
-        << said;
-  }
+  expect_loss(ran[0], "0");
+  expect_loss(ran[2], "2");
+}
+
+TEST(Apply, ARankThatIsStuckEndsTheOthersAtTheLimit) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto ran = ran_job("stuck", 2, scratch.folder());
+  expect_loss(ran[0], "0");
+  expect_loss(ran[1], "1");
 }
 
 // The gradients of jobs.py's dgc case: of one rank, in one step.

@@ -397,6 +397,17 @@ def rank_is_killed(folder):
     train(applied, optimizer, steps=3)
 
 
+def rank_is_stuck(folder):
+    """Longer than the others are ready to wait."""
+    model = net()
+    optimizer = sgd(model)
+    applied = applier.apply(model, optimizer, timeout=2, strategy=strategy(_GROUPINGS["runs"]))
+    train(applied, optimizer, steps=3)
+    if dist.get_rank() == 1:
+        time.sleep(8)
+    train(applied, optimizer, steps=3)
+
+
 def emitted(folder):
     """With the strategy that the file itself brings."""
     model = net()
@@ -412,6 +423,7 @@ _CASES = {
     "four": [groupings_and_streams, hierarchies, local_sgd],
     "dgc": [dgc],
     "killed": [rank_is_killed],
+    "stuck": [rank_is_stuck],
     "emitted": [emitted],
 }
 
