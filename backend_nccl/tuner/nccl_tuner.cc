@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncline::nccl_tuner {
+namespace syncline::nccl_backend {
 
 // Of NCCL's interface.
 enum NcclResult : int { kSuccess = 0 };
@@ -160,12 +160,12 @@ NcclResult destroy(void* context) {
 }
 
 }  // namespace
-}  // namespace syncline::nccl_tuner
+}  // namespace syncline::nccl_backend
 
 // What NCCL looks for.
 extern "C" {
-[[gnu::visibility("default")]] extern const syncline::nccl_tuner::TunerV4 ncclTunerPlugin_v4;
-const syncline::nccl_tuner::TunerV4 ncclTunerPlugin_v4{"syncline", syncline::nccl_tuner::init,
-                                                       syncline::nccl_tuner::choose,
-                                                       syncline::nccl_tuner::destroy};
+[[gnu::visibility("default")]] extern const syncline::nccl_backend::TunerV4 ncclTunerPlugin_v4;
+const syncline::nccl_backend::TunerV4 ncclTunerPlugin_v4{"syncline", syncline::nccl_backend::init,
+                                                         syncline::nccl_backend::choose,
+                                                         syncline::nccl_backend::destroy};
 }
