@@ -1,9 +1,14 @@
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
+#include "cli/apply_file.h"
+#include "cli/files.h"
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
+#include "core/dialect/nccl_table.h"
+#include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/document.h"
@@ -19,7 +24,48 @@ struct EmitOptions {
   std::string file;
   std::string strategy;
   std::string dialect;
+  std::string python;
+  std::string nccl_table;
 };
+
+void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
+                      const Strategy& strategy) {
+  const std::string lines = dialect::nccl_table(strategy, scenario.workload, scenario.cluster);
+  if (lines.empty()) {
+    throw InputError("--nccl-table: strategy '" + strategy.name +
+                     "' names no algorithm of NCCL's on this cluster: NCCL chooses by itself");
+  }
+  write_file(
+      options.nccl_table,
+      "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks\n" + lines);
+  std::cerr << "syncline: wrote " << options.nccl_table
+            << "; run the job with NCCL_TUNER_PLUGIN=PATH/libsyncline_nccl_tuner.so "
+               "SYNCLINE_NCCL_TABLE="
+            << options.nccl_table << "\n";
+}
+
+// Writes the file that applies the strategy, also where settings alone would do.
+int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
+                 const dialect::Written& written) {
+  write_file(options.python, apply_file(scenario, strategy));
+  std::cerr << "syncline: wrote " << options.python << "; in the job, on every rank: from "
+            << std::filesystem::path(options.python).stem().string()
+            << " import apply; model = apply(model, optimizer)\n";
+  if (written.exact) {
+    std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
+              << written.config.dump() << "\n";
+  }
+  return 0;
+}
+
+// What --python would do about a strategy that the configuration does not express.
+std::string way_out(const EmitOptions& options, const Scenario& scenario,
+                    const Strategy& strategy) {
+  const bool possible =
+      options.dialect == kPythonDialect &&
+      dialect::apply_obstacle(strategy, scenario.workload, scenario.cluster).empty();
+  return possible ? "; --python FILE writes a Python file that applies it" : "";
+}
 
 int run(const EmitOptions& options) {
   const input::Document document = input::read_document(options.file);
@@ -27,6 +73,8 @@ int run(const EmitOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
+  if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
+  if (!options.python.empty()) return write_python(options, scenario, strategy, *written);
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
   collective::PriceBook book(scenario.cluster);
   const auto priced = [&](const Strategy& one) {
@@ -39,7 +87,8 @@ int run(const EmitOptions& options) {
   if (!written->exact) {
     throw InputError("strategy '" + strategy.name + "' cannot be expressed in " + options.dialect +
                      ": the nearest configuration is " + written->config.dump() + ", but " +
-                     written->difference + " (" + times + ")");
+                     written->difference + " (" + times + ")" +
+                     way_out(options, scenario, strategy));
   }
   std::cout << written->config.dump(2) << "\n";
   const Seconds off = std::abs(found.metrics.step_time - wanted.metrics.step_time);
@@ -70,7 +119,16 @@ VerbAction add_emit(CLI::App& app) {
   verb->add_option("--dialect", options->dialect, "the framework")
       ->required()
       ->check(CLI::IsMember(dialect::written_dialect_names()));
-  return [options] { return run(*options); };
+  verb->add_option("--python", options->python,
+                   "with --dialect pytorch: write the file that applies the strategy in a job, "
+                   "whatever DistributedDataParallel can express");
+  verb->add_option("--nccl-table", options->nccl_table,
+                   "file for the algorithms that the strategy names, as a table for "
+                   "libsyncline_nccl_tuner.so, a tuner plugin of NCCL 2.24 or later");
+  return [options] {
+    check_python(options->python, options->dialect, "--dialect");
+    return run(*options);
+  };
 }
 
 }  // namespace syncline::cli

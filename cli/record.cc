@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cli/files.h"
-#include "cli/record_script.h"
+#include "cli/python_scripts.h"
 #include "cli/verbs.h"
 
 namespace syncline::cli {

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <iostream>
 #include <memory>
 #include <optional>
 
+#include "cli/apply_file.h"
 #include "cli/command_line.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
@@ -10,9 +13,12 @@
 #include "cli/set_option.h"
 #include "cli/tune_live.h"
 #include "cli/verbs.h"
+#include "core/dialect/pytorch_apply.h"
+#include "core/error.h"
 #include "core/input/document.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
+#include "reports/format.h"
 #include "reports/tune_report.h"
 
 namespace syncline::cli {
@@ -21,6 +27,7 @@ namespace {
 struct TuneVerbOptions {
   std::string file;
   std::string emit;
+  std::string python;
   reports::Format format = reports::Format::kTable;
   std::string svg;
   std::string csv;
@@ -44,7 +51,45 @@ int run_live(const TuneVerbOptions& verb, const input::Document& document,
   return tune_live_verb(live, document);
 }
 
+// The best of what was found that the Python file can carry out; the choice itself where nothing
+// is.
+const tune::Ranked& best_to_apply(const tune::Tuning& tuning) {
+  const tune::Tuned& tuned = tuning.tuned;
+  std::vector<const tune::Ranked*> found{&tuned.choice};
+  for (const auto& ranked : tuned.ranking) found.push_back(&ranked);
+  for (const auto& [kind, ranked] : tuned.best_of_kind) found.push_back(&ranked);
+  for (const auto* best : {&tuned.best_explicit, &tuned.best_threshold, &tuned.best_as_before}) {
+    if (best->has_value()) found.push_back(&**best);
+  }
+  found.push_back(&tuned.baseline);
+  std::erase_if(found, [&](const tune::Ranked* ranked) {
+    return !dialect::apply_obstacle(ranked->strategy, tuning.scenario.workload,
+                                    tuning.scenario.cluster)
+                .empty();
+  });
+  if (found.empty() || found.front() == &tuned.choice) return tuned.choice;
+  return **std::min_element(found.begin(), found.end(), [](const auto* a, const auto* b) {
+    return a->metrics.step_time < b->metrics.step_time;
+  });
+}
+
+void write_python(const std::string& file, const tune::Tuning& tuning) {
+  const tune::Ranked& best = best_to_apply(tuning);
+  write_file(file, apply_file(tuning.scenario, best.strategy, tuning.pinned));
+  if (&best == &tuning.tuned.choice) return;
+  std::cerr << "syncline: " << file << " holds '" << best.strategy.name << "' ("
+            << reports::seconds_text(best.metrics.step_time) << " a step): the best, '"
+            << tuning.tuned.choice.strategy.name << "', cannot be applied by a Python file, as "
+            << dialect::apply_obstacle(tuning.tuned.choice.strategy, tuning.scenario.workload,
+                                       tuning.scenario.cluster)
+            << "\n";
+}
+
 int run(const TuneVerbOptions& verb, const std::string& command) {
+  check_python(verb.python, verb.emit, "--emit");
+  if (!verb.python.empty() && !verb.live.machine.empty()) {
+    throw InputError("--python writes what the model found: leave --live out");
+  }
   input::Document document = input::read_document(verb.file);
   set_keys(document, verb.set);
   catch_interrupts();
@@ -74,6 +119,7 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   }
   if (!verb.csv.empty()) write_file(verb.csv, reports::curve_csv(tuning.tuned.curve));
   print(reports::answer_of(tuning), verb.format);
+  if (!verb.python.empty()) write_python(verb.python, tuning);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -89,6 +135,9 @@ VerbAction add_tune(CLI::App& app) {
           "also write the best as the configuration of this framework, or the best that it "
           "can express")
       ->check(CLI::IsMember(dialect::written_dialect_names()));
+  verb->add_option("--python", options->python,
+                   "with --emit pytorch: file to write that applies the best in a job, also what "
+                   "no configuration expresses");
   add_format(*verb, options->format);
   verb->add_option("--svg", options->svg, "file for the curve of step time over bucket size");
   verb->add_option("--csv", options->csv, "file for that curve as bytes,step_time_s");

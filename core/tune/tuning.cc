@@ -54,6 +54,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   const auto [fitted, pinned] = measure::calibrated(document);
   Tuning tuning;
   tuning.scenario = input::parse_scenario(fitted);
+  tuning.pinned = pinned;
   const Scenario& scenario = tuning.scenario;
   tuning.calibrated = !scenario.calibration.parameters.empty();
   const auto own = input::parse_search(fitted, scenario);

@@ -20,6 +20,7 @@ struct Tuning {
   Search search;
   bool own_search = false;  // declared by the scenario; otherwise the default one
   bool calibrated = false;
+  measure::Pinned pinned;  // by that
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;

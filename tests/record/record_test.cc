@@ -6,31 +6,17 @@
 
 #include "tests/support/program.h"
 #include "tests/support/text.h"
+#include "tests/support/torch.h"
 
 namespace syncline::record {
 namespace {
 
+using test::one_thread;
+using test::python;
+using test::torch_is_missing;
+
 const std::string kScript = SYNCLINE_SOURCE_DIR "/pytorch/syncline_record.py";
 const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/record/jobs.py";
-
-std::string python() {
-  const char* named = std::getenv("SYNCLINE_PYTHON");
-  return named != nullptr ? named : "/usr/bin/python3";
-}
-
-// Where `make test` has installed torch, a machine without it is a failure.
-bool torch_is_missing() {
-  if (test::shell(python() + " -c 'import torch'").code == 0) return false;
-  EXPECT_EQ(std::getenv("SYNCLINE_NEEDS_TORCH"), nullptr) << python() << " finds no torch";
-  return true;
-}
-
-test::Variables one_thread() {
-  return {{"OMP_NUM_THREADS", "1"},
-          {"OPENBLAS_NUM_THREADS", "1"},
-          {"PYTHONDONTWRITEBYTECODE", "1"},
-          {"PYTHONPATH", SYNCLINE_SOURCE_DIR "/pytorch"}};
-}
 
 nlohmann::json answer(const std::vector<std::string>& arguments) {
   auto words = arguments;

@@ -1,0 +1,133 @@
+#include "core/dialect/pytorch_apply.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/collective/library.h"
+#include "core/json/json.h"
+#include "core/plan/planner.h"
+
+namespace syncline::dialect {
+namespace {
+
+std::string exchange_obstacle(const Strategy& strategy) {
+  if (strategy.exchange == Strategy::Exchange::kDecoupled) return "its all-reduces are split";
+  if (strategy.exchange == Strategy::Exchange::kSharded) return "it shards the parameters";
+  if (strategy.cross_step) return "its exchanges reach into the next step";
+  if (strategy.priority == Strategy::Priority::kLayer) return "it sends the first layers first";
+  if (strategy.partition > 0) return "it cuts gradients into parts";
+  if (strategy.fusion.cycle > 0) return "it releases gradients at ticks";
+  if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
+  return {};
+}
+
+std::string averaging_obstacle(const LocalSgd& local) {
+  if (!local.enabled) return {};
+  if (local.adaptive) return "its period of averaging follows the loss";
+  if (local.subgroup > 1 || local.warmup_gradients) {
+    return "it exchanges gradients beside the averaging, which DistributedDataParallel's "
+           "post_localSGD_hook does";
+  }
+  return {};
+}
+
+// As Python is written: JSON is Python where nothing is true, false or null.
+std::string literal(const Json& value) {
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    if (!text.empty()) text += ", ";
+    text += (value.is_object() ? Json(key).dump() + ": " : "") + literal(item);
+  }
+  return value.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+// One a line.
+std::string entries(const std::vector<Json>& list) {
+  std::string text = "[\n";
+  for (const Json& entry : list) text += "        " + literal(entry) + ",\n";
+  return text + "    ]";
+}
+
+std::vector<Json> named_sizes(const std::vector<Tensor>& tensors) {
+  std::vector<Json> list;
+  for (const Tensor& tensor : tensors) list.push_back({tensor.name, tensor.elements});
+  return list;
+}
+
+std::vector<Json> buckets_of(const plan::Plan& plan) {
+  std::vector<Json> list;
+  for (const plan::Bucket& bucket : plan.buckets) {
+    Json entry{{"places", bucket.tensors}};
+    if (bucket.codec != nullptr) entry["codec"] = std::string(bucket.codec->name);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json levels_of(const Hierarchy& hierarchy) {
+  const bool leaders = hierarchy.form == Hierarchy::Form::kLeaders;
+  Json levels{{"form", leaders ? "leaders" : "sharded"}, {"group_size", hierarchy.group_size}};
+  if (leaders && hierarchy.first_all_reduce) levels["first_all_reduce"] = 1;
+  return levels;
+}
+
+}  // namespace
+
+std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
+                           const Cluster& cluster) {
+  if (cluster.ranks() == 1) return "there is one rank, which exchanges nothing";
+  const auto known = collective::library_algorithms(cluster);
+  for (const auto& name :
+       {strategy.algorithm, strategy.hierarchy.inside, strategy.hierarchy.across}) {
+    const bool runs = name.empty() || std::find(known.begin(), known.end(), name) != known.end();
+    if (!runs) return "the cluster's library runs no " + name;
+  }
+  for (const Tensor& tensor : workload.tensors) {
+    if (tensor.sparse) return "the gradient of " + tensor.name + " is sparse";
+  }
+  const std::string exchange = exchange_obstacle(strategy);
+  return exchange.empty() ? averaging_obstacle(strategy.local_sgd) : exchange;
+}
+
+Strategy as_applied(const Strategy& strategy) {
+  Strategy applied = strategy;
+  applied.fusion.align = 1;
+  applied.bucket_copies = false;
+  applied.host_sync = false;
+  applied.update = Strategy::Update::kAfterAll;
+  applied.compute_fusion = {};
+  return applied;
+}
+
+std::string apply_table(const Strategy& strategy, const Workload& workload,
+                        const Cluster& cluster) {
+  const plan::Plan plan = plan::make_plan(workload, cluster, as_applied(strategy));
+  const LocalSgd& local = strategy.local_sgd;
+  const Compression& compression = strategy.compression;
+  std::string text = "{\n";
+  const auto add = [&](const char* key, const std::string& value) {
+    text += "    \"" + std::string(key) + "\": " + value + ",\n";
+  };
+  add("name", Json(strategy.name).dump());
+  add("ranks", std::to_string(cluster.ranks()));
+  add("streams", std::to_string(strategy.overlap ? strategy.streams : 1));
+  if (!strategy.overlap) add("overlap", "0");
+  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    add("hierarchy", literal(levels_of(strategy.hierarchy)));
+  }
+  if (compression.codec == "dgc" && !local.enabled) {
+    add("dgc", literal(Json{{"sparsity", compression.sparsity},
+                            {"rampup_begin_step", compression.rampup_begin_step},
+                            {"rampup_step", compression.rampup_step}}));
+  }
+  if (local.enabled) {
+    add("local_sgd", literal(Json{{"period", local.period}, {"begin_step", local.begin_step}}));
+    if (!workload.buffers.empty()) add("buffers", entries(named_sizes(workload.buffers)));
+  }
+  add("gradients", entries(named_sizes(workload.tensors)));
+  add("buckets", entries(buckets_of(plan)));
+  return text + "}";
+}
+
+}  // namespace syncline::dialect

@@ -1,0 +1,24 @@
+// What no configuration of a framework says, written for pytorch/syncline_apply.py: a reducer of
+// its own for any grouping, streams, hierarchy, fp16, bf16, DGC and LocalSGD.
+#pragma once
+
+#include <string>
+
+#include "core/scenario/scenario.h"
+
+namespace syncline::dialect {
+
+// Why that file cannot carry out a strategy, in words ("gradients are released at ticks"); empty
+// where it can.
+std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
+                           const Cluster& cluster);
+
+// The strategy as that file carries it out: the same exchanges, without what another framework does
+// around them (padding, copies into buffers, waits of the host, updates in parts, fused operators).
+Strategy as_applied(const Strategy& strategy);
+
+// The strategy's table, a literal of Python: what it exchanges long after every ramp. Requires that
+// nothing is in the way of applying it.
+std::string apply_table(const Strategy& strategy, const Workload& workload, const Cluster& cluster);
+
+}  // namespace syncline::dialect

@@ -1,0 +1,600 @@
+"""Exchanges the gradients of a data-parallel PyTorch job as a strategy of Syncline says.
+
+    from syncline_apply import apply
+    model = apply(model, optimizer)  # in place of DistributedDataParallel(model)
+
+Every rank calls it once, after init_process_group and the optimizer's making, with the same plain
+module. Gradients that travel together share a flat buffer, of which their .grad are views; a
+buffer is exchanged as soon as it and those before it are complete, on as many streams as the
+strategy has, and backward() returns when all are in: what .grad holds then is the mean over all
+ranks, as with DistributedDataParallel. Of a job that accumulates gradients, all passes but the last
+run under model.no_sync(). With zero_grad(set_to_none=False) the gradients stay in their buffers;
+otherwise each is copied there once.
+
+The strategy below is a table of numbers and names. Gradients are found by name; where the model
+knows none of the names, by their place in the order of readiness, which the first step shows, and
+their size. Needs torch 1.13 or later and nothing else. Written by `syncline emit --python`.
+"""
+
+import atexit
+import contextlib
+import datetime
+import functools
+import queue
+import threading
+import types
+
+import torch
+import torch.distributed as dist
+
+STRATEGY = None
+
+_PARTING = 10  # seconds for exchanges that are left over when a job ends by an error
+_HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, timeout=None):
+    """Gives a module that calls `model` and exchanges as the strategy says. Collective.
+
+    optimizer               a strategy with DGC or LocalSGD acts before or after its step()
+    strategy                in place of this file's own
+    find_unused_parameters  some parameters get no gradient in some steps: they count as zero. Not
+                            together with reentrant checkpoints
+    timeout                 seconds that a rank waits for the others in an exchange; torch's own
+                            limit if left out
+
+    Raises RuntimeError where strategy and model do not fit, and from backward() where an exchange
+    fails, on every rank that is left.
+    """
+    strategy = strategy or STRATEGY
+    if strategy is None:
+        _fail("no strategy: `syncline emit --python FILE` writes this file with one")
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        _fail("give the module itself, without DistributedDataParallel around it")
+    for tensor in [*model.parameters(), *model.buffers()]:
+        _take_from_first_rank(tensor)
+    trained = {name: p for name, p in model.named_parameters()
+               if p.requires_grad and p.numel() > 0}
+    if not trained:
+        _fail("the model has no parameter that is trained")
+    device = next(iter(trained.values())).device
+    if dist.get_rank() == 0 and dist.get_world_size() != strategy["ranks"]:
+        print(f"syncline_apply: '{strategy['name']}' was made for {strategy['ranks']} ranks, this "
+              f"job has {dist.get_world_size()}", flush=True)
+    lanes = _lanes(device, strategy, timeout)
+    if "local_sgd" in strategy:
+        exchange = _Averager(model, trained, strategy, lanes)
+    else:
+        exchange = _Reducer(trained, optimizer, strategy, lanes, find_unused_parameters)
+    _around_step(optimizer, exchange.before_step, exchange.after_step)
+    return Applied(model, exchange)
+
+
+class Applied(torch.nn.Module):
+    """The model, whose gradients or parameters are exchanged. `module` is the one that was given."""
+
+    def __init__(self, module, exchange):
+        super().__init__()
+        self.module = module
+        self._exchange = exchange
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in here only add to the gradients."""
+        before, self._exchange.on = self._exchange.on, False
+        try:
+            yield
+        finally:
+            self._exchange.on = before
+
+    def average(self):
+        """LocalSGD: the ranks' parameters now, as at the end of a training. Collective."""
+        self._exchange.average()
+
+
+def _fail(message):
+    raise RuntimeError(f"syncline_apply: {message}")
+
+
+@torch.no_grad()
+def _take_from_first_rank(tensor):
+    # As bytes: not every backend moves every type.
+    wire = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
+    if wire.numel() > 0:
+        dist.broadcast(wire.view(torch.uint8), src=0)
+        tensor.copy_(wire.view_as(tensor))
+
+
+def _around_step(optimizer, before, after):
+    """Calls them before and after each optimizer.step()."""
+    if hasattr(optimizer, "register_step_pre_hook"):  # torch 2.0
+        optimizer.register_step_pre_hook(lambda *_: before())
+        optimizer.register_step_post_hook(lambda *_: after())
+        return
+    inner = optimizer.step
+
+    @functools.wraps(inner)
+    def step(_, *args, **kwargs):
+        before()
+        result = inner(*args, **kwargs)
+        after()
+        return result
+    optimizer.step = types.MethodType(step, optimizer)  # learning rate schedulers want a method
+
+
+# ---- streams and what travels on them ----
+
+def _lanes(device, strategy, timeout):
+    limit = {} if timeout is None else {"timeout": datetime.timedelta(seconds=timeout)}
+    failures = []
+    return [_Lane(device, strategy.get("hierarchy"), limit, failures)
+            for _ in range(strategy["streams"])]
+
+
+class _Lane:
+    """One communication stream with communicators of its own. Exchanges go one after the other:
+    on a stream of the GPU, or on a thread where collectives hold the host up."""
+
+    def __init__(self, device, hierarchy, limit, failures):
+        self.ranks = dist.get_world_size()
+        self.world = dist.new_group(**limit)
+        self.failures = failures  # of all lanes
+        self.device = device
+        self._join_levels(hierarchy, limit)
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        if self.stream is None:
+            self.tasks = queue.SimpleQueue()
+            threading.Thread(target=self._serve, daemon=True).start()
+            # A thread that torch wakes while Python ends would abort the process.
+            atexit.register(lambda: self._done().wait(_PARTING))
+
+    def _join_levels(self, hierarchy, limit):
+        """Blocks of neighbouring ranks, and across them the leaders or those of the same place.
+        Every rank makes every group, as torch wants."""
+        self.form = hierarchy["form"] if hierarchy else "flat"
+        self.size = hierarchy["group_size"] if hierarchy else 1
+        if self.form == "flat":
+            return
+        if self.ranks % self.size != 0:
+            _fail(f"groups of {self.size} ranks do not divide {self.ranks}")
+        self.first_all_reduce = hierarchy.get("first_all_reduce", 0) == 1
+        me = dist.get_rank()
+        self.place = me % self.size
+        self.block = list(range(me - self.place, me - self.place + self.size))
+        blocks = [dist.new_group(list(range(first, first + self.size)), **limit)
+                  for first in range(0, self.ranks, self.size)]
+        self.inside = blocks[me // self.size]
+        places = range(1 if self.form == "leaders" else self.size)
+        across = [dist.new_group(list(range(place, self.ranks, self.size)), **limit)
+                  for place in places]
+        self.across = across[self.place] if self.place < len(across) else None
+
+    def run(self, name, exchange):
+        """Carries it out behind those before; what was computed so far counts as there."""
+        if self.stream is None:
+            self.tasks.put((name, exchange))
+            return
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            exchange()
+
+    def wait(self):
+        """Until all is exchanged, or a lane has failed."""
+        if self.stream is not None:
+            torch.cuda.current_stream(self.device).wait_stream(self.stream)
+            return
+        done = self._done()
+        while not done.wait(0.05) and not self.failures:
+            pass
+        if self.failures:
+            _fail(self.failures[0])
+
+    def _done(self):
+        """An event behind what is to be exchanged."""
+        done = threading.Event()
+        self.tasks.put(("", done.set))
+        return done
+
+    def _serve(self):
+        while True:
+            name, exchange = self.tasks.get()
+            try:
+                exchange()
+            except Exception as error:  # told to whoever waits
+                first_line = str(error).strip().split("\n")[0]
+                self.failures.append(f"rank {dist.get_rank()}: {name} could not be exchanged; if "
+                                     f"another rank has ended, see there: {first_line}")
+
+    def mean(self, flat, codec=None):
+        """Of all ranks, in place. Scaled ahead of the sum, as DistributedDataParallel does."""
+        if codec is None:
+            self._sum(flat.mul_(1.0 / self.ranks))
+            return
+        wire = flat.to(_HALVES[codec]).div_(self.ranks)
+        self._sum(wire)
+        flat.copy_(wire)
+
+    def _sum(self, flat):
+        if self.form == "flat":
+            dist.all_reduce(flat, group=self.world)
+        elif self.form == "leaders":
+            leader = self.block[0]
+            if self.first_all_reduce:
+                dist.all_reduce(flat, group=self.inside)
+            else:
+                dist.reduce(flat, dst=leader, group=self.inside)
+            if self.across is not None:
+                dist.all_reduce(flat, group=self.across)
+            dist.broadcast(flat, src=leader, group=self.inside)
+        else:
+            self._sum_by_shards(flat)
+
+    def _sum_by_shards(self, flat):
+        shards = list(flat.view(self.size, -1).unbind())
+        mine = shards[self.place]
+        if dist.get_backend(self.inside) == "gloo":  # it has no reduce-scatter
+            for rank, shard in zip(self.block, shards):
+                dist.reduce(shard, dst=rank, group=self.inside)
+        else:
+            dist.reduce_scatter_tensor(mine, flat, group=self.inside)
+        dist.all_reduce(mine, group=self.across)
+        if dist.get_backend(self.inside) == "gloo":
+            dist.all_gather(shards, mine.clone(), group=self.inside)
+        else:
+            dist.all_gather_into_tensor(flat, mine, group=self.inside)
+
+    def gather(self, flat):
+        """What every rank gives, by rank."""
+        given = [torch.empty_like(flat) for _ in range(self.ranks)]
+        dist.all_gather(given, flat, group=self.world)
+        return given
+
+
+def _is_dense(tensor):
+    """Its strides leave no gaps, whatever their order (channels last)."""
+    reach = sum((n - 1) * step for n, step in zip(tensor.size(), tensor.stride()))
+    return 1 + reach == tensor.numel()
+
+
+def _in_memory_order(tensor):
+    dense = _is_dense(tensor)
+    return tensor.as_strided((tensor.numel(),), (1,)) if dense else tensor.reshape(-1)
+
+
+class _Flat:
+    """Tensors side by side in one buffer, which any number of shards divides."""
+
+    def __init__(self, tensors, shards):
+        kinds = {(t.dtype, t.device) for t in tensors.values()}
+        if len(kinds) > 1:
+            _fail(f"{', '.join(tensors)} share a buffer in the strategy, but not a type and device")
+        self.tensors = tensors
+        self.elements = sum(t.numel() for t in tensors.values())
+        padded = -(-self.elements // shards) * shards
+        (dtype, device), = kinds
+        self.buffer = torch.zeros(padded, dtype=dtype, device=device)
+        self.views = {}
+        begin = 0
+        for name, t in tensors.items():
+            part = self.buffer[begin:begin + t.numel()]
+            self.views[name] = (part.as_strided(t.size(), t.stride(), begin) if _is_dense(t)
+                                else part.view_as(t))
+            begin += t.numel()
+
+
+# ---- gradients ----
+
+class _Bucket(_Flat):
+    """Gradients that travel together."""
+
+    def __init__(self, number, parameters, codec, dgc, shards):
+        super().__init__(parameters, shards)
+        self.name = f"bucket {number}"
+        self.codec = codec
+        self.dgc = _Dgc(self.buffer[:self.elements], dgc) if codec == "dgc" else None
+        self.begin_step()
+
+    def begin_step(self):
+        self.missing = set(self.tensors)
+        self.sent = False
+
+    def take(self, name):
+        """The gradient is where the buffer is from now on."""
+        parameter, view = self.tensors[name], self.views[name]
+        gradient = parameter.grad
+        if gradient is None:
+            view.zero_()
+        elif gradient.is_sparse:
+            _fail(f"{name} has a sparse gradient, which this strategy cannot exchange")
+        elif gradient.data_ptr() != view.data_ptr():
+            view.copy_(gradient)
+        parameter.grad = view
+        self.missing.discard(name)
+
+    def exchange(self, lane, step, group):
+        if self.dgc is not None and self.dgc.begun(step):
+            weight = next(iter(self.tensors.values()))
+            self.dgc.exchange(self.buffer[:self.elements], lane, step, weight, group)
+        else:
+            lane.mean(self.buffer, self.codec if self.codec in _HALVES else None)
+
+
+class _Reducer:
+    """Exchanges gradients as they become ready: buffers strictly in the strategy's order, which all
+    ranks share, whatever order they are complete in."""
+
+    def __init__(self, trained, optimizer, strategy, lanes, find_unused):
+        self.on = True
+        self.trained = trained
+        self.optimizer = optimizer
+        self.strategy = strategy
+        self.lanes = lanes
+        self.find_unused = find_unused
+        self.at_end = strategy.get("overlap", 1) == 0
+        self.step = 0
+        self.here = []  # names, in the order of readiness
+        self.next = 0  # bucket
+        if any(bucket.get("codec") == "dgc" for bucket in strategy["buckets"]):
+            _check_sgd(optimizer)
+        names = _matched(strategy["gradients"], trained, "parameter")
+        self.buckets = None if names is None else self._made(names)
+        self.kept = [self._hook(name, parameter) for name, parameter in trained.items()]
+
+    def _hook(self, name, parameter):
+        def is_ready(*_):
+            if self.on:
+                self._arrived(name)
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1
+            return parameter.register_post_accumulate_grad_hook(is_ready)
+        with torch.enable_grad():
+            accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        accumulator.register_hook(is_ready)
+        return accumulator  # kept, or it would be gone already
+
+    def _made(self, names):
+        """The strategy's buckets of these gradients, in the order of its table."""
+        shards = self.lanes[0].size if self.lanes[0].form == "sharded" else 1
+        buckets = [_Bucket(i, {names[place]: self.trained[names[place]]
+                               for place in bucket["places"]},
+                           bucket.get("codec"), self.strategy.get("dgc"), shards)
+                   for i, bucket in enumerate(self.strategy["buckets"])]
+        self.bucket_of = {name: bucket for bucket in buckets for name in bucket.tensors}
+        return buckets
+
+    def _arrived(self, name):
+        if self.buckets is not None:
+            bucket = self.bucket_of[name]
+            if bucket.sent:
+                _fail(f"{name} got another gradient after it was exchanged: several backward "
+                      "passes a step need no_sync() around all but the last")
+            bucket.take(name)
+            while not self.at_end and self.next < len(self.buckets) and \
+                    not self.buckets[self.next].missing:
+                self._launch()
+        if name not in self.here:
+            self.here.append(name)
+            if len(self.here) == (1 if self.find_unused else len(self.trained)):
+                torch.autograd.Variable._execution_engine.queue_callback(self._finish)
+
+    def _launch(self):
+        bucket = self.buckets[self.next]
+        lane = self.lanes[self.next % len(self.lanes)]
+        self.next += 1
+        bucket.sent = True
+        group = None if bucket.dgc is None else _group_of(self.optimizer, bucket.tensors)
+        step = self.step
+        lane.run(bucket.name, lambda: bucket.exchange(lane, step, group))
+
+    @torch.no_grad()
+    def _finish(self):
+        """At the end of the backward pass."""
+        if self.buckets is None:
+            self.buckets = self._made(self._names_by_place())
+        while self.next < len(self.buckets):
+            for name in list(self.buckets[self.next].missing):
+                self.buckets[self.next].take(name)
+            self._launch()
+        for lane in self.lanes:
+            lane.wait()
+        for bucket in self.buckets:
+            bucket.begin_step()
+        self.here = []
+        self.next = 0
+        self.step += 1
+
+    def _names_by_place(self):
+        """The gradients as rank 0 saw them become ready, held against the strategy's table."""
+        if len(self.here) < len(self.trained):
+            missing = next(name for name in self.trained if name not in self.here)
+            _fail(f"{missing} got no gradient in the first step, which is to show the order")
+        known = list(self.trained)
+        order = torch.tensor([known.index(name) for name in self.here],
+                             device=self.trained[known[0]].device)
+        dist.broadcast(order, src=0)
+        names = [known[i] for i in order.tolist()]
+        for place, (name, elements) in enumerate(self.strategy["gradients"]):
+            found = self.trained[names[place]].numel()
+            if found != elements:
+                _fail(f"the strategy is not for this model: gradient {place} in the order of "
+                      f"readiness is {names[place]} with {found} elements, but {name} with "
+                      f"{elements} in the strategy")
+        return names
+
+    @torch.no_grad()
+    def before_step(self):
+        if self.here:
+            missing = next(name for name in self.trained if name not in self.here)
+            _fail(f"{missing} got no gradient in this step: nothing was exchanged; "
+                  "find_unused_parameters=True lets it count as zero")
+        for bucket in self.buckets or []:
+            # The momentum is in what was sent: the optimizer must not apply it once more.
+            if bucket.dgc is None or not bucket.dgc.begun(self.step - 1):
+                continue
+            group = _group_of(self.optimizer, bucket.tensors)
+            for parameter in bucket.tensors.values():
+                if parameter.grad is not None:
+                    parameter.add_(parameter.grad, alpha=-group["lr"])
+                    parameter.grad = None
+
+    def after_step(self):
+        pass
+
+    def average(self):
+        _fail("this strategy averages no parameters")
+
+
+def _matched(table, tensors, what):
+    """The table's names where the model has just these, with these sizes; None where it knows none
+    of them."""
+    names = [name for name, _ in table]
+    strange = [name for name in names if name not in tensors]
+    if len(strange) == len(names):
+        if len(names) != len(tensors):
+            _fail(f"the strategy is not for this model: it has {len(names)} {what}s, the model "
+                  f"{len(tensors)}")
+        return None
+    left = [name for name in tensors if name not in names]
+    if strange or left:
+        _fail("the strategy is not for this model: " + (
+            f"the model has no {what} {strange[0]}" if strange
+            else f"the strategy has no {what} {left[0]}"))
+    for name, elements in table:
+        if tensors[name].numel() != elements:
+            _fail(f"the strategy is not for this model: {name} has {tensors[name].numel()} "
+                  f"elements here, {elements} in the strategy")
+    return names
+
+
+# ---- Deep Gradient Compression ----
+
+def _check_sgd(optimizer):
+    if not isinstance(optimizer, torch.optim.SGD) or any(
+            group.get("dampening") or group.get("maximize") for group in optimizer.param_groups):
+        _fail("DGC corrects the momentum of torch.optim.SGD without dampening; it is not known for "
+              f"this {type(optimizer).__name__}")
+
+
+def _group_of(optimizer, tensors):
+    """The optimizer's group of a bucket that DGC sends: of its one parameter."""
+    (parameter,) = tensors.values()
+    for group in optimizer.param_groups:
+        if any(p is parameter for p in group["params"]):
+            return group
+    return _fail(f"the optimizer does not know {next(iter(tensors))}")
+
+
+class _Dgc:
+    """One gradient of which each rank sends the largest elements. Momentum correction and masking
+    of Lin et al. (ICLR 2018), counts as in Paddle's dgc_op: fp32, each operation rounded by
+    itself, so that they agree with Syncline's own to the bit."""
+
+    def __init__(self, like, ramp):
+        self.ramp = ramp
+        self.velocity = torch.zeros_like(like)
+        self.residual = torch.zeros_like(like)  # what has not been sent yet
+
+    def begun(self, step):
+        """Steps count from 0; before the ramp the gradient travels whole."""
+        return step >= self.ramp["rampup_begin_step"]
+
+    def kept(self, step):
+        """How many elements a rank sends at this step, in fp32 as the framework counts them."""
+        sparsity, fp32 = self.ramp["sparsity"], torch.float32
+        since = torch.tensor(step - self.ramp["rampup_begin_step"], dtype=fp32)
+        place = since * len(sparsity) / torch.tensor(self.ramp["rampup_step"], dtype=fp32)
+        share = 1 - torch.tensor(sparsity[min(int(place), len(sparsity) - 1)], dtype=fp32)
+        elements = self.residual.numel()
+        return min(max(int(torch.tensor(elements, dtype=fp32) * share), 1), elements)
+
+    @torch.no_grad()
+    def accumulate(self, gradient, weight, group):
+        if group["weight_decay"]:
+            gradient = gradient + _in_memory_order(weight.detach()) * group["weight_decay"]
+        if group["nesterov"]:
+            velocity = (self.velocity + gradient) * group["momentum"]
+            residual = (self.residual + velocity) + gradient
+        else:
+            velocity = self.velocity * group["momentum"] + gradient
+            residual = self.residual + velocity
+        finite = torch.isfinite(residual)  # others keep what they had
+        self.velocity = torch.where(finite, velocity, self.velocity)
+        self.residual = torch.where(finite, residual, self.residual)
+
+    @torch.no_grad()
+    def taken(self, kept):
+        """The largest magnitudes, ties to the lower index, in index order; they wait no longer."""
+        magnitude = self.residual.abs()
+        least = torch.topk(magnitude, kept).values[-1]
+        above = magnitude > least
+        equal = (magnitude == least).nonzero().flatten()[:kept - int(above.sum())]
+        indices = torch.cat([above.nonzero().flatten(), equal]).sort().values
+        values = self.residual[indices]
+        self.residual[indices] = 0
+        self.velocity[indices] = 0
+        return indices, values
+
+    @torch.no_grad()
+    def exchange(self, buffer, lane, step, weight, group):
+        """The mean of what all ranks send, into the buffer."""
+        self.accumulate(buffer, weight, group)
+        kept = self.kept(step)
+        indices, values = self.taken(kept)
+        # An index and a value are 8 bytes on the wire, as one tensor.
+        sent = torch.cat([indices.to(torch.int32), values.view(torch.int32)])
+        buffer.zero_()
+        for given in lane.gather(sent):
+            buffer.index_add_(0, given[:kept].long(), given[kept:].view(torch.float32))
+        buffer.div_(lane.ranks)
+
+
+# ---- LocalSGD ----
+
+class _Averager:
+    """Each rank trains alone; every few steps the parameters are replaced by their mean."""
+
+    def __init__(self, model, trained, strategy, lanes):
+        self.on = True
+        self.lanes = lanes
+        self.period = strategy["local_sgd"]["period"]
+        self.begin = strategy["local_sgd"]["begin_step"]
+        self.step = 0
+        self.averaged = 0
+        buffers = {name: b for name, b in model.named_buffers()
+                   if b.is_floating_point() and b.numel() > 0}
+        if not strategy.get("buffers"):
+            buffers = {}
+        table = strategy["gradients"] + strategy.get("buffers", [])
+        names = _matched(table, {**trained, **buffers}, "parameter or buffer")
+        if names is None:
+            _fail("the model knows none of the strategy's names, by which LocalSGD finds them")
+        tensors = {**trained, **buffers}
+        shards = lanes[0].size if lanes[0].form == "sharded" else 1
+        self.codecs = [bucket.get("codec") for bucket in strategy["buckets"]]
+        self.flats = [_Flat({names[place]: tensors[names[place]] for place in bucket["places"]},
+                            shards) for bucket in strategy["buckets"]]
+
+    def before_step(self):
+        pass
+
+    def after_step(self):
+        """Steps count from 1; up to begin_step each is averaged."""
+        self.step += 1
+        if self.step <= self.begin or self.step - self.averaged >= self.period:
+            self.average()
+
+    @torch.no_grad()
+    def average(self):
+        self.averaged = self.step
+        for i, (flat, codec) in enumerate(zip(self.flats, self.codecs)):
+            lane = self.lanes[i % len(self.lanes)]
+            for name, tensor in flat.tensors.items():
+                flat.views[name].copy_(tensor.detach())
+            lane.run(f"bucket {i}", functools.partial(lane.mean, flat.buffer, codec))
+        for lane in self.lanes:
+            lane.wait()
+        for flat in self.flats:
+            for name, tensor in flat.tensors.items():
+                tensor.detach().copy_(flat.views[name])

@@ -1,0 +1,357 @@
+// `emit --python`: the file that it writes, and real training jobs that it is applied to. The jobs
+// check themselves (jobs.py); what DGC exchanged is held here against Syncline's own codec.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/compress/codec.h"
+#include "core/compress/momentum_correction.h"
+#include "core/compress/sparsity.h"
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+#include "tests/support/torch.h"
+
+namespace syncline::apply {
+namespace {
+
+using test::contains;
+using test::python;
+using test::torch_is_missing;
+
+const std::string kFolder = SYNCLINE_SOURCE_DIR "/pytorch";
+const std::string kScript = kFolder + "/syncline_apply.py";
+const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/apply/jobs.py";
+const std::string kNet = SYNCLINE_SOURCE_DIR "/tests/apply/net.json";
+
+// What the ranks of a job of jobs.py said; `modules`: the folder of its syncline_apply.py.
+std::vector<test::Ran> ran_job(const std::string& cases, int ranks, const std::string& folder,
+                               const std::string& modules = kFolder) {
+  std::vector<std::unique_ptr<test::Program>> programs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    programs.push_back(std::make_unique<test::Program>(
+        std::vector<std::string>{python(), kJobs, cases, std::to_string(rank),
+                                 std::to_string(ranks), folder},
+        test::one_thread(modules)));
+  }
+  std::vector<test::Ran> ran;
+  for (const auto& program : programs) ran.push_back(program->wait(std::chrono::seconds(400)));
+  return ran;
+}
+
+void expect_to_hold(const std::string& cases, int ranks, const std::string& folder,
+                    const std::string& modules = kFolder) {
+  for (const auto& rank : ran_job(cases, ranks, folder, modules)) {
+    EXPECT_EQ(rank.code, 0) << rank.out << rank.err;
+  }
+}
+
+test::Ran emitted(const std::string& strategy, const std::string& file) {
+  return test::syncline_run(
+      {"emit", kNet, "--strategy", strategy, "--dialect", "pytorch", "--python", file});
+}
+
+TEST(Apply, GivesWhatDistributedDataParallelGives) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("two", 2, scratch.folder());
+}
+
+TEST(Apply, HierarchiesOfFourRanks) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("four", 4, scratch.folder());
+}
+
+// Ended by itself, with one line that says why.
+void expect_loss(const test::Ran& ran, const std::string& rank) {
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  const auto last = ran.err.rfind('\n', ran.err.size() - 2) + 1;
+  EXPECT_EQ(ran.err.find("RuntimeError: syncline_apply: rank " + rank + ": bucket "), last)
+      << ran.err;
+}
+
+TEST(Apply, ARankThatIsKilledEndsTheOthers) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto ran = ran_job("killed", 3, scratch.folder());
+  EXPECT_EQ(ran[1].signal, SIGKILL);
+  expect_loss(ran[0], "0");
+  expect_loss(ran[2], "2");
+}
+
+TEST(Apply, ARankThatIsStuckEndsTheOthersAtTheLimit) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto ran = ran_job("stuck", 2, scratch.folder());
+  expect_loss(ran[0], "0");
+  expect_loss(ran[1], "1");
+}
+
+// The gradients of jobs.py's dgc case: of one rank, in one step.
+struct DgcGradient {
+  std::vector<float> local;
+  std::vector<float> weight;
+  std::vector<float> mean;  // as exchanged
+};
+
+// By step, then by gradient.
+std::vector<std::vector<DgcGradient>> read_dgc(const std::string& path,
+                                               const std::vector<std::size_t>& sizes) {
+  std::ifstream in(path, std::ios::binary);
+  const auto read = [&](std::size_t size) {
+    std::vector<float> values(size);
+    std::vector<char> bytes(size * sizeof(float));
+    in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  std::vector<std::vector<DgcGradient>> steps;
+  while (in.peek() != std::ifstream::traits_type::eof()) {
+    auto& gradients = steps.emplace_back();
+    for (const std::size_t size : sizes) {
+      auto local = read(size);
+      auto weight = read(size);
+      gradients.push_back({std::move(local), std::move(weight), read(size)});
+    }
+  }
+  return steps;
+}
+
+// One gradient on two ranks, exchanged by core/compress.
+class OwnDgc {
+ public:
+  OwnDgc(std::size_t size, bool nesterov, float weight_decay)
+      : update_{.momentum = 0.9F, .weight_decay = weight_decay, .nesterov = nesterov},
+        velocity_(2, std::vector<float>(size)),
+        residual_(2, std::vector<float>(size)) {}
+
+  std::vector<float> mean(const std::array<const DgcGradient*, 2>& ranks, double sparsity) {
+    const auto size = ranks[0]->local.size();
+    const compress::Codec* codec = compress::find_codec("dgc");
+    std::vector<float> sum(size);
+    for (std::size_t r = 0; r < 2; ++r) {
+      compress::accumulate(ranks[r]->local, ranks[r]->weight, update_, velocity_[r], residual_[r]);
+      const auto sent = codec->encode(
+          residual_[r], compress::kept_elements(static_cast<std::int64_t>(size), sparsity));
+      for (const auto index : sent.indices) velocity_[r][static_cast<std::size_t>(index)] = 0;
+      codec->add(sent, sum);
+    }
+    for (float& value : sum) value /= 2;
+    return sum;
+  }
+
+ private:
+  compress::DgcUpdate update_;
+  std::vector<std::vector<float>> velocity_;
+  std::vector<std::vector<float>> residual_;
+};
+
+void expect_own_dgc(const std::string& prefix, bool nesterov) {
+  const std::vector<std::size_t> sizes{80, 1320, 480};
+  const auto first = read_dgc(prefix + "0", sizes);
+  const auto second = read_dgc(prefix + "1", sizes);
+  ASSERT_EQ(first.size(), 20U);
+  ASSERT_EQ(second.size(), 20U);
+  const Compression ramp{
+      .codec = "dgc", .sparsity = {0.75, 0.9, 0.97}, .rampup_begin_step = 3, .rampup_step = 6};
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    OwnDgc own(sizes[g], nesterov, g == 2 ? 0.0625F : 0.0F);
+    for (std::size_t step = 0; step < first.size(); ++step) {
+      const int index = compress::sparsity_index(ramp, static_cast<std::int64_t>(step));
+      if (index < 0) continue;
+      const double sparsity = ramp.sparsity[static_cast<std::size_t>(index)];
+      const auto mean = own.mean({&first[step][g], &second[step][g]}, sparsity);
+      ASSERT_EQ(first[step][g].mean, mean) << prefix << " gradient " << g << " step " << step;
+      ASSERT_EQ(second[step][g].mean, mean) << prefix << " gradient " << g << " step " << step;
+    }
+  }
+}
+
+TEST(Apply, DgcIsThatOfTheCodecToTheBit) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("dgc", 2, scratch.folder());
+  for (const bool nesterov : {false, true}) {
+    for (const char* streams : {"1", "3"}) {
+      expect_own_dgc(scratch.path(std::string("dgc-") + (nesterov ? "1-" : "0-") + streams + "-"),
+                     nesterov);
+    }
+  }
+}
+
+TEST(Apply, AnEmittedFileBringsItsStrategy) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  for (const char* strategy : {"runs", "groups", "at the end"}) {
+    const test::Scratch scratch;
+    const auto ran = emitted(strategy, scratch.path("syncline_apply.py"));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    expect_to_hold("emitted", 2, scratch.folder(), scratch.folder());
+  }
+}
+
+TEST(Apply, AnEmittedFileIsTheScriptWithATable) {
+  const test::Scratch scratch;
+  const auto ran = emitted("everything", scratch.path("job.py"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(contains(ran.err, "from job import apply; model = apply(model, optimizer)"))
+      << ran.err;
+  const std::string script = test::text_of(kScript);
+  const std::string file = test::text_of(scratch.path("job.py"));
+  const auto place = script.find("STRATEGY = None\n");
+  const std::string behind = script.substr(place + std::string("STRATEGY = None").size());
+  EXPECT_EQ(file.substr(0, place), script.substr(0, place));
+  ASSERT_TRUE(file.ends_with(behind));
+  const std::string table = file.substr(place, file.size() - behind.size() - place);
+  for (const char* part :
+       {"# 'everything' for net on 2 ranks of two:\n# 10 buffers on 2 streams, dgc, in groups of 2",
+        "# Predicted: ", ".\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
+        R"("hierarchy": {"form": "leaders", "group_size": 2, "first_all_reduce": 1},)",
+        R"("dgc": {"sparsity": [0.75, 0.9], "rampup_begin_step": 2, "rampup_step": 4},)",
+        R"(["4.weight", 660],)", R"({"places": [0]},)", R"({"places": [3], "codec": "dgc"},)",
+        "Before step 2 what DGC sends later"}) {
+    EXPECT_TRUE(contains(table, part)) << part << "\n" << table;
+  }
+}
+
+// Names come from files of others and must not become code.
+TEST(Apply, ANameStaysAName) {
+  const test::Scratch scratch;
+  auto scenario = nlohmann::ordered_json::parse(test::text_of(kNet));
+  const std::string name = "a\nraise SystemExit('\"\"\"')\n\\";
+  scenario["workload"]["name"] = name;
+  scenario["strategies"][0]["name"] = name;
+  scenario["workload"]["tensors"][0]["name"] = name;
+  test::write_text(scratch.path("net.json"), scenario.dump());
+  const auto ran = test::syncline_run({"emit", scratch.path("net.json"), "--dialect", "pytorch",
+                                       "--python", scratch.path("job.py")});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("job.py"));
+  EXPECT_FALSE(contains(file, "\nraise SystemExit")) << file;
+  EXPECT_TRUE(contains(file, R"(["a\nraise)")) << file;
+}
+
+TEST(Apply, AveragesBuffersToo) {
+  const test::Scratch scratch;
+  const auto ran = emitted("local", scratch.path("job.py"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("job.py"));
+  EXPECT_TRUE(contains(file, R"("local_sgd": {"period": 4, "begin_step": 1},)")) << file;
+  EXPECT_TRUE(contains(file, R"(["1.running_mean", 40],)")) << file;
+  EXPECT_TRUE(contains(file, "9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10, 11]")) << file;
+}
+
+TEST(Apply, SaysWhenOnlyTheFileExpressesIt) {
+  const auto refused =
+      test::syncline_run({"emit", kNet, "--strategy", "groups", "--dialect", "pytorch"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "; --python FILE writes a Python file that applies it"))
+      << refused.err;
+  const auto sharded =
+      test::syncline_run({"emit", kNet, "--strategy", "sharded", "--dialect", "pytorch"});
+  EXPECT_EQ(sharded.code, 2);
+  EXPECT_FALSE(contains(sharded.err, "--python")) << sharded.err;
+  const test::Scratch scratch;
+  const auto plain = emitted("ddp", scratch.path("job.py"));
+  EXPECT_EQ(plain.code, 0);
+  EXPECT_TRUE(contains(plain.err, "needs no such file for this strategy, only {}")) << plain.err;
+}
+
+TEST(Apply, NamesWhatItCannotApply) {
+  const test::Scratch scratch;
+  const std::vector<std::pair<const char*, const char*>> refused{
+      {"sharded", "it shards the parameters"},
+      {"split", "its all-reduces are split"},
+      {"parts", "it cuts gradients into parts"},
+      {"first layers", "it sends the first layers first"},
+      {"ticks", "it releases gradients at ticks"},
+      {"adaptive", "its period of averaging follows the loss"},
+      {"post-local", "post_localSGD_hook"}};
+  for (const auto& [strategy, reason] : refused) {
+    const auto ran = emitted(strategy, scratch.path("job.py"));
+    EXPECT_EQ(ran.code, 2) << strategy;
+    EXPECT_TRUE(contains(ran.err, reason)) << ran.err;
+    EXPECT_TRUE(contains(ran.err, std::string("strategy '") + strategy + "' cannot be applied"))
+        << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch.path("job.py"))) << strategy;
+  }
+}
+
+// On 4 nodes of 8 GPUs, all-reduces inside by rings and across by trees.
+TEST(Apply, TellsNcclWhichAlgorithmGoesWhere) {
+  const test::Scratch scratch;
+  const auto table_of = [&](const std::string& strategy) {
+    std::filesystem::remove(scratch.path("table.csv"));
+    return test::syncline_run({"emit", SYNCLINE_SOURCE_DIR "/tests/apply/levels.json", "--strategy",
+                               strategy, "--dialect", "pytorch", "--python", scratch.path("job.py"),
+                               "--nccl-table", scratch.path("table.csv")});
+  };
+  const auto said = [&](const std::string& part) {
+    return contains(test::text_of(scratch.path("job.py")), part);
+  };
+  auto ran = table_of("both by name");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "SYNCLINE_NCCL_TABLE=" + scratch.path("table.csv"))) << ran.err;
+  const std::string table = test::text_of(scratch.path("table.csv"));
+  EXPECT_TRUE(contains(table, "\nallreduce,0,-1,ring,any,-1,1,8\n")) << table;
+  EXPECT_TRUE(contains(table, "\nallreduce,0,-1,tree,any,-1,4,4\n")) << table;
+  EXPECT_TRUE(contains(table, "\nbroadcast,0,-1,ring,any,-1,1,8\n")) << table;
+  EXPECT_TRUE(said("# NCCL is to choose by the table that")) << table;
+  // One kind of collective, one algorithm: a setting says it.
+  ran = table_of("by kind");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(said("'NCCL_ALGO=allgather:ring;allreduce:tree;reducescatter:ring' (NCCL 2.24"));
+  ran = table_of("flat tree");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(test::text_of(scratch.path("table.csv"))
+                .substr(test::text_of(scratch.path("table.csv")).rfind("allreduce")),
+            "allreduce,0,-1,tree,any,-1,4,32\n");
+  ran = table_of("its own");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(contains(ran.err, "names no algorithm of NCCL's")) << ran.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch.path("table.csv")));
+}
+
+TEST(Apply, BelongsToPyTorch) {
+  const test::Scratch scratch;
+  const auto ran =
+      test::syncline_run({"emit", kNet, "--dialect", "paddle", "--python", scratch.path("job.py")});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(contains(ran.err, "it needs --dialect pytorch")) << ran.err;
+  const auto tuned = test::syncline_run({"tune", kNet, "--python", scratch.path("job.py")});
+  EXPECT_EQ(tuned.code, 2);
+  EXPECT_TRUE(contains(tuned.err, "it needs --emit pytorch")) << tuned.err;
+  EXPECT_TRUE(scratch.empty());
+}
+
+// The choice for this net shards its update.
+TEST(Apply, TuneWritesTheBestThatCanBeApplied) {
+  const test::Scratch scratch;
+  const auto ran = test::syncline_run(
+      {"tune", kNet, "--budget", "50", "--emit", "pytorch", "--python", scratch.path("job.py")});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "cannot be applied by a Python file, as it shards")) << ran.err;
+  EXPECT_TRUE(contains(test::text_of(scratch.path("job.py")), "\nSTRATEGY = {\n"));
+}
+
+TEST(Apply, NeedsNothingButTorch) {
+  std::istringstream script(test::text_of(kScript));
+  const std::set<std::string> known{"atexit", "contextlib", "datetime",  "functools",
+                                    "queue",  "torch",      "threading", "torch.distributed",
+                                    "types"};
+  std::string line;
+  while (std::getline(script, line)) {
+    if (!line.starts_with("import ") && !line.starts_with("from ")) continue;
+    std::istringstream words(line);
+    std::string first;
+    std::string module;
+    words >> first >> module;
+    EXPECT_TRUE(known.contains(module)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::apply

@@ -1,0 +1,441 @@
+"""Training jobs to which strategies are applied, checked against DistributedDataParallel and loops
+by hand.
+
+    jobs.py CASES RANK RANKS FOLDER    CASES: a name in _CASES; ranks meet through a file in FOLDER
+
+Exit code 0: every check held.
+"""
+
+import copy
+import os
+import signal
+import sys
+import time
+import types
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+import syncline_apply as applier
+
+_STEPS = 20
+# In the order in which gradients become ready.
+_NAMES = ["6.bias", "6.weight", "4.bias", "4.weight", "2.bias", "2.weight", "1.bias", "1.weight",
+          "0.bias", "0.weight"]
+
+
+def net():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(12, 40), nn.BatchNorm1d(40), nn.Linear(40, 33), nn.ReLU(),
+                         nn.Linear(33, 20), nn.Tanh(), nn.Linear(20, 4))
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-3)
+
+
+def strategy(buckets, names=None, **more):
+    """One of this net; buckets are lists of places."""
+    sizes = {name: p.numel() for name, p in net().named_parameters()}
+    gradients = [[(names or {}).get(name, name), sizes[name]] for name in _NAMES]
+    made = [b if isinstance(b, dict) else {"places": b} for b in buckets]
+    return {"name": "a test's", "ranks": dist.get_world_size(), "streams": 1,
+            "gradients": gradients, "buckets": made, **more}
+
+
+def batch(step):
+    dice = torch.Generator().manual_seed(1000 * step + dist.get_rank())
+    return torch.randn(6, 12, generator=dice), torch.randn(6, 4, generator=dice)
+
+
+def train(model, optimizer, steps=_STEPS, late=0.0, set_to_none=True, begin=0):
+    for step in range(begin, begin + steps):
+        optimizer.zero_grad(set_to_none=set_to_none)
+        x, y = batch(step)
+        loss = (model(x) - y).pow(2).mean()
+        if late and step % 3 == dist.get_rank():
+            time.sleep(late)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.7)  # sees the mean, or ranks drift apart
+        optimizer.step()
+
+
+def trained_by(wrap, **how):
+    model = net()
+    optimizer = sgd(model)
+    wrapped = wrap(model, optimizer)
+    train(wrapped, optimizer, **how)
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def by_ddp(hook=None, **how):
+    def wrap(model, _):
+        ddp = DistributedDataParallel(model, broadcast_buffers=False)
+        if hook is not None:
+            ddp.register_comm_hook(None, hook)
+        return ddp
+    return trained_by(wrap, **how)
+
+
+def by_strategy(table, find_unused=False, **how):
+    return trained_by(lambda model, optimizer: applier.apply(
+        model, optimizer, strategy=table, find_unused_parameters=find_unused, timeout=60), **how)
+
+
+def check_close(found, wanted, what, exactly=False):
+    for a, b in zip(found, wanted):
+        assert torch.equal(a, b) if exactly else torch.allclose(a, b, rtol=1e-4, atol=1e-6), (
+            what, (a - b).abs().max())
+    assert all(torch.isfinite(a).all() for a in found), what
+
+
+def check_same_on_all(found, what):
+    for t in found:
+        first = t.clone()
+        dist.broadcast(first, src=0)
+        assert torch.equal(first, t), what
+
+
+def raises(what, *parts):
+    try:
+        what()
+    except RuntimeError as error:
+        for part in ("syncline_apply: ", *parts):
+            assert part in str(error), error
+        assert "\n" not in str(error), error
+    else:
+        raise AssertionError(parts)
+
+
+_ALL = list(range(10))
+_GROUPINGS = {
+    "one": [_ALL],
+    "each alone": [[i] for i in _ALL],
+    "runs": [[0, 1, 2], [3, 4], [5, 6, 7, 8, 9]],
+    "not contiguous": [[0, 3, 9], [1, 2, 8], [4, 5, 6, 7]],
+    "out of order": [[8, 9], [4, 5, 6, 7], [0, 1, 2, 3]],
+}
+
+
+def groupings_and_streams(folder):
+    wanted = by_ddp()
+    check_same_on_all(wanted, "DDP")
+    # Two summands make one sum, in whatever order.
+    exactly = dist.get_world_size() == 2
+    for name, buckets in _GROUPINGS.items():
+        for streams in (1, 2, 3):
+            found = by_strategy(strategy(buckets, streams=streams))
+            check_close(found, wanted, (name, streams), exactly)
+            check_same_on_all(found, (name, streams))
+    runs = _GROUPINGS["runs"]
+    check_close(by_strategy(strategy(runs, overlap=0)), wanted, "at the end", exactly)
+    check_close(by_strategy(strategy(runs), set_to_none=False), wanted, "kept gradients", exactly)
+    check_close(by_strategy(strategy(runs, streams=2), late=0.02), wanted, "late", exactly)
+    check_close(by_strategy(strategy(runs), find_unused=True), wanted, "none unused", exactly)
+    unknown = {name: f"layer_{i}" for i, name in enumerate(_NAMES)}
+    check_close(by_strategy(strategy(_GROUPINGS["not contiguous"], unknown)), wanted, "by place",
+                exactly)
+
+
+def halves(folder):
+    table = strategy([{"places": b, "codec": "fp16"} for b in _GROUPINGS["runs"]], streams=2)
+    check_close(by_strategy(table), by_ddp(default_hooks.fp16_compress_hook), "fp16", True)
+
+
+def hierarchies(folder):
+    wanted = by_ddp()
+    for form in ("leaders", "sharded"):
+        for size in (2, 4, 1):
+            for first in (0, 1):
+                table = strategy(_GROUPINGS["not contiguous"], streams=2, hierarchy={
+                    "form": form, "group_size": size, "first_all_reduce": first})
+                found = by_strategy(table)
+                check_close(found, wanted, (form, size, first))
+                check_same_on_all(found, (form, size, first))
+    table["hierarchy"]["group_size"] = 3
+    raises(lambda: by_strategy(table), "groups of 3 ranks do not divide 4")
+
+
+def later_torch(folder):
+    """Stand-ins for the hooks of torch 2, which do the same on this one and count."""
+    wanted = by_strategy(strategy(_GROUPINGS["runs"]))
+    calls = []
+
+    def gradient_hook(parameter, hook):
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+
+        def counted(*_):
+            calls.append("gradient")
+            hook(parameter)
+        accumulator.register_hook(counted)
+        return accumulator
+
+    def step_hook(which):
+        def register(optimizer, hook):
+            inner = optimizer.step
+
+            def step(optimizer, *args, **kwargs):
+                if which == "before":
+                    calls.append(which), hook(optimizer, args, kwargs)
+                inner(*args, **kwargs)
+                if which == "after":
+                    calls.append(which), hook(optimizer, args, kwargs)
+            optimizer.step = types.MethodType(step, optimizer)
+        return register
+    torch.Tensor.register_post_accumulate_grad_hook = gradient_hook
+    torch.optim.Optimizer.register_step_pre_hook = step_hook("before")
+    torch.optim.Optimizer.register_step_post_hook = step_hook("after")
+    try:
+        check_close(by_strategy(strategy(_GROUPINGS["runs"])), wanted, "later", True)
+    finally:
+        del torch.Tensor.register_post_accumulate_grad_hook
+        del torch.optim.Optimizer.register_step_pre_hook
+        del torch.optim.Optimizer.register_step_post_hook
+    assert calls.count("gradient") == 10 * _STEPS, len(calls)
+    assert (calls.count("before"), calls.count("after")) == (_STEPS, _STEPS)
+
+
+def accumulation(folder):
+    """Two backward passes a step; the first adds up, the second exchanges both."""
+    def steps(wrap):
+        model = net()
+        optimizer = sgd(model)
+        wrapped = wrap(model, optimizer)
+        for step in range(6):
+            optimizer.zero_grad()
+            with wrapped.no_sync():
+                x, y = batch(2 * step)
+                (wrapped(x) - y).pow(2).mean().backward()
+            x, y = batch(2 * step + 1)
+            (wrapped(x) - y).pow(2).mean().backward()
+            optimizer.step()
+        return [p.detach().clone() for p in model.parameters()]
+    table = strategy(_GROUPINGS["runs"])
+    found = steps(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
+    wanted = steps(lambda model, _: DistributedDataParallel(model, broadcast_buffers=False))
+    check_close(found, wanted, "accumulation")
+
+
+def schedulers_and_copies(folder):
+    """A scheduler wraps step(), before or after; an average of the weights copies the module."""
+    for first in (True, False):
+        model = net()
+        optimizer = sgd(model)
+        made = [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)] if first else []
+        applied = applier.apply(model, optimizer, strategy=strategy(_GROUPINGS["runs"]))
+        made += [] if first else [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)]
+        train(applied, optimizer, steps=1)
+        made[0].step()
+        assert optimizer.param_groups[0]["lr"] == 0.025
+        copy.deepcopy(applied.module)(torch.zeros(2, 12))
+        assert set(applied.state_dict()) == {"module." + key for key in model.state_dict()}
+
+
+def local_sgd(folder):
+    """Against a loop by hand: own steps, then the mean of parameters and statistics."""
+    def by_hand(period, begin):
+        model = net()
+        optimizer = sgd(model)
+        last = 0
+        for step in range(1, _STEPS + 1):
+            train(model, optimizer, steps=1, begin=step - 1)
+            if step <= begin or step - last >= period:
+                last = step
+                for places in buckets:
+                    average([tensors(model)[place] for place in places])
+        return [t.detach().clone() for t in averaged(model)], last
+
+    def average(group):
+        # Side by side, so that a ring adds in the same order.
+        flat = torch.cat([t.detach().flatten() for t in group])
+        dist.all_reduce(flat)
+        flat.div_(dist.get_world_size())
+        for t, mean in zip(group, flat.split([t.numel() for t in group])):
+            t.data.copy_(mean.view_as(t))
+
+    def averaged(model):
+        return [*model.parameters(), *(b for b in model.buffers() if b.is_floating_point())]
+
+    def tensors(model):
+        own = dict(model.named_parameters())
+        return [own[name] for name in _NAMES] + averaged(model)[-2:]
+    buckets = [_ALL[5:], [10, 11], _ALL[:5]]
+    buffers = [["1.running_mean", 40], ["1.running_var", 40]]
+    for period, begin, streams in ((4, 1, 1), (4, 3, 2), (1, 0, 1), (7, 0, 2)):
+        table = strategy(buckets, streams=streams, buffers=buffers,
+                         local_sgd={"period": period, "begin_step": begin})
+        model = net()
+        optimizer = sgd(model)
+        applied = applier.apply(model, optimizer, strategy=table)
+        train(applied, optimizer)
+        found = [t.detach().clone() for t in averaged(model)]
+        wanted, last = by_hand(period, begin)
+        check_close(found, wanted, ("local", period, begin), True)
+        if last < _STEPS:
+            apart = [t.clone() for t in found]
+            dist.broadcast(apart[0], src=0)
+            assert dist.get_rank() == 0 or not torch.equal(apart[0], found[0])
+            applied.average()
+            check_same_on_all([t.detach() for t in averaged(model)], "the training's end")
+
+
+def dgc(folder):
+    """Writes what each rank had and what came of it, for whoever knows it better."""
+    ramp = {"sparsity": [0.75, 0.9, 0.97], "rampup_begin_step": 3, "rampup_step": 6}
+    sparse = {1: "6.weight", 5: "2.weight", 9: "0.weight"}
+    buckets = [[0, 2, 3, 4], {"places": [1], "codec": "dgc"}, {"places": [5], "codec": "dgc"},
+               [6, 7, 8], {"places": [9], "codec": "dgc"}]
+    for nesterov in (False, True):
+        for streams in (1, 3):
+            model = net()
+            own = dict(model.named_parameters())
+            optimizer = torch.optim.SGD([
+                {"params": [p for n, p in own.items() if n != "0.weight"], "nesterov": nesterov},
+                {"params": [own["0.weight"]], "weight_decay": 0.0625, "nesterov": nesterov}],
+                0.0625, momentum=0.9)
+            applied = applier.apply(model, optimizer, strategy=strategy(
+                buckets, streams=streams, dgc=ramp,
+                hierarchy={"form": "sharded", "group_size": 2}))
+            path = f"{folder}/dgc-{int(nesterov)}-{streams}-{dist.get_rank()}"
+            with open(path, "wb") as file:
+                for step in range(_STEPS):
+                    dgc_step(applied, optimizer, own, sparse.values(), step, file)
+            check_same_on_all(list(own.values()), "dgc")
+            # Steps behind the ramp's begin leave no momentum of theirs in the optimizer.
+            assert set(optimizer.state[own["0.weight"]]["momentum_buffer"].shape) == {12, 40}
+    adam = torch.optim.Adam(net().parameters())
+    raises(lambda: applier.apply(net(), adam, strategy=strategy(buckets, dgc=ramp)), "Adam")
+
+
+def dgc_step(applied, optimizer, own, sparse, step, file):
+    optimizer.zero_grad()
+    x, y = batch(step)
+    loss = (applied(x) - y).pow(2).mean()
+    local = torch.autograd.grad(loss, [own[name] for name in sparse], retain_graph=True)
+    before = {name: own[name].detach().clone() for name in sparse}
+    loss.backward()
+    mean = {name: own[name].grad.clone() for name in sparse}
+    optimizer.step()
+    for name, gradient in zip(sparse, local):
+        for t in (gradient, before[name], mean[name]):
+            file.write(bytes(t.detach().contiguous().view(torch.uint8).flatten().tolist()))
+        if step >= 3:  # plain descent, as the momentum is in what was sent
+            stepped = before[name] - mean[name] * optimizer.param_groups[0]["lr"]
+            assert torch.allclose(own[name].detach(), stepped, rtol=1e-6, atol=1e-7), name
+            assert own[name].grad is None
+
+
+def wrong_tables(folder):
+    def applied(table, model=None, **how):
+        model = model or net()
+        return applier.apply(model, sgd(model), strategy=table, **how)
+    runs = _GROUPINGS["runs"]
+    raises(lambda: applied(strategy(runs, {"4.bias": "5.bias"})), "the model has no parameter 5.bias")
+    table = strategy(runs)
+    table["gradients"][3][1] = 7
+    raises(lambda: applied(table), "4.weight has 660 elements here, 7 in the strategy")
+    short = strategy([[0, 1]])
+    del short["gradients"][2:]
+    raises(lambda: applied(short), "the strategy has no parameter 0.weight")
+    raises(lambda: applied(None), "syncline emit --python FILE")
+    raises(lambda: applied(strategy(runs), DistributedDataParallel(net())), "without Distributed")
+    # By place a size that is wrong shows in the first step, on all ranks.
+    unknown = {name: f"layer_{i}" for i, name in enumerate(_NAMES)}
+    table = strategy(runs, unknown)
+    table["gradients"][1], table["gradients"][3] = table["gradients"][3], table["gradients"][1]
+    raises(lambda: by_strategy(table), "gradient 1 in the order of readiness is 6.weight with 80",
+           "layer_3 with 660")
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.base, self.one, self.other = nn.Linear(4, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x, head):
+        return (self.one if head == 0 else self.other)(self.base(x))
+
+
+def unused_parameters(folder):
+    """In some steps the ranks use other heads, in some one is used by nobody."""
+    def steps(wrap, unused):
+        model = TwoHeads()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        wrapped = wrap(model, optimizer)
+        for step in range(8):
+            optimizer.zero_grad()
+            x, _ = batch(step)
+            head = (dist.get_rank() + step) % 2 if step % 3 else 0
+            wrapped(x[:, :4], head).pow(2).mean().backward()
+            optimizer.step()
+        return [p.detach().clone() for p in model.parameters()]
+    names = ["one.bias", "one.weight", "other.bias", "other.weight", "base.bias", "base.weight"]
+    sizes = [2, 8, 2, 8, 4, 16]
+    table = {**strategy([]), "gradients": [list(pair) for pair in zip(names, sizes)],
+             "buckets": [{"places": [0, 1]}, {"places": [2, 3, 4]}, {"places": [5]}]}
+
+    def wrap(**how):
+        return lambda model, optimizer: applier.apply(model, optimizer, strategy=table, **how)
+    wanted = steps(lambda m, _: DistributedDataParallel(m, find_unused_parameters=True), True)
+    check_close(steps(wrap(find_unused_parameters=True), True), wanted, "unused")
+    raises(lambda: steps(wrap(), False), "other.weight got no gradient", "find_unused_parameters")
+
+
+def rank_is_killed(folder):
+    """In the middle of an exchange of several; the others say so and end."""
+    model = net()
+    optimizer = sgd(model)
+    applied = applier.apply(model, optimizer, timeout=20,
+                            strategy=strategy(_GROUPINGS["each alone"], streams=2))
+    train(applied, optimizer, steps=3)
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    train(applied, optimizer, steps=3)
+
+
+def rank_is_stuck(folder):
+    """Longer than the others are ready to wait."""
+    model = net()
+    optimizer = sgd(model)
+    applied = applier.apply(model, optimizer, timeout=2, strategy=strategy(_GROUPINGS["runs"]))
+    train(applied, optimizer, steps=3)
+    if dist.get_rank() == 1:
+        time.sleep(8)
+    train(applied, optimizer, steps=3)
+
+
+def emitted(folder):
+    """With the strategy that the file itself brings."""
+    model = net()
+    optimizer = sgd(model)
+    train(applier.apply(model, optimizer), optimizer)
+    found = [p.detach().clone() for p in model.parameters()]
+    check_close(found, by_ddp(), "emitted", True)
+
+
+_CASES = {
+    "two": [groupings_and_streams, halves, later_torch, accumulation, schedulers_and_copies,
+            local_sgd, wrong_tables, unused_parameters],
+    "four": [groupings_and_streams, hierarchies, local_sgd],
+    "dgc": [dgc],
+    "killed": [rank_is_killed],
+    "stuck": [rank_is_stuck],
+    "emitted": [emitted],
+}
+
+
+def main():
+    cases, rank, ranks, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=ranks)
+    for case in _CASES[cases]:
+        case(folder)
+        dist.barrier()
+        print(case.__name__, "holds", flush=True)
+
+
+main()
