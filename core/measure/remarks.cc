@@ -279,9 +279,9 @@ std::optional<std::string> named_hardware(const input::Document& document) {
                          ? "cluster.device " + plain_text(base) + ": "
                          : "cluster.node " + plain_text(node) + ": links as rated, latencies";
   if (!share_given) {
-    text += std::string(node.is_null() ? "" : " and ") +
-            "the reached shares of the device's rates (" + number_text(hardware::kReachedFlops) +
-            " in fp32, " + number_text(hardware::kReachedHalfFlops) + " in half precision, " +
+    text += std::string(node.is_null() ? "" : " and ") + "the reached shares of the device's rates (" +
+            number_text(hardware::kReachedFlops) + " in fp32, " +
+            number_text(hardware::kReachedHalfFlops) + " in half precision, " +
             number_text(hardware::kReachedMemory) + " of memory)";
   }
   return text + " are assumed: give your own, or measure them (syncline calibrate)";
