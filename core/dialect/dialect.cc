@@ -4,7 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/collective/library.h"
+#include "core/dialect/deepspeed.h"
+#include "core/dialect/fsdp.h"
+#include "core/dialect/hf_trainer.h"
 #include "core/dialect/horovod.h"
+#include "core/dialect/megatron.h"
 #include "core/dialect/mindspore.h"
 #include "core/dialect/paddle.h"
 #include "core/dialect/pytorch_ddp.h"
@@ -12,8 +16,10 @@
 namespace syncline::dialect {
 
 std::span<const Dialect> dialects() {
-  static const std::array table{paddle_dialect(), paddle_dygraph_dialect(), mindspore_dialect(),
-                                pytorch_ddp_dialect(), horovod_dialect()};
+  static const std::array table{
+      paddle_dialect(),      paddle_dygraph_dialect(), mindspore_dialect(),
+      pytorch_ddp_dialect(), horovod_dialect(),        megatron_dialect(),
+      deepspeed_dialect(),   hf_trainer_dialect(),     fsdp_dialect()};
   return table;
 }
 

@@ -112,7 +112,14 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (hook == "post_localSGD_hook") {
     strategy.local_sgd = read_post_local(config, cluster, reading.notes);
   }
+  const bool no_sync = config.boolean_or("no_sync", false);
   config.finish();
+  strategy.each_micro_batch = !no_sync && workload.micro_batches > 1;
+  if (strategy.each_micro_batch) {
+    reading.notes.push_back(
+        "gradients are exchanged in every micro-batch: no_sync around all but the last saves " +
+        std::to_string(workload.micro_batches - 1) + " exchanges a step (\"no_sync\": true)");
+  }
 
   // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
   // With find_unused_parameters and a graph that may change, those of the first step stay.
@@ -168,11 +175,13 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
-                          const Workload&, const Cluster&) {
-  // The last bucket closes with the last gradient.
+                          const Workload& workload, const Cluster&) {
+  // The last bucket closes with the last gradient; of the buckets of the first step, the first one.
   std::vector<plan::Bucket> closed;
   if (buckets.size() > 1) closed.assign(buckets.begin(), buckets.end() - 1);
   std::vector<std::optional<double>> caps{std::nullopt};
+  for (const double cap : sizes_that_close(closed)) caps.emplace_back(cap);
+  if (buckets.size() > 1) closed.assign(buckets.begin() + 1, buckets.end());
   for (const double cap : sizes_that_close(closed)) caps.emplace_back(cap);
   caps.emplace_back(kMoreThanAnyModel);
   std::vector<Json> configs;
@@ -182,6 +191,9 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (std::size_t i = 0; i < rebuilt; ++i) {
     configs.push_back(configs[i]);
     configs.back()["find_unused_parameters"] = true;
+  }
+  for (auto& config : configs) {
+    if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
   }
   return configs;
 }

@@ -64,6 +64,15 @@ Seconds time_of(const plan::Plan& plan) {
   return sum;
 }
 
+// Pieces of the backward pass that wait for the network.
+std::size_t held_backwards(const plan::Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+        const auto* compute = std::get_if<plan::Compute>(&op.work);
+        return compute != nullptr && compute->phase == plan::Phase::kBackward && !op.after.empty();
+      }));
+}
+
 Bytes padded_bytes(const plan::Plan& plan) {
   Bytes sum = 0;
   for (const auto& bucket : plan.buckets) sum += bucket.padded_bytes;
@@ -75,6 +84,11 @@ std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& foun
   if (plan::crosses_steps(wanted) != plan::crosses_steps(found)) {
     return plan::crosses_steps(wanted) ? "its next step begins when all parameters are in"
                                        : "its next step begins before all parameters are in";
+  }
+  const auto held = held_backwards(wanted);
+  if (held != held_backwards(found)) {
+    return held == 0 ? "its backward pass waits for exchanges"
+                     : "its backward pass waits for other exchanges, or none";
   }
   const auto waits = count_of<plan::Wait>(wanted);
   const auto other_waits = count_of<plan::Wait>(found);
@@ -115,6 +129,9 @@ std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found) {
   for (std::size_t b = 0; b < wanted.buckets.size(); ++b) {
     const std::string name = "bucket " + std::to_string(b);
     if (!same_tensors(wanted.buckets[b], found.buckets[b])) return name + " holds other gradients";
+    if (wanted.buckets[b].ready != found.buckets[b].ready) {
+      return name + " waits for another gradient";
+    }
     if (wanted.buckets[b].codec != found.buckets[b].codec) return name + " is compressed otherwise";
     if (wanted.buckets[b].kept != found.buckets[b].kept) return name + " keeps another share";
     plan::StreamId a_stream = 0, b_stream = 0;

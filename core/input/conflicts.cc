@@ -22,7 +22,7 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
     return Conflict{"fusion.cycle_ms",
                     "needs close: before, as what is packed at a tick never exceeds size_mb"};
   }
-  const bool in_full = strategy.exchange != Strategy::Exchange::kSharded;
+  const bool in_full = !shards_update(strategy);
   if (strategy.cross_step && in_full && strategy.update == Strategy::Update::kAfterAll) {
     return Conflict{"update",
                     "'after_all' leaves nothing to overlap: with cross_step each layer's "
@@ -33,6 +33,27 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
     return Conflict{"compute_fusion.fuse_all_optimizer_ops",
                     "cannot stand beside update 'per_bucket': the one operator waits for every "
                     "gradient"};
+  }
+  return std::nullopt;
+}
+
+// What of micro-batches, and of gathering and waiting in the backward pass, cannot be had together.
+std::optional<Conflict> backward_conflict(const Strategy& strategy) {
+  const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+  if (strategy.regather && (!sharded || !strategy.gather_groups.empty())) {
+    return Conflict{"regather", "needs exchange 'sharded' and no gather_groups"};
+  }
+  const char* key = strategy.each_micro_batch ? "each_micro_batch"
+                    : strategy.in_flight > 0  ? "in_flight"
+                    : strategy.regather       ? "regather"
+                                              : nullptr;
+  if (key == nullptr) return std::nullopt;
+  if (strategy.local_sgd.enabled) {
+    return Conflict{key, "cannot be combined with local_sgd, which averages parameters"};
+  }
+  if (strategy.fusion.cycle > 0) return Conflict{key, "cannot be combined with fusion.cycle_ms"};
+  if (strategy.priority == Strategy::Priority::kLayer) {
+    return Conflict{key, "cannot be combined with priority 'layer'"};
   }
   return std::nullopt;
 }
@@ -62,7 +83,7 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
       return Conflict{"hierarchy", "an exchange in two halves is flat"};
     }
     const std::string& codec = strategy.compression.codec;
-    const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+    const bool sharded = shards_update(strategy);
     if (!codec.empty() && (sharded || compress::find_codec(codec)->sparse)) {
       return Conflict{"compression", sharded ? "sharded parameters are gathered in full"
                                              : "a sparse exchange has no halves"};
@@ -133,6 +154,7 @@ std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& clu
                         "cannot be combined with local_sgd: parameters are averaged in full"};
   }
   if (!conflict) conflict = order_conflict(strategy);
+  if (!conflict) conflict = backward_conflict(strategy);
   if (!conflict) conflict = schedule_conflict(strategy, cluster);
   return conflict;
 }

@@ -160,7 +160,14 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "\"fc_0.w_0\". Without a '.' the whole name. Default last_dot."),
       knob("align_bytes", &Fusion::align, whole<Bytes>(1, 1 << 20),
            "Each tensor's place in a bucket is padded to a multiple of this many bytes. Default "
-           "1, no padding.")};
+           "1, no padding."),
+      knob("align_elements", &Fusion::align_elements, whole<std::int64_t>(1, 1 << 20),
+           "Likewise, of this many elements (Megatron's distributed optimizer: 64). Default 1."),
+      knob("pad_elements", &Fusion::pad_elements, whole<std::int64_t>(1, std::int64_t{1} << 30),
+           "A bucket's end is padded to a multiple of this many elements. Default 1."),
+      knob("with_next", &Fusion::with_next, yes_or_no(),
+           "Whether a bucket goes only once the gradient behind its last one is ready too, as it "
+           "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 
 }  // namespace

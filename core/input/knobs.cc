@@ -84,6 +84,9 @@ std::string averaging_words(const Strategy& strategy) {
 
 std::string exchange_words(const Strategy& strategy) {
   if (strategy.exchange == Strategy::Exchange::kDecoupled) return "decoupled";
+  if (strategy.exchange == Strategy::Exchange::kShardedUpdate) {
+    return "all-reduced, sharded update";
+  }
   return strategy.exchange == Strategy::Exchange::kSharded ? "sharded update"
                                                            : "all-reduced in one go";
 }
@@ -318,11 +321,23 @@ std::vector<Knob<Strategy>> schedule_knobs() {
       knob("exchange", &S::exchange, exchanges(),
            "all_reduce: in one go. decoupled: a reduce-scatter in the backward pass and an "
            "all-gather after it, first layers first. sharded: gradients are reduce-scattered, each "
-           "rank updates its shard of the parameters, which are all-gathered. Default all_reduce.")
+           "rank updates its shard of the parameters, which are all-gathered. sharded_update: "
+           "likewise, "
+           "but gradients are all-reduced. Default all_reduce.")
           .varied(exchange_words),
       knob("gather_groups", &S::gather_groups, groups(false),
            "With exchange sharded: the buckets in which updated parameters are gathered, as "
            "fusion.groups. Default: as the gradients were scattered."),
+      knob("regather", &S::regather, yes_or_no(),
+           "With exchange sharded and without gather_groups: whether parameters are gathered again "
+           "for the backward pass, each bucket's while the backward pass of the one before runs, "
+           "but for the bucket that is ready last (FSDP, whose root keeps its). Default false."),
+      knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
+           "Whether gradients are exchanged in every micro-batch of the workload instead of in the "
+           "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
+      knob("in_flight", &S::in_flight, whole<int>(0, 1 << 20),
+           "The backward pass goes on past a bucket only when all but so many exchanges are done "
+           "(DeepSpeed: 1). 0: it waits for none. Default 0."),
       knob("cross_step", &S::cross_step, yes_or_no(),
            "Whether the next step's forward pass waits layer by layer for its parameters, instead "
            "of for all of them. Each layer's update then comes before its forward pass. Default "
@@ -378,7 +393,7 @@ const Table<Strategy>& strategy_knobs() {
 }
 
 Strategy::Update usual_update(const Strategy& strategy) {
-  const bool each = strategy.cross_step && strategy.exchange != Strategy::Exchange::kSharded;
+  const bool each = strategy.cross_step && !shards_update(strategy);
   return each ? Strategy::Update::kPerBucket : Strategy::Update::kAfterAll;
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr double kLongestMilliseconds = 1e8;  // a day for one pass
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 constexpr std::size_t kMostTensors = 200000;
+constexpr std::int64_t kMostMicroBatches = 4096;
 
 DType dtype_of(Reader& reader, DType fallback) {
   const std::string word =
@@ -165,6 +166,7 @@ Workload read_workload(Reader reader, const Device& device) {
   workload.source = reader.text_or("source", "");
   reader.text_or("about", "");
   workload.batch = reader.integer_or("batch", 1, 1, 1 << 30);
+  workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
   const DType dtype = dtype_of(reader, DType::kFp32);
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
 

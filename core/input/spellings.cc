@@ -83,7 +83,8 @@ Spelling<Fusion::Close> closes() {
 Spelling<Strategy::Exchange> exchanges() {
   return words<Strategy::Exchange>({{"all_reduce", Strategy::Exchange::kAllReduce},
                                     {"decoupled", Strategy::Exchange::kDecoupled},
-                                    {"sharded", Strategy::Exchange::kSharded}});
+                                    {"sharded", Strategy::Exchange::kSharded},
+                                    {"sharded_update", Strategy::Exchange::kShardedUpdate}});
 }
 
 Spelling<Strategy::Priority> priorities() {

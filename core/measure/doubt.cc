@@ -296,7 +296,8 @@ Sway Doubts::sway(const Strategy& strategy) {
   const Interval added = alone ? Interval{} : framework_share(plain);
   sway.slower[framework] = std::log1p(added.high);
   sway.faster[framework] = std::log1p(added.low);
-  const Seconds computed = scenario_.workload.forward + backward_time(scenario_.workload);
+  const Workload& workload = scenario_.workload;
+  const Seconds computed = earlier_passes(workload) + workload.forward + backward_time(workload);
   const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
   sway.own = std::hypot(kOwnStep, kOwnExposed * exposed);
   return sway;

@@ -19,6 +19,7 @@ struct ModelWork {
   bool crosses = false;   // the next step's forward pass waits for its parameters layer by layer
   bool awaits = false;    // or as a whole: what the host does before it is no part of the way then
   plan::OpId last_update = -1;
+  plan::OpId last_forward = -1;
 };
 
 // How long an operation holds the computation up that is none of the model's.
@@ -41,7 +42,10 @@ ModelWork model_work(const plan::Plan& plan, Seconds overhead) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     if (compute == nullptr) continue;
     work.all += compute->seconds;
-    if (compute->phase == plan::Phase::kForward) work.forward += compute->seconds;
+    if (compute->phase == plan::Phase::kForward) {
+      work.forward += compute->seconds;
+      work.last_forward = static_cast<plan::OpId>(&op - &plan.ops[0]);
+    }
     if (compute->phase == plan::Phase::kUpdate) work.tail += compute->seconds;
     updates += compute->phase == plan::Phase::kUpdate;
     work.averages |= compute->phase == plan::Phase::kAverage;
@@ -145,7 +149,9 @@ struct Piece {
 std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork& work,
                                       double stretch) {
   std::vector<Seconds> ready;
-  Seconds clock = 0;
+  // The backward passes of earlier micro-batches; work.forward has their forward passes.
+  Seconds clock =
+      static_cast<double>(workload.micro_batches - 1) * backward_time(workload) * stretch;
   for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward * stretch);
   const Seconds forward = work.awaits ? work.forward - work.overhead : work.forward;
   if (!work.crosses) {
@@ -160,10 +166,12 @@ std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork&
   return ready;
 }
 
-// Buckets that LocalSGD's local steps exchange, which are over long before the averaging.
+// Buckets that LocalSGD's local steps or earlier micro-batches exchange, which are over before the
+// averaging or the last forward pass.
 std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
   std::vector<char> local(plan.buckets.size(), 0);
-  for (plan::OpId id = 0; work.averages && id < work.last_update; ++id) {
+  const plan::OpId end = work.averages ? work.last_update : work.last_forward;
+  for (plan::OpId id = 0; id < end; ++id) {
     const auto* collective =
         std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
     if (collective != nullptr) local[static_cast<std::size_t>(collective->bucket)] = 1;

@@ -91,7 +91,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
   metrics.handling = std::min(metrics.handling / steps, metrics.exposed);
   metrics.lower_bound = lower_bound(plan, workload, book);
-  metrics.throughput = static_cast<double>(workload.batch) * plan.ranks / metrics.step_time;
+  metrics.throughput = static_cast<double>(samples_of(workload)) * plan.ranks / metrics.step_time;
   if (plan.ranks > 1) {
     metrics.collectives = static_cast<double>(plan.buckets.size()) / plan.steps;
     metrics.bytes_on_wire = busiest_sender(plan, book) / plan.steps;

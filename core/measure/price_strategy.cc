@@ -68,7 +68,7 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::E
   });
   priced.metrics = phases.size() == 1
                        ? phases.front().metrics
-                       : mean_of(phases, scenario.workload.batch * scenario.cluster.ranks());
+                       : mean_of(phases, samples_of(scenario.workload) * scenario.cluster.ranks());
   return priced;
 }
 

@@ -1,6 +1,7 @@
 #include "core/plan/backward.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/collective/price.h"
 #include "core/plan/priority.h"
@@ -12,11 +13,14 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   const std::size_t count = exchanges.buckets.size();
   const bool urgent = strategy_.priority == Strategy::Priority::kLayer && build_.plan.ranks > 1;
   std::vector<OpId> done(count);
+  awaited_ = 0;
+  gathers_.clear();
+  gathers_awaited_ = 0;
   OpId segment = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
   int next = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const int ready = exchanges.buckets[i].ready;
-    if (ready >= next) segment = compute(next, ready);
+    if (ready >= next) segment = compute(next, ready, awaited(begin, i, segment, split, done));
     next = std::max(next, ready + 1);
     if (urgent) {
       done[i] = build_.prepare(begin + i, segment);
@@ -36,13 +40,38 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   return done;
 }
 
-OpId Backward::compute(int first, int last) {
+std::vector<OpId> Backward::awaited(std::size_t begin, std::size_t bucket, OpId behind,
+                                    const std::vector<char>& split, const std::vector<OpId>& done) {
+  std::vector<OpId> after;
+  if (build_.plan.ranks == 1) return after;
+  const auto in_flight = static_cast<std::size_t>(strategy_.in_flight);
+  for (; in_flight > 0 && awaited_ + in_flight < bucket; ++awaited_) {
+    after.push_back(done[awaited_]);
+  }
+  if (!strategy_.regather) return after;
+  // The next bucket's parameters are asked for before this one's backward pass begins. The last
+  // bucket's, the root's, were never given up.
+  for (std::size_t b = gathers_.size(); b < std::min(bucket + 2, split.size()); ++b) {
+    const auto half = [&] {
+      return build_.half_of(collective::CollectiveKind::kAllGather, begin + b);
+    };
+    gathers_.push_back(split[b] != 0 && b + 1 < split.size()
+                           ? build_.send({half()}, build_.stream_of(begin + b), {behind})
+                           : behind);
+  }
+  for (; gathers_awaited_ <= bucket; ++gathers_awaited_) {
+    after.push_back(gathers_[gathers_awaited_]);
+  }
+  return after;
+}
+
+OpId Backward::compute(int first, int last, std::vector<OpId> after) {
   Seconds seconds = 0;
   for (int t = first; t <= last; ++t) {
     seconds += workload_.tensors[static_cast<std::size_t>(t)].backward;
   }
   clock_ += seconds;
-  return build_.compute(Phase::kBackward, seconds, first, last);
+  return build_.compute(Phase::kBackward, seconds, first, last, std::move(after));
 }
 
 OpId Backward::slow_down(std::size_t bucket, OpId sent, int next) {

@@ -24,7 +24,12 @@ class Backward {
   OpId first_tick() const { return first_tick_; }
 
  private:
-  OpId compute(int first, int last);
+  // What the backward pass up to a bucket waits for besides the operation that it stands behind:
+  // exchanges that must not be under way any more, and its parameters where they are gathered anew.
+  std::vector<OpId> awaited(std::size_t begin, std::size_t bucket, OpId behind,
+                            const std::vector<char>& split, const std::vector<OpId>& done);
+
+  OpId compute(int first, int last, std::vector<OpId> after);
 
   // What the exchange of a bucket, `sent` its last operation, and the gradients from `next` on,
   // which are computed beside it, cost each other. Returns the exchange's last operation.
@@ -45,6 +50,9 @@ class Backward {
   const Cluster& cluster_;
   const Strategy& strategy_;
   Seconds clock_ = 0;
+  std::size_t awaited_ = 0;  // exchanges, from the first on
+  std::vector<OpId> gathers_;
+  std::size_t gathers_awaited_ = 0;
   StreamId tick_stream_ = 0;
   OpId first_tick_ = -1;
   OpId tick_ = -1;

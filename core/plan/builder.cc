@@ -12,6 +12,13 @@ constexpr Bytes kRowIndexBytes = 8;
 
 }  // namespace
 
+void Builder::earlier_micro_batches() {
+  for (std::int64_t m = 1; m < workload_.micro_batches; ++m) {
+    compute(Phase::kBackward, backward_time(workload_));
+    compute(Phase::kForward, workload_.forward);
+  }
+}
+
 OpId Builder::prepare(std::size_t index, OpId ready) {
   const Bucket& bucket = plan.buckets[index];
   if (plan.ranks == 1) return ready;

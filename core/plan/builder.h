@@ -36,6 +36,10 @@ class Builder {
     return add(kComputeStream, Compute{phase, seconds, first, last}, std::move(after));
   }
 
+  // The micro-batches of a step ahead of its last one, begun by their first forward pass, which
+  // stands in the plan already: their gradients stay with the rank.
+  void earlier_micro_batches();
+
   // Buckets go round the communication streams, the order in which frameworks use their
   // communicators.
   StreamId stream_of(std::size_t bucket) const {

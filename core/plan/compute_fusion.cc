@@ -136,6 +136,7 @@ std::optional<Workload> fused_workload(const Workload& workload, const Device& d
   result.name = workload.name;
   result.source = workload.source;
   result.batch = workload.batch;
+  result.micro_batches = workload.micro_batches;
   result.forward = changed(workload.forward, before.forward, after.forward);
   result.update = changed(workload.update, before.update, after.update);
   result.tensors = workload.tensors;

@@ -35,7 +35,7 @@ OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
 std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluster,
                                  const Strategy& strategy, const compress::Codec* codec) {
   std::vector<Seconds> ready;
-  Seconds clock = cluster.step_overhead() + workload.forward;
+  Seconds clock = cluster.step_overhead() + earlier_passes(workload) + workload.forward;
   for (const auto& tensor : workload.tensors) {
     clock += tensor.backward;
     if (takes(codec, tensor)) {
@@ -203,6 +203,10 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
       if (fusion.order == Fusion::Order::kForward) std::reverse(group.begin(), group.end());
       for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));
     }
+    if (fusion.with_next) {
+      const int last = static_cast<int>(tensors.size()) - 1;
+      for (auto& bucket : buckets) bucket.ready = std::min(bucket.ready + 1, last);
+    }
     std::stable_sort(buckets.begin(), buckets.end(),
                      [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   }
@@ -234,9 +238,13 @@ std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fu
 
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy) {
   const auto tensors = pointers(workload.tensors);
+  // Parameters travel in their own format, in places like their gradients'.
+  Fusion places;
+  places.align_elements = strategy.fusion.align_elements;
+  places.pad_elements = strategy.fusion.pad_elements;
   std::vector<Bucket> buckets;
   for (const auto& group : strategy.gather_groups) {
-    for (auto& bucket : buckets_of(tensors, group, Fusion{})) buckets.push_back(std::move(bucket));
+    for (auto& bucket : buckets_of(tensors, group, places)) buckets.push_back(std::move(bucket));
   }
   return buckets;
 }

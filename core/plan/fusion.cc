@@ -103,6 +103,13 @@ Parts as_listed(const std::vector<int>& candidates, const Parts& listed) {
   return groups;
 }
 
+Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
+
+// A tensor's place in a bucket of elements of `size` bytes.
+Bytes padded(Bytes bytes, const Fusion& fusion, Bytes size) {
+  return multiple(multiple(bytes, fusion.align), fusion.align_elements * size);
+}
+
 }  // namespace
 
 std::string layer_of(const std::string& name, Fusion::LayerKey key) {
@@ -150,8 +157,12 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
     it->tensors.push_back(index);
     it->elements += tensor.elements;
     it->bytes += bytes;
-    it->padded_bytes += (bytes + fusion.align - 1) / fusion.align * fusion.align;
+    it->padded_bytes += padded(bytes, fusion, size_of(dtype));
     it->ready = std::max(it->ready, index);
+  }
+  for (auto& bucket : buckets) {
+    const Bytes unit = fusion.pad_elements * size_of(bucket.dtype);
+    if (fusion.pad_elements > 1) bucket.padded_bytes = multiple(bucket.padded_bytes, unit);
   }
   return buckets;
 }

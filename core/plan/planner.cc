@@ -25,6 +25,7 @@ OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluste
     build.step = step;
     build.begin_step();
     build.compute(Phase::kForward, workload.forward);
+    build.earlier_micro_batches();
     std::vector<OpId> exchanged;
     if (grouped) {
       auto& buckets = build.plan.buckets;

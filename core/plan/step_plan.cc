@@ -18,10 +18,16 @@ class StepPlan {
         strategy_(strategy),
         build_(workload, cluster, strategy),
         exchanges_(gradient_exchanges(workload, cluster, strategy, point)),
-        sharded_(strategy.exchange == Strategy::Exchange::kSharded && build_.plan.ranks > 1),
+        sharded_(shards_update(strategy) && build_.plan.ranks > 1),
         last_(static_cast<int>(workload.tensors.size()) - 1),
         all_bytes_(static_cast<double>(gradient_bytes(workload))) {
-    build_.plan.buckets = exchanges_.buckets;
+    // Each micro-batch that exchanges has buckets of its own; those of the last one come last.
+    const auto copies = strategy.each_micro_batch ? workload.micro_batches : 1;
+    for (std::int64_t m = 0; m < copies; ++m) {
+      base_ = build_.plan.buckets.size();
+      build_.plan.buckets.insert(build_.plan.buckets.end(), exchanges_.buckets.begin(),
+                                 exchanges_.buckets.end());
+    }
     if (sharded_) {
       for (auto& bucket : gather_buckets(workload, strategy)) build_.plan.buckets.push_back(bucket);
     }
@@ -31,16 +37,18 @@ class StepPlan {
   Plan make() {
     build_.plan.ops.reserve(3 * build_.plan.buckets.size() + 2);
     forward();
+    earlier_micro_batches();
     Backward backward(build_, workload_, cluster_, strategy_);
-    const auto sent = backward.run(0, exchanges_, split_);
-    arrived_.assign(build_.plan.buckets.size(), -1);
+    const auto sent = backward.run(base_, exchanges_, split_);
+    arrived_.assign(count(), -1);
     std::copy(sent.begin(), sent.end(), arrived_.begin());
     if (sharded_) {
       build_.wait_for_host(sent);
       gather(update_shards(sent));
     } else {
       if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
-      for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = build_.copy_out(b, arrived_[b]);
+      for (std::size_t b = 0; b < gradients(); ++b)
+        arrived_[b] = build_.copy_out(base_ + b, arrived_[b]);
       build_.wait_for_host(arrived_);
       if (!strategy_.cross_step) update();
     }
@@ -56,47 +64,50 @@ class StepPlan {
   }
 
  private:
-  const std::vector<Bucket>& buckets() const { return build_.plan.buckets; }
+  // Buckets of the last micro-batch and of gathered parameters, counted from the former's first.
+  const Bucket& bucket(std::size_t b) const { return build_.plan.buckets[base_ + b]; }
+  std::size_t count() const { return build_.plan.buckets.size() - base_; }
   std::size_t gradients() const { return exchanges_.buckets.size(); }
 
   // Which exchanges are split, and by which buckets each tensor's parameters come in.
   void find_carriers() {
     split_.assign(gradients(), 0);
+    gathered_.assign(gradients(), 0);
     const bool halves =
         strategy_.exchange != Strategy::Exchange::kAllReduce && build_.plan.ranks > 1;
     if (!halves && !strategy_.cross_step) return;  // nobody will ask
     carriers_.resize(workload_.tensors.size());
-    for (std::size_t b = gradients(); b < buckets().size(); ++b) {
-      for (const int index : buckets()[b].tensors) {
+    for (std::size_t b = gradients(); b < count(); ++b) {
+      for (const int index : bucket(b).tensors) {
         carriers_[static_cast<std::size_t>(index)].push_back(b);
       }
     }
     // A gradient's bucket brings its own parameters, unless a gather bucket does that.
-    const bool apart = buckets().size() > gradients();
+    const bool apart = count() > gradients();
     for (std::size_t b = 0; b < gradients(); ++b) {
-      const Bucket& bucket = buckets()[b];
-      const auto first = static_cast<std::size_t>(bucket.tensors.front());
+      const Bucket& own = bucket(b);
+      const auto first = static_cast<std::size_t>(own.tensors.front());
       const bool gathered_apart =
           !carriers_[first].empty() && carriers_[first].front() >= gradients();
-      const bool dense = !bucket.sparse && (bucket.codec == nullptr || !bucket.codec->sparse);
-      split_[b] = halves && dense && (!apart || gathered_apart) ? 1 : 0;
+      const bool dense = !own.sparse && (own.codec == nullptr || !own.codec->sparse);
+      gathered_[b] = halves && dense && (!apart || gathered_apart) ? 1 : 0;
+      split_[b] = strategy_.exchange != Strategy::Exchange::kShardedUpdate ? gathered_[b] : 0;
       if (gathered_apart) continue;
-      for (const int index : bucket.tensors)
-        carriers_[static_cast<std::size_t>(index)].push_back(b);
+      for (const int index : own.tensors) carriers_[static_cast<std::size_t>(index)].push_back(b);
     }
   }
 
   // The share of the update that a bucket's parameters take on one rank.
   double share_of(std::size_t b) const {
     double bytes = 0;
-    for (const int index : buckets()[b].tensors) {
+    for (const int index : bucket(b).tensors) {
       const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(index)];
-      const bool part = buckets()[b].tensors.size() == 1;
+      const bool part = bucket(b).tensors.size() == 1;
       bytes += static_cast<double>(size_of(tensor.dtype)) *
-               static_cast<double>(part ? buckets()[b].elements : tensor.elements);
+               static_cast<double>(part ? bucket(b).elements : tensor.elements);
     }
     const double share = bytes / all_bytes_;
-    return sharded_ && split_[b] != 0 ? share / build_.plan.ranks : share;
+    return sharded_ && gathered_[b] != 0 ? share / build_.plan.ranks : share;
   }
 
   // Within a step the forward pass is one piece. Across steps it is cut where a layer needs buckets
@@ -113,7 +124,7 @@ class StepPlan {
       }
       return;
     }
-    std::vector<char> seen(buckets().size(), 0);
+    std::vector<char> seen(count(), 0);
     std::vector<std::size_t> awaited;  // by the open segment
     ForwardLayer open{0, -1, 0};
     const auto close = [&] {
@@ -147,9 +158,25 @@ class StepPlan {
     close();
   }
 
+  // The micro-batches ahead of the last one. Where they exchange too, the next forward pass begins
+  // once that is over.
+  void earlier_micro_batches() {
+    if (base_ == 0) {
+      build_.earlier_micro_batches();
+      return;
+    }
+    for (std::size_t begin = 0; begin < base_; begin += gradients()) {
+      auto done = Backward(build_, workload_, cluster_, strategy_).run(begin, exchanges_, split_);
+      for (std::size_t b = 0; b < gradients(); ++b) {
+        if (split_[b] == 0) done[b] = build_.copy_out(begin + b, done[b]);
+      }
+      build_.compute(Phase::kForward, workload_.forward, 0, -1, std::move(done));
+    }
+  }
+
   // Each rank updates its shards. Returns by bucket the operation that updates it.
   std::vector<OpId> update_shards(const std::vector<OpId>& sent) {
-    std::vector<OpId> updated(buckets().size(), -1);
+    std::vector<OpId> updated(count(), -1);
     if (strategy_.update == Strategy::Update::kAfterAll) {
       double share = 0;
       for (std::size_t b = 0; b < gradients(); ++b) share += share_of(b);
@@ -157,7 +184,7 @@ class StepPlan {
       std::fill(updated.begin(), updated.end(), all);
     } else {
       for (std::size_t b = 0; b < gradients(); ++b) {
-        const auto& tensors = buckets()[b].tensors;
+        const auto& tensors = bucket(b).tensors;
         updated[b] = build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
                                     tensors.back(), {sent[b]});
       }
@@ -170,12 +197,12 @@ class StepPlan {
   // what each waits for (it may be arrived_ itself: each entry is read before it is replaced).
   void gather(const std::vector<OpId>& after) {
     std::vector<std::size_t> order;
-    for (std::size_t b = 0; b < buckets().size(); ++b) {
-      const bool apart = buckets().size() > gradients();
-      if (b < gradients() ? !apart && split_[b] != 0 : true) order.push_back(b);
+    for (std::size_t b = 0; b < count(); ++b) {
+      const bool apart = count() > gradients();
+      if (b < gradients() ? !apart && gathered_[b] != 0 : true) order.push_back(b);
     }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return buckets()[a].ready > buckets()[b].ready;
+      return bucket(a).ready > bucket(b).ready;
     });
     std::size_t place = 0;
     for (const auto b : order) {
@@ -185,8 +212,10 @@ class StepPlan {
       } else {
         awaited = updates_of(b, after);
       }
-      const collective::Collective half = build_.half_of(collective::CollectiveKind::kAllGather, b);
-      arrived_[b] = build_.receive(b, build_.send({half}, build_.stream_of(place++), awaited));
+      const collective::Collective half =
+          build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
+      arrived_[b] =
+          build_.receive(base_ + b, build_.send({half}, build_.stream_of(place++), awaited));
     }
   }
 
@@ -194,9 +223,9 @@ class StepPlan {
   std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) const {
     std::vector<OpId> list;
     for (std::size_t g = 0; g < gradients(); ++g) {
-      const auto& mine = buckets()[b].tensors;
+      const auto& mine = bucket(b).tensors;
       const bool meets = std::any_of(
-          buckets()[g].tensors.begin(), buckets()[g].tensors.end(),
+          bucket(g).tensors.begin(), bucket(g).tensors.end(),
           [&](int index) { return std::find(mine.begin(), mine.end(), index) != mine.end(); });
       if (meets) list.push_back(updated[g]);
     }
@@ -211,7 +240,7 @@ class StepPlan {
       return;
     }
     for (std::size_t b = 0; b < gradients(); ++b) {
-      const auto& tensors = buckets()[b].tensors;
+      const auto& tensors = bucket(b).tensors;
       build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
                      tensors.back(), {arrived_[b]});
     }
@@ -233,7 +262,9 @@ class StepPlan {
   bool sharded_;
   int last_;  // tensor
   double all_bytes_;
-  std::vector<char> split_;                         // by bucket of gradients
+  std::size_t base_ = 0;        // the last micro-batch's first bucket
+  std::vector<char> gathered_;  // by bucket of gradients: its parameters are gathered
+  std::vector<char> split_;     // likewise: it is reduce-scattered for that
   std::vector<std::vector<std::size_t>> carriers_;  // by tensor
   std::vector<OpId> arrived_;                       // by bucket
   // Operations that wait for buckets of the step before.

@@ -57,6 +57,13 @@ struct Fusion {
   std::vector<AssumedCost> costs;
   bool to_fp32 = false;  // narrower gradients are cast to fp32 in their bucket (MindSpore)
   Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
+  // Likewise in elements of the bucket's format, and a bucket's end (Megatron's distributed
+  // optimizer: 64, and a multiple of the ranks and 128).
+  std::int64_t align_elements = 1;
+  std::int64_t pad_elements = 1;
+  // A bucket goes once the gradient behind its last is ready too: it is full when that one no
+  // longer fits (DeepSpeed).
+  bool with_next = false;
 
   bool operator==(const Fusion&) const = default;
 };
@@ -138,9 +145,23 @@ struct Strategy {
   //               first layers first (DeAR, Zhang et al. 2023)
   //   kSharded    gradients are reduce-scattered, each rank updates its shard of the parameters,
   //               which are all-gathered, first layers first (ZeRO; MindSpore's parallel optimizer)
-  enum class Exchange { kAllReduce, kDecoupled, kSharded } exchange = Exchange::kAllReduce;
-  // kSharded: the parameters' own buckets; empty: gathered as the gradients were scattered.
+  //   kShardedUpdate  gradients are all-reduced, the rest is as in kSharded (DeepSpeed's ZeRO-1)
+  enum class Exchange {
+    kAllReduce,
+    kDecoupled,
+    kSharded,
+    kShardedUpdate
+  } exchange = Exchange::kAllReduce;
+  // Sharded: the parameters' own buckets; empty: gathered as the gradients were scattered.
   std::vector<std::vector<int>> gather_groups;
+  // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward
+  // pass of the one before runs (FSDP).
+  bool regather = false;
+  // Gradients are exchanged in every micro-batch, not in the last alone.
+  bool each_micro_batch = false;
+  // The backward pass goes on past a bucket's exchange only when all but so many of the exchanges
+  // are done (DeepSpeed: 1); 0: it waits for none.
+  int in_flight = 0;
   // The next step's forward pass waits layer by layer for its parameters, instead of for all.
   bool cross_step = false;
   // kReady: buckets go in the order in which they become ready. kLayer: whenever the network is
@@ -154,5 +175,11 @@ struct Strategy {
   // parameters are updated when its collective is done, in order, after the backward pass.
   enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;
 };
+
+// Each rank updates a shard of the parameters, which are then all-gathered.
+inline bool shards_update(const Strategy& strategy) {
+  return strategy.exchange == Strategy::Exchange::kSharded ||
+         strategy.exchange == Strategy::Exchange::kShardedUpdate;
+}
 
 }  // namespace syncline

@@ -33,6 +33,11 @@ std::vector<Seconds> forward_times(const Workload& workload) {
   return times;
 }
 
+Seconds earlier_passes(const Workload& workload) {
+  return static_cast<double>(workload.micro_batches - 1) *
+         (workload.forward + backward_time(workload));
+}
+
 Bytes gradient_bytes(const Workload& workload) {
   return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Bytes{0},
                          [](Bytes sum, const Tensor& tensor) { return sum + tensor.bytes(); });

@@ -37,8 +37,11 @@ struct Tensor {
 
 struct Workload {
   std::string name;
-  std::string source;           // where shapes and times come from
-  std::int64_t batch = 1;       // samples a rank and step
+  std::string source;      // where shapes and times come from
+  std::int64_t batch = 1;  // samples a rank and micro-batch
+  // Forward and backward passes of a step: gradients add up over them (gradient accumulation), and
+  // are exchanged beside the last backward pass. All times are those of one micro-batch.
+  std::int64_t micro_batches = 1;
   Seconds forward = 0;          // one forward pass
   Seconds update = 0;           // the optimiser over all parameters
   Seconds host_gap = 0;         // the device waits for the host ahead of the update
@@ -59,12 +62,20 @@ struct Workload {
 // The same model with all of its computation taking `factor` times as long.
 Workload stretched(Workload workload, double factor);
 
+// Samples that a rank handles in one step, all its micro-batches together.
+inline std::int64_t samples_of(const Workload& workload) {
+  return workload.batch * workload.micro_batches;
+}
+
 // Sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);
 
 // The forward pass by tensor, in the tensors' (backward) order: shared out by their `forward`, else
 // by their `backward`, else by elements. Adds up to workload.forward.
 std::vector<Seconds> forward_times(const Workload& workload);
+
+// Computation of a step ahead of its last forward pass: that of the other micro-batches.
+Seconds earlier_passes(const Workload& workload);
 
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);

@@ -22,7 +22,7 @@ double PeriodPrices::throughput(const std::vector<plan::PeriodShare>& periods) {
     steps += static_cast<double>(share.steps);
   }
   const double samples =
-      static_cast<double>(scenario_.workload.batch) * scenario_.cluster.ranks() * steps;
+      static_cast<double>(samples_of(scenario_.workload)) * scenario_.cluster.ranks() * steps;
   return samples / time;
 }
 

@@ -38,9 +38,8 @@ void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, S
 void set_cross_step(Strategy& strategy, bool value) {
   if (strategy.cross_step == value) return;
   strategy.cross_step = value;
-  strategy.update = value && strategy.exchange != Strategy::Exchange::kSharded
-                        ? Strategy::Update::kPerBucket
-                        : Strategy::Update::kAfterAll;
+  strategy.update = value && !shards_update(strategy) ? Strategy::Update::kPerBucket
+                                                      : Strategy::Update::kAfterAll;
 }
 
 void set_exchange(Strategy& strategy, Strategy::Exchange value) {

@@ -210,6 +210,21 @@ TEST(PyTorchDdp, ALimitForEachBucket) {
             (Groups{{0, 1, 2, 3, 4, 5, 6}, {7}}));
 }
 
+// Every backward pass exchanges, unless it runs under no_sync.
+TEST(PyTorchDdp, MicroBatchesUnderNoSync) {
+  Workload workload = shipped_workload("resnet50_v100.json");
+  workload.micro_batches = 3;
+  const auto buckets_of = [&](const std::string& config) {
+    const Strategy strategy = reading_of(config, workload).strategy;
+    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
+    EXPECT_TRUE(written && written->exact) << config;
+    return plan::make_plan(workload, cluster_of(2, 4), strategy).buckets.size();
+  };
+  EXPECT_EQ(buckets_of("{}"), 3u * 5);
+  EXPECT_EQ(buckets_of(R"({"no_sync": true})"), 5u);
+  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "saves 2 exchanges"));
+}
+
 TEST(PyTorchDdp, PlanHasTheSameBuckets) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const Reading reading = reading_of("{}", workload);

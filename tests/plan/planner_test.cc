@@ -518,6 +518,33 @@ TEST(EveryPlan, IsInOrderAndComplete) {
   }
 }
 
+// Gradients add up over three micro-batches; the first two keep theirs, whatever is exchanged.
+TEST(MicroBatches, AreExchangedBesideTheLastBackwardPass) {
+  Workload workload = five();
+  workload.micro_batches = 3;
+  for (const auto exchange : {Strategy::Exchange::kAllReduce, Strategy::Exchange::kSharded}) {
+    Strategy strategy = strategy_with(Fusion::Rule::kOne);
+    strategy.exchange = exchange;
+    const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+    std::vector<Phase> phases;
+    for (const auto* op : ops_of<Compute>(plan)) phases.push_back(compute_of(*op).phase);
+    EXPECT_EQ(phases, (std::vector<Phase>{Phase::kForward, Phase::kBackward, Phase::kForward,
+                                          Phase::kBackward, Phase::kForward, Phase::kBackward,
+                                          Phase::kUpdate}));
+    EXPECT_EQ(plan.buckets.size(), 1u);
+    EXPECT_EQ(ops_of<collective::Collective>(plan).front()->after, (std::vector<OpId>{5}));
+    // The gradients of an earlier pass are not ready to be sent.
+    EXPECT_LT(compute_of(plan.ops[1]).last, compute_of(plan.ops[1]).first);
+    EXPECT_EQ(describe(plan.ops[1], plan, workload), "backward");
+  }
+  const Plan local = make_plan(workload, cluster_of(4, 1), local_strategy(2));
+  Seconds backward = 0;
+  for (const auto* op : ops_of<Compute>(local)) {
+    if (compute_of(*op).phase == Phase::kBackward) backward += compute_of(*op).seconds;
+  }
+  EXPECT_NEAR(backward, 2 * 3 * 0.005, 1e-12);
+}
+
 Workload copied() {
   Workload workload = five();
   workload.copies_measured = true;

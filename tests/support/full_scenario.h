@@ -20,6 +20,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "source": "made up",
     "about": "A head, a scale and an embedding.",
     "batch": 32,
+    "micro_batches": 1,
     "dtype": "fp32",
     "forward_ms": 1.5,
     "backward_ms": 3,
@@ -103,8 +104,9 @@ inline constexpr std::string_view kFullScenarioText = R"json({
      "fusion": {"rule": "size", "size_mb": 25, "close": "before", "cycle_ms": 1, "cast": "fp32"}},
     {"name": "forward", "preset": "dear",
      "fusion": {"rule": "size", "size_mb": 25, "close": "before", "order": "forward"}},
-    {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]]},
-     "exchange": "sharded", "gather_groups": [[0, 1, 2]]}
+    {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]], "with_next": true,
+     "align_elements": 64, "pad_elements": 128}, "regather": false, "each_micro_batch": true,
+     "in_flight": 1, "exchange": "sharded", "gather_groups": [[0, 1, 2]]}
   ],
   "baseline": "plain",
   "sweep": {

@@ -1,0 +1,320 @@
+#include "core/dialect/deepspeed.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/dialect/changes.h"
+#include "core/dialect/elements.h"
+#include "core/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+constexpr std::int64_t kDefaultBucket = 500'000'000;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+// "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
+bool is_auto(Reader& config, const char* key) {
+  const Json* value = config.find(key);
+  return value != nullptr && value->is_string() && *value == "auto";
+}
+
+// A number of elements, which people write as 5e8.
+std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback) {
+  if (!config.has(key)) return fallback;
+  if (is_auto(config, key)) {
+    config.fail(key,
+                "is 'auto', which the Trainer fills in with the square of the model's "
+                "hidden_size: write the number");
+  }
+  const double number = config.number(key, {1, static_cast<double>(kMostElements)});
+  if (number != std::floor(number)) config.fail(key, "expected a whole number of elements");
+  return static_cast<std::int64_t>(number);
+}
+
+// Any two of the three sizes give the third.
+void read_batches(Reader& config, const Workload& workload, const Cluster& cluster) {
+  const auto given = [&](const char* key) -> std::int64_t {
+    if (!config.has(key) || is_auto(config, key)) return 0;
+    return config.integer(key, 1, std::int64_t{1} << 40);
+  };
+  const std::int64_t all = given("train_batch_size");
+  const std::int64_t micro = given("train_micro_batch_size_per_gpu");
+  const std::int64_t steps = given("gradient_accumulation_steps");
+  const std::int64_t together = micro * cluster.ranks();
+  if (all > 0 && micro > 0 && (steps > 0 ? all != together * steps : all % together != 0)) {
+    config.fail("train_batch_size",
+                "is not equal to micro_batch_per_gpu * gradient_acc_step * world_size: " +
+                    std::to_string(all) + " != " + std::to_string(micro) + " * " +
+                    (steps > 0 ? std::to_string(steps) : "?") + " * " +
+                    std::to_string(cluster.ranks()));
+  }
+  if (steps > 0) return check_micro_batches(config, "gradient_accumulation_steps", steps, workload);
+  if (all > 0 && micro > 0)
+    check_micro_batches(config, "train_batch_size", all / together, workload);
+}
+
+// Keys that change nothing about what is exchanged when.
+void pass_over(Reader& config, const std::vector<const char*>& keys) {
+  for (const char* key : keys) config.find(key);
+}
+
+void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
+  pass_over(config, {"fp16", "bf16", "amp", "torch_autocast"});
+  if (!config.has("communication_data_type")) return;
+  const Json* value = config.find("communication_data_type");
+  if (value->is_null() || is_auto(config, "communication_data_type")) return;
+  const std::string word =
+      config.word_or("communication_data_type", "", {"fp16", "fp32", "bf16", "bfp16"});
+  if (word == "fp32") {
+    strategy.fusion.to_fp32 = std::any_of(
+        workload.tensors.begin(), workload.tensors.end(),
+        [](const Tensor& tensor) { return size_of(tensor.dtype) < size_of(DType::kFp32); });
+    return;
+  }
+  strategy.compression.codec = word == "fp16" ? "fp16" : "bf16";
+}
+
+struct Zero {
+  std::int64_t stage = 0;
+  std::int64_t bucket = kDefaultBucket;
+  bool bucket_given = false;
+  bool gather_given = false;
+  bool overlap = false;
+  bool contiguous = true;
+  bool scatter = true;
+  bool many_ranks = true;  // a bucket of several ranks' gradients is all-reduced as one
+};
+
+Zero read_zero(Reader& config) {
+  Zero zero;
+  if (!config.has("zero_optimization")) return zero;
+  Reader reader = config.object("zero_optimization");
+  zero.stage = reader.integer_or("stage", 0, 0, 3);
+  if (zero.stage == 3) {
+    reader.fail("stage",
+                "3 gathers parameters module by module in both passes, which is not "
+                "modelled here; the dialect fsdp prices the same exchange by units");
+  }
+  for (const char* key : {"offload_optimizer", "offload_param"}) {
+    if (!reader.has(key)) continue;
+    if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
+      reader.fail(key, "is not modelled: updates would run on the host");
+    }
+  }
+  zero.bucket_given = reader.has("reduce_bucket_size");
+  zero.bucket = elements_or(reader, "reduce_bucket_size", kDefaultBucket);
+  zero.gather_given = reader.has("allgather_bucket_size");
+  elements_or(reader, "allgather_bucket_size", kDefaultBucket);
+  const Json* overlap = reader.find("overlap_comm");
+  if (overlap != nullptr && !overlap->is_null()) {
+    zero.overlap = reader.boolean_or("overlap_comm", false);
+  }
+  zero.contiguous = reader.boolean_or("contiguous_gradients", true);
+  zero.scatter = reader.boolean_or("reduce_scatter", true);
+  zero.many_ranks = reader.boolean_or("use_multi_rank_bucket_allreduce", true);
+  if (!reader.boolean_or("allgather_partitions", true)) {
+    reader.fail("allgather_partitions",
+                "false (broadcasts in place of the all-gather) is not "
+                "modelled");
+  }
+  pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
+                     "sub_group_size", "stage3_max_live_parameters", "stage3_max_reuse_distance",
+                     "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
+                     "stage3_gather_16bit_weights_on_model_save", "ignore_unused_parameters",
+                     "cpu_offload", "legacy_stage1", "grad_hooks"});
+  reader.finish();
+  return zero;
+}
+
+// Gradients flattened, all-reduced and copied back after the backward pass.
+void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  ElementRule rule;
+  rule.size = kDefaultBucket;
+  rule.close = ElementRule::Close::kExceeding;
+  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  strategy.overlap = false;
+  strategy.bucket_copies = true;
+  reading.notes.push_back(
+      "stage 0 exchanges after the backward pass, in buckets of 500000000 "
+      "elements: no overlap");
+  if (zero.bucket_given) {
+    reading.notes.push_back("reduce_bucket_size has no effect at stage 0");
+  }
+}
+
+void apply_partition(const Zero& zero, const Workload& workload, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  ElementRule rule;
+  rule.size = zero.bucket;
+  rule.close = ElementRule::Close::kBefore;
+  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  strategy.fusion.with_next = zero.overlap;
+  strategy.overlap = zero.overlap;
+  strategy.in_flight = zero.overlap ? 1 : 0;
+  strategy.each_micro_batch = zero.stage == 2;
+  strategy.bucket_copies = zero.contiguous;
+  const bool whole = zero.many_ranks || !zero.scatter;
+  strategy.exchange = whole ? Strategy::Exchange::kShardedUpdate : Strategy::Exchange::kSharded;
+  strategy.gather_groups = buckets_by_elements(workload.tensors, {});  // one a format
+  if (!zero.overlap) {
+    reading.notes.push_back(
+        "overlap_comm is off at stages 1 and 2 unless it is given: buckets are "
+        "reduced on the stream that computes");
+  } else {
+    reading.notes.push_back(
+        "overlap_comm: at most one bucket is under way, the backward pass "
+        "waits for it when the next one is full");
+  }
+  if (zero.many_ranks && zero.scatter) {
+    reading.notes.push_back(
+        "use_multi_rank_bucket_allreduce: buckets are all-reduced, not "
+        "reduce-scattered, whatever reduce_scatter says");
+  }
+  if (!whole) {
+    reading.notes.push_back("reductions to each owner are priced as one reduce-scatter a bucket");
+  }
+  if (zero.gather_given) {
+    reading.notes.push_back(
+        "allgather_bucket_size has no effect where torch has "
+        "all_gather_into_tensor: all parameters are gathered at once");
+  }
+  if (zero.stage == 2 && workload.micro_batches > 1) {
+    reading.notes.push_back(
+        "stage 2 reduces in every micro-batch: stage 1 exchanges in the last "
+        "alone");
+  }
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  read_batches(config, workload, cluster);
+  read_format(config, workload, strategy);
+  const Zero zero = read_zero(config);
+  pass_over(config, {"optimizer",
+                     "scheduler",
+                     "gradient_clipping",
+                     "steps_per_print",
+                     "dump_state",
+                     "wall_clock_breakdown",
+                     "prescale_gradients",
+                     "gradient_predivide_factor",
+                     "zero_allow_untested_optimizer",
+                     "zero_force_ds_cpu_optimizer",
+                     "comms_logger",
+                     "flops_profiler",
+                     "tensorboard",
+                     "wandb",
+                     "csv_monitor",
+                     "checkpoint",
+                     "data_types",
+                     "activation_checkpointing",
+                     "autotuning",
+                     "compression_training",
+                     "data_efficiency",
+                     "memory_breakdown",
+                     "seed",
+                     "disable_allgather",
+                     "sparse_gradients"});
+  config.finish();
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
+  if (zero.stage == 0) {
+    apply_stage_0(zero, workload, reading);
+  } else {
+    apply_partition(zero, workload, reading);
+  }
+  return reading;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster&) {
+  Json base = Json::object();
+  if (workload.micro_batches > 1) base["gradient_accumulation_steps"] = workload.micro_batches;
+  const std::string& codec = strategy.compression.codec;
+  if (codec == "fp16" || codec == "bf16") base["communication_data_type"] = codec;
+  if (strategy.fusion.to_fp32) base["communication_data_type"] = "fp32";
+  Json zero{{"stage", strategy.each_micro_batch ? 2 : 1}, {"overlap_comm", strategy.overlap}};
+  if (strategy.exchange == Strategy::Exchange::kSharded) {
+    zero["use_multi_rank_bucket_allreduce"] = false;
+  }
+  if (!strategy.bucket_copies) zero["contiguous_gradients"] = false;
+  // The largest bucket of several sets the size.
+  std::int64_t most = 1;
+  for (const auto& bucket : buckets) {
+    const bool gathers =
+        &bucket - buckets.data() >=
+        static_cast<std::ptrdiff_t>(buckets.size() - strategy.gather_groups.size());
+    if (!gathers && bucket.tensors.size() > 1) most = std::max(most, bucket.elements);
+  }
+  zero["reduce_bucket_size"] = most;
+  std::vector<Json> configs;
+  Json partitioned = base;
+  partitioned["zero_optimization"] = zero;
+  Json plain = base;
+  plain["zero_optimization"] = {{"stage", 0}};
+  configs = {partitioned, plain};
+  if (!shards_update(strategy)) std::swap(configs.front(), configs.back());
+  return configs;
+}
+
+Changes changes(const Json& config, const Cluster&) {
+  const std::int64_t stage =
+      config.contains("zero_optimization") ? config["zero_optimization"].value("stage", 0) : 0;
+  Changes changes;
+  if (stage == 0) {
+    changes.push_back(
+        {ChangeKind::kStreams, {{"zero_optimization", {{"stage", 1}, {"overlap_comm", true}}}}});
+    return changes;
+  }
+  changes.push_back({ChangeKind::kStreams, {{"zero_optimization", {{"overlap_comm", true}}}}});
+  for (const std::int64_t millions : {1, 5, 20, 50, 100, 200, 500, 1000}) {
+    changes.push_back({ChangeKind::kFusion,
+                       {{"zero_optimization",
+                         {{"overlap_comm", true}, {"reduce_bucket_size", millions * 1'000'000}}}}});
+  }
+  if (stage == 2) {
+    changes.push_back({ChangeKind::kAveraging, {{"zero_optimization", {{"stage", 1}}}}});
+  }
+  return changes;
+}
+
+Json defaults() {
+  return {{"zero_optimization",
+           {{"stage", 0}, {"overlap_comm", nullptr}, {"reduce_bucket_size", kDefaultBucket}}}};
+}
+
+std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
+                             const Partitions& partitions) {
+  Fusion form;
+  form.rule = Fusion::Rule::kSize;
+  form.close = Fusion::Close::kBefore;
+  const Bytes widest = std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                                   [](const Tensor& tensor) { return size_of(tensor.dtype) >= 4; })
+                           ? 4
+                           : 2;
+  std::vector<Json> configs;
+  for (const Bytes size : partitions.sizes(form)) {
+    configs.push_back({{"zero_optimization",
+                        {{"stage", 1},
+                         {"overlap_comm", true},
+                         {"reduce_bucket_size", std::max<std::int64_t>(1, size / widest)}}}});
+  }
+  return configs;
+}
+
+}  // namespace
+
+Dialect deepspeed_dialect() {
+  return {.name = "deepspeed",
+          .summary = "DeepSpeed: ZeRO 0 to 2, reduce_bucket_size, overlap_comm",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = defaults,
+          .candidates = candidates};
+}
+
+}  // namespace syncline::dialect

@@ -1,0 +1,62 @@
+#include "core/dialect/elements.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace syncline::dialect {
+namespace {
+
+std::int64_t aligned(std::int64_t place, std::int64_t align) {
+  return (place + align - 1) / align * align;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
+                                                  const ElementRule& rule) {
+  using Close = ElementRule::Close;
+  struct Open {
+    std::vector<int> tensors;
+    std::int64_t end = 0;
+  };
+  std::map<DType, Open> buffers;
+  std::vector<std::vector<int>> closed;
+  const auto close = [&](Open& bucket) {
+    if (!bucket.tensors.empty()) closed.push_back(std::move(bucket.tensors));
+    bucket = {};
+  };
+  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
+    const Tensor& tensor = tensors[static_cast<std::size_t>(i)];
+    if (tensor.sparse) continue;
+    Open& bucket = buffers[tensor.dtype];
+    if (rule.close == Close::kBefore && bucket.end + tensor.elements > rule.size) close(bucket);
+    bucket.tensors.push_back(i);
+    bucket.end = aligned(bucket.end, rule.align) + tensor.elements;
+    const bool full =
+        rule.close == Close::kAfter ? bucket.end >= rule.size : bucket.end > rule.size;
+    if (rule.close != Close::kBefore && full) close(bucket);
+  }
+  for (auto& [dtype, bucket] : buffers) close(bucket);
+  return closed;
+}
+
+std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::int64_t align) {
+  std::int64_t end = 0;
+  for (const int index : bucket.tensors) {
+    end = aligned(end, align) + workload.tensors[static_cast<std::size_t>(index)].elements;
+  }
+  return end;
+}
+
+void check_micro_batches(Reader& config, const char* key, std::int64_t count,
+                         const Workload& workload) {
+  if (count == workload.micro_batches) return;
+  config.fail(key, "comes to " + std::to_string(count) +
+                       (count == 1 ? " micro-batch" : " micro-batches") +
+                       " a step, but the workload has \"micro_batches\": " +
+                       std::to_string(workload.micro_batches) +
+                       "; write it there (times and batch are those of one micro-batch)");
+}
+
+}  // namespace syncline::dialect

@@ -1,0 +1,39 @@
+// Buckets whose size is a number of elements (Megatron, DeepSpeed), and what a configuration says
+// of gradient accumulation.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/json/reader.h"
+#include "core/plan/plan.h"
+#include "core/scenario/workload.h"
+
+namespace syncline::dialect {
+
+inline constexpr std::int64_t kAnyElements = std::numeric_limits<std::int64_t>::max();
+
+// A buffer a number format, each with buckets of its own.
+struct ElementRule {
+  std::int64_t size = kAnyElements;
+  // kAfter: a bucket closes once it holds at least `size`. kExceeding: once it holds more.
+  // kBefore: before the next tensor would make it hold more; a larger one is alone.
+  enum class Close { kAfter, kExceeding, kBefore } close = Close::kAfter;
+  std::int64_t align = 1;  // each tensor begins at a multiple of this from its bucket's begin
+};
+
+// Tensor indices by bucket, in the order in which they close, what is left over last. Sparse
+// tensors are in none.
+std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
+                                                  const ElementRule& rule);
+
+// From the begin of a bucket's first tensor to the end of its last.
+std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::int64_t align);
+
+// How often gradients are accumulated is the workload's: a configuration that says otherwise is
+// refused.
+void check_micro_batches(Reader& config, const char* key, std::int64_t count,
+                         const Workload& workload);
+
+}  // namespace syncline::dialect

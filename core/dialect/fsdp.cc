@@ -1,0 +1,147 @@
+#include "core/dialect/fsdp.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "core/dialect/changes.h"
+#include "core/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+using Path = std::vector<std::string>;
+
+Path path_of(const std::string& name) {
+  Path path;
+  std::stringstream parts(name);
+  for (std::string part; std::getline(parts, part, '.');) path.push_back(part);
+  return path;
+}
+
+// The module that a pattern names of a parameter's path; nothing where it does not hold it.
+Path module_of(const Path& pattern, const Path& parameter) {
+  if (parameter.size() <= pattern.size()) return {};
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != "*" && pattern[i] != parameter[i]) return {};
+  }
+  return {parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(pattern.size())};
+}
+
+// Tensor indices by unit, the units in the order in which they are complete. A parameter belongs to
+// the innermost module that is wrapped.
+std::vector<std::vector<int>> units_of(Reader& config, const Workload& workload) {
+  static const Json none = Json::array();
+  const Json& patterns = config.has("units") ? config.array("units") : none;
+  std::map<Path, std::vector<int>> units;
+  std::vector<Path> module(workload.tensors.size());
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    const std::string place = config.place_of("units") + "[" + std::to_string(p) + "]";
+    bool holds = false;
+    const Path pattern = patterns[p].is_string() ? path_of(patterns[p].get<std::string>()) : Path{};
+    for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+      Path own = module_of(pattern, path_of(workload.tensors[t].name));
+      holds = holds || !own.empty();
+      if (own.size() > module[t].size()) module[t] = std::move(own);
+    }
+    if (!holds) config.fail("units", place + " names no module that holds a gradient");
+  }
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    if (!workload.tensors[t].sparse) units[module[t]].push_back(static_cast<int>(t));
+  }
+  std::vector<std::vector<int>> groups;
+  for (auto& [name, group] : units) groups.push_back(std::move(group));
+  std::sort(groups.begin(), groups.end(),
+            [](const auto& a, const auto& b) { return a.back() < b.back(); });
+  return groups;
+}
+
+// Whether parameters are given up after the forward pass: FSDP2's word, or FSDP1's.
+bool reshards(Reader& config, std::int64_t version, const std::string& sharding) {
+  if (version == 1) {
+    if (config.has("reshard_after_forward")) {
+      config.fail("reshard_after_forward", "is FSDP2's: FSDP1 has sharding_strategy");
+    }
+    return sharding == "FULL_SHARD";
+  }
+  const Json* value = config.find("reshard_after_forward");
+  if (value != nullptr && value->is_number()) {
+    config.fail("reshard_after_forward",
+                "a number (a smaller group) is not modelled: expected "
+                "true or false");
+  }
+  return config.boolean_or("reshard_after_forward", true);
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  const std::int64_t version = config.integer_or("version", 2, 1, 2);
+  const std::string sharding = config.word_or("sharding_strategy", "FULL_SHARD",
+                                              {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"});
+  if (version == 2 && config.has("sharding_strategy")) {
+    config.fail("sharding_strategy", "is FSDP1's: FSDP2 has reshard_after_forward");
+  }
+  const bool again = reshards(config, version, sharding);
+  const bool no_sync = config.boolean_or("no_sync", false);
+  const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",
+                                              {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
+  if (prefetch != "BACKWARD_PRE") {
+    config.fail("backward_prefetch", "only BACKWARD_PRE, the default, is modelled");
+  }
+  for (const char* key : {"forward_prefetch", "limit_all_gathers", "use_orig_params"}) {
+    config.boolean_or(key, false);
+  }
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.groups = units_of(config, workload);
+  config.finish();
+
+  strategy.each_micro_batch = !no_sync;
+  if (version == 1) strategy.fusion.pad_elements = cluster.ranks();
+  if (sharding == "NO_SHARD") return reading;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = again;
+  if (cluster.ranks() == 1) return reading;
+  if (again) {
+    reading.notes.push_back(
+        "parameters are gathered twice a step, for the forward and for the "
+        "backward pass: half as much again on the wire as DDP");
+  }
+  reading.notes.push_back(
+      "units' all-gathers for the forward pass follow one another from the "
+      "update on; torch asks for them a unit or two ahead, to save memory");
+  if (workload.micro_batches > 1) {
+    reading.notes.push_back(
+        "what earlier micro-batches gather for their forward passes is not "
+        "priced");
+  }
+  if (strategy.fusion.groups.size() < 2) {
+    reading.notes.push_back("everything is one unit: nothing can hide behind the backward pass");
+  }
+  return reading;
+}
+
+Changes changes(const Json& config, const Cluster&) {
+  Changes changes;
+  if (config.value("version", 2) == 1) {
+    changes.push_back({ChangeKind::kAlgorithm, {{"sharding_strategy", "SHARD_GRAD_OP"}}});
+  } else {
+    changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", false}}});
+  }
+  return changes;
+}
+
+Json defaults() { return {{"version", 2}, {"reshard_after_forward", true}}; }
+
+}  // namespace
+
+Dialect fsdp_dialect() {
+  return {.name = "fsdp",
+          .summary = "FSDP 1 and 2: units, resharding after the forward pass",
+          .read = read,
+          .changes = changes,
+          .defaults = defaults};
+}
+
+}  // namespace syncline::dialect

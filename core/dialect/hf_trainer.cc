@@ -1,0 +1,157 @@
+#include "core/dialect/hf_trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/dialect/changes.h"
+#include "core/dialect/deepspeed.h"
+#include "core/dialect/elements.h"
+#include "core/dialect/pytorch_ddp.h"
+#include "core/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+// Arguments about the exchange begin with these: among them a mistake is told.
+constexpr std::array<std::string_view, 5> kOwn{"ddp_", "gradient_acc", "deepspeed", "fsdp",
+                                               "torch"};
+
+void pass_over_others(Reader& config) {
+  for (const auto& [key, value] : config.json().items()) {
+    const bool own = std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view begin) {
+      return std::string_view(key).starts_with(begin);
+    });
+    if (!own || key.starts_with("torch_")) config.find(key);
+  }
+}
+
+bool given(Reader& config, const char* key) {
+  const Json* value = config.find(key);
+  return value != nullptr && !value->is_null() && *value != "" && *value != Json::array();
+}
+
+// DistributedDataParallel's keyword arguments.
+Json ddp_arguments(Reader& config, std::vector<std::string>& notes) {
+  Json arguments = Json::object();
+  if (config.has("torch")) arguments["torch"] = config.text("torch");
+  if (given(config, "ddp_bucket_cap_mb")) {
+    arguments["bucket_cap_mb"] = config.number("ddp_bucket_cap_mb", {0, 1e9, true});
+  }
+  const bool recomputes = config.boolean_or("gradient_checkpointing", false);
+  bool unused = !recomputes;
+  if (given(config, "ddp_find_unused_parameters")) {
+    unused = config.boolean_or("ddp_find_unused_parameters", unused);
+  } else if (unused) {
+    notes.push_back(
+        "ddp_find_unused_parameters is not given: the Trainer sets it without "
+        "gradient_checkpointing, and the graph is searched in every step");
+  }
+  if (unused) arguments["find_unused_parameters"] = true;
+  return arguments;
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool as_documents) {
+  if (given(config, "gradient_accumulation_steps")) {
+    check_micro_batches(config, "gradient_accumulation_steps",
+                        config.integer("gradient_accumulation_steps", 1, 1 << 20), workload);
+  }
+  for (const char* key : {"ddp_broadcast_buffers", "ddp_backend", "ddp_timeout"}) config.find(key);
+  if (given(config, "fsdp")) {
+    config.fail("fsdp", "is a dialect of its own: \"dialect\": \"fsdp\" with its units");
+  }
+  for (const char* key : {"fsdp", "fsdp_config", "fsdp_min_num_params"}) config.find(key);
+  const bool half = config.boolean_or("bf16", false) || config.boolean_or("fp16", false);
+  std::vector<std::string> notes;
+  Reading reading;
+  if (given(config, "deepspeed")) {
+    if (config.has("ddp_bucket_cap_mb")) {
+      notes.push_back("ddp_bucket_cap_mb has no effect beside deepspeed");
+    }
+    if (config.find("deepspeed")->is_string()) {
+      config.fail("deepspeed", "names a file: write what it holds in its place");
+    }
+    reading = deepspeed_dialect().read(config.object("deepspeed"), workload, cluster, as_documents);
+    for (const char* key : {"torch", "ddp_find_unused_parameters"}) config.find(key);
+  } else {
+    Json arguments = ddp_arguments(config, notes);
+    arguments["no_sync"] = true;  // what accelerate does around all but the last micro-batch
+    if (half) {
+      notes.push_back(
+          "bf16 and fp16 are autocast: gradients keep the parameters' format and "
+          "travel in it");
+    }
+    reading = pytorch_ddp_dialect().read(Reader(arguments, config.file(), config.place()), workload,
+                                         cluster, as_documents);
+  }
+  pass_over_others(config);
+  config.finish();
+  reading.notes.insert(reading.notes.begin(), notes.begin(), notes.end());
+  return reading;
+}
+
+// The Trainer's words for DistributedDataParallel's, as far as it has them.
+Json in_arguments(const Json& ddp, const Workload& workload) {
+  Json config{{"ddp_find_unused_parameters", ddp.value("find_unused_parameters", false)}};
+  if (ddp.contains("bucket_cap_mb")) config["ddp_bucket_cap_mb"] = ddp["bucket_cap_mb"];
+  if (workload.micro_batches > 1) {
+    config["gradient_accumulation_steps"] = workload.micro_batches;
+  }
+  return config;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster& cluster) {
+  std::vector<Json> configs;
+  const auto add_deepspeed = [&] {
+    for (const auto& zero : deepspeed_dialect().suggest(strategy, buckets, workload, cluster)) {
+      configs.push_back({{"deepspeed", zero}});
+    }
+  };
+  if (shards_update(strategy)) add_deepspeed();
+  for (const auto& ddp : pytorch_ddp_dialect().suggest(strategy, buckets, workload, cluster)) {
+    if (!ddp.contains("bucket_cap_mb_list")) configs.push_back(in_arguments(ddp, workload));
+  }
+  if (!shards_update(strategy)) add_deepspeed();
+  return configs;
+}
+
+Changes changes(const Json& config, const Cluster& cluster) {
+  Changes changes;
+  if (config.contains("deepspeed") && config["deepspeed"].is_object()) {
+    for (const auto& change : deepspeed_dialect().changes(config["deepspeed"], cluster)) {
+      changes.push_back({change.kind, {{"deepspeed", change.patch}}});
+    }
+    return changes;
+  }
+  changes.push_back({ChangeKind::kStreams, {{"ddp_find_unused_parameters", false}}});
+  for (const int mebibytes : kTriedMebibytes) {
+    changes.push_back({ChangeKind::kFusion, {{"ddp_bucket_cap_mb", mebibytes}}});
+  }
+  return changes;
+}
+
+Json defaults() { return {{"ddp_bucket_cap_mb", nullptr}}; }
+
+std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
+                             const Cluster& cluster, const Partitions& partitions) {
+  std::vector<Json> configs;
+  for (const auto& ddp : pytorch_ddp_dialect().candidates(winner, workload, cluster, partitions)) {
+    configs.push_back(in_arguments(ddp, workload));
+  }
+  return configs;
+}
+
+}  // namespace
+
+Dialect hf_trainer_dialect() {
+  return {.name = "hf_trainer",
+          .summary = "Hugging Face Trainer: ddp_bucket_cap_mb, deepspeed inside",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = defaults,
+          .candidates = candidates};
+}
+
+}  // namespace syncline::dialect

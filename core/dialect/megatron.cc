@@ -1,0 +1,243 @@
+#include "core/dialect/megatron.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "core/dialect/changes.h"
+#include "core/dialect/elements.h"
+#include "core/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+constexpr std::int64_t kLeastDefault = 40'000'000;
+constexpr std::int64_t kDefaultARank = 1'000'000;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+// Of the distributed optimizer: where a parameter begins, and what a bucket's end is a multiple of
+// besides the ranks; the larger one keeps messages even for NCCL's rings.
+constexpr std::int64_t kParameterAlign = 64;
+constexpr std::int64_t kBucketAlign = 128;
+constexpr std::int64_t kEvenBucketAlign = 65536;
+
+bool any_bf16(const Workload& workload) {
+  return std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                     [](const Tensor& tensor) { return tensor.dtype == DType::kBf16; });
+}
+
+bool any_narrow(const Workload& workload) {
+  return std::any_of(workload.tensors.begin(), workload.tensors.end(), [](const Tensor& tensor) {
+    return size_of(tensor.dtype) < size_of(DType::kFp32);
+  });
+}
+
+std::int64_t parameters_of(const Workload& workload) {
+  std::int64_t sum = 0;
+  for (const auto& tensor : workload.tensors) sum += tensor.elements;
+  return sum;
+}
+
+// The data-parallel part alone is modelled: every other kind of parallelism is 1.
+void read_layout(Reader& config, const Workload& workload, const Cluster& cluster) {
+  for (const char* key :
+       {"tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size",
+        "expert-model-parallel-size", "num-distributed-optimizer-instances"}) {
+    if (config.integer_or(key, 1, 1, 1 << 20) > 1) {
+      config.fail(key, "above 1 is not modelled: ranks of the cluster are data-parallel");
+    }
+  }
+  const std::int64_t micro = config.integer_or("micro-batch-size", 0, 1, 1 << 30);
+  const std::int64_t global = config.integer_or("global-batch-size", 0, 1, 1 << 30);
+  if (micro == 0 || global == 0) return;
+  const std::int64_t together = micro * cluster.ranks();
+  if (global % together != 0) {
+    config.fail("global-batch-size", "global batch size (" + std::to_string(global) +
+                                         ") is not divisible by micro batch size (" +
+                                         std::to_string(micro) + ") times data parallel size (" +
+                                         std::to_string(cluster.ranks()) + ")");
+  }
+  check_micro_batches(config, "global-batch-size", global / together, workload);
+}
+
+// The number of buckets wins over their size, and both are nothing without the overlap.
+std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
+                       const Cluster& cluster, std::vector<std::string>& notes) {
+  const bool given = config.has("ddp-bucket-size") || config.has("ddp-num-buckets");
+  std::int64_t size =
+      config.integer_or("ddp-bucket-size", std::max(kLeastDefault, kDefaultARank * cluster.ranks()),
+                        1, kMostElements);
+  if (config.has("ddp-num-buckets")) {
+    if (config.has("ddp-bucket-size")) {
+      notes.push_back("ddp-num-buckets wins: ddp-bucket-size has no effect");
+    }
+    const std::int64_t count = config.integer("ddp-num-buckets", 1, kMostElements);
+    size = std::max<std::int64_t>(1, parameters_of(workload) / count);
+  }
+  if (overlap) return size;
+  if (given)
+    notes.push_back(
+        "ddp-bucket-size and ddp-num-buckets have no effect without "
+        "overlap-grad-reduce: one bucket a buffer, after the backward pass");
+  return kAnyElements;
+}
+
+// bf16 gradients are accumulated and reduced in fp32 unless that is turned off.
+bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::string>& notes) {
+  const bool in_fp32 = config.boolean_or("accumulate-allreduce-grads-in-fp32", false);
+  const bool in_bf16 = config.boolean_or("grad-reduce-in-bf16", false);
+  const bool half = config.boolean_or("bf16", false);
+  if (half && !any_bf16(workload)) {
+    notes.push_back(
+        "bf16 is given, but no gradient of the workload is: they are priced as they "
+        "stand");
+  }
+  if (in_bf16) return false;
+  if (any_bf16(workload) && !in_fp32) {
+    notes.push_back(
+        "bf16 gradients are accumulated and reduced in fp32, twice the bytes: "
+        "grad-reduce-in-bf16 turns that off");
+  }
+  return in_fp32 ? any_narrow(workload) : any_bf16(workload);
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  read_layout(config, workload, cluster);
+  const bool overlap = config.boolean_or("overlap-grad-reduce", false);
+  const bool sharded = config.boolean_or("use-distributed-optimizer", false);
+  const bool gathers_late = config.boolean_or("overlap-param-gather", false);
+  const bool even = config.boolean_or("ddp-pad-buckets-for-high-nccl-busbw", false);
+  if (gathers_late && !sharded) {
+    config.fail("overlap-param-gather", "only supported with use-distributed-optimizer");
+  }
+  if (gathers_late && !overlap) {
+    config.fail("overlap-param-gather", "needs overlap-grad-reduce beside it");
+  }
+  ElementRule rule;
+  rule.size = read_size(config, overlap, workload, cluster, reading.notes);
+  if (sharded) rule.align = kParameterAlign;
+  strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
+  for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",
+                          "reduce-scatter-with-fp32-accumulation"}) {
+    config.boolean_or(key, false);  // nothing of it is priced
+  }
+  config.finish();
+
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  if (sharded) {
+    strategy.exchange = Strategy::Exchange::kSharded;
+    strategy.cross_step = gathers_late;
+    strategy.fusion.align_elements = kParameterAlign;
+    strategy.fusion.pad_elements =
+        std::lcm<std::int64_t>(cluster.ranks(), even ? kEvenBucketAlign : kBucketAlign);
+    // Parameters are gathered in their own format.
+    if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
+  } else if (even) {
+    reading.notes.push_back(
+        "ddp-pad-buckets-for-high-nccl-busbw has no effect without "
+        "use-distributed-optimizer");
+  }
+  if (cluster.ranks() > 1 && !overlap) {
+    reading.notes.push_back(
+        "overlap-grad-reduce is off: nothing is exchanged before the backward "
+        "pass is over");
+  }
+  if (cluster.ranks() > 1 && sharded && !gathers_late) {
+    reading.notes.push_back("overlap-param-gather is off: the next step waits for all parameters");
+  }
+  return reading;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster& cluster) {
+  Json base = Json::object();
+  const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+  if (sharded) base["use-distributed-optimizer"] = true;
+  if (sharded && strategy.fusion.pad_elements % kEvenBucketAlign == 0) {
+    base["ddp-pad-buckets-for-high-nccl-busbw"] = true;
+  }
+  if (any_narrow(workload)) {
+    base[strategy.fusion.to_fp32 ? "accumulate-allreduce-grads-in-fp32" : "grad-reduce-in-bf16"] =
+        true;
+  }
+  Json overlapped = base;
+  overlapped["overlap-grad-reduce"] = true;
+  if (sharded && strategy.cross_step) overlapped["overlap-param-gather"] = true;
+  // Of gradients alone; the last one is what was left over.
+  const std::size_t exchanged =
+      buckets.size() - (sharded ? strategy.gather_groups.size() : std::size_t{0});
+  std::set<std::int64_t> sizes;
+  const std::int64_t align = sharded ? kParameterAlign : 1;
+  std::int64_t least = kMostElements;
+  for (std::size_t b = 0; b + 1 < exchanged; ++b) {
+    least = std::min(least, span_of(buckets[b], workload, align));
+  }
+  std::vector<Json> configs{overlapped};
+  if (exchanged < 2 && !strategy.cross_step) configs.insert(configs.begin(), base);
+  configs.push_back(overlapped);
+  configs.back()["ddp-bucket-size"] = least;
+  const std::int64_t micro = workload.batch;
+  for (auto& config : configs) {
+    if (workload.micro_batches == 1) break;
+    config["micro-batch-size"] = micro;
+    config["global-batch-size"] = micro * workload.micro_batches * cluster.ranks();
+  }
+  return configs;
+}
+
+Changes changes(const Json& config, const Cluster&) {
+  Changes changes;
+  changes.push_back({ChangeKind::kStreams, {{"overlap-grad-reduce", true}}});
+  if (config.value("use-distributed-optimizer", false)) {
+    changes.push_back(
+        {ChangeKind::kStreams, {{"overlap-grad-reduce", true}, {"overlap-param-gather", true}}});
+  }
+  for (const std::int64_t millions : {1, 2, 5, 10, 20, 40, 80, 160, 320}) {
+    changes.push_back({ChangeKind::kFusion,
+                       {{"overlap-grad-reduce", true}, {"ddp-bucket-size", millions * 1'000'000}}});
+  }
+  return changes;
+}
+
+Json defaults() {
+  return {{"ddp-bucket-size", kLeastDefault},
+          {"overlap-grad-reduce", false},
+          {"overlap-param-gather", false},
+          {"use-distributed-optimizer", false}};
+}
+
+// Every size that makes other buckets, in elements of the widest format.
+std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
+                             const Partitions& partitions) {
+  Fusion form;
+  form.rule = Fusion::Rule::kSize;
+  std::vector<Json> configs;
+  for (const Bytes size : partitions.sizes(form)) {
+    Json config{{"overlap-grad-reduce", true},
+                {"ddp-bucket-size", std::max<std::int64_t>(1, size / size_of(DType::kFp32))}};
+    if (any_narrow(workload) && !winner.fusion.to_fp32) config["grad-reduce-in-bf16"] = true;
+    configs.push_back(config);
+    if (winner.exchange != Strategy::Exchange::kSharded) continue;
+    config["use-distributed-optimizer"] = true;
+    config["overlap-param-gather"] = winner.cross_step;
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+}  // namespace
+
+Dialect megatron_dialect() {
+  return {.name = "megatron",
+          .summary = "Megatron-Core: ddp-bucket-size, overlap flags, distributed optimizer",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = defaults,
+          .candidates = candidates};
+}
+
+}  // namespace syncline::dialect

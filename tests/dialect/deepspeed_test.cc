@@ -1,0 +1,202 @@
+// DeepSpeed's ZeRO 0 to 2: where buckets are flushed, when they go, what waits for them.
+#include "core/dialect/deepspeed.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/dialect/hf_trainer.h"
+#include "core/dialect/write.h"
+#include "core/error.h"
+#include "core/plan/planner.h"
+#include "tests/support/readings.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::dialect {
+namespace {
+
+using test::cluster_of;
+using test::shipped_workload;
+using test::tensor_of;
+using Groups = std::vector<std::vector<int>>;
+
+Reading reading_of(const std::string& config, const Workload& workload) {
+  return test::read_config(deepspeed_dialect(), config, workload, cluster_of(2, 4));
+}
+
+Reading zero(const std::string& keys, const Workload& workload) {
+  return reading_of(R"({"zero_optimization": {)" + keys + "}}", workload);
+}
+
+std::string message_of(const Dialect& dialect, const std::string& config,
+                       const Workload& workload) {
+  try {
+    test::read_config(dialect, config, workload, cluster_of(2, 4));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Workload of_sizes(const std::vector<std::int64_t>& sizes) {
+  Workload workload;
+  for (const auto size : sizes) workload.tensors.push_back(tensor_of("t", {size}));
+  return workload;
+}
+
+TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
+  // 60 + 40 is 100, no more; 30 + 70 + 1 would be. 300 is alone, whatever is around it.
+  const Workload workload = of_sizes({60, 40, 30, 70, 1, 300, 5, 5});
+  const Strategy strategy =
+      zero(R"("stage": 1, "reduce_bucket_size": 1e2, "overlap_comm": true)", workload).strategy;
+  EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2, 3}, {4}, {5}, {6, 7}}));
+  EXPECT_EQ(strategy.in_flight, 1);
+  EXPECT_EQ(strategy.exchange, Strategy::Exchange::kShardedUpdate);
+  // Each goes with the gradient that no longer fits, and all parameters are gathered at once.
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  std::vector<int> ready;
+  for (const auto& bucket : plan.buckets) ready.push_back(bucket.ready);
+  EXPECT_EQ(ready, (std::vector<int>{2, 4, 5, 6, 7, 7}));
+  EXPECT_EQ(plan.buckets.back().elements, 511);
+}
+
+TEST(DeepSpeed, StagesDifferInWhatTheyReduceWhen) {
+  Workload workload = of_sizes({100, 100, 100});
+  workload.micro_batches = 4;
+  const auto plan_of = [&](const std::string& keys) {
+    return plan::make_plan(workload, cluster_of(2, 4), zero(keys, workload).strategy);
+  };
+  // The last micro-batch alone; every micro-batch; each with one gather.
+  EXPECT_EQ(plan_of(R"("stage": 1, "reduce_bucket_size": 100)").buckets.size(), 3u + 1);
+  EXPECT_EQ(plan_of(R"("stage": 2, "reduce_bucket_size": 100)").buckets.size(), 4u * 3 + 1);
+  EXPECT_TRUE(test::has_note(zero(R"("stage": 2)", workload), "in every micro-batch"));
+  // Stage 0 has buckets of its own size, and no overlap.
+  const Reading plain = zero(R"("stage": 0, "reduce_bucket_size": 100)", workload);
+  EXPECT_EQ(plain.strategy.fusion.groups, (Groups{{0, 1, 2}}));
+  EXPECT_FALSE(plain.strategy.overlap);
+  EXPECT_TRUE(test::has_note(plain, "no effect at stage 0"));
+}
+
+TEST(DeepSpeed, DefaultsAreSaid) {
+  const Workload workload = of_sizes({100});
+  const Reading reading =
+      zero(R"("stage": 2, "allgather_bucket_size": 2e8, "reduce_scatter": true)", workload);
+  EXPECT_FALSE(reading.strategy.overlap);
+  EXPECT_EQ(reading.strategy.in_flight, 0);
+  EXPECT_TRUE(test::has_note(reading, "overlap_comm is off"));
+  EXPECT_TRUE(test::has_note(reading, "allgather_bucket_size has no effect"));
+  EXPECT_TRUE(test::has_note(reading, "all-reduced, not reduce-scattered"));
+  const Strategy owners =
+      zero(R"("stage": 1, "use_multi_rank_bucket_allreduce": false)", workload).strategy;
+  EXPECT_EQ(owners.exchange, Strategy::Exchange::kSharded);
+  EXPECT_EQ(reading_of("{}", workload).strategy.exchange, Strategy::Exchange::kAllReduce);
+}
+
+TEST(DeepSpeed, SaysWhatItRefuses) {
+  Workload workload = of_sizes({100});
+  const auto message = [&](const std::string& config) {
+    return message_of(deepspeed_dialect(), config, workload);
+  };
+  EXPECT_NE(message(R"({"zero_optimization": {"stage": 3}})").find("fsdp"), std::string::npos);
+  EXPECT_NE(
+      message(R"({"zero_optimization": {"reduce_buckets_size": 3}})").find("reduce_bucket_size"),
+      std::string::npos);
+  EXPECT_NE(message(R"({"zero_optimization": {"reduce_bucket_size": "auto"}})").find("hidden_size"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4,
+                        "gradient_accumulation_steps": 3})")
+                .find("100 != 4 * 3 * 8"),
+            std::string::npos);
+  const std::string batches = R"({"train_batch_size": 96, "train_micro_batch_size_per_gpu": 4,
+                                  "optimizer": {"type": "AdamW"}})";
+  EXPECT_NE(message(batches).find("3 micro-batches"), std::string::npos);
+  workload.micro_batches = 3;
+  EXPECT_EQ(message(batches), "");
+}
+
+TEST(DeepSpeed, ComesBack) {
+  std::mt19937 random(13);
+  for (const char* name : {"resnet50_v100.json", "bert_base.json"}) {
+    Workload workload = shipped_workload(name);
+    for (int round = 0; round < 16; ++round) {
+      workload.micro_batches = 1 + static_cast<std::int64_t>(random() % 3);
+      const Json config{
+          {"zero_optimization",
+           {{"stage", round % 3},
+            {"overlap_comm", round % 2 == 0},
+            {"contiguous_gradients", round % 5 != 0},
+            {"use_multi_rank_bucket_allreduce", round % 4 != 0},
+            {"reduce_bucket_size", 1 + static_cast<std::int64_t>(random() % 30'000'000)}}}};
+      const Cluster cluster = cluster_of(2, 4);
+      const Strategy strategy =
+          dialect::reading_of(deepspeed_dialect(), config, workload, cluster).strategy;
+      for (const Dialect& dialect : {deepspeed_dialect(), hf_trainer_dialect()}) {
+        const auto written = write_config(dialect, strategy, workload, cluster);
+        ASSERT_TRUE(written);
+        EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
+      }
+    }
+  }
+}
+
+TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
+  Workload workload;
+  for (int i = 0; i < 8; ++i) {
+    workload.tensors.push_back(tensor_of("t", {1 << 18}));  // 1 MiB
+  }
+  const Cluster cluster = cluster_of(2, 4);
+  const auto groups = [&](const std::string& config) {
+    return test::read_config(hf_trainer_dialect(), config, workload, cluster)
+        .strategy.fusion.groups;
+  };
+  // An explicit cap is the first bucket's too.
+  EXPECT_EQ(groups(R"({"ddp_bucket_cap_mb": 3, "ddp_find_unused_parameters": false,
+                       "learning_rate": 1e-4})"),
+            (Groups{{0, 1, 2}, {3, 4, 5}, {6, 7}}));
+  // Without gradient checkpointing the Trainer asks for unused parameters: the buckets of the first
+  // step stay, counted from the first layer, which ends up with the full ones.
+  EXPECT_EQ(groups(R"({"ddp_bucket_cap_mb": 3})"), (Groups{{1, 0}, {4, 3, 2}, {7, 6, 5}}));
+  EXPECT_EQ(groups(R"({"ddp_bucket_cap_mb": 3, "gradient_checkpointing": true})"),
+            (Groups{{0, 1, 2}, {3, 4, 5}, {6, 7}}));
+  const Reading reading =
+      test::read_config(hf_trainer_dialect(), R"({"bf16": true})", workload, cluster);
+  EXPECT_TRUE(test::has_note(reading, "ddp_find_unused_parameters is not given"));
+  EXPECT_TRUE(test::has_note(reading, "autocast"));
+  EXPECT_NE(message_of(hf_trainer_dialect(), R"({"ddp_bucket_cap": 3})", workload)
+                .find("ddp_bucket_cap_mb"),
+            std::string::npos);
+  EXPECT_NE(message_of(hf_trainer_dialect(), R"({"gradient_accumulation_steps": 8})", workload)
+                .find("\"micro_batches\": 1"),
+            std::string::npos);
+  EXPECT_NE(message_of(hf_trainer_dialect(), R"({"fsdp": "full_shard"})", workload).find("fsdp"),
+            std::string::npos);
+}
+
+TEST(HfTrainer, DeepSpeedInside) {
+  Workload workload = of_sizes({100, 100});
+  workload.micro_batches = 2;
+  const Reading reading = test::read_config(
+      hf_trainer_dialect(), R"({"gradient_accumulation_steps": 2, "ddp_bucket_cap_mb": 5,
+          "deepspeed": {"train_batch_size": "auto", "gradient_accumulation_steps": "auto",
+                        "zero_optimization": {"stage": 1, "reduce_bucket_size": 100}}})",
+      workload, cluster_of(2, 4));
+  EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0}, {1}}));
+  EXPECT_TRUE(test::has_note(reading, "ddp_bucket_cap_mb has no effect"));
+}
+
+TEST(HfTrainer, ComesBack) {
+  const Workload workload = shipped_workload("bert_base.json");
+  const Cluster cluster = cluster_of(2, 4);
+  for (const char* config :
+       {R"({"ddp_bucket_cap_mb": 10})", R"({"ddp_find_unused_parameters": false})",
+        R"({"ddp_bucket_cap_mb": 100, "ddp_find_unused_parameters": false})"}) {
+    const Strategy strategy =
+        dialect::reading_of(hf_trainer_dialect(), Json::parse(config), workload, cluster).strategy;
+    const auto written = write_config(hf_trainer_dialect(), strategy, workload, cluster);
+    ASSERT_TRUE(written);
+    EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::dialect

@@ -1,0 +1,97 @@
+// FSDP: what belongs to which unit, and what is gathered and scattered when.
+#include "core/dialect/fsdp.h"
+
+#include <gtest/gtest.h>
+
+#include "core/dialect/dialect.h"
+#include "core/error.h"
+#include "core/plan/planner.h"
+#include "tests/support/readings.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::dialect {
+namespace {
+
+using collective::CollectiveKind;
+using test::cluster_of;
+using test::tensor_of;
+using Groups = std::vector<std::vector<int>>;
+
+// Two layers between an embedding and a head, in backward order.
+Workload transformer() {
+  Workload workload;
+  workload.forward = 0.004;
+  for (const char* name :
+       {"head.weight", "model.layers.1.mlp.weight", "model.layers.1.att.weight",
+        "model.layers.0.mlp.weight", "model.layers.0.att.weight", "model.embed.weight"}) {
+    workload.tensors.push_back(tensor_of(name, {1000}));
+    workload.tensors.back().backward = 0.001;
+  }
+  return workload;
+}
+
+Reading reading_of(const std::string& config) {
+  return test::read_config(fsdp_dialect(), config, transformer(), cluster_of(1, 4));
+}
+
+std::string message_of(const std::string& config) {
+  try {
+    reading_of(config);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::size_t count_of(const plan::Plan& plan, CollectiveKind kind) {
+  std::size_t count = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    count += collective != nullptr && collective->kind == kind;
+  }
+  return count;
+}
+
+TEST(Fsdp, ParametersBelongToTheInnermostUnit) {
+  const auto groups = [](const std::string& units) {
+    return reading_of(R"({"units": )" + units + "}").strategy.fusion.groups;
+  };
+  EXPECT_EQ(groups(R"(["model.layers.*"])"), (Groups{{1, 2}, {3, 4}, {0, 5}}));
+  EXPECT_EQ(groups("[]"), (Groups{{0, 1, 2, 3, 4, 5}}));
+  EXPECT_EQ(groups(R"(["model.layers.*", "model.layers.1.mlp", "head"])"),
+            (Groups{{0}, {1}, {2}, {3, 4}, {5}}));
+  EXPECT_EQ(groups(R"(["model"])"), (Groups{{0}, {1, 2, 3, 4, 5}}));
+}
+
+// Three units: gathered three times for the forward pass, twice more for the backward pass (the
+// root keeps its parameters), scattered three times.
+TEST(Fsdp, CollectivesAStep) {
+  const auto plan_of = [](const std::string& more) {
+    return plan::make_plan(transformer(), cluster_of(1, 4),
+                           reading_of(R"({"units": ["model.layers.*"])" + more + "}").strategy);
+  };
+  const plan::Plan again = plan_of("");
+  EXPECT_EQ(count_of(again, CollectiveKind::kAllGather), 5u);
+  EXPECT_EQ(count_of(again, CollectiveKind::kReduceScatter), 3u);
+  for (const char* kept : {R"(, "reshard_after_forward": false)",
+                           R"(, "version": 1, "sharding_strategy": "SHARD_GRAD_OP")"}) {
+    const plan::Plan plan = plan_of(kept);
+    EXPECT_EQ(count_of(plan, CollectiveKind::kAllGather), 3u);
+    EXPECT_EQ(count_of(plan, CollectiveKind::kReduceScatter), 3u);
+  }
+  const plan::Plan whole = plan_of(R"(, "version": 1, "sharding_strategy": "NO_SHARD")");
+  EXPECT_EQ(count_of(whole, CollectiveKind::kAllReduce), 3u);
+}
+
+TEST(Fsdp, SaysWhatItRefuses) {
+  EXPECT_NE(message_of(R"({"units": ["model.layer.*"]})").find("names no module"),
+            std::string::npos);
+  EXPECT_NE(message_of(R"({"units": [], "reshard_after_forward": 2})").find("not modelled"),
+            std::string::npos);
+  EXPECT_NE(message_of(R"({"units": [], "sharding_strategy": "FULL_SHARD"})").find("FSDP1's"),
+            std::string::npos);
+  EXPECT_TRUE(test::has_note(reading_of(R"({"units": []})"), "everything is one unit"));
+}
+
+}  // namespace
+}  // namespace syncline::dialect

@@ -1,0 +1,169 @@
+// Megatron-Core: where buckets close and what they are padded to, worked out by hand.
+#include "core/dialect/megatron.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/dialect/write.h"
+#include "core/error.h"
+#include "core/plan/planner.h"
+#include "tests/support/readings.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::dialect {
+namespace {
+
+using test::cluster_of;
+using test::shipped_workload;
+using test::tensor_of;
+using Groups = std::vector<std::vector<int>>;
+
+Reading reading_of(const std::string& config, const Workload& workload,
+                   const Cluster& cluster = cluster_of(1, 3)) {
+  return test::read_config(megatron_dialect(), config, workload, cluster);
+}
+
+std::string message_of(const std::string& config, const Workload& workload) {
+  try {
+    reading_of(config, workload);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Workload of_sizes(const std::vector<std::int64_t>& sizes, DType dtype = DType::kFp32) {
+  Workload workload;
+  for (const auto size : sizes) workload.tensors.push_back(tensor_of("t", {size}, dtype));
+  return workload;
+}
+
+TEST(Megatron, ABucketClosesOnceItHoldsItsElements) {
+  const Workload workload = of_sizes({60, 40, 99, 1, 100, 7});
+  EXPECT_EQ(reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload)
+                .strategy.fusion.groups,
+            (Groups{{0, 1}, {2, 3}, {4}, {5}}));
+  // 307 parameters in two: 153 each.
+  EXPECT_EQ(reading_of(R"({"overlap-grad-reduce": true, "ddp-num-buckets": 2})", workload)
+                .strategy.fusion.groups,
+            (Groups{{0, 1, 2}, {3, 4, 5}}));
+  // The number wins.
+  const Reading both = reading_of(
+      R"({"overlap-grad-reduce": true, "ddp-bucket-size": 1, "ddp-num-buckets": 2})", workload);
+  EXPECT_EQ(both.strategy.fusion.groups, (Groups{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_TRUE(test::has_note(both, "ddp-num-buckets wins"));
+}
+
+// With the distributed optimizer parameters begin at multiples of 64: 60 + 40 ends at 64 + 40 =
+// 104.
+TEST(Megatron, AlignmentCountsTowardsTheSize) {
+  const Workload workload = of_sizes({60, 40, 30, 30, 10});
+  const std::string sized = R"({"overlap-grad-reduce": true, "ddp-bucket-size": 104)";
+  EXPECT_EQ(reading_of(sized + "}", workload).strategy.fusion.groups, (Groups{{0, 1, 2}, {3, 4}}));
+  const Strategy sharded =
+      reading_of(sized + R"(, "use-distributed-optimizer": true})", workload).strategy;
+  // {60, 40} ends at 104; {30, 30, 10} at 64 + 64 + 10 = 138.
+  EXPECT_EQ(sharded.fusion.groups, (Groups{{0, 1}, {2, 3, 4}}));
+  EXPECT_EQ(sharded.exchange, Strategy::Exchange::kSharded);
+  // Three ranks: multiples of lcm(3, 128) = 384 elements. Each bucket comes to one of them.
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(1, 3), sharded);
+  ASSERT_EQ(plan.buckets.size(), 2u);
+  EXPECT_EQ(plan.buckets[0].padded_bytes, 384 * 4);
+  EXPECT_EQ(plan.buckets[1].padded_bytes, 384 * 4);
+  // For even rings lcm(3, 128, 65536) = 196608.
+  const Strategy even = reading_of(sized + R"(, "use-distributed-optimizer": true,
+                                             "ddp-pad-buckets-for-high-nccl-busbw": true})",
+                                   workload)
+                            .strategy;
+  EXPECT_EQ(plan::make_plan(workload, cluster_of(1, 3), even).buckets[0].padded_bytes, 196608 * 4);
+}
+
+// The default grows with the ranks: 40 million elements, or a million a rank.
+TEST(Megatron, DefaultSizes) {
+  const Workload workload = of_sizes(std::vector<std::int64_t>(100, 1'000'000));
+  const auto count = [&](int nodes) {
+    return reading_of(R"({"overlap-grad-reduce": true})", workload, cluster_of(nodes, 8))
+        .strategy.fusion.groups.size();
+  };
+  EXPECT_EQ(count(1), 3u);  // 40, 40, 20
+  EXPECT_EQ(count(5), 3u);
+  EXPECT_EQ(count(8), 2u);  // 64, 36
+  const Reading off = reading_of(R"({"ddp-bucket-size": 5})", workload);
+  EXPECT_EQ(off.strategy.fusion.groups.size(), 1u);
+  EXPECT_TRUE(test::has_note(off, "no effect without overlap-grad-reduce"));
+}
+
+TEST(Megatron, ABufferForEachFormat) {
+  Workload workload = of_sizes({10, 10, 10, 10});
+  workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
+  EXPECT_EQ(reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 20})", workload)
+                .strategy.fusion.groups,
+            (Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(reading_of("{}", workload).strategy.fusion.groups, (Groups{{0, 2}, {1, 3}}));
+}
+
+TEST(Megatron, Bf16IsReducedInFp32UnlessThatIsTurnedOff) {
+  const Workload workload = of_sizes({640, 640}, DType::kBf16);
+  const Cluster cluster = cluster_of(1, 2);
+  const auto plan_of = [&](const std::string& more) {
+    return plan::make_plan(
+        workload, cluster,
+        reading_of(R"({"use-distributed-optimizer": true)" + more + "}", workload, cluster)
+            .strategy);
+  };
+  // Gradients of 1280 elements in four bytes; parameters are gathered in two.
+  const plan::Plan wide = plan_of("");
+  ASSERT_EQ(wide.buckets.size(), 2u);
+  EXPECT_EQ(wide.buckets[0].bytes, 1280 * 4);
+  EXPECT_EQ(wide.buckets[1].bytes, 1280 * 2);
+  const plan::Plan narrow = plan_of(R"(, "grad-reduce-in-bf16": true)");
+  ASSERT_EQ(narrow.buckets.size(), 1u);
+  EXPECT_EQ(narrow.buckets[0].bytes, 1280 * 2);
+  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "twice the bytes"));
+}
+
+TEST(Megatron, SaysWhatItRefuses) {
+  Workload workload = of_sizes({10});
+  EXPECT_NE(message_of(R"({"overlap-param-gather": true})", workload)
+                .find("only supported with use-distributed-optimizer"),
+            std::string::npos);
+  EXPECT_NE(message_of(R"({"tensor-model-parallel-size": 2})", workload).find("not modelled"),
+            std::string::npos);
+  EXPECT_NE(message_of(R"({"ddp-bucket-sise": 2})", workload).find("ddp-bucket-size"),
+            std::string::npos);
+  const std::string batches =
+      R"({"micro-batch-size": 2, "global-batch-size": 24})";  // 24 / (2 * 3)
+  EXPECT_NE(message_of(batches, workload).find("4 micro-batches a step"), std::string::npos);
+  workload.micro_batches = 4;
+  EXPECT_EQ(message_of(batches, workload), "");
+  EXPECT_NE(message_of(R"({"micro-batch-size": 2, "global-batch-size": 25})", workload)
+                .find("is not divisible"),
+            std::string::npos);
+}
+
+// Read, planned, written and read again: the same plan.
+TEST(Megatron, ComesBack) {
+  std::mt19937 random(11);
+  for (const char* name : {"resnet50_v100.json", "bert_base.json", "gpt2_small.json"}) {
+    Workload workload = shipped_workload(name);
+    for (int round = 0; round < 12; ++round) {
+      workload.micro_batches = 1 + static_cast<std::int64_t>(random() % 3);
+      Json config{{"overlap-grad-reduce", true},
+                  {"ddp-bucket-size", 1 + static_cast<std::int64_t>(random() % 30'000'000)}};
+      if (round % 2 == 0) config["use-distributed-optimizer"] = true;
+      if (round % 4 == 0) config["overlap-param-gather"] = true;
+      if (round % 6 == 0) config["ddp-pad-buckets-for-high-nccl-busbw"] = true;
+      const Cluster cluster = cluster_of(2, 4);
+      Strategy strategy =
+          dialect::reading_of(megatron_dialect(), config, workload, cluster).strategy;
+      const auto written = write_config(megatron_dialect(), strategy, workload, cluster);
+      ASSERT_TRUE(written);
+      EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
+      EXPECT_EQ(written->strategy.fusion.pad_elements, strategy.fusion.pad_elements) << config;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline::dialect

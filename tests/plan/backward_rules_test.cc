@@ -1,0 +1,260 @@
+// What frameworks do in the backward pass besides sending buckets: wait for an exchange before they
+// go on, gather parameters anew, exchange in every micro-batch, wait for the gradient that no
+// longer fits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/plan/planner.h"
+#include "core/run/model_executor.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::plan {
+namespace {
+
+using collective::CollectiveKind;
+using test::cluster_of;
+using test::tensor_of;
+
+Workload layers(int count) {
+  Workload workload;
+  workload.forward = 0.010;
+  for (int i = 0; i < count; ++i) {
+    workload.tensors.push_back(tensor_of("layer" + std::to_string(i) + ".weight", {1000}));
+    workload.tensors.back().backward = 0.001;
+  }
+  return workload;
+}
+
+// Operations of one kind of collective, by bucket.
+std::vector<OpId> sent(const Plan& plan, CollectiveKind kind) {
+  std::vector<OpId> ids(plan.buckets.size(), -1);
+  for (std::size_t id = 0; id < plan.ops.size(); ++id) {
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[id].work);
+    if (collective != nullptr && collective->kind == kind) {
+      ids[static_cast<std::size_t>(collective->bucket)] = static_cast<OpId>(id);
+    }
+  }
+  return ids;
+}
+
+std::vector<const Op*> backwards(const Plan& plan) {
+  std::vector<const Op*> list;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute != nullptr && compute->phase == Phase::kBackward) list.push_back(&op);
+  }
+  return list;
+}
+
+Seconds compute_sum(const Plan& plan) {
+  Seconds sum = 0;
+  for (const auto& op : plan.ops) {
+    if (const auto* compute = std::get_if<Compute>(&op.work)) sum += compute->seconds;
+  }
+  return sum;
+}
+
+Seconds step_time(const Workload& workload, const Cluster& cluster, const Strategy& strategy) {
+  const auto executor = run::make_model_executor({cluster, {}, 1});
+  const Plan plan = make_plan(workload, cluster, strategy);
+  const auto ends = executor->run(plan, {}, 3).timeline.period_ends;
+  return ends[2] - ends[1];
+}
+
+TEST(InFlight, TheBackwardPassWaitsForAllButSoMany) {
+  Strategy strategy;
+  strategy.in_flight = 1;
+  const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
+  const auto sends = sent(plan, CollectiveKind::kAllReduce);
+  const auto computed = backwards(plan);
+  ASSERT_EQ(computed.size(), 4u);
+  EXPECT_TRUE(computed[0]->after.empty());
+  EXPECT_TRUE(computed[1]->after.empty());  // only the first is under way
+  EXPECT_EQ(computed[2]->after, (std::vector<OpId>{sends[0]}));
+  EXPECT_EQ(computed[3]->after, (std::vector<OpId>{sends[1]}));
+  strategy.in_flight = 2;
+  const Plan two = make_plan(layers(4), cluster_of(4, 1), strategy);
+  EXPECT_TRUE(backwards(two)[2]->after.empty());
+  EXPECT_EQ(backwards(two)[3]->after,
+            (std::vector<OpId>{sent(two, CollectiveKind::kAllReduce)[0]}));
+}
+
+// By hand: four buckets of c seconds each and 1 ms of backward each. Under way alone, bucket i
+// begins with the later of its gradients and the end of bucket i - 1, and gradients i + 2 begin
+// once bucket i is there: 10 + 1 + 1 + c + (c or 1) + ...
+TEST(InFlight, CostsWhatOverlapIsLost) {
+  Workload workload = layers(4);
+  const Cluster cluster = cluster_of(2, 1);
+  for (auto& tensor : workload.tensors) tensor = tensor_of(tensor.name, {12500000});
+  for (auto& tensor : workload.tensors) tensor.backward = 0.001;
+  Strategy strategy;
+  const Seconds free = step_time(workload, cluster, strategy);
+  const Seconds c = (free - 0.011) / 4;  // exchanged one after the other from the first one on
+  ASSERT_GT(c, 0.003);
+  strategy.in_flight = 1;
+  // Gradients 2 and 3 are computed while buckets 1 and 2 travel: the last exchange is no later.
+  EXPECT_NEAR(step_time(workload, cluster, strategy), free, 1e-9);
+  // A long computation behind that hides nothing while it waits.
+  workload.tensors[2].backward = 0.050;
+  strategy.in_flight = 0;
+  const Seconds hidden = step_time(workload, cluster, strategy);
+  EXPECT_NEAR(hidden, 0.010 + 0.052 + 0.001 + c + std::max(0.0, c - 0.001), 1e-9);
+  strategy.in_flight = 1;
+  const Seconds begun = 0.011 + std::max(0.001, c);  // of gradient 2
+  EXPECT_NEAR(step_time(workload, cluster, strategy), begun + 0.050 + c + std::max(0.001, c), 1e-9);
+}
+
+TEST(InFlight, IsNeverFasterAndAsManyAsBucketsIsNoLimit) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 100; ++round) {
+    Workload workload = layers(3 + static_cast<int>(random() % 6));
+    for (auto& tensor : workload.tensors) {
+      tensor = tensor_of(tensor.name, {1 + static_cast<std::int64_t>(random() % 4000000)});
+      tensor.backward = 1e-5 * static_cast<double>(random() % 500);
+    }
+    Strategy strategy;
+    strategy.streams = 1 + static_cast<int>(random() % 2);
+    const Cluster cluster = cluster_of(4, 1);
+    const Seconds free = step_time(workload, cluster, strategy);
+    Seconds before = free;
+    for (int most = 9; most >= 1; --most) {
+      strategy.in_flight = most;
+      const Seconds time = step_time(workload, cluster, strategy);
+      if (most == 9) {
+        EXPECT_EQ(time, free);
+      }
+      EXPECT_GE(time, before * (1 - 1e-9)) << round << " " << most;
+      before = time;
+    }
+  }
+}
+
+TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.groups = {{0, 1}, {2}, {3}};
+  strategy.fusion.with_next = true;
+  const Plan plan = make_plan(layers(4), cluster_of(2, 1), strategy);
+  ASSERT_EQ(plan.buckets.size(), 3u);
+  EXPECT_EQ(plan.buckets[0].ready, 2);
+  EXPECT_EQ(plan.buckets[1].ready, 3);
+  EXPECT_EQ(plan.buckets[2].ready, 3);  // nothing comes behind the last
+  EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{2}));
+}
+
+TEST(EachMicroBatch, ExchangesInEveryOne) {
+  Workload workload = layers(4);
+  workload.micro_batches = 3;
+  for (const auto exchange : {Strategy::Exchange::kAllReduce, Strategy::Exchange::kSharded,
+                              Strategy::Exchange::kShardedUpdate}) {
+    Strategy strategy;
+    strategy.exchange = exchange;
+    strategy.fusion.rule = Fusion::Rule::kCount;
+    strategy.fusion.count = 2;
+    strategy.each_micro_batch = true;
+    const bool gathers = exchange != Strategy::Exchange::kAllReduce;
+    if (gathers) strategy.gather_groups = {{0, 1, 2, 3}};
+    const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+    EXPECT_EQ(plan.buckets.size(), 3u * 2 + (gathers ? 1 : 0));
+    const auto kind = exchange == Strategy::Exchange::kSharded ? CollectiveKind::kReduceScatter
+                                                               : CollectiveKind::kAllReduce;
+    const auto sends = sent(plan, kind);
+    EXPECT_EQ(std::count_if(sends.begin(), sends.end(), [](OpId id) { return id >= 0; }), 6);
+    const auto gathered = sent(plan, CollectiveKind::kAllGather);
+    EXPECT_EQ(std::count_if(gathered.begin(), gathered.end(), [](OpId id) { return id >= 0; }),
+              gathers ? 1 : 0);
+    // The second micro-batch's forward pass waits for the first one's exchanges.
+    int forward = 0;
+    for (const auto& op : plan.ops) {
+      const auto* compute = std::get_if<Compute>(&op.work);
+      if (compute == nullptr || compute->phase != Phase::kForward) continue;
+      if (forward == 1) EXPECT_EQ(op.after, (std::vector<OpId>{sends[0], sends[1]}));
+      ++forward;
+    }
+    EXPECT_EQ(forward, 3);
+    EXPECT_NEAR(compute_sum(plan), 3 * 0.014, 1e-12);
+  }
+}
+
+TEST(ShardedUpdate, ReducesInFullAndGathersParameters) {
+  Workload workload = layers(4);
+  workload.update = 0.008;
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kShardedUpdate;
+  strategy.gather_groups = {{0, 1, 2, 3}};
+  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+  ASSERT_EQ(plan.buckets.size(), 5u);
+  const auto reduced = sent(plan, CollectiveKind::kAllReduce);
+  const auto gathered = sent(plan, CollectiveKind::kAllGather);
+  EXPECT_TRUE(std::all_of(reduced.begin(), reduced.begin() + 4, [](OpId id) { return id > 0; }));
+  EXPECT_EQ(std::get<collective::Collective>(plan.ops[static_cast<std::size_t>(gathered[4])].work)
+                .bytes(),
+            4 * 4000);
+  // A quarter of the update on each of four ranks.
+  Seconds update = 0;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute != nullptr && compute->phase == Phase::kUpdate) update += compute->seconds;
+  }
+  EXPECT_NEAR(update, 0.002, 1e-12);
+}
+
+TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  const Plan plan = make_plan(layers(3), cluster_of(4, 1), strategy);
+  std::vector<CollectiveKind> kinds;
+  std::vector<int> buckets;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr) continue;
+    kinds.push_back(collective->kind);
+    buckets.push_back(collective->bucket);
+  }
+  constexpr auto kGather = CollectiveKind::kAllGather;
+  constexpr auto kScatter = CollectiveKind::kReduceScatter;
+  // The last unit, the root's, is not given up. Forward gathers come first layer first.
+  EXPECT_EQ(kinds, (std::vector<CollectiveKind>{kGather, kGather, kScatter, kScatter, kScatter,
+                                                kGather, kGather, kGather}));
+  EXPECT_EQ(buckets, (std::vector<int>{0, 1, 0, 1, 2, 2, 1, 0}));
+  const auto computed = backwards(plan);
+  ASSERT_EQ(computed.size(), 3u);
+  const auto wire = [&](const Op& op) {
+    return std::get<collective::Collective>(plan.ops[static_cast<std::size_t>(op.after[0])].work)
+        .bucket;
+  };
+  EXPECT_EQ(wire(*computed[0]), 0);
+  EXPECT_EQ(wire(*computed[1]), 1);
+}
+
+// Three tensors of 100, 64 and 1 elements at multiples of 64: 128 + 64 + 64, then a multiple of
+// 384 = lcm(3, 128).
+TEST(Padding, OfTensorsAndBucketsInElements) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {100}), tensor_of("b", {64}, DType::kFp32),
+                      tensor_of("c", {1})};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.fusion.align_elements = 64;
+  Plan plan = make_plan(workload, cluster_of(3, 1), strategy);
+  EXPECT_EQ(plan.buckets[0].padded_bytes, 256 * 4);
+  EXPECT_EQ(plan.buckets[0].bytes, 165 * 4);
+  strategy.fusion.pad_elements = 384;
+  plan = make_plan(workload, cluster_of(3, 1), strategy);
+  EXPECT_EQ(plan.buckets[0].padded_bytes, 384 * 4);
+  // In the format that travels, and for parameters likewise.
+  for (auto& tensor : workload.tensors) tensor.dtype = DType::kBf16;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.fusion.to_fp32 = true;
+  strategy.gather_groups = {{0, 1, 2}};
+  plan = make_plan(workload, cluster_of(3, 1), strategy);
+  EXPECT_EQ(plan.buckets[0].padded_bytes, 384 * 4);
+  EXPECT_EQ(plan.buckets[1].padded_bytes, 384 * 2);
+}
+
+}  // namespace
+}  // namespace syncline::plan
