@@ -10,14 +10,15 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/json/text.h"
 
 namespace syncline::tune {
 namespace {
 
 // Null where the text is not a JSON object.
 Json object_in(const std::string& text) {
-  Json parsed = Json::parse(text, nullptr, false);
-  return parsed.is_object() ? parsed : Json();
+  auto parsed = json_in(text);
+  return parsed && parsed->is_object() ? std::move(*parsed) : Json();
 }
 
 // A new file's name is on the disk only once its folder is.
