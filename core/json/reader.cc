@@ -53,6 +53,9 @@ std::string number_text(double value) {
          written.substr(written.find_first_not_of("+0", exponent + 1));
 }
 
+// A quantity in any unit is larger: of bytes, seconds, FLOPs and shares of them.
+constexpr double kSmallest = 1e-30;
+
 std::string limits_text(const Reader::Limits& limits) {
   const std::string max = number_text(limits.max);
   return limits.min_excluded ? "above " + number_text(limits.min) + ", at most " + max
@@ -137,6 +140,12 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
     fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
   }
   const double number = value.get<double>();
+  // What is nearer to nothing is a slip, and its reciprocal may be no number any more.
+  if (number != 0 && std::fabs(number) < kSmallest) {
+    fail_at(file, place,
+            "found " + describe(value) + ", expected " + (limits.min_excluded ? "" : "0 or ") +
+                "a number from " + number_text(kSmallest) + " to " + number_text(limits.max));
+  }
   const bool low = limits.min_excluded ? number <= limits.min : number < limits.min;
   if (!std::isfinite(number) || low || number > limits.max) {
     fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));

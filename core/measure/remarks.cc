@@ -279,9 +279,9 @@ std::optional<std::string> named_hardware(const input::Document& document) {
                          ? "cluster.device " + plain_text(base) + ": "
                          : "cluster.node " + plain_text(node) + ": links as rated, latencies";
   if (!share_given) {
-    text += std::string(node.is_null() ? "" : " and ") + "the reached shares of the device's rates (" +
-            number_text(hardware::kReachedFlops) + " in fp32, " +
-            number_text(hardware::kReachedHalfFlops) + " in half precision, " +
+    text += std::string(node.is_null() ? "" : " and ") +
+            "the reached shares of the device's rates (" + number_text(hardware::kReachedFlops) +
+            " in fp32, " + number_text(hardware::kReachedHalfFlops) + " in half precision, " +
             number_text(hardware::kReachedMemory) + " of memory)";
   }
   return text + " are assumed: give your own, or measure them (syncline calibrate)";
@@ -316,7 +316,8 @@ std::vector<std::string> remarks_of(const Scenario& scenario) {
 }
 
 std::vector<std::string> remarks_of(const input::Document& document,
-                                    const std::vector<SweepPoint>& points) {
+                                    const std::vector<SweepPoint>& points,
+                                    const std::function<bool()>& interrupted) {
   struct Said {
     std::string form;
     std::string line;
@@ -327,6 +328,7 @@ std::vector<std::string> remarks_of(const input::Document& document,
   };
   std::vector<Said> said;
   for (const auto& point : points) {
+    if (interrupted()) break;
     for (const auto& line : remarks_of(at_point(document, point))) {
       const std::string form = without_numbers(line);
       auto known = std::find_if(said.begin(), said.end(),
