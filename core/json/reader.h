@@ -28,8 +28,7 @@ class Reader {
   std::string text_or(std::string_view key, std::string fallback);
   bool boolean_or(std::string_view key, bool fallback);
 
-  // Limits of a number; the message shows them. Every number must be finite, and 0 or at least
-  // 1e-30 from it.
+  // Limits of a number; the message shows them. Every number must be finite.
   struct Limits {
     double min = 0;
     double max = 1e15;

@@ -21,8 +21,7 @@ struct StudyOptions {
   std::function<void()> judged = [] {};
   // Called after each row with the number of rows done and wanted.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
-  // Asked between rows, and between points while they are validated; true ends the study with the
-  // rows so far.
+  // Asked between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
   // Prices the rows elsewhere, in other processes (run_jobs) or on other machines (run_sharded);
   // empty: here, one after the other. The rows are the same. Those that it does not return are
