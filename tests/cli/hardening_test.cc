@@ -191,7 +191,9 @@ TEST_F(Hardening, NoNameCommandsTheTerminal) {
 
 TEST_F(Hardening, WhatIsEchoedIsCut) {
   const std::string big(100000, 'k');
-  write_text(path("key.json"), "{\"" + big + "\": 1}");
+  auto root = nlohmann::ordered_json::parse(text_of(kFirst));
+  root[big] = 1;
+  write_text(path("key.json"), root.dump());
   write_text(path("twice.json"), "{\"" + big + "\": 1, \"" + big + "\": 1}");
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"check", path("key.json")},
