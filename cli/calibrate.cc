@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "cli/executors.h"
+#include "cli/files.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/compress/codec.h"
@@ -12,6 +14,7 @@ namespace syncline::cli {
 namespace {
 
 int run(const CalibrateOptions& options) {
+  expect_writable({options.out, options.svg});
   if (!options.live.empty()) return calibrate_live(options);
   if (options.logs.empty() && !options.kernels.empty()) return calibrate_from_kernels(options);
   if (options.logs.empty()) {
@@ -45,7 +48,7 @@ VerbAction add_calibrate(CLI::App& app) {
   verb->add_option("--name", options->name, "name of the cluster")->capture_default_str();
   verb->add_option("--line-rate", options->line_rate,
                    "Gbit/s that a node's NICs are rated together: how much of it the logs reach")
-      ->check(CLI::Range(1e-3, 1e7));
+      ->check(number_from(1e-3, 1e7));
   verb->add_option("--algorithm", options->algorithm,
                    "what NCCL was forced to in logs that do not say it themselves (FILE:ring)")
       ->check(CLI::IsMember({"nccl", "ring", "tree"}))
@@ -58,7 +61,7 @@ VerbAction add_calibrate(CLI::App& app) {
                                  "one GPU: the device's rate");
   verb->add_option("--throughput", options->throughput,
                    "samples a second of --workload on one GPU: the same without a trace")
-      ->check(CLI::Range(1e-9, 1e12))
+      ->check(number_from(1e-9, 1e12))
       ->excludes(trace);
   verb->add_option("--workload", options->workload,
                    "workload (JSON) that --trace or --throughput were measured with");

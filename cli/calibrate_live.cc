@@ -34,12 +34,12 @@ int calibrate_live(const CalibrateOptions& options) {
     if (!first) return 0;
     Json json = input::cluster_json(shape, 6);
     live::set_measured_links(calibration, json);
-    if (!options.out.empty()) write_file(options.out, json.dump(2) + "\n");
     measure::Validation validation;
     validation.cluster = options.name;
     validation.ranks = channel.ranks();
     validation.samples = calibration.samples;
-    print(reports::links_answer(validation, json), options.format);
+    answer_with({{options.out, [&] { return json.dump(2) + "\n"; }}},
+                [&] { print(reports::links_answer(validation, json), options.format); });
     return 0;
   });
 }

@@ -71,9 +71,9 @@ int calibrate_from_logs(const CalibrateOptions& options) {
         calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
     calibration.cluster = calibrate::with_kernel_costs(calibration.cluster, options.name, costs);
   }
-  if (!options.out.empty()) write_file(options.out, calibration.cluster.dump(2) + "\n");
-  if (!options.svg.empty()) write_file(options.svg, reports::calibration_svg(calibration));
-  print(reports::answer_of(calibration), options.format);
+  const SideFile out{options.out, [&] { return calibration.cluster.dump(2) + "\n"; }};
+  const SideFile svg{options.svg, [&] { return reports::calibration_svg(calibration); }};
+  answer_with({out, svg}, [&] { print(reports::answer_of(calibration), options.format); });
   return 0;
 }
 
@@ -85,8 +85,8 @@ int calibrate_from_kernels(const CalibrateOptions& options) {
       calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
   const Json cluster =
       calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
-  if (!options.out.empty()) write_file(options.out, cluster.dump(2) + "\n");
-  print(reports::answer_of(costs), options.format);
+  answer_with({{options.out, [&] { return cluster.dump(2) + "\n"; }}},
+              [&] { print(reports::answer_of(costs), options.format); });
   return 0;
 }
 

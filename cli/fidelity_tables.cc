@@ -21,27 +21,49 @@ constexpr const char* kLogSet = "nccl-tests";
 // What `syncline validate` measured, kept in measured/live.
 constexpr const char* kLiveSet = "live";
 
+// The JSON files below a folder. One that cannot be read, or a link that leads nowhere, is a
+// mistake: a table would be missing in silence.
+std::vector<fs::path> entries_below(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  const auto check = [&error](const fs::path& path) {
+    if (error) throw InputError(path.generic_string() + ": " + error.message());
+  };
+  fs::recursive_directory_iterator entry(folder, error);
+  check(folder);
+  for (fs::path at = folder; entry != fs::recursive_directory_iterator();) {
+    at = entry->path();
+    if (at.extension() == ".json") {
+      const bool file = entry->is_regular_file(error);
+      check(at);
+      if (file) paths.push_back(at);
+    }
+    entry.increment(error);
+    check(at);
+  }
+  return paths;
+}
+
 }  // namespace
 
 std::vector<TableFile> table_files(const std::string& folder) {
   const fs::path published = fs::path(folder) / "published";
   std::error_code error;
-  fs::recursive_directory_iterator walk(published, error);
-  if (error) {
+  if (!fs::is_directory(published, error)) {
     throw InputError(published.generic_string() +
                      ": no such folder; name with --from the scenarios folder of Syncline's "
                      "sources, which holds the published tables");
   }
   std::vector<TableFile> files;
-  for (const auto& entry : walk) {
-    if (!entry.is_regular_file() || entry.path().extension() != ".json") continue;
-    const fs::path below = fs::relative(entry.path().parent_path(), published);
-    files.push_back({below == "." ? "documents" : below.generic_string(), entry.path()});
+  for (const auto& path : entries_below(published)) {
+    const fs::path below = path.parent_path().lexically_relative(published);
+    files.push_back({below == "." ? "documents" : below.generic_string(), path});
   }
   const fs::path logs = fs::path(folder) / "measured" / "nccl_tests.json";
-  if (fs::exists(logs)) files.push_back({kLogSet, logs, true});
-  for (const auto& entry : fs::directory_iterator(fs::path(folder) / "measured" / "live", error)) {
-    if (entry.path().extension() == ".json") files.push_back({kLiveSet, entry.path(), false, true});
+  if (fs::exists(logs, error)) files.push_back({kLogSet, logs, true});
+  const fs::path live = fs::path(folder) / "measured" / "live";
+  if (fs::is_directory(live, error)) {
+    for (const auto& path : entries_below(live)) files.push_back({kLiveSet, path, false, true});
   }
   std::sort(files.begin(), files.end(), [](const TableFile& a, const TableFile& b) {
     return std::tie(a.set, a.path) < std::tie(b.set, b.path);

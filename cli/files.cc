@@ -1,35 +1,29 @@
 #include "cli/files.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <exception>
 #include <filesystem>
-#include <fstream>
 
 #include "core/error.h"
 
 namespace syncline::cli {
 
-void write_file(const std::string& path, const std::string& content) {
-  const std::string partial = path + ".partial-" + std::to_string(::getpid());
-  errno = 0;
-  std::ofstream out(partial, std::ios::binary);
-  out << content;
-  out.close();
-  if (!out) {
-    const std::string reason = errno != 0 ? std::strerror(errno) : "cannot be written";
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    throw MachineError(path + ": " + reason);
+void expect_writable(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    if (!path.empty()) syncline::expect_writable(path);
   }
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    throw MachineError(path + ": " + error.message());
+}
+
+void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer) {
+  std::exception_ptr first;
+  for (const auto& file : files) {
+    try {
+      if (!file.path.empty()) write_file(file.path, file.content());
+    } catch (const std::exception&) {
+      if (!first) first = std::current_exception();
+    }
   }
+  print_answer();
+  if (first) std::rethrow_exception(first);
 }
 
 void make_folder(const std::string& path) {

@@ -1,13 +1,26 @@
-// Writing answers to files: a file is there whole or not at all.
+// Answers in files.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
+
+#include "core/files.h"
 
 namespace syncline::cli {
 
-// Writes beside `path`, then renames. Throws MachineError naming the path; an old file is kept
-// then.
-void write_file(const std::string& path, const std::string& content);
+// A file that stands beside the answer; of an empty path none is written.
+struct SideFile {
+  std::string path;
+  std::function<std::string()> content;
+};
+
+// Throws MachineError where one of them cannot be written: before the work. Empty ones are none.
+void expect_writable(const std::vector<std::string>& paths);
+
+// Writes the files, then prints the answer: a reader who sees it may count on them. One that
+// cannot be written costs neither the others nor the answer: its failure is thrown at the end.
+void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer);
 
 // Makes the folder and its parents. Throws MachineError.
 void make_folder(const std::string& path);

@@ -24,6 +24,8 @@ struct ImportVerb {
 };
 
 int run(const ImportVerb& options) {
+  expect_writable({options.out});
+  expect_writable({options.out});
   job::ImportOptions import;
   import.batch = options.batch;
   if (!options.cluster.empty()) import.cluster = read_json_file(options.cluster);
@@ -37,8 +39,8 @@ int run(const ImportVerb& options) {
   measure::StudyOptions study;
   study.make_executor = predictor_named(study.executor).make;
   job.priced = measure::run_study(input::document_from_text(name, text), study);
-  if (!options.out.empty()) write_file(options.out, text);
-  print(reports::answer_of(job), options.format);
+  answer_with({{options.out, [&] { return text; }}},
+              [&] { print(reports::answer_of(job), options.format); });
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/exit.h"
+#include "cli/number_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "live/failure_notice.h"
@@ -98,10 +99,10 @@ VerbAction add_lab(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--patience", rules.patience,
                    "seconds that the others have to end by themselves when a rank has failed")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("command", options->run.command,
                    "after --: the command, run with torchrun's environment variables")

@@ -35,7 +35,10 @@ tune::Journal* LiveVerb::open_journal(const tune::LiveReport& report,
   journal_ = std::make_unique<tune::Journal>(options_.journal, header);
   const std::size_t known = journal_->entries().size();
   if (known > 0) {
-    say("resumed: " + reports::plural(known, "evaluation") + " from " + options_.journal);
+    say("resumed: " + reports::plural(known, "evaluation") + " from " + options_.journal +
+        (journal_->unchecked() ? ", a journal without checksums: damage to its digits would not "
+                                 "be noticed"
+                               : ""));
   }
   return journal_.get();
 }

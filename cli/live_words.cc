@@ -4,12 +4,13 @@
 #include <iostream>
 #include <thread>
 
+#include "core/visible.h"
 #include "reports/format.h"
 
 namespace syncline::cli {
 
 // Whole lines: a failure of the machine has one of its own.
-void say(const std::string& text) { std::cerr << text << std::endl; }
+void say(const std::string& text) { std::cerr << visible(text) << std::endl; }
 
 std::string guide_words(const tune::GuideFactors& error) {
   std::string words = "the closed-form model";

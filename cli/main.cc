@@ -1,3 +1,7 @@
+#include "cli/process.h"
 #include "cli/verbs.h"
 
-int main(int argc, char** argv) { return syncline::cli::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  syncline::cli::prepare_process();
+  return syncline::cli::run_program(argc, argv);
+}

@@ -1,25 +1,54 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/exit.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/json/reader.h"
+#include "core/visible.h"
 #include "live/failure_notice.h"
 
 namespace syncline::cli {
 namespace {
 
 int say(const std::string& message, int code) {
+  // What was echoed may be as long as the input.
+  constexpr std::size_t kLongest = 4000;
   std::cout.flush();
   live::note_failure_printed();
-  std::cerr << "syncline: " << message << "\n";
+  std::cerr << "syncline: " << shortened(visible(message), kLongest) << "\n";
   return code;
+}
+
+// Arguments reach answers, files and messages; those behind -- are another program's.
+std::string mistaken_argument(int argc, const char* const* argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    if (!not_utf8(argv[i])) continue;
+    return "argument " + std::to_string(i) +
+           (i > 1 ? ", behind '" + std::string(argv[i - 1]) + "'" : "") + ": not UTF-8 (Latin-1?)";
+  }
+  return "";
+}
+
+// The parser's words, with the arguments that they repeat cut.
+std::string parser_words(const CLI::ParseError& error, int argc, const char* const* argv) {
+  std::string words = error.what();
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    for (const std::string& echoed : {word, word.substr(word.find('=') + 1)}) {
+      const std::string cut = shortened(echoed);
+      const std::size_t at = words.find(echoed);
+      if (cut != echoed && at != std::string::npos) words.replace(at, echoed.size(), cut);
+    }
+  }
+  return words;
 }
 
 // The verb that was written, if it is none. The parser would only say that one is required.
@@ -33,7 +62,8 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
     verbs.push_back(verb->get_name());
     known += (known.empty() ? "" : ", ") + verb->get_name();
   }
-  return "unknown command '" + word + "'" + did_you_mean(word, verbs) + "; commands: " + known;
+  return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +
+         "; commands: " + known;
 }
 
 // The option that the verb does not have, with the nearest one that it has. Empty where none is
@@ -49,7 +79,7 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
     if (name == "--") break;
     if (!name.starts_with("--")) continue;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    return "unknown option '" + name + "'" + did_you_mean(name, names);
+    return "unknown option '" + shortened(name) + "'" + did_you_mean(name, names);
   }
   return "";
 }
@@ -58,7 +88,9 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
 
 std::string version() { return SYNCLINE_VERSION; }
 
-int run_program(int argc, const char* const* argv) {
+namespace {
+
+int run_verb(int argc, const char* const* argv) {
   CLI::App app{
       "Finds, predicts and validates how to synchronise gradients in data-parallel training."};
   app.name("syncline");
@@ -76,6 +108,8 @@ int run_program(int argc, const char* const* argv) {
     const VerbAction action = add(app);
     actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
   }
+  const std::string mistaken = mistaken_argument(argc, argv);
+  if (!mistaken.empty()) return say(mistaken, kWrongInput);
   const std::string unknown = unknown_verb(app, argc, argv);
   if (!unknown.empty()) return say(unknown, kWrongInput);
   try {
@@ -90,21 +124,32 @@ int run_program(int argc, const char* const* argv) {
     const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     const std::string option =
         extra && !verbs.empty() ? unknown_option(*verbs.front(), argc, argv) : std::string();
-    return say((option.empty() ? error.what() : option) + ("; see syncline " + verb) + "--help",
+    return say((option.empty() ? parser_words(error, argc, argv) : option) +
+                   ("; see syncline " + verb) + "--help",
                kWrongInput);
   }
+  const int code = actions.at(app.get_subcommands().front())();
+  // An answer that could not be written is no answer.
+  std::cout.flush();
+  if (!std::cout) throw MachineError("standard output: cannot be written");
+  return code;
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
   try {
-    const int code = actions.at(app.get_subcommands().front())();
-    // An answer that could not be written is no answer.
-    std::cout.flush();
-    if (!std::cout) throw MachineError("standard output: cannot be written");
-    return code;
+    return run_verb(argc, argv);
   } catch (const InputError& error) {
     return say(error.what(), kWrongInput);
   } catch (const MachineError& error) {
     return say(error.what(), kFailingMachine);
   } catch (const std::bad_alloc&) {
     return say("out of memory", kFailingMachine);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return say(error.path1().string() + ": " + error.code().message(), kFailingMachine);
+  } catch (const std::exception& error) {
+    return say(std::string("a failure that was not foreseen: ") + error.what(), kFailingMachine);
   }
 }
 

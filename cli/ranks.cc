@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "cli/exit.h"
+#include "cli/number_option.h"
 #include "core/error.h"
 #include "live/failure_notice.h"
 #include "live/local_ranks.h"
@@ -56,7 +57,7 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options) {
   verb.add_option(
           "--timeout", options.timeout,
           "seconds without a sign of life (or without joining) before a rank counts as failed")
-      ->check(CLI::Range(1.0, kLongest))
+      ->check(number_from(1.0, kLongest))
       ->capture_default_str();
   verb.add_option("--meet", options.meet,
                   "file in which the ranks meet, where all of them see it; by default as the "

@@ -28,6 +28,23 @@ struct RunOptions {
   std::string shards;
 };
 
+std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& report,
+                                 const reports::Answer& answer) {
+  const auto trace = [&report] { return reports::chrome_trace(report); };
+  std::vector<SideFile> files{{options.trace, trace}};
+  if (options.out.empty()) return files;
+  const auto add = [&](const char* name, reports::Format format) {
+    files.push_back({options.out + "/" + name,
+                     [&answer, format] { return reports::printed(answer, format, version()); }});
+  };
+  add("report.txt", reports::Format::kTable);
+  add("report.md", reports::Format::kMarkdown);
+  add("rows.csv", reports::Format::kCsv);
+  add("report.json", reports::Format::kJson);
+  files.push_back({options.out + "/trace.json", trace});
+  return files;
+}
+
 int run(const RunOptions& options) {
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
@@ -48,30 +65,19 @@ int run(const RunOptions& options) {
   study.interrupted = interrupted;
   study.parallel_map = shared_rows(options.jobs, options.shards, shard,
                                    fingerprint(document.root.dump() + options.executor));
-  // A folder that cannot be made is known before the work, not after it.
+  // What cannot be written is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);
     if (!options.shards.empty()) make_folder(options.shards);
+    if (!shard || shard->rank == 0) expect_writable({options.trace});
   };
   catch_interrupts();
   measure::Report report = measure::run_study(document, study);
   // The answer is rank 0's to give.
   if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;
 
-  // Files first: a reader who sees the answer may count on them.
   const reports::Answer answer = reports::answer_of(report);
-  if (!options.trace.empty()) write_file(options.trace, reports::chrome_trace(report));
-  if (!options.out.empty()) {
-    const auto write = [&](const char* name, reports::Format format) {
-      write_file(options.out + "/" + name, reports::printed(answer, format, version()));
-    };
-    write("report.txt", reports::Format::kTable);
-    write("report.md", reports::Format::kMarkdown);
-    write("rows.csv", reports::Format::kCsv);
-    write("report.json", reports::Format::kJson);
-    write_file(options.out + "/trace.json", reports::chrome_trace(report));
-  }
-  print(answer, options.format);
+  answer_with(side_files(options, report, answer), [&] { print(answer, options.format); });
   return report.complete ? 0 : kInterruptedExit;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/json/reader.h"
+#include "core/visible.h"
 
 namespace syncline::cli {
 
@@ -15,7 +16,7 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
     names.push_back(strategy.name);
     known += (known.empty() ? "'" : ", '") + strategy.name + "'";
   }
-  throw InputError("--strategy: '" + name + "' is no strategy of " + file +
+  throw InputError("--strategy: '" + shortened(name) + "' is no strategy of " + file +
                    did_you_mean(name, names) + "; it has " + known);
 }
 

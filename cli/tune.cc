@@ -94,6 +94,7 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   set_keys(document, verb.set);
   catch_interrupts();
   if (!verb.live.machine.empty()) return run_live(verb, document, command);
+  expect_writable({verb.svg, verb.csv});
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
   tune::TuneOptions options;
@@ -112,13 +113,13 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   options.interrupted = interrupted;
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
   const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
-  if (!verb.svg.empty()) {
-    write_file(verb.svg,
-               reports::curve_svg(tuning.tuned.curve, tuning.tuned.winner().metrics.step_time,
-                                  tuning.scenario.name));
-  }
-  if (!verb.csv.empty()) write_file(verb.csv, reports::curve_csv(tuning.tuned.curve));
-  print(reports::answer_of(tuning), verb.format);
+  const tune::Tuned& tuned = tuning.tuned;
+  const SideFile svg{verb.svg, [&] {
+                       return reports::curve_svg(tuned.curve, tuned.winner().metrics.step_time,
+                                                 tuning.scenario.name);
+                     }};
+  const SideFile csv{verb.csv, [&] { return reports::curve_csv(tuned.curve); }};
+  answer_with({svg, csv}, [&] { print(reports::answer_of(tuning), verb.format); });
   if (!verb.python.empty()) write_python(verb.python, tuning);
   return interrupted() ? kInterruptedExit : 0;
 }

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "cli/executors.h"
+#include "cli/number_option.h"
 #include "cli/tune_live.h"
 #include "core/error.h"
 
@@ -31,7 +32,7 @@ void add_live_options(CLI::App& verb, LiveVerbOptions& live) {
     return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
   };
   add("--noise", live.noise, "standard deviation of an emulated step, percent")
-      ->check(CLI::Range(0.0, kMostNoise));
+      ->check(number_from(0.0, kMostNoise));
   add("--steps", live.steps, "training steps an evaluation")->check(CLI::Range(2, 1000000));
   add("--seed", live.seed, "seed of the noise");
   add("--journal", live.journal,
@@ -39,7 +40,7 @@ void add_live_options(CLI::App& verb, LiveVerbOptions& live) {
   add("--wrong", live.wrong,
       "guide the search by a model that is off: latency=FACTOR,bandwidth=FACTOR");
   add("--pace", live.pace, "how long an emulated second takes, in seconds; 0: no time")
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(number_from(0.0, 1000.0));
 }
 
 void check_live_options(const LiveVerbOptions& options) {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
+#include "core/visible.h"
 
 namespace syncline::cli {
 namespace {
@@ -25,7 +26,7 @@ std::vector<Strategy> strategies_of(const Scenario& scenario,
       std::string names;
       for (const auto& s : scenario.strategies)
         names += (names.empty() ? "'" : ", '") + s.name + "'";
-      throw InputError("--only: found '" + name + "', expected one of " + names);
+      throw InputError("--only: found '" + shortened(name) + "', expected one of " + names);
     }
     chosen.push_back(*it);
   }

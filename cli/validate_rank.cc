@@ -88,6 +88,7 @@ live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Docu
 int validate_rank(const ValidateOptions& options, const input::Document& document,
                   const Scenario& scenario, live::ControlChannel& channel) {
   const bool first = channel.rank() == 0;
+  if (first) expect_writable({options.out, options.cluster_out, options.trace});
   if (first) say("met: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
   measure::Validation report;
   report.backend = options.backend;
@@ -100,8 +101,8 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
                        hooks_of(options, document, report, traced), report);
   if (first) {
     keep(options, report);
-    print(reports::answer_of(report), options.format);
-    if (!options.trace.empty()) write_file(options.trace, reports::chrome_trace(traced));
+    answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }}},
+                [&] { print(reports::answer_of(report), options.format); });
   }
   channel.barrier(live::ControlChannel::kPatient);
   if (!live::all_values_match(report)) {

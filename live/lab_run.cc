@@ -145,6 +145,7 @@ class Networks {
     const bool delays = line.find(" netem ") != std::string::npos;
     child(command.where, line, delays ? "--latency needs netem, which not every kernel has: " : "",
           [&] {
+            ::signal(SIGPIPE, SIG_DFL);  // ignored here, and exec hands that on
             ::execvp(argv[0], argv.data());
             throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
           });

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -35,8 +37,11 @@ std::vector<std::string> own_command() {
 }
 
 RendezvousFolder::RendezvousFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "syncline-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw MachineError("mkdtemp " + name);
+  std::error_code error;
+  const auto temporary = std::filesystem::temp_directory_path(error);
+  if (error) throw MachineError("TMPDIR: " + error.message());
+  std::string name = (temporary / "syncline-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw MachineError(name + ": " + std::strerror(errno));
   folder_ = name;
 }
 

@@ -48,6 +48,7 @@ double now() {
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     signals.deliver();
+    ::signal(SIGPIPE, SIG_DFL);  // ignored here, and exec hands that on
     ::execvp(argv[0], argv.data());
     wrong = "i'" + rank.words.front() + "' cannot be run: " + std::strerror(errno);
   } catch (const InputError& error) {

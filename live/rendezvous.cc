@@ -1,13 +1,15 @@
 #include "live/rendezvous.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <optional>
 #include <thread>
 
 #include "live/mpi_broadcast.h"
@@ -45,6 +47,29 @@ std::string write_beside(const std::string& file, const std::string& address) {
   return beside;
 }
 
+std::string line_of(const HostAddress& address) {
+  return address.host + " " + std::to_string(address.port);
+}
+
+// What a rank 0 published: a small ordinary file of one line, "HOST PORT". Nothing where the file
+// is not there or holds anything else; whatever it is, this does not wait for it.
+std::optional<HostAddress> published_in(const std::string& file) {
+  constexpr std::size_t kLongest = 300;
+  const Socket in(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (!in || fstat(in.fd(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  char block[kLongest + 1];
+  const ssize_t got = read(in.fd(), block, sizeof block);
+  if (got <= 0 || static_cast<std::size_t>(got) > kLongest) return std::nullopt;
+  const std::string text(block, static_cast<std::size_t>(got));
+  HostAddress address;
+  address.host = text.substr(0, text.find(' '));
+  const std::size_t port = address.host.size() + 1;
+  if (address.host.empty() || port >= text.size()) return std::nullopt;
+  std::from_chars(text.data() + port, text.data() + text.size(), address.port);
+  return line_of(address) + "\n" == text ? std::optional(address) : std::nullopt;
+}
+
 // Puts the address into the file. A file that is there already was left by a run that was killed,
 // or a second rank 0 listens at the address in it.
 void publish(const std::string& file, const std::string& address) {
@@ -54,11 +79,19 @@ void publish(const std::string& file, const std::string& address) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     reason = link(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
     if (reason != EEXIST) break;
-    std::ifstream before(file);
-    HostAddress other;
-    if (before >> other.host >> other.port && answers(other.host, other.port)) {
+    const auto other = published_in(file);
+    // Gone meanwhile.
+    if (!other && access(file.c_str(), F_OK) != 0 && errno == ENOENT) continue;
+    if (!other || answers(other->host, other->port)) {
       std::remove(beside.c_str());
-      throw RendezvousError(started_twice_text(0) + " (" + file + ")", true);
+      if (!other)
+        throw InputError(
+            file + ": holds something else than where ranks meet; name a new file with --meet");
+      throw RendezvousError(started_twice_text(0) +
+                                ", or another program listens now where a run "
+                                "that was killed did: remove " +
+                                file + " then",
+                            true);
     }
     std::remove(file.c_str());
   }
@@ -69,9 +102,7 @@ void publish(const std::string& file, const std::string& address) {
 // What rank 0 has written into the file, once it has; empty: not by `deadline`.
 std::string awaited_text(const std::string& file, LiveClock::time_point deadline) {
   for (;;) {
-    std::ifstream in(file);
-    std::string line;
-    if (in && std::getline(in, line)) return line;
+    if (const auto address = published_in(file)) return line_of(*address);
     if (LiveClock::now() >= deadline) return "";
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -91,7 +122,9 @@ OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
 }
 
 OpenRendezvous::~OpenRendezvous() {
-  if (!file_.empty()) std::remove(file_.c_str());
+  // Another run's, or a user's that has come in its place, stays.
+  const auto published = published_in(file_);
+  if (published && published->port == port_of(listener_)) std::remove(file_.c_str());
 }
 
 HostAddress find_first(const RankEnvironment& environment, LiveClock::time_point deadline,

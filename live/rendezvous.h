@@ -27,7 +27,8 @@ struct HostAddress {
 class OpenRendezvous {
  public:
   // Throws RendezvousError where another rank 0 is there already, MachineError where the file
-  // cannot be written. A file that a killed run left behind is replaced.
+  // cannot be written, InputError where it holds anything else than such an address. A file that a
+  // killed run left behind is replaced.
   explicit OpenRendezvous(const RankEnvironment& environment);
   ~OpenRendezvous();
   OpenRendezvous(const OpenRendezvous&) = delete;

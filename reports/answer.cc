@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/visible.h"
 #include "reports/markdown.h"
 #include "reports/table.h"
 
@@ -22,7 +23,7 @@ std::string quoted(const std::string& text) {
 void add_line(std::string& text, const std::vector<std::string>& cells) {
   for (std::size_t c = 0; c < cells.size(); ++c) {
     if (c > 0) text += ',';
-    text += quoted(cells[c]);
+    text += quoted(visible(cells[c], "\n"));
   }
   text += "\r\n";
 }
@@ -64,9 +65,9 @@ std::string csv_text(const CsvTable& table) {
 std::string printed(const Answer& answer, Format format, const std::string& version) {
   switch (format) {
     case Format::kTable:
-      return text_page(whole_page(answer));
+      return visible(text_page(whole_page(answer)), "\n");
     case Format::kMarkdown:
-      return markdown_page(whole_page(answer));
+      return visible(markdown_page(whole_page(answer)), "\n");
     case Format::kCsv:
       return csv_text(answer.csv());
     case Format::kJson:

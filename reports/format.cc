@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/digits.h"
+#include "core/visible.h"
 
 namespace syncline::reports {
 namespace {
@@ -148,13 +149,6 @@ std::string plural(std::size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& letter : line) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (code < 0x20 || code == 0x7f) letter = ' ';
-  }
-  return line;
-}
+std::string one_line(std::string_view text) { return visible(text); }
 
 }  // namespace syncline::reports

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/calibrate/nccl_log_parts.h"
+#include "core/calibrate/nccl_log_words.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -54,7 +55,7 @@ std::optional<double> amount(const Report& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   const double value = found->get<double>();
-  return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
+  return is_amount(value) ? std::optional(value) : std::nullopt;
 }
 
 // One measurement of a result: time, bandwidths and check. Bandwidths carry six decimals.

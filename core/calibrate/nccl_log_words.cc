@@ -19,10 +19,16 @@ Tokens split_words(std::string_view line) {
   return tokens;
 }
 
+bool is_amount(double value) {
+  // Of microseconds 11 days; what is nearer to nothing than the other is no measurement.
+  constexpr double kLargest = 1e12;
+  constexpr double kSmallest = 1e-30;
+  return value == 0 || (value >= kSmallest && value <= kLargest);
+}
+
 std::optional<double> amount_of(std::string_view word) {
   const auto value = number_of<double>(word);
-  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
-  return value;
+  return value && is_amount(*value) ? value : std::nullopt;
 }
 
 bool is_bad_amount(std::string_view word) {

@@ -25,6 +25,9 @@ std::optional<Number> number_of(std::string_view word) {
 }
 
 // A finite number that is not negative.
+// Whether a time in microseconds or a bandwidth in GB/s can have been measured: 0, or from 1e-30 to
+// 1e12.
+bool is_amount(double value);
 std::optional<double> amount_of(std::string_view word);
 
 // What stands in place of an amount where a measurement went wrong: "nan", "-inf", "-3.5".

@@ -9,6 +9,7 @@
 #include "core/input/knobs.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
+#include "core/visible.h"
 
 namespace syncline::input {
 namespace {
@@ -70,8 +71,9 @@ std::string put_in_place(Document& document, const std::string& key) {
   try {
     root[key] = read_json_file(file);
   } catch (const InputError& error) {
+    std::error_code unknown;
     throw InputError(scenario_file + ": " + key + ": " + error.what() +
-                     (fs::exists(file) ? "" : nearest_file(file)));
+                     (fs::exists(file, unknown) ? "" : nearest_file(file)));
   }
   if (!root[key].is_object()) throw InputError(file + ": expected a JSON object");
   const std::string_view kind = kind_of(root[key]);
@@ -155,7 +157,7 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   std::vector<std::string> keys;
   while (std::getline(parts, part, '.')) keys.push_back(part);
   if (keys.empty() || path.back() == '.') {
-    throw InputError(document.file + ": path '" + path + "' does not end in a key");
+    throw InputError(document.file + ": path '" + shortened(path) + "' does not end in a key");
   }
   document.changed.push_back(path);
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
@@ -166,8 +168,9 @@ void set_key(Document& document, const std::string& path, const Json& value) {
         (*node)[keys[i]] = Json::object();
         next = &(*node)[keys[i]];
       } else {
-        throw InputError(document.file + ": path '" + path + "': no '" + keys[i] + "'" +
-                         (walked.empty() ? "" : " in " + walked) + did_you_mean(keys[i], names));
+        throw InputError(document.file + ": path '" + shortened(path) + "': no '" +
+                         shortened(keys[i]) + "'" + (walked.empty() ? "" : " in " + walked) +
+                         did_you_mean(keys[i], names));
       }
     }
     // A device that is named alone: what is changed stands beside its name.
@@ -183,7 +186,7 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   }
   Json* last = step_into(*node, keys.back());
   if (last == nullptr) {
-    throw InputError(document.file + ": path '" + path + "' does not lead to a key");
+    throw InputError(document.file + ": path '" + shortened(path) + "' does not lead to a key");
   }
   *last = value;
 }

@@ -13,7 +13,7 @@ namespace {
 // Limits that no training reaches: beyond them a unit was mistaken.
 constexpr double kLongestMilliseconds = 1e8;  // a day for one pass
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-constexpr std::size_t kMostTensors = 200000;
+constexpr std::size_t kMostTensors = 1000000;
 constexpr std::int64_t kMostMicroBatches = 4096;
 
 DType dtype_of(Reader& reader, DType fallback) {
@@ -199,7 +199,7 @@ Workload read_workload(Reader reader, const Device& device) {
   if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
     reader.fail("tensors", "empty, expected at least one gradient");
   }
-  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 200000 tensors");
+  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 1000000 tensors");
   for (auto& item : reader.objects("buffers")) {
     workload.buffers.push_back(read_shape(item, dtype));
     item.finish();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/visible.h"
 
 namespace syncline {
 namespace {
@@ -52,6 +53,9 @@ std::string number_text(double value) {
          written.substr(written.find_first_not_of("+0", exponent + 1));
 }
 
+// A quantity in any unit is larger: of bytes, seconds, FLOPs and shares of them.
+constexpr double kSmallest = 1e-30;
+
 std::string limits_text(const Reader::Limits& limits) {
   const std::string max = number_text(limits.max);
   return limits.min_excluded ? "above " + number_text(limits.min) + ", at most " + max
@@ -88,14 +92,11 @@ auto with_expectation(const std::string& expected, Read read) {
 
 [[noreturn]] void fail_at(const std::string& file, const std::string& place,
                           const std::string& what) {
-  throw InputError(file + ": " + (place.empty() ? "" : place + ": ") + what);
+  throw InputError(file + ": " + (place.empty() ? "" : shortened(place) + ": ") + what);
 }
 
-std::string shortened(std::string text) {
-  constexpr std::size_t kLongest = 60;
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
-}
+// A value's beginning is enough to find it.
+constexpr std::size_t kLongestValue = 60;
 
 }  // namespace
 
@@ -124,13 +125,13 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  if (value.is_string()) return "'" + shortened(value.get<std::string>()) + "'";
+  if (value.is_string()) return "'" + shortened(value.get<std::string>(), kLongestValue) + "'";
   if (value.is_number_float()) {
     // 64.0 stays what it is: some frameworks take 64 and refuse that.
     const std::string text = number_text(value.get<double>());
     return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
   }
-  return shortened(value.dump());
+  return shortened(value.dump(), kLongestValue);
 }
 
 double checked_number(const Json& value, const Reader::Limits& limits, const std::string& file,
@@ -139,6 +140,12 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
     fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
   }
   const double number = value.get<double>();
+  // What is nearer to nothing is a slip, and its reciprocal may be no number any more.
+  if (number != 0 && std::fabs(number) < kSmallest) {
+    fail_at(file, place,
+            "found " + describe(value) + ", expected " + (limits.min_excluded ? "" : "0 or ") +
+                "a number from " + number_text(kSmallest) + " to " + number_text(limits.max));
+  }
   const bool low = limits.min_excluded ? number <= limits.min : number < limits.min;
   if (!std::isfinite(number) || low || number > limits.max) {
     fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
@@ -200,7 +207,8 @@ const Json& Reader::require(std::string_view key) {
   for (const auto& [present, unused] : object_.items()) {
     const bool asked = std::find(asked_.begin(), asked_.end(), present) != asked_.end();
     if (!asked && nearest_word(present, {std::string(key)})) {
-      fail(key, "missing (found '" + present + "': did you mean '" + std::string(key) + "'?)");
+      fail(key, "missing (found '" + shortened(present) + "': did you mean '" + std::string(key) +
+                    "'?)");
     }
   }
   fail(key, "missing");

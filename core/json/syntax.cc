@@ -4,6 +4,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "core/visible.h"
+
 namespace syncline {
 namespace {
 
@@ -68,24 +70,6 @@ std::string line_text(const std::string& text, const Token& token) {
 
 bool is_open_string(std::string_view token) {
   return token.starts_with('"') && (token.size() == 1 || !token.ends_with('"'));
-}
-
-// Where a token leaves UTF-8: a letter is one byte below 0x80, or a lead and its continuations.
-std::optional<std::size_t> not_utf8(std::string_view token) {
-  for (std::size_t at = 0; at < token.size();) {
-    const auto lead = static_cast<unsigned char>(token[at]);
-    const std::size_t more = lead < 0x80   ? 0
-                             : lead < 0xc2 ? 4
-                             : lead < 0xe0 ? 1
-                             : lead < 0xf0 ? 2
-                                           : 3;
-    if (lead > 0xf4 || more > 3 || at + more >= token.size()) return at;
-    for (std::size_t next = at + 1; next <= at + more; ++next) {
-      if ((static_cast<unsigned char>(token[next]) & 0xc0) != 0x80) return at;
-    }
-    at += more + 1;
-  }
-  return std::nullopt;
 }
 
 // Its beginning, cut between letters, with blanks for what is no letter.

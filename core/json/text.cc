@@ -1,16 +1,109 @@
 #include "core/json/text.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/json/syntax.h"
+#include "core/visible.h"
 
 namespace syncline {
 namespace {
 
-namespace fs = std::filesystem;
+// Values from the parser's events, in time that is linear in the text: neither the parser's own
+// callbacks nor its ordered objects are, which look through all that came before at each key and
+// each end.
+class StrictValues {
+ public:
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(Json::number_integer_t value) { return add(value); }
+  bool number_unsigned(Json::number_unsigned_t value) { return add(value); }
+  bool number_float(Json::number_float_t value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }  // no text holds any
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    Level& level = open_.back();
+    auto& members = members_of(*level.value);
+    // The parser keeps the last of repeated keys in silence; a second key is somebody's mistake.
+    if (is_known(level, members, name) && !repeated_) repeated_ = name;
+    members.emplace_back(std::move(name), Json());
+    return true;
+  }
+
+  template <typename Error>
+  bool parse_error(std::size_t, const std::string&, const Error& error) {
+    throw error;
+  }
+
+  bool too_deep() const { return too_deep_; }
+  const std::optional<std::string>& repeated() const { return repeated_; }
+  Json take() { return std::move(root_); }
+
+ private:
+  // An object or list that is not closed yet, and the keys of an object of many.
+  struct Level {
+    Json* value;
+    std::unordered_set<std::string> keys;
+  };
+  using Members = std::vector<Json::object_t::value_type>;
+
+  // What the ordered object is, without its search for an equal key.
+  static Members& members_of(Json& object) { return object.get_ref<Json::object_t&>(); }
+
+  static bool is_known(Level& level, const Members& members, const std::string& name) {
+    constexpr std::size_t kFew = 16;  // up to here a look at all of them is quicker
+    if (members.size() < kFew) {
+      return std::any_of(members.begin(), members.end(),
+                         [&](const auto& member) { return member.first == name; });
+    }
+    if (level.keys.empty()) {
+      for (const auto& member : members) level.keys.insert(member.first);
+    }
+    return !level.keys.insert(name).second;
+  }
+
+  // Where the next value goes.
+  Json& place(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    Json& parent = *open_.back().value;
+    if (parent.is_object()) return members_of(parent).back().second = std::move(value);
+    auto& list = parent.get_ref<Json::array_t&>();
+    list.push_back(std::move(value));
+    return list.back();
+  }
+
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+
+  // The depth is bounded as whatever walks through a value calls itself for each level.
+  bool open(Json value) {
+    constexpr std::size_t kDeepest = 64;
+    too_deep_ = open_.size() == kDeepest;
+    if (too_deep_) return false;
+    open_.push_back({&place(std::move(value)), {}});
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Level> open_;
+  std::optional<std::string> repeated_;
+  bool too_deep_ = false;
+};
 
 // The parser's own words for a number that no double holds, without its numbering.
 std::string overflow_text(const std::string& text, std::string what) {
@@ -24,60 +117,15 @@ std::string overflow_text(const std::string& text, std::string what) {
 
 }  // namespace
 
-std::string read_text_file(const std::string& path, std::string_view kind) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw InputError(path + ": no such file");
-  if (fs::is_directory(status))
-    throw InputError(path + ": is a folder, expected " + std::string(kind));
-  if (fs::is_regular_file(status)) {
-    const auto size = fs::file_size(path, error);
-    if (!error && size > static_cast<std::uintmax_t>(kLargestFile)) {
-      throw InputError(path + ": " + std::to_string(size >> 20) + " MiB, expected at most " +
-                       std::to_string(kLargestFile >> 20) + " MiB");
-    }
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(path + ": cannot be opened for reading");
-  // A pipe or a device has no size beforehand: read no more than the limit.
-  std::string text;
-  char block[1 << 16];
-  while (in.read(block, sizeof block) || in.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(in.gcount()));
-    if (static_cast<long long>(text.size()) > kLargestFile) {
-      throw InputError(path + ": more than " + std::to_string(kLargestFile >> 20) + " MiB");
-    }
-  }
-  return text;
-}
-
 Json parse_json_text(const std::string& name, const std::string& text) {
-  // The parser keeps the last of repeated keys in silence; a second key is somebody's mistake.
-  std::vector<std::vector<std::string>> open_objects;
-  std::string repeated;
-  // nlohmann's parser recurses into values on destruction, so bound the depth as well.
-  constexpr int kDeepest = 64;
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (depth > kDeepest) too_deep = true;
-    if (event == Event::object_start) open_objects.emplace_back();
-    if (event == Event::object_end && !open_objects.empty()) open_objects.pop_back();
-    if (event == Event::key && !open_objects.empty()) {
-      auto& keys = open_objects.back();
-      auto key = parsed.get<std::string>();
-      if (std::find(keys.begin(), keys.end(), key) != keys.end() && repeated.empty()) {
-        repeated = key;
-      }
-      keys.push_back(std::move(key));
-    }
-    return !too_deep;
-  };
+  StrictValues values;
   try {
-    Json root = Json::parse(text, watch);
-    if (too_deep) throw InputError(name + ": nested more than 64 levels deep");
-    if (!repeated.empty()) throw InputError(name + ": key '" + repeated + "' is given twice");
-    return root;
+    Json::sax_parse(text, &values);
+    if (values.too_deep()) throw InputError(name + ": nested more than 64 levels deep");
+    if (const auto& key = values.repeated()) {
+      throw InputError(name + ": key '" + shortened(*key) + "' is given twice");
+    }
+    return values.take();
   } catch (const Json::parse_error& error) {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
       throw InputError(name + ": empty file, expected a JSON object");
@@ -95,6 +143,17 @@ Json parse_json_text(const std::string& name, const std::string& text) {
   } catch (const Json::exception& error) {
     throw InputError(name + ": " + overflow_text(text, error.what()));
   }
+}
+
+std::optional<Json> json_in(const std::string& text) {
+  StrictValues values;
+  try {
+    Json::sax_parse(text, &values);
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+  if (values.too_deep()) return std::nullopt;
+  return values.take();
 }
 
 Json read_json_file(const std::string& path) {

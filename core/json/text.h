@@ -2,24 +2,22 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/files.h"
 #include "core/json/json.h"
 
 namespace syncline {
-
-inline constexpr long long kLargestFile = 64ll << 20;
-
-// The whole file, at most kLargestFile bytes; `kind` says in messages what was expected ("a JSON
-// file"). Throws InputError for one that is missing, a folder, too large or not to be opened.
-std::string read_text_file(const std::string& path, std::string_view kind);
 
 // Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the
 // end, at most 64 levels deep. Throws InputError.
 Json read_json_file(const std::string& path);
 // The same from text; `name` stands for the file in messages.
 Json parse_json_text(const std::string& name, const std::string& text);
+// The value that a text is, or nothing where it is no JSON or nested more than 64 levels deep.
+std::optional<Json> json_in(const std::string& text);
 
 // "100", "0.5", "ring": a value as a person writes it; an object with a name goes by that.
 std::string plain_text(const Json& value);

@@ -323,7 +323,8 @@ std::vector<std::string> remarks_of(const Scenario& scenario) {
 }
 
 std::vector<std::string> remarks_of(const input::Document& document,
-                                    const std::vector<SweepPoint>& points) {
+                                    const std::vector<SweepPoint>& points,
+                                    const std::function<bool()>& interrupted) {
   struct Said {
     std::string form;
     std::string line;
@@ -334,6 +335,7 @@ std::vector<std::string> remarks_of(const input::Document& document,
   };
   std::vector<Said> said;
   for (const auto& point : points) {
+    if (interrupted()) break;
     for (const auto& line : remarks_of(at_point(document, point))) {
       const std::string form = without_numbers(line);
       auto known = std::find_if(said.begin(), said.end(),

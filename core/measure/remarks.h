@@ -14,6 +14,7 @@
 //                        (core/hardware) leaves to assumption, where the document is at hand
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,10 @@ std::vector<std::string> remarks_of(const Scenario& scenario);
 
 // The same over a sweep. Remarks that differ in numbers alone are said once, as at the first point
 // where they hold; what does not hold at all points says where. Throws InputError, naming the
-// point, where its values make the scenario wrong.
-std::vector<std::string> remarks_of(const input::Document& document,
-                                    const std::vector<SweepPoint>& points);
+// point, where its values make the scenario wrong. `interrupted` is asked between points; true ends
+// it with what was found at those before.
+std::vector<std::string> remarks_of(
+    const input::Document& document, const std::vector<SweepPoint>& points,
+    const std::function<bool()>& interrupted = [] { return false; });
 
 }  // namespace syncline::measure

@@ -111,7 +111,9 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
 
   const auto points = sweep_points(scenario);
   // Every point is validated before the first is priced: a mistake in the last one costs no time.
-  report.remarks = remarks_of(document, points);
+  report.remarks = remarks_of(document, points, options.interrupted);
+  report.complete = !options.interrupted();
+  if (!report.complete) return report;
   options.judged();
   if (!scenario.calibration.parameters.empty()) {
     calibrate_study(document, scenario, options.make_executor, options.interrupted, report);

@@ -1,9 +1,5 @@
 #include "core/run/shards.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -15,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/files.h"
 
 namespace syncline::run {
 namespace {
@@ -104,21 +101,6 @@ Left decoded(const std::string& bytes, const std::string& path) {
   return left;
 }
 
-// There whole or not at all: written beside its name, then renamed.
-void leave(const std::string& path, const Left& left) {
-  const std::string partial = path + ".partial-" + std::to_string(::getpid());
-  errno = 0;
-  {
-    std::ofstream out(partial, std::ios::binary);
-    out << encoded(left);
-    out.close();
-    if (out && std::rename(partial.c_str(), path.c_str()) == 0) return;
-  }
-  const std::string reason = errno != 0 ? std::strerror(errno) : "cannot be written";
-  std::remove(partial.c_str());
-  throw MachineError(path + ": " + reason);
-}
-
 // Empty where nothing came: out of patience is an error, an interruption is not.
 std::optional<Left> await(const std::string& path, std::chrono::steady_clock::time_point until,
                           const JobHooks& hooks) {
@@ -200,7 +182,7 @@ std::vector<std::string> run_sharded(std::size_t count, int jobs, const Shard& s
                                      const JobHooks& hooks) {
   Left own = own_share(count, jobs, shard, work, hooks);
   if (shard.rank != 0) {
-    leave(path_of(shard, settings, shard.rank), own);
+    write_file(path_of(shard, settings, shard.rank), encoded(own));
     throw_failure(own);
     return {};
   }

@@ -5,19 +5,52 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "core/error.h"
+#include "core/fingerprint.h"
+#include "core/json/text.h"
 
 namespace syncline::tune {
 namespace {
 
-// Null where the text is not a JSON object.
-Json object_in(const std::string& text) {
-  Json parsed = Json::parse(text, nullptr, false);
-  return parsed.is_object() ? parsed : Json();
+constexpr std::string_view kSumBegins = ",\"sum\":\"";
+constexpr std::string_view kSumEnds = "\"}";
+
+// The object as one line, its checksum as the last member.
+std::string summed(const Json& object) {
+  std::string text = object.dump();
+  const std::string sum = fingerprint(text);
+  text.pop_back();
+  return text.append(kSumBegins) + sum + std::string(kSumEnds);
+}
+
+// A line as it was found.
+struct Line {
+  Json object;  // null: damaged
+  bool summed = false;
+};
+
+Line line_in(std::string text) {
+  Line line;
+  const std::size_t sum = fingerprint("").size();
+  const std::size_t tail = kSumBegins.size() + sum + kSumEnds.size();
+  const std::size_t cut = text.size() - std::min(text.size(), tail);
+  line.summed = text.compare(cut, kSumBegins.size(), kSumBegins) == 0;
+  if (line.summed) {
+    const bool ends = text.ends_with(kSumEnds);
+    const std::string said = text.substr(cut + kSumBegins.size(), sum);
+    text.resize(cut);
+    text += '}';
+    if (!ends || fingerprint(text) != said) return line;
+  }
+  auto parsed = json_in(text);
+  if (parsed && parsed->is_object()) line.object = std::move(*parsed);
+  return line;
 }
 
 // A new file's name is on the disk only once its folder is.
@@ -53,10 +86,16 @@ void Journal::lock() {
   throw MachineError(path_ + ": another run has this journal open");
 }
 
-void Journal::read(const Json& header) {
+std::string Journal::whole_text() const {
+  constexpr off_t kLargest = off_t{256} << 20;
   struct stat status {};
   if (::fstat(file_, &status) != 0) machine_failed("fstat");
   if (!S_ISREG(status.st_mode)) throw InputError(path_ + ": not an ordinary file");
+  if (status.st_size > kLargest) {
+    throw InputError(path_ + ": " + std::to_string(status.st_size >> 20) +
+                     " MiB, expected a journal of at most " + std::to_string(kLargest >> 20) +
+                     " MiB");
+  }
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t got = 0;
   while (got < text.size()) {
@@ -66,28 +105,40 @@ void Journal::read(const Json& header) {
     if (count <= 0) machine_failed("read");
     got += static_cast<std::size_t>(count);
   }
+  return text;
+}
 
-  // Whole lines up to `kept`. A last line without its end, or one that the disk never got in full,
-  // was being written when the run was killed: it counts as not written.
-  std::vector<Json> lines;
+// Whole lines; gives where they end. A last line without its end, or one that the disk never got in
+// full, was being written when the run was killed: it counts as not written.
+std::size_t Journal::read_lines(const std::string& text, std::vector<Json>& lines) {
   std::size_t kept = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     const bool last = end == std::string::npos || end + 1 == text.size();
     if (end == std::string::npos) break;
-    Json line = object_in(text.substr(at, end - at));
-    if (line.is_null()) {
+    Line line = line_in(text.substr(at, end - at));
+    if (lines.empty()) unchecked_ = !line.summed;
+    if (line.object.is_null() || (!line.summed && !unchecked_)) {
       if (last && !lines.empty()) break;
       throw InputError(path_ + ": line " + std::to_string(lines.size() + 1) +
-                       " is not a JSON object: this is not a journal, or it is damaged");
+                       (line.summed ? " differs from its checksum: the journal is damaged"
+                                    : " is not a JSON object with its checksum: this is not a "
+                                      "journal, or it is damaged"));
     }
-    lines.push_back(std::move(line));
+    lines.push_back(std::move(line.object));
     at = kept = end + 1;
   }
+  return kept;
+}
+
+void Journal::read(const Json& header) {
+  const std::string text = whole_text();
+  std::vector<Json> lines;
+  const std::size_t kept = read_lines(text, lines);
 
   // A file that holds less than a header is ours only if it is the beginning of one.
   if (lines.empty()) {
-    if ((header.dump() + "\n").compare(0, text.size(), text) != 0) {
+    if ((summed(header) + "\n").compare(0, text.size(), text) != 0) {
       throw InputError(path_ + ": not a journal of this work");
     }
   } else {
@@ -133,7 +184,7 @@ void Journal::append(const Json& entry) {
 
 // One write: a kill leaves a beginning of the line, never a mixture.
 void Journal::write_line(const Json& line) {
-  const std::string text = line.dump() + "\n";
+  const std::string text = summed(line) + "\n";
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t wrote = ::write(file_, text.data() + done, text.size() - done);

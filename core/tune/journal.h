@@ -2,7 +2,9 @@
 // the work, then one line for each piece that is done, each on the disk (fsync) before the next
 // begins. A run that is killed and started again reads back what was done and goes on from there.
 //
-// A last line that was cut off by the kill is dropped; any other damage is an error.
+// Each line ends in the checksum of the rest, as a member "sum". A last line that was cut off by
+// the kill is dropped; any other damage is an error. Journals of before checksums are still gone on
+// with.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -27,6 +29,8 @@ class Journal {
   const std::string& path() const { return path_; }
   // What was found on opening and has been appended since, in order.
   const std::vector<Json>& entries() const { return entries_; }
+  // Whether the journal was begun without checksums: damage to its digits is not noticed.
+  bool unchecked() const { return unchecked_; }
   // On the disk when this returns. Throws MachineError.
   void append(const Json& entry);
 
@@ -35,6 +39,8 @@ class Journal {
 
  private:
   void lock();
+  std::string whole_text() const;
+  std::size_t read_lines(const std::string& text, std::vector<Json>& lines);
   void read(const Json& header);
   void check_header(const Json& found, const Json& header) const;
   void write_line(const Json& line);
@@ -42,6 +48,7 @@ class Journal {
 
   std::string path_;
   int file_ = -1;
+  bool unchecked_ = false;
   std::vector<Json> entries_;
 };
 

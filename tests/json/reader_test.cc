@@ -78,6 +78,26 @@ TEST(Reader, NumbersAreFinite) {
   }
 }
 
+// What no person writes: its reciprocal is no number any more.
+TEST(Reader, NumbersAreNotNearerToNothingThanAnyQuantity) {
+  for (const double value : {5e-324, 1e-320, 1e-300, 9e-31, -1e-300}) {
+    expect_message(input_error([&] {
+                     checked_number(Json(value), {-1, 1e15}, "x.json", "a");
+                   }),
+                   {"x.json: a", "0 or a number from 1e-30 to 1e15"});
+    EXPECT_THROW(checked_number(Json(value), {0, 1e15, true}, "x.json", "a"), InputError);
+  }
+  for (const double value : {0.0, 1e-30, 1e-12, 1e15}) {
+    EXPECT_EQ(checked_number(Json(value), {}, "x.json", "a"), value);
+  }
+}
+
+TEST(Reader, EchoesTheBeginningOfAKey) {
+  const Json json = Json::object({{std::string(1 << 20, 'k'), 1}});
+  Reader reader(json, "x.json", "inter");
+  EXPECT_LT(input_error([&] { reader.finish(); }).size(), 400u);
+}
+
 TEST(Reader, IntegersAreWholeAndInRange) {
   for (const char* text :
        {"2.5", "-1", "11", "1e30", "18446744073709551615", "\"3\"", "true", "null", "[]", "{}"}) {

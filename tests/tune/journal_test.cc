@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <random>
+#include <regex>
 
 #include "core/error.h"
 #include "core/fingerprint.h"
@@ -60,7 +63,8 @@ TEST_F(JournalTest, GoesOnWhereItStopped) {
     journal.append({{"number", 3}});
     EXPECT_EQ(journal.entries().size(), 4U);
   }
-  EXPECT_EQ(text_of(path_), before + "{\"number\":3}\n");
+  EXPECT_EQ(text_of(path_),
+            before + "{\"number\":3,\"sum\":\"" + fingerprint("{\"number\":3}") + "\"}\n");
 }
 
 // A kill may come anywhere: whole lines stay, the rest is as if it had never been.
@@ -93,6 +97,67 @@ TEST_F(JournalTest, RefusesDamageInTheMiddle) {
   write_text(path_, text);
   EXPECT_NE(refusal(path_).find("line 3"), std::string::npos) << refusal(path_);
   EXPECT_EQ(text_of(path_), text);  // and leaves it alone
+}
+
+// Whatever bit the disk lost: refused, or, in the last line, as if it had not been written.
+TEST_F(JournalTest, NoticesAnyFlippedBit) {
+  const std::string whole = text_of(path_);
+  const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    std::string text = whole;
+    const std::size_t at = random() % (text.size() - 1);
+    text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+    write_text(path_, text);
+    SCOPED_TRACE(text);
+    if (at < last) {
+      EXPECT_NE(refusal(path_), "");
+      EXPECT_EQ(text_of(path_), text);
+    } else if (text[at] != '\n') {
+      EXPECT_EQ(Journal(path_, header()).entries().size(), 2u);
+    }
+  }
+}
+
+std::string without_sums(const std::string& text) {
+  return std::regex_replace(text, std::regex(",\"sum\":\"[0-9a-f]{16}\""), "");
+}
+
+TEST_F(JournalTest, GoesOnWithOneFromBeforeChecksums) {
+  write_text(path_, without_sums(text_of(path_)));
+  for (std::size_t entries : {3u, 4u}) {
+    Journal journal(path_, header());
+    EXPECT_TRUE(journal.unchecked());
+    ASSERT_EQ(journal.entries().size(), entries);
+    EXPECT_EQ(journal.entries().back(), entry(static_cast<int>(entries) - 1));
+    if (entries == 3) journal.append(entry(3));
+  }
+  // Behind a header with its checksum every line has one.
+  write_text(path_, "");
+  { Journal(path_, header()).append(entry(0)); }
+  const std::string text = text_of(path_);
+  const std::size_t second = text.find('\n') + 1;
+  const std::string line = text.substr(second);
+  write_text(path_, text.substr(0, second) + without_sums(line) + line);
+  EXPECT_NE(refusal(path_).find("line 2"), std::string::npos) << refusal(path_);
+}
+
+TEST_F(JournalTest, RefusesANestedLine) {
+  const std::string text = text_of(path_);
+  const std::size_t first = text.find('\n') + 1;
+  for (const std::string& nested :
+       {"{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}",
+        std::string(100000, '[')}) {
+    write_text(path_, text.substr(0, first) + nested + "\n" + text.substr(first));
+    EXPECT_NE(refusal(path_).find("line 2"), std::string::npos);
+    write_text(path_, nested + "\n");
+    EXPECT_NE(refusal(path_), "");
+  }
+}
+
+TEST_F(JournalTest, NamesOneThatIsFarTooLarge) {
+  std::filesystem::resize_file(path_, std::uintmax_t{50} << 30);  // sparse: takes no place
+  EXPECT_NE(refusal(path_).find(path_ + ": 51200 MiB"), std::string::npos) << refusal(path_);
 }
 
 TEST_F(JournalTest, RefusesAnotherScenarioNamingWhatDiffers) {

@@ -63,13 +63,17 @@ void add_file(const std::string& path, JoinedRanks& ranks) {
 // Those of a folder that may be the Inspector's, by name.
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    std::string name = entry.path().filename().string();
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string name = entry->path().filename().string();
     if (name.ends_with(".gz")) name.resize(name.size() - 3);
     const bool wanted =
         name.ends_with(".log") || name.ends_with(".json") || name.ends_with(".jsonl");
-    if (wanted && entry.is_regular_file()) files.push_back(entry.path().string());
+    std::error_code no_file;
+    if (wanted && entry->is_regular_file(no_file)) files.push_back(entry->path().string());
   }
+  if (error) throw InputError(folder + ": " + error.message());
   std::sort(files.begin(), files.end());
   return files;
 }

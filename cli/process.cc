@@ -1,0 +1,51 @@
+#include "cli/process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "cli/exit.h"
+
+namespace syncline::cli {
+namespace {
+
+void say(const char* text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+// There may be no memory: nothing here takes any.
+[[noreturn]] void end_without_answer() {
+  say("syncline: ");
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+    say("ended by a mistake of its own");
+  } catch (const std::bad_alloc&) {
+    say("out of memory");
+  } catch (const std::exception& error) {
+    say(error.what());
+  } catch (...) {
+    say("ended by an unknown failure");
+  }
+  say("\n");
+  ::_exit(kFailingMachine);
+}
+
+}  // namespace
+
+void prepare_process() {
+  std::set_terminate(end_without_answer);
+  std::signal(SIGPIPE, SIG_IGN);
+  // The lowest number that is free is given: whichever of 0 to 2 is closed. For reading alone:
+  // what is printed must not seem to arrive.
+  int taken = 0;
+  do {
+    taken = ::open("/dev/null", O_RDONLY);
+  } while (taken >= 0 && taken <= STDERR_FILENO);
+  if (taken >= 0) ::close(taken);
+}
+
+}  // namespace syncline::cli

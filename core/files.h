@@ -1,0 +1,33 @@
+// Files and what else a path may name: pipes, devices, links. Reading never waits for ever, and
+// writing never puts a file in the place of something else.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace syncline {
+
+inline constexpr long long kLargestFile = 64ll << 20;
+
+// How long the other end of a named pipe has to come.
+inline constexpr std::chrono::milliseconds kPipePatience{5000};
+
+// The whole file, at most `most` bytes; `kind` says in messages what was expected ("a JSON file").
+// Throws InputError for one that is missing, a folder, too large, not to be opened, or a pipe into
+// which nobody writes.
+std::string read_text_file(const std::string& path, std::string_view kind,
+                           long long most = kLargestFile,
+                           std::chrono::milliseconds patience = kPipePatience);
+
+// A file is there whole or not at all: written beside `path` and renamed, with the mode and, where
+// that is allowed, the owner of the file that was there. A link stays, the file that it leads to is
+// written. A device, a pipe and what /dev/stdout or /dev/fd/N names is written into. Throws
+// MachineError naming the path; an old file is kept then.
+void write_file(const std::string& path, const std::string& content,
+                std::chrono::milliseconds patience = kPipePatience);
+
+// Throws what write_file would, as far as it can be known without writing: before long work.
+void expect_writable(const std::string& path);
+
+}  // namespace syncline

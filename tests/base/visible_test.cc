@@ -1,0 +1,26 @@
+#include "core/visible.h"
+
+#include <gtest/gtest.h>
+
+namespace syncline {
+namespace {
+
+TEST(Visible, BlanksWhatATerminalObeys) {
+  EXPECT_EQ(visible(std::string("a\x1b[31m\a\r\0b\x7f", 11)), "a [31m   b ");
+  EXPECT_EQ(visible("a\nb\r\n", "\n"), "a\nb \n");
+  EXPECT_EQ(visible("\xc2\x9b"
+                    "31m"),
+            " 31m")
+      << "CSI as one letter";
+  EXPECT_EQ(visible("\xc3\xa4\xc2\xa0\xe2\x82\xac"), "\xc3\xa4\xc2\xa0\xe2\x82\xac");
+}
+
+TEST(Shortened, CutsBetweenLetters) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("abcd", 3), "abc...");
+  EXPECT_EQ(shortened("ab\xc3\xa4", 3), "ab...");
+  EXPECT_EQ(shortened(std::string(1 << 20, 'x')).size(), 203u);
+}
+
+}  // namespace
+}  // namespace syncline

@@ -1,0 +1,214 @@
+// What comes from outside and is not meant well, or not meant at all: no verb is ended by it, and
+// every end is said.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+using test::Program;
+using test::Ran;
+using test::syncline_run;
+using test::syncline_words;
+using test::text_of;
+using test::write_text;
+
+const std::string kFirst = SYNCLINE_SOURCE_DIR "/scenarios/first.json";
+const std::string kLog = SYNCLINE_SOURCE_DIR
+    "/scenarios/measured/nccl-tests/a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
+
+void expect_end(const Ran& ran, int code, const std::string& part) {
+  EXPECT_EQ(ran.code, code) << "signal " << ran.signal << ": " << ran.err;
+  EXPECT_TRUE(contains(ran.err, part)) << ran.err << "should say: " << part;
+  EXPECT_LT(ran.err.size(), 1000u);
+}
+
+class Hardening : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return scratch_.path(name); }
+  std::string named(const std::string& name) const {
+    nlohmann::ordered_json root = nlohmann::ordered_json::parse(text_of(kFirst));
+    root["strategies"][0]["name"] = name;
+    root["workload"]["tensors"][0]["name"] = name;
+    root["baseline"] = name;
+    write_text(path("named.json"), root.dump());
+    return path("named.json");
+  }
+  test::Scratch scratch_;
+};
+
+TEST_F(Hardening, ArgumentsThatAreNoTextAreWrongInput) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"calibrate", kLog, "--name", "\xff"},
+        {"calibrate", path("log\xff.txt")},
+        {"tune", kFirst, "--set", "strategies.0.name=\xff"},
+        {"run", "\xed\xa0\x80"},
+        {"\xff"}}) {
+    expect_end(syncline_run(arguments), 2, "not UTF-8");
+  }
+}
+
+TEST_F(Hardening, FoldersThatCannotBeWalkedAreNamed) {
+  fs::create_directories(path("published"));
+  fs::create_symlink("zz.json", path("published/zz.json"));
+  expect_end(syncline_run({"fidelity", "--from", scratch_.folder()}), 2, "published/zz.json: ");
+  fs::remove_all(path("published"));
+  fs::create_symlink("published", path("published"));
+  expect_end(syncline_run({"fidelity", "--from", scratch_.folder()}), 2, "published");
+  expect_end(syncline_run({"validate", kFirst, "--ranks", "2"}, {{"TMPDIR", "/nonexistent"}}), 3,
+             "TMPDIR");
+}
+
+TEST_F(Hardening, OutOfMemoryIsAFailingMachine) {
+#ifdef SYNCLINE_SANITIZED
+  GTEST_SKIP() << "the sanitizer's own memory is more than the limit";
+#endif
+  std::string text = "{\"a\": [[]";
+  for (int i = 0; i < 4'000'000; ++i) text += ",[]";
+  write_text(path("large.json"), text + "]}");
+  const Ran ran = Program(syncline_words({"check", path("large.json")}), {}, [] {
+                    const rlimit limit{300u << 20, 300u << 20};
+                    ::setrlimit(RLIMIT_AS, &limit);
+                  }).wait();
+  expect_end(ran, 3, "out of memory");
+}
+
+TEST_F(Hardening, AnAnswerIsNotLostWithAFileBesideIt) {
+  fs::create_directories(path("out/report.md"));  // in the way of a file
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", kFirst, "--out", path("out")},
+        {"run", kFirst, "--trace", "/dev/full"},
+        {"tune", kFirst, "--budget", "20", "--svg", "/dev/full"},
+        {"calibrate", kLog, "-o", "/dev/full"}}) {
+    const Ran ran = syncline_run(arguments);
+    expect_end(ran, 3, arguments[2] == "--out" ? "report.md" : "/dev/full");
+    EXPECT_GT(ran.out.size(), 200u) << arguments.front();
+  }
+  EXPECT_TRUE(fs::exists(path("out/trace.json"))) << "the others are written";
+}
+
+TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", kFirst, "--trace"},
+        {"tune", kFirst, "--svg"},
+        {"tune", kFirst, "--csv"},
+        {"calibrate", kLog, "-o"}}) {
+    auto whole = arguments;
+    whole.push_back("/nonexistent/x");
+    const Ran ran = syncline_run(whole);
+    expect_end(ran, 3, "/nonexistent/x");
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+TEST_F(Hardening, WhatIsNoFileIsWrittenInto) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = ::open(path("pipe").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_EQ(syncline_run({"tune", kFirst, "--budget", "20", "--csv", path("pipe")}).code, 0);
+  char block[64] = {};
+  EXPECT_GT(::read(reader, block, sizeof block - 1), 10);
+  EXPECT_TRUE(std::string(block).starts_with("bytes,step_time_s")) << block;
+  ::close(reader);
+  const Ran ran = syncline_run({"tune", kFirst, "--budget", "20", "--csv", "/dev/stdout"});
+  EXPECT_TRUE(ran.out.starts_with("bytes,step_time_s")) << ran.out.substr(0, 100);
+  EXPECT_TRUE(contains(ran.out, "My first scenario")) << "the answer stands behind it";
+}
+
+TEST_F(Hardening, AClosedOutputIsAFailure) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"list"}, {"run", kFirst}, {"record"}}) {
+    const Ran ran = Program(syncline_words(arguments), {}, [] { ::close(1); }).wait();
+    expect_end(ran, 3, "standard output");
+    EXPECT_EQ(Program(syncline_words(arguments), {}, [] { ::close(0), ::close(1), ::close(2); })
+                  .wait()
+                  .code,
+              3);
+  }
+}
+
+TEST_F(Hardening, AReaderWhoHasGoneEndsNothingInSilence) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  Program program(syncline_words({"list"}), {}, [&] {
+    ::signal(SIGPIPE, SIG_DFL);
+    ::close(ends[0]);
+    ::dup2(ends[1], 1);
+  });
+  ::close(ends[0]);
+  ::close(ends[1]);
+  expect_end(program.wait(), 3, "standard output");
+}
+
+TEST_F(Hardening, OptionsAreNumbers) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"validate", kFirst, "--ranks", "2", "--timeout"},
+        {"tune", kFirst, "--live", "emulated", "--noise"},
+        {"tune", kFirst, "--live", "emulated", "--pace"},
+        {"calibrate", kLog, "--workload", "x", "--throughput"},
+        {"calibrate", kLog, "--line-rate"},
+        {"lab", "--rate", "1gbit", "--patience"},
+        {"lab", "--rate", "1gbit", "--grace"}}) {
+    for (const char* value : {"nan", "-nan", "NAN", "inf", "1e999", "-1e300"}) {
+      auto whole = arguments;
+      whole.back() += "=" + std::string(value);
+      if (whole.front() == "lab") whole.insert(whole.end(), {"--", "true"});
+      expect_end(syncline_run(whole), 2, value);
+    }
+  }
+}
+
+// Terminals obey control characters; names may hold any.
+TEST_F(Hardening, NoNameCommandsTheTerminal) {
+  const std::string scenario = named(
+      "a\x1b[31m\a\r\xc2\x9b"
+      "31mz");
+  for (const char* format : {"table", "markdown", "csv"}) {
+    for (const char* verb : {"run", "plan", "buckets", "explain", "check", "tune"}) {
+      std::vector<std::string> words{verb, scenario, "--format", format};
+      if (words.front() == "tune") words.insert(words.end(), {"--budget", "20"});
+      const Ran ran = syncline_run(words);
+      EXPECT_EQ(ran.code, 0) << verb << ran.err;
+      for (const char* bad : {"\x1b", "\a", "\xc2\x9b", "a\r"}) {
+        EXPECT_FALSE(contains(ran.out + ran.err, bad)) << verb << " " << format;
+      }
+    }
+  }
+  write_text(path("key.json"), "{\"\\u001b[2Jname\": 1}");
+  EXPECT_FALSE(contains(syncline_run({"check", path("key.json")}).err, "\x1b"));
+}
+
+TEST_F(Hardening, WhatIsEchoedIsCut) {
+  const std::string big(100000, 'k');
+  auto root = nlohmann::ordered_json::parse(text_of(kFirst));
+  root[big] = 1;
+  write_text(path("key.json"), root.dump());
+  write_text(path("twice.json"), "{\"" + big + "\": 1, \"" + big + "\": 1}");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"check", path("key.json")},
+        {"check", path("twice.json")},
+        {"plan", kFirst, "--strategy", big},
+        {"tune", kFirst, "--set", big},
+        {"tune", kFirst, "--set", big + "=1"},
+        {"validate", kFirst, "--only", big},
+        {"run", kFirst, "--format", big},
+        {"run", kFirst, "--" + big},
+        {"run", kFirst, big},
+        {big}}) {
+    expect_end(syncline_run(arguments), 2, "kkk...");
+  }
+}
+
+}  // namespace
+}  // namespace syncline::cli
