@@ -170,7 +170,9 @@ TEST(EachMicroBatch, ExchangesInEveryOne) {
     for (const auto& op : plan.ops) {
       const auto* compute = std::get_if<Compute>(&op.work);
       if (compute == nullptr || compute->phase != Phase::kForward) continue;
-      if (forward == 1) EXPECT_EQ(op.after, (std::vector<OpId>{sends[0], sends[1]}));
+      if (forward == 1) {
+        EXPECT_EQ(op.after, (std::vector<OpId>{sends[0], sends[1]}));
+      }
       ++forward;
     }
     EXPECT_EQ(forward, 3);
