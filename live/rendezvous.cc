@@ -111,9 +111,9 @@ std::string awaited_text(const std::string& file, LiveClock::time_point deadline
 }  // namespace
 
 OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
-    : listener_(listener_for(environment)) {
+    : listener_(listener_for(environment)), port_(port_of(listener_)) {
   if (environment.ranks == 1) return;
-  const std::string address = reachable_address() + " " + std::to_string(port_of(listener_));
+  const std::string address = reachable_address() + " " + std::to_string(port_);
   if (environment.rendezvous == Rendezvous::kMpi) mpi_from_first(address);
   if (environment.rendezvous == Rendezvous::kFile) {
     publish(environment.file, address);
@@ -124,7 +124,7 @@ OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
 OpenRendezvous::~OpenRendezvous() {
   // Another run's, or a user's that has come in its place, stays.
   const auto published = published_in(file_);
-  if (published && published->port == port_of(listener_)) std::remove(file_.c_str());
+  if (published && published->port == port_) std::remove(file_.c_str());
 }
 
 HostAddress find_first(const RankEnvironment& environment, LiveClock::time_point deadline,

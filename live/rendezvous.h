@@ -36,7 +36,8 @@ class OpenRendezvous {
   Socket& listener() { return listener_; }
 
  private:
-  Socket listener_;
+  Socket listener_;  // its user may take it away
+  int port_;
   std::string file_;  // published in; empty: not in a file
 };
 

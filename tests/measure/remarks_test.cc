@@ -156,9 +156,18 @@ TEST(Remarks, AFilesTimesUnderTheScenariosTotalAreMeant) {
   EXPECT_TRUE(remarks_on_document(scenario).empty());
 }
 
-TEST(Remarks, RowsOfDifferentNetworksAreNamed) {
+TEST(Remarks, WhatOverlapIsTakenToCost) {
   Json scenario = plain();
   scenario["cluster"]["device"]["name"] = "A100";
+  scenario["strategies"] = {{{"name", "own"}, {"algorithm", "nccl"}}};
+  EXPECT_TRUE(contains(remarks_on(scenario)[0], "slow each other down by 18.9 %"));
+  scenario["cluster"]["device"]["overlap_slowdown"] = 0.1;
+  EXPECT_EQ(remarks_on(scenario).size(), 1U);
+}
+
+TEST(Remarks, RowsOfDifferentNetworksAreNamed) {
+  Json scenario = plain();
+  scenario["cluster"]["device"] = {{"name", "A100"}, {"overlap_slowdown", 0}};
   scenario["strategies"] = {{{"name", "own"}, {"algorithm", "ring"}},
                             {{"name", "ddp"}, {"dialect", "pytorch"}, {"config", Json::object()}}};
   const auto remarks = remarks_on(scenario);
