@@ -209,8 +209,9 @@ Changes changes(const Json&, const Cluster&) {
 }
 
 Json defaults() {
-  return {
-      {"bucket_cap_mb", nullptr}, {"comm_hook", "allreduce_hook"}, {"gradient_as_bucket_view", false}};
+  return {{"bucket_cap_mb", nullptr},
+          {"comm_hook", "allreduce_hook"},
+          {"gradient_as_bucket_view", false}};
 }
 
 // The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer

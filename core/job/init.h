@@ -17,7 +17,7 @@ struct InitOptions {
   int nodes = 1;
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample
-  std::string dtype = {};                     // of products: "fp32", "fp16", "bf16"; empty: the device's
+  std::string dtype = {};  // of products: "fp32", "fp16", "bf16"; empty: the device's
 };
 
 struct Begun {
