@@ -15,8 +15,7 @@ struct Arrays {
 };
 
 template <int kReads, int kWrites>
-__global__ void __launch_bounds__(kThreads)
-    stream_arrays(Arrays arrays, int64_t count, float* sink) {
+__global__ void __launch_bounds__(kThreads) stream_arrays(Arrays arrays, int64_t count, float* sink) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
   float sum = 0;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
@@ -37,9 +36,8 @@ __global__ void __launch_bounds__(kThreads)
       value.z *= 0.5f;
       value.w *= 0.5f;
       // The last arrays: those that are read first are gradients, and stay.
-      __stcs(
-          arrays.at[(kReads > kWrites ? kReads - kWrites : (kReads < kWrites ? 0 : 1)) + array] + i,
-          value);
+      __stcs(arrays.at[(kReads > kWrites ? kReads - kWrites : (kReads < kWrites ? 0 : 1)) + array] + i,
+             value);
     }
     if (kWrites == 0) sum += value.x + value.y + value.z + value.w;
   }
