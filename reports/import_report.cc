@@ -68,8 +68,8 @@ std::string steps_text(const ImportedJob& job, const Step& step) {
 std::string facts(const ImportedJob& job) {
   const Step* step = typical(job);
   std::string text = "  read       " + origin(job.observed) + "\n";
-  text += "  ranks      " + ranks_text(job.observed) + "\n";
   if (step == nullptr) return text;
+  text += "  ranks      " + ranks_text(job.observed) + "\n";
   if (job.observed.timed) text += "  steps      " + steps_text(job, *step) + "\n";
   text += "  gradients  " + count_text(static_cast<double>(step->gradients.size())) + ", " +
           bytes_text(static_cast<double>(gradient_bytes(*step))) + "\n";
