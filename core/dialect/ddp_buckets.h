@@ -21,6 +21,8 @@ struct TorchVersion {
 };
 std::optional<TorchVersion> torch_version(std::string_view text);
 
+// What a configuration is read as that names no version.
+inline constexpr TorchVersion kNewestTorch{2, 99};
 // An explicit bucket_cap_mb limits the first bucket too (pytorch PR #121640).
 inline constexpr TorchVersion kExplicitFirst{2, 3};
 // bucket_cap_mb_list: a limit for each bucket (pytorch PR #169026).

@@ -15,11 +15,9 @@ namespace {
 
 // Said where one bucket is meant.
 constexpr double kMoreThanAnyModel = 1e6;
-// What a configuration is read as that does not say.
-constexpr TorchVersion kNewest{2, 99};
 
 TorchVersion version_of(Reader& config) {
-  if (!config.has("torch")) return kNewest;
+  if (!config.has("torch")) return kNewestTorch;
   const auto version = torch_version(config.text("torch"));
   if (!version) config.fail("torch", "found no version, expected one such as \"2.7\"");
   return *version;

@@ -18,7 +18,6 @@ using Buckets = std::vector<std::vector<int>>;
 
 constexpr auto kMebibyte = static_cast<double>(kMiB);
 constexpr Bytes kNoLimit = std::numeric_limits<Bytes>::max();
-constexpr dialect::TorchVersion kNewest{2, 99};
 
 std::string number_text(double value) {
   std::ostringstream text;
@@ -150,7 +149,7 @@ class DdpRules {
   }
 
   bool torchs_own(DdpOrder order) {
-    const DdpLimits limits = dialect::ddp_limits(std::nullopt, kNewest);
+    const DdpLimits limits = dialect::ddp_limits(std::nullopt, dialect::kNewestTorch);
     if (fits(limits, order)) {
       take(Json::object(), "torch's default: 1 MiB, then 25 MiB", order);
       return true;
@@ -164,7 +163,7 @@ class DdpRules {
 
   bool one_cap(DdpOrder order) {
     const auto cap = likely_mebibytes(explicit_);
-    if (!cap || !fits(dialect::ddp_limits(cap, kNewest), order)) return false;
+    if (!cap || !fits(dialect::ddp_limits(cap, dialect::kNewestTorch), order)) return false;
     take({{"bucket_cap_mb", *cap}},
          "bucket_cap_mb " + number_text(*cap) + " (" + range_text(explicit_) + ")", order);
     return true;
@@ -187,7 +186,8 @@ class DdpRules {
     if (seen_.empty()) return;
     Bytes first = 0;
     for (const int i : seen_.front()) first += tensors_[static_cast<std::size_t>(i)].bytes();
-    if (!fits(dialect::ddp_limits(std::nullopt, kNewest, first), DdpOrder::kRebuilt)) return;
+    if (!fits(dialect::ddp_limits(std::nullopt, dialect::kNewestTorch, first), DdpOrder::kRebuilt))
+      return;
     take({{"_DEFAULT_FIRST_BUCKET_BYTES", first}},
          "torch's 25 MiB behind a first bucket of at most " + std::to_string(first) +
              " bytes (_DEFAULT_FIRST_BUCKET_BYTES)",

@@ -108,9 +108,8 @@ Json strategies_of(const Observed& observed, const BucketRule& rule,
     views["config"]["gradient_as_bucket_view"] = true;
     list.push_back(named(views, "gradients as views"));
   }
-  constexpr dialect::TorchVersion kNewest{2, 99};
   const auto buckets_of = [&](std::optional<double> cap) {
-    return dialect::ddp_buckets(tensors, dialect::ddp_limits(cap, kNewest)).size();
+    return dialect::ddp_buckets(tensors, dialect::ddp_limits(cap, dialect::kNewestTorch)).size();
   };
   std::set<std::size_t> made;
   if (in_torchs_words && own["config"] == config) {
@@ -189,6 +188,14 @@ Json model_machine(std::vector<std::string>& assumed) {
   return {{"node", "dgx-h100"}, {"nodes", 1}};
 }
 
+// What later verbs print with the scenario: doubts do not end with the import.
+void tell(const std::vector<std::string>& sentences, const char* heading, Json& scenario) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  if (text.empty()) return;
+  scenario["about"] = scenario["about"].get<std::string>() + heading + text + ".";
+}
+
 Imported of_model(const Observed& observed, const ImportOptions& options) {
   Imported imported;
   Json workload = *observed.workload;
@@ -226,6 +233,8 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   if (scenario.contains("published") && !options.cluster && observed.world_size > 1) {
     add_waiting(scenario, step, imported.assumed);
   }
+  tell(observed.warnings, " Mind: ", scenario);
+  tell(imported.assumed, " Assumed: ", scenario);
   if (options.batch == 1) {
     imported.assumed.push_back("1 sample a rank and step: --batch gives the throughput its sense");
   }

@@ -70,7 +70,10 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   EXPECT_EQ(import.code, 0) << import.err;
   EXPECT_NE(import.out.find("torch's default: 1 MiB, then 25 MiB"), std::string::npos);
   EXPECT_NE(import.out.find("syncline tune " + job + " --emit pytorch"), std::string::npos);
-  EXPECT_EQ(test::say({"run", job}).code, 0);
+  const auto run = test::say({"run", job});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("bound by the host"), std::string::npos) << "what import minded";
+  EXPECT_NE(run.out.find("usually stands"), std::string::npos) << "what import assumed";
   const auto tune = test::say({"tune", job, "--emit", "pytorch", "--budget", "300"});
   EXPECT_EQ(tune.code, 0) << tune.err;
   EXPECT_NE(tune.out.find("\"gradient_as_bucket_view\": true"), std::string::npos) << tune.out;
