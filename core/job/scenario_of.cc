@@ -10,6 +10,8 @@
 
 #include "core/dialect/ddp_buckets.h"
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/job/cluster_of.h"
 #include "core/job/init.h"
 #include "core/job/waiting.h"
@@ -188,6 +190,18 @@ Json model_machine(std::vector<std::string>& assumed) {
   return {{"node", "dgx-h100"}, {"nodes", 1}};
 }
 
+// Whether the step was measured on as many ranks as the scenario has.
+bool same_ranks(const Json& scenario, const Observed& observed, std::vector<std::string>& assumed) {
+  const int ranks =
+      input::parse_scenario(input::document_from_text("the imported scenario", scenario.dump()))
+          .cluster.ranks();
+  if (ranks == observed.world_size) return true;
+  assumed.push_back("the job ran on " + std::to_string(observed.world_size) +
+                    " ranks, the cluster has " + std::to_string(ranks) +
+                    ": the step that was measured stands beside no row");
+  return false;
+}
+
 // What later verbs print with the scenario: doubts do not end with the import.
 void tell(const std::vector<std::string>& sentences, const char* heading, Json& scenario) {
   std::string text;
@@ -229,7 +243,9 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   if (observed.timed) keep_waits(scenario["cluster"]);
   scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));
   scenario["baseline"] = kAsItRan;
-  if (observed.timed && step.gpu > 0) scenario["published"] = published_of(observed, step);
+  if (observed.timed && step.gpu > 0 && same_ranks(scenario, observed, imported.assumed)) {
+    scenario["published"] = published_of(observed, step);
+  }
   if (scenario.contains("published") && !options.cluster && observed.world_size > 1) {
     add_waiting(scenario, step, imported.assumed);
   }

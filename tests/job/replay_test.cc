@@ -94,6 +94,14 @@ TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
   const Json scenario = Json::parse(said.out).at("scenario_file");
   EXPECT_EQ(scenario.at("cluster").at("name"), "mine");
   EXPECT_EQ(scenario.at("workload").at("batch"), 64);
+  EXPECT_TRUE(scenario.contains("published"));
+  test::write_text(cluster, R"({"name": "larger", "nodes": 8, "gpus_per_node": 1,
+      "inter": {"latency_us": 20, "bandwidth_gbps": 10}})");
+  const auto larger = test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz",
+                                 "--cluster", cluster, "--format", "json"});
+  ASSERT_EQ(larger.code, 0) << larger.err;
+  EXPECT_FALSE(Json::parse(larger.out).at("scenario_file").contains("published"));
+  EXPECT_NE(larger.out.find("ran on 2 ranks, the cluster has 8"), std::string::npos);
   EXPECT_EQ(test::say({"import", scratch.path("absent.json")}).code, 2);
   EXPECT_EQ(test::say({"import", cluster}).code, 2);
 }
