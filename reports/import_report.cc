@@ -293,12 +293,20 @@ Json json_of(const ImportedJob& job) {
 }  // namespace
 
 Answer answer_of(const ImportedJob& job) {
+  // The scenario's own notes stand under headings of theirs.
+  std::vector<std::string> remarks = job.priced.remarks;
+  std::erase_if(remarks, [&](const std::string& remark) {
+    const auto in = [&](const std::vector<std::string>& said) {
+      return std::find(said.begin(), said.end(), remark) != said.end();
+    };
+    return in(job.observed.warnings) || in(job.imported.assumed);
+  });
   return {"import",
           job.observed.name,
           [&] { return page_of(job); },
           [&] { return csv_of(job); },
           [&] { return json_of(job); },
-          job.priced.remarks};
+          std::move(remarks)};
 }
 
 }  // namespace syncline::reports

@@ -198,6 +198,14 @@ auto read_part(const Document& document, const std::string& key, const std::stri
   }
 }
 
+// Sentences that go with the scenario: verbs say them as remarks, read from the document.
+void check_notes(Reader& top) {
+  if (!top.has("notes")) return;
+  for (const Json& note : top.array("notes")) {
+    if (!note.is_string()) top.fail("notes", "found " + describe(note) + ", expected sentences");
+  }
+}
+
 }  // namespace
 
 Scenario parse_scenario(const Document& document) {
@@ -206,6 +214,7 @@ Scenario parse_scenario(const Document& document) {
   top.text_or("$schema", "");
   scenario.name = top.text("name");
   scenario.about = top.text_or("about", "");
+  check_notes(top);
 
   top.require("workload");
   scenario.cluster = read_part(document, "cluster", document.cluster_file, top,

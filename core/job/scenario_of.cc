@@ -202,12 +202,9 @@ bool same_ranks(const Json& scenario, const Observed& observed, std::vector<std:
   return false;
 }
 
-// What later verbs print with the scenario: doubts do not end with the import.
-void tell(const std::vector<std::string>& sentences, const char* heading, Json& scenario) {
-  std::string text;
-  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
-  if (text.empty()) return;
-  scenario["about"] = scenario["about"].get<std::string>() + heading + text + ".";
+// What later verbs repeat: doubts do not end with the import.
+void note(const std::vector<std::string>& sentences, Json& scenario) {
+  for (const std::string& sentence : sentences) scenario["notes"].push_back(sentence);
 }
 
 Imported of_model(const Observed& observed, const ImportOptions& options) {
@@ -249,11 +246,11 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   if (scenario.contains("published") && !options.cluster && observed.world_size > 1) {
     add_waiting(scenario, step, imported.assumed);
   }
-  tell(observed.warnings, " Mind: ", scenario);
-  tell(imported.assumed, " Assumed: ", scenario);
   if (options.batch == 1) {
     imported.assumed.push_back("1 sample a rank and step: --batch gives the throughput its sense");
   }
+  note(observed.warnings, scenario);
+  note(imported.assumed, scenario);
   return imported;
 }
 

@@ -347,6 +347,9 @@ std::vector<std::string> remarks_of(const input::Document& document,
     }
   }
   std::vector<std::string> lines;
+  if (const auto notes = document.root.find("notes"); notes != document.root.end()) {
+    for (const Json& note : *notes) lines.push_back(note.get<std::string>());
+  }
   if (auto line = named_hardware(document)) lines.push_back(std::move(*line));
   if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
   for (auto& remark : said) {

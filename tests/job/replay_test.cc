@@ -74,6 +74,12 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("bound by the host"), std::string::npos) << "what import minded";
   EXPECT_NE(run.out.find("usually stands"), std::string::npos) << "what import assumed";
+  for (const char* verb : {"run", "check", "explain"}) {
+    const Json said = Json::parse(test::say({verb, job, "--format", "json"}).out);
+    EXPECT_NE(said.at("remarks").dump().find("bound by the host"), std::string::npos) << verb;
+  }
+  EXPECT_NE(test::say({"run", job, "--format", "csv"}).err.find("bound by the host"),
+            std::string::npos);
   const auto tune = test::say({"tune", job, "--emit", "pytorch", "--budget", "300"});
   EXPECT_EQ(tune.code, 0) << tune.err;
   EXPECT_NE(tune.out.find("\"gradient_as_bucket_view\": true"), std::string::npos) << tune.out;

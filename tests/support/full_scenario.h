@@ -14,6 +14,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
   "$schema": "schema.json",
   "name": "full",
   "about": "Every key once.",
+  "notes": ["Nobody measured this."],
   "workload": {
     "$schema": "../schema.json",
     "name": "three_tensors",
