@@ -201,8 +201,11 @@ auto read_part(const Document& document, const std::string& key, const std::stri
 // Sentences that go with the scenario: verbs say them as remarks, read from the document.
 void check_notes(Reader& top) {
   if (!top.has("notes")) return;
-  for (const Json& note : top.array("notes")) {
-    if (!note.is_string()) top.fail("notes", "found " + describe(note) + ", expected sentences");
+  const Json& notes = top.array("notes");
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    if (notes[i].is_string()) continue;
+    throw InputError(top.file() + ": " + top.place_of("notes") + "[" + std::to_string(i) +
+                     "]: found " + describe(notes[i]) + ", expected a sentence");
   }
 }
 
