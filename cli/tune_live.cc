@@ -16,7 +16,7 @@ namespace {
 int tune_on_ranks(const LiveVerbOptions& options, const input::Document& fitted, LiveVerb& verb,
                   live::ControlChannel& channel) {
   Scenario scenario = input::parse_scenario(fitted);
-  scenario.cluster.device.overlap_slowdown = 0;  // timers stand in for what exchanges would slow
+  scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow
   require_ranks(channel, fitted, scenario.cluster);
   const bool first = channel.rank() == 0;
   live::RanksSearch search;

@@ -36,7 +36,7 @@ std::vector<Strategy> strategies_of(const Scenario& scenario,
 int run(const ValidateOptions& options) {
   const input::Document document = input::read_document(options.file);
   Scenario scenario = input::parse_scenario(document);
-  scenario.cluster.device.overlap_slowdown = 0;  // timers stand in for what exchanges would slow
+  scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow
   scenario.strategies = strategies_of(scenario, options.only);
   if (!options.cluster_out.empty() && !options.calibrate) {
     throw InputError("--cluster-out: expected --calibrate too, which measures what is written");

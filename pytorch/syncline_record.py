@@ -5,9 +5,10 @@
 
 Every rank calls it, at any moment of the training; rank 0 writes job.json, which `syncline tune
 job.json --emit pytorch` takes. The steps run three ways in turns: as ever, with hooks, and with
-hooks but without communication (no_sync). Parameters, buffers, gradients, the optimizer's state and
+hooks but without communication (no_sync); then without and with exchanges that are not the job's,
+for what computation and communication take from each other. Parameters, buffers, gradients, the optimizer's state and
 the random generators are put back afterwards; what else step() moves on (a data loader, a learning
-rate, a gradient scaler) has then seen 48 steps more. One step() is one backward pass: of a job that
+rate, a gradient scaler) has then seen 78 steps more. One step() is one backward pass: of a job that
 accumulates gradients, give the step that exchanges them.
 
 Needs torch 1.13 or later and nothing else. Times are those of CUDA events on GPUs, of the host's
@@ -40,7 +41,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
 
     model      a DistributedDataParallel module; a plain one gives the times of one rank alone
     step       trains once; its result is ignored
-    steps      how many are counted of each of the three kinds, in blocks of 4
+    steps      how many are counted of each kind, in blocks of 4
     batch      samples that a rank handles in a step
     optimizer  found by itself, unless it is none of torch.optim
 
@@ -57,6 +58,8 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         seen.copy_in, seen.copy_out = _copies(job, seen)
         hosts = job.gathered(socket.gethostname())
         sweeps = _sweeps(job, hosts)
+        seen.overlap = _overlap(job, step, steps, seen, sweeps)
+        seen.encoding = _half(job, sweeps)
     finally:
         saved.put_back()
     if job.rank != 0:
@@ -198,6 +201,7 @@ class _Step:
         self.marks = {}
         self.ready = {}  # by gradient, in the order in which they were ready
         self.backwards = 0
+        self.beside = None  # _Beside: exchanges that the backward pass starts
 
     def first(self, what):
         if what not in self.marks:
@@ -205,6 +209,10 @@ class _Step:
 
     def last(self, what):
         self.marks[what] = self.job.now()
+
+    def start_beside(self, name):
+        if self.beside:
+            self.beside.start(name)
 
     def seconds(self, begin, end):
         """0 where it was not seen."""
@@ -269,12 +277,15 @@ class _Watch:
             if depth == 1:
                 self.step.backwards += 1
                 self.step.first("backward")
+                self.step.start_beside("")
             try:
                 return original(*args, **kwargs)
             finally:
                 depth -= 1
                 if depth == 0:
                     self.step.last("backward_end")
+                    if self.step.beside:
+                        self.step.beside.wait()
         torch.autograd.backward = backward  # Tensor.backward calls it by this name
         self.undo.callback(setattr, torch.autograd, "backward", original)
 
@@ -305,6 +316,7 @@ class _Watch:
     def _hook_gradient(self, name, parameter):
         def is_ready(*_):
             self.step.ready[name] = self.job.now()
+            self.step.start_beside(name)
             gradient = parameter.grad
             if gradient is not None and gradient.is_sparse:
                 self.job.sparse_rows[name] = gradient._indices().size(1)
@@ -329,16 +341,17 @@ def _run_in_turns(job, step, steps):
     return runs
 
 
-def _run_block(job, step, kind):
-    """The first step is not counted: the host is not ahead of the GPU yet, ranks have drifted
+def _run_block(job, step, kind, exchanges=None):
+    """`exchanges`, if given, makes those that run beside the backward pass of a step. The first step is not counted: the host is not ahead of the GPU yet, ranks have drifted
     apart, and DDP decides by the step before whether buffers are broadcast."""
     taken = []
     with contextlib.ExitStack() as stack:
         watch = stack.enter_context(_Watch(job)) if kind != "plain" else None
         if kind == "alone" and job.is_ddp:
             stack.enter_context(job.model.no_sync())
-        for _ in range(1 + _BLOCK):
+        for i in range(1 + _BLOCK):
             taken.append(_Step(job))
+            taken[-1].beside = exchanges(i) if exchanges else None
             if watch:
                 watch.step = taken[-1]
             taken[-1].first("begin")
@@ -347,7 +360,7 @@ def _run_block(job, step, kind):
             if watch:
                 taken[-1].check()
     job.wait()
-    return [one.times() for one in taken[1:]]
+    return [{**one.times(), **(one.beside.times(one) if one.beside else {})} for one in taken[1:]]
 
 
 class _Seen:
@@ -382,6 +395,8 @@ class _Seen:
                        - self.alone["update"])
         self.copy_in = {}
         self.copy_out = {}
+        self.overlap = {}
+        self.encoding = 0.0
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -485,6 +500,128 @@ def _sweep(job, group):
     for i in reversed(range(len(medians) - 1)):
         medians[i] = min(medians[i], medians[i + 1])
     return [(4 * count, seconds) for count, seconds in zip(counts, medians)]
+
+
+class _Beside:
+    """Exchanges of one size that the backward pass starts, one after the other, of zeros."""
+
+    def __init__(self, job, payload, places):
+        self.job = job
+        self.payload = payload
+        self.places = places  # names of the gradients that start one; "": the pass itself
+        self.started = []  # [begin, work, end]
+
+    def start(self, name):
+        if name not in self.places:
+            return
+        entry = [self.job.now(), None, None]
+        self.started.append(entry)
+        entry[1] = dist.all_reduce(self.payload, group=self.job.group, async_op=True)
+        if self.job.on_gpu:
+            with torch.cuda.stream(_side_stream(self.job.device)):
+                entry[1].wait()
+                entry[2] = torch.cuda.Event(enable_timing=True)
+                entry[2].record()
+        else:
+            entry[1].get_future().then(lambda _: entry.__setitem__(2, self.job.now()))
+
+    def wait(self):
+        for _, work, _ in self.started:
+            work.wait()
+
+    def times(self, step):
+        """{"took": of those that ended beside the pass, "cut": how far the others had come}."""
+        took, cut = [], []
+        end_of_pass = step.marks["backward_end"]
+        for begin, _, end in self.started:
+            if end is not None and self.job.seconds(end, end_of_pass) >= 0:
+                took.append(self.job.seconds(begin, end))
+            else:
+                cut.append(max(0.0, self.job.seconds(begin, end_of_pass)))
+        return {"took": took, "cut": cut}
+
+
+@functools.lru_cache(maxsize=None)
+def _side_stream(device):
+    return torch.cuda.Stream(device)
+
+
+def _overlap(job, step, steps, seen, sweeps):
+    """What computation and an exchange take from each other while both run: {"slowdown", of
+    computation; "collective_slowdown"; "delay", seconds an exchange}. Of the rank that loses most,
+    for which the others wait. Empty where nothing was exchanged."""
+    if "exchanged" not in seen.runs or not sweeps:
+        return {}
+    # Two sizes tell apart what an exchange waits and what it loses while bytes flow.
+    short = [one for one in sweeps["world"] if one[1] < 0.6 * seen.alone["backward"]]
+    large = short[-1] if short else sweeps["world"][0]
+    small = next(one for one in sweeps["world"] if one[1] >= large[1] / 6)
+    kinds = [_exchanges_of(job, seen, size) for size in (large, small)]
+    beside, alone = [], []
+    for _ in range(-(-steps // _BLOCK)):
+        beside += _run_block(job, step, "alone", lambda i: kinds[i % 2]())
+        alone += _run_block(job, step, "alone")
+    took = [[t for one in beside[1 - i::2] for t in one["took"]] for i in (0, 1)]
+    longer = [statistics.median(times) - size[1] if times else 0.0
+              for times, size in zip(took, (large, small))]
+    apart = large[1] - small[1]
+    slope = (longer[0] - longer[1]) / apart if apart > 0 and took[0] and took[1] else 0.0
+    slope = max(0.0, slope)
+    delay = max(0.0, statistics.mean(longer) - slope * (large[1] + small[1]) / 2)
+    # While an exchange waits for a processor it takes nothing from the computation.
+    flowing = statistics.mean(sum(max(0.0, t - delay) for t in one["took"] + one["cut"])
+                              for one in beside[1::2])
+    lost = statistics.median(one["backward"] for one in beside[1::2]) - statistics.median(
+        one["backward"] for one in alone)
+    share = min(max(0.0, lost / flowing), 0.9) if flowing > 0 else 0.0
+    _, (share, slope, delay) = job.of_slowest([share, slope, delay])
+    return {"slowdown": share / (1 - share), "collective_slowdown": slope, "delay": delay}
+
+
+def _exchanges_of(job, seen, size):
+    """Makes the exchanges of a size that follow each other through the backward pass, with time
+    for a slow one; the same on all ranks."""
+    payload = torch.zeros(size[0] // 4, device=job.device)
+    places, at, free = {""}, 0.0, 1.5 * size[1] + 0.006
+    for name in seen.order:
+        at += seen.waits[name]
+        if at >= free and at < seen.alone["backward"]:
+            places.add(name)
+            free = at + 1.5 * size[1] + 0.006
+    return lambda: _Beside(job, payload, places)
+
+
+def _half(job, sweeps):
+    """Bytes a second at which gradients become 16 bits wide and come back, by what an exchange in
+    them takes beyond its bytes: rounding and dividing as DDP's hook does, sums that the backend does
+    in software, and the way back. 0 where nothing was exchanged."""
+    if not sweeps or job.ranks == 1:
+        return 0.0
+    sizes = dict(sweeps["world"])
+    wide = max(sizes)
+    narrow = [size for size in sizes if size >= wide / 2]
+    whole = torch.full((2 * min(narrow) // 4,), 0.01, device=job.device)  # as many bytes once narrow
+
+    def once():
+        job.wait()
+        marks = [time.perf_counter()]
+        half = whole.to(torch.float16).div_(job.ranks)
+        job.wait()
+        marks.append(time.perf_counter())
+        dist.all_reduce(half, group=job.group)
+        job.wait()
+        marks.append(time.perf_counter())
+        whole.copy_(half)
+        job.wait()
+        marks.append(time.perf_counter())
+        return marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]
+    encode, exchange, decode = (statistics.median(times)
+                                for times in zip(*[once() for _ in range(9)]))
+    beyond = encode + decode + max(0.0, exchange - sizes[min(narrow)])
+    # fp32 is read and fp16 written, and the other way round.
+    rate = 12 * whole.numel() / max(beyond, 1e-9)
+    _, (seconds,) = job.of_slowest([1 / rate])
+    return 1 / seconds
 
 
 def _shape(hosts):
@@ -627,6 +764,18 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
     cluster = _cluster(job, hosts, sweeps)
     if seen.overhead() > 0:
         cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
+    if seen.encoding:
+        cluster["device"]["memory_gbytes_per_s"] = _round(seen.encoding / 1e9)
+    if job.ranks > 1:
+        # Normal values lie within 0.6745 of their deviation half of the time.
+        relative = _round(min(0.33, seen.spread("alone") / 0.6745), 3)
+        if relative > 0:
+            cluster["jitter"] = {"distribution": "normal", "relative": relative}
+    if seen.overlap:
+        cluster["device"]["overlap_slowdown"] = _round(seen.overlap["slowdown"])
+        cluster["device"]["overlap_collective_slowdown"] = _round(
+            seen.overlap["collective_slowdown"])
+        cluster["device"]["overlap_delay_us"] = _round(seen.overlap["delay"] * 1e6)
     if job.ranks > 1:
         measured["collectives"] = len(job.bucket_bytes())
     return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
@@ -675,6 +824,11 @@ def _summary(job, seen, out):
             lines.append(f"{1e3 * seen.overhead():.2f} ms of it in the forward pass" + (
                 ", where DDP broadcasts the buffers: broadcast_buffers=False saves that"
                 if job.logged("broadcast_buffers") and list(job.module.buffers()) else ""))
+    if seen.overlap:
+        share = seen.overlap["slowdown"] / (1 + seen.overlap["slowdown"])
+        lines.append(f"beside an exchange computation loses {100 * share:.0f} % of its time, the "
+                     f"exchange takes {1e3 * seen.overlap['delay']:.2f} ms longer and "
+                     f"{100 * seen.overlap['collective_slowdown']:.0f} % more")
     cost, doubt = (1e5 * seconds / step for seconds in seen.cost())
     lines.append(f"cost of recording: {cost:+.1f} % of a step, give or take {doubt:.1f} %")
     if seen.alone["step"] > 1.1 * seen.own_step:

@@ -112,6 +112,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   const bool no_sync = config.boolean_or("no_sync", false);
   config.finish();
+  // ProcessGroupGloo carries out collectives on two threads.
+  if (cluster.library == Library::kGloo) strategy.streams = 2;
   strategy.each_micro_batch = !no_sync && workload.micro_batches > 1;
   if (strategy.each_micro_batch) {
     reading.notes.push_back(

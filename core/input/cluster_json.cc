@@ -34,8 +34,13 @@ Json device_json(const Device& device, int digits) {
   for (const auto& row : kDeviceFigures) {
     if (device.*row.figure != 0) json[row.key] = significant(device.*row.figure / row.unit, digits);
   }
-  if (device.overlap_slowdown_given) {
-    json["overlap_slowdown"] = significant(device.overlap_slowdown, digits);
+  if (const Overlap& overlap = device.overlap; overlap.given) {
+    json["overlap_slowdown"] = significant(overlap.slowdown, digits);
+    if (overlap.collective_slowdown != overlap.slowdown) {
+      json["overlap_collective_slowdown"] = significant(overlap.collective_slowdown, digits);
+    }
+    if (overlap.delay > 0)
+      json["overlap_delay_us"] = significant(overlap.delay / kMicrosecond, digits);
   }
   return json;
 }

@@ -9,6 +9,7 @@
 #include "core/input/hardware_json.h"
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
+#include "core/scenario/overlap.h"
 
 namespace syncline::input {
 namespace {
@@ -64,6 +65,18 @@ cost::StepCurve read_steps(Reader& reader, const Tier& tier) {
   return curve;
 }
 
+Overlap read_overlap(Reader& reader) {
+  Overlap overlap;
+  overlap.slowdown = reader.number_or("overlap_slowdown", 0, {0, 100});
+  overlap.collective_slowdown =
+      reader.number_or("overlap_collective_slowdown", overlap.slowdown, {0, 100});
+  overlap.delay = reader.number_or("overlap_delay_us", 0, {0, 1e9}) * kMicrosecond;
+  for (const char* key : {"overlap_slowdown", "overlap_collective_slowdown", "overlap_delay_us"}) {
+    overlap.given |= reader.has(key);
+  }
+  return overlap;
+}
+
 Device read_device(Reader reader) {
   Device device;
   device.name = reader.text_or("name", "");
@@ -77,8 +90,7 @@ Device read_device(Reader reader) {
   device.data_parallel_overhead =
       reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   device.data_parallel_slowdown = reader.number_or("data_parallel_slowdown", 0, {0, 100});
-  device.overlap_slowdown_given = reader.has("overlap_slowdown");
-  device.overlap_slowdown = reader.number_or("overlap_slowdown", 0, {0, 100});
+  device.overlap = read_overlap(reader);
   reader.finish();
   return device;
 }
@@ -212,12 +224,10 @@ Library read_library(Reader& reader, const Cluster& cluster) {
 }
 
 // What nobody measured or fitted in another form.
-void assume_overlap_slowdown(Cluster& cluster) {
+void assume_overlap(Cluster& cluster) {
   Device& device = cluster.device;
-  const bool told = device.overlap_slowdown_given || device.data_parallel_slowdown > 0;
-  if (!told && cluster.library == Library::kNccl) {
-    device.overlap_slowdown = kAssumedOverlapSlowdown;
-  }
+  const bool told = device.overlap.given || device.data_parallel_slowdown > 0;
+  if (!told) device.overlap = overlap_prior(cluster.library).likely;
 }
 
 }  // namespace
@@ -247,7 +257,7 @@ Cluster read_cluster(Reader named) {
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);
   cluster.library_given = reader.has("library");
-  assume_overlap_slowdown(cluster);
+  assume_overlap(cluster);
   reader.finish();
   return cluster;
 }

@@ -7,6 +7,7 @@
 #include "core/collective/assumed_spread.h"
 #include "core/collective/nccl.h"
 #include "core/run/model_executor.h"
+#include "core/scenario/overlap.h"
 #include "core/statistics.h"
 
 namespace syncline::measure {
@@ -112,13 +113,13 @@ double copies_at(const Workload& workload, double deviations) {
   return std::min(spread, workload.copy_kernels / all);
 }
 
-// What computation loses beside a collective at one end of what is likely, over what it is said to.
-double overlap_at(const Device& device, double deviations) {
+// What computation and collectives lose beside each other at one end of what is likely, over what
+// they are said to.
+double overlap_at(const Cluster& cluster, double deviations) {
   constexpr double kMeasuredOverlap = 0.2;
-  if (device.overlap_slowdown_given) return std::exp(deviations * kMeasuredOverlap);
-  const auto lost = [](double slowdown) { return slowdown / (1 + slowdown); };
-  return lost(deviations > 0 ? kMostOverlapSlowdown : kLeastOverlapSlowdown) /
-         lost(device.overlap_slowdown);
+  if (cluster.device.overlap.given) return std::exp(deviations * kMeasuredOverlap);
+  const OverlapPrior prior = overlap_prior(cluster.library);
+  return deviations > 0 ? prior.most : prior.least;
 }
 
 }  // namespace
@@ -212,7 +213,7 @@ class Doubts::Shifted {
     if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= copies;
     if (auto* slowed = std::get_if<plan::Slowed>(&work)) {
       slowed->share *= overlap;
-      slowed->most *= overlap;
+      slowed->delay *= overlap;
     }
   }
 
@@ -247,7 +248,7 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
     known->device = std::exp(deviations * kDeviceSpread);
     known->copies = copies_at(scenario_.workload, deviations);
   }
-  if (doubt == Doubt::kOverlap) known->overlap = overlap_at(scenario_.cluster.device, deviations);
+  if (doubt == Doubt::kOverlap) known->overlap = overlap_at(scenario_.cluster, deviations);
   return *known;
 }
 
@@ -286,7 +287,7 @@ Sway Doubts::sway(const Strategy& strategy) {
     const std::size_t d = place_of(doubt);
     const bool network = doubt == Doubt::kLatency || doubt == Doubt::kBandwidth;
     if (doubt == Doubt::kFramework || (alone && network)) continue;
-    if (doubt == Doubt::kOverlap && (alone || scenario_.cluster.device.overlap_slowdown <= 0)) {
+    if (doubt == Doubt::kOverlap && (alone || !scenario_.cluster.device.overlap.any())) {
       continue;
     }
     sway.slower[d] = std::log(step_with(strategy, doubt, true) / plain);

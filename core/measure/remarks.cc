@@ -141,14 +141,23 @@ void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::s
   }
 }
 
-void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) {
-  const Device& assumed = cluster.device;
-  if (assumed.overlap_slowdown > 0 && !assumed.overlap_slowdown_given && cluster.ranks() > 1) {
-    lines.push_back("computation and collectives are taken to slow each other down by " +
-                    number_text(100 * assumed.overlap_slowdown) +
-                    " % where they run beside each other, as published measurements do in the "
-                    "mean (cluster.device.overlap_slowdown)");
+std::string assumed_overlap(const Overlap& overlap) {
+  const std::string slowdown = number_text(100 * overlap.slowdown) + " %";
+  if (overlap.collective_slowdown == overlap.slowdown) {
+    return "computation and collectives are taken to slow each other down by " + slowdown +
+           " where they run beside each other, as published measurements do in the mean "
+           "(cluster.device.overlap_slowdown)";
   }
+  return "computation is taken to slow down by " + slowdown + " beside a collective, which waits " +
+         number_text(overlap.delay / kMillisecond) +
+         " ms for a processor, as where ranks leave none idle (cluster.device.overlap_slowdown and "
+         "overlap_delay_us; `syncline record` measures them)";
+}
+
+void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) {
+  const Overlap& overlap = cluster.device.overlap;
+  if (overlap.any() && !overlap.given && cluster.ranks() > 1)
+    lines.push_back(assumed_overlap(overlap));
   for (const auto& tier : cluster.tiers) remark_on_tier(cluster, tier, lines);
   const Device& device = cluster.device;
   if (device.flops > kMostFlops) {

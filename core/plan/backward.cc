@@ -75,18 +75,19 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
 }
 
 OpId Backward::slow_down(std::size_t bucket, OpId sent, int next) {
-  const double slowdown = cluster_.device.overlap_slowdown;
-  if (slowdown <= 0 || build_.plan.ranks == 1 || !strategy_.overlap) return sent;
+  const Overlap& overlap = cluster_.device.overlap;
+  if (!overlap.any() || build_.plan.ranks == 1 || !strategy_.overlap) return sent;
   Seconds rest = 0;
   for (auto t = static_cast<std::size_t>(next); t < workload_.tensors.size(); ++t) {
     rest += workload_.tensors[t].backward;
   }
   if (rest <= 0) return sent;
+  rest *= 1 + overlap.slowdown;
   const StreamId stream = build_.plan.ops[static_cast<std::size_t>(sent)].stream;
   const int index = static_cast<int>(bucket);
-  sent = build_.add(stream, Slowed{index, slowdown, slowdown * rest});
+  sent = build_.add(stream, Slowed{index, overlap.collective_slowdown, overlap.delay, rest});
   // Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
-  build_.add(kComputeStream, Slowed{index, slowdown / (1 + slowdown), slowdown * rest});
+  build_.add(kComputeStream, Slowed{index, overlap.slowdown / (1 + overlap.slowdown), 0, rest});
   return sent;
 }
 

@@ -77,13 +77,14 @@ struct Wait {
   Seconds seconds = 0;
 };
 
-// What the computation loses to a bucket's exchange beside it: `share` of the time that its
-// collectives take, `most` at most. The network says how long that is, so executors fill in the
-// seconds (core/run/slowed.h).
+// What the computation loses to a bucket's exchange beside it, or the exchange to the computation:
+// `share` of the time that they run beside each other, and `delay` once. The network says how long
+// that is, so executors fill in the seconds (core/run/slowed.h).
 struct Slowed {
   int bucket = 0;
   double share = 0;
-  Seconds most = 0;
+  Seconds delay = 0;
+  Seconds rest = 0;  // of the backward pass behind the bucket, slowed down by it
   Seconds seconds = 0;
 };
 

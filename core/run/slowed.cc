@@ -49,22 +49,26 @@ class Pass {
       slowed->seconds = lost(*slowed, window, begin);
     } else {
       slowed->seconds = delayed(*slowed, window);
-      window.end += slowed->seconds;
     }
     return slowed->seconds;
   }
 
   // By the computation, from this moment on.
   static Seconds lost(const plan::Slowed& slowed, const Window& window, Seconds now) {
-    const Seconds goes_on = slowed.most / slowed.share;  // what is left of it, slowed down
-    const Seconds beside = std::min(window.end, now + goes_on) - std::max(window.begin, now);
+    const Seconds beside = std::min(window.end, now + slowed.rest) - std::max(window.begin, now);
     return slowed.share * std::max(0.0, beside);
   }
 
-  // The exchange, by the computation that is left behind its bucket.
-  Seconds delayed(const plan::Slowed& slowed, const Window& window) const {
-    const Seconds computed = free_[plan::kComputeStream] + slowed.most / slowed.share;
-    return slowed.share * std::max(0.0, std::min(window.end, computed) - window.begin);
+  // The exchange, by the computation that is left behind its bucket. It does nothing while it waits
+  // for a processor.
+  Seconds delayed(const plan::Slowed& slowed, Window& window) const {
+    const Seconds left = free_[plan::kComputeStream] + slowed.rest - window.begin;
+    const Seconds waits = std::clamp(left, 0.0, slowed.delay);
+    const Seconds beside = std::clamp(left - waits, 0.0, window.end - window.begin);
+    const Seconds longer = slowed.share * beside;
+    window.begin += waits;
+    window.end += waits + longer;
+    return waits + longer;
   }
 
   plan::Plan& plan_;

@@ -11,9 +11,9 @@ namespace syncline::run {
 bool slows(const plan::Plan& plan);
 
 // The plan with the seconds of plan::Slowed filled in, for one period by itself, on streams that do
-// not share links: an exchange takes `share` longer for as long as the backward pass goes on beside
-// it, and the computation loses its `share` of that time. plan::Slowed::most tells how much of the
-// backward pass is left.
+// not share links: an exchange that begins beside the backward pass waits its `delay` and takes
+// `share` longer for as long as the pass goes on beside it, and the computation loses its `share`
+// of the time that they run. plan::Slowed::rest tells how much of the pass is left.
 plan::Plan with_slowed(plan::Plan plan, collective::PriceBook& book);
 
 }  // namespace syncline::run

@@ -37,6 +37,23 @@ struct Tier {
   double oversubscription = 1;
 };
 
+// What computation and a collective take from each other while they run beside each other: NCCL's
+// kernels take multiprocessors and memory, Gloo's threads and sockets take processors.
+struct Overlap {
+  // Share by which computation takes longer. JSON: overlap_slowdown; where it is not given, what
+  // core/scenario/overlap.h says of the cluster's library.
+  double slowdown = 0;
+  // Share by which the collective takes longer. JSON: overlap_collective_slowdown; where it is not
+  // given, as much as computation.
+  double collective_slowdown = 0;
+  // What each collective takes longer that begins beside computation, whatever its size: its
+  // threads wait for a processor that computes. JSON: overlap_delay_us.
+  Seconds delay = 0;
+  bool given = false;
+
+  bool any() const { return slowdown > 0 || collective_slowdown > 0 || delay > 0; }
+};
+
 // The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
 struct Device {
   std::string name;
@@ -56,19 +73,8 @@ struct Device {
   // pipeline, host memory and power, and collectives take a few of their multiprocessors. JSON:
   // data_parallel_slowdown.
   double data_parallel_slowdown = 0;
-  // Share by which computation and a collective both take longer while they run beside each other:
-  // NCCL's kernels take multiprocessors and memory from it, Gloo's threads take processors. JSON:
-  // overlap_slowdown; where it is not given, kAssumedOverlapSlowdown on GPUs that call NCCL.
-  double overlap_slowdown = 0;
-  bool overlap_slowdown_given = false;
+  Overlap overlap;
 };
-
-// What nobody measured. On 4 A100, H100, MI210 or MI250 training GPT and LLaMA models computation
-// took 18.9 % longer in the mean, 40.0 % at most, with communication beside it (Lee et al.,
-// arXiv:2507.03114, 2025). What communication loses was not measured there: taken to be alike.
-inline constexpr double kAssumedOverlapSlowdown = 0.189;
-inline constexpr double kLeastOverlapSlowdown = 0.03;
-inline constexpr double kMostOverlapSlowdown = 0.40;
 
 // How much a rank's computation varies from step to step. `relative` is the spread as a share of
 // the mean: factor = 1 + relative * z, z standard normal or exponential with mean one.

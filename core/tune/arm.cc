@@ -130,7 +130,7 @@ void Arm::judge_exactness(const plan::Plan& plan, std::size_t phases) {
     encodes |= bucket.codec != nullptr;
   }
   // What exchanges cost the computation beside them delays the gradients behind.
-  const bool slowed = strategy_.overlap && cluster().device.overlap_slowdown > 0;
+  const bool slowed = strategy_.overlap && cluster().device.overlap.any();
   exact_ = simple_ && !slowed && (strategy_.streams == 1 || !strategy_.overlap) &&
            (!encodes || !strategy_.overlap || encode_launches() == 0);
 }

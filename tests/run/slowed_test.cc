@@ -8,19 +8,21 @@
 #include "core/measure/price_strategy.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
+#include "core/scenario/overlap.h"
 #include "sim/sim_executor.h"
 
 namespace syncline::run {
 namespace {
 
 // Two gradients, 10 ms of backward each, over a network of so many Gbit/s.
-Scenario two_gradients(double slowdown, double gbps, const std::string& strategy = "") {
+Scenario two_gradients(double slowdown, double gbps, const std::string& strategy = "",
+                       const std::string& more = "") {
   return input::parse_scenario(input::document_from_text("slowed.json", R"({"name": "s",
       "workload": {"name": "w", "forward_ms": 5, "update_ms": 1, "tensors": [
         {"name": "b", "shape": [1000000], "backward_us": 10000},
         {"name": "a", "shape": [1000000], "backward_us": 10000}]},
       "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1, "library": "links",
-        "device": {"overlap_slowdown": )" + std::to_string(slowdown) +
+        "device": {"overlap_slowdown": )" + std::to_string(slowdown) + more +
                                                                             R"(},
         "inter": {"latency_us": 10, "bandwidth_gbps": )" + std::to_string(gbps) +
                                                                             R"(}},
@@ -62,9 +64,24 @@ TEST(Slowed, NoMoreIsLostThanIsComputedBesideIt) {
   const Scenario scenario = two_gradients(0.25, 0.1);
   const Seconds exchange = exchange_of(scenario);
   ASSERT_GT(exchange, 0.1);
-  // The network is the bottleneck: the first exchange is slowed for the 10 ms of computation beside
-  // it, the second follows and runs alone.
-  EXPECT_NEAR(modelled(scenario), 0.005 + 0.010 + 2 * exchange + 0.25 * 0.010 + 0.001, 1e-9);
+  // The network is the bottleneck: the first exchange is slowed for as long as the 10 ms of
+  // computation take beside it, the second follows and runs alone.
+  EXPECT_NEAR(modelled(scenario), 0.005 + 0.010 + 2 * exchange + 0.25 * 0.0125 + 0.001, 1e-9);
+}
+
+TEST(Slowed, AnExchangeThatBeginsBesideComputationWaitsForAProcessor) {
+  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
+  const Scenario fast = two_gradients(0.25, 10, "", waits);
+  const Seconds exchange = exchange_of(fast);
+  ASSERT_LT(exchange, 0.005);
+  // Hidden: the wait costs nothing, and the computation loses nothing meanwhile.
+  EXPECT_NEAR(modelled(fast), 0.005 + 0.020 + 0.2 * exchange + exchange + 0.001, 1e-9);
+  const Scenario slow = two_gradients(0.25, 0.1, "", waits);
+  EXPECT_NEAR(modelled(slow), 0.005 + 0.010 + 0.003 + 2 * exchange_of(slow) + 0.001, 1e-9);
+  // No longer than there is computation.
+  const std::string long_wait = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 90000)";
+  const Scenario late = two_gradients(0, 10, "", long_wait);
+  EXPECT_NEAR(modelled(late), 0.005 + 0.020 + 2 * exchange + 0.001, 1e-9);
 }
 
 TEST(Slowed, OnlyBesideACollective) {
@@ -101,11 +118,18 @@ TEST(Slowed, IsAssumedWhereNcclExchangesAndNobodySaid) {
         .cluster;
   };
   const std::string v100 = R"(, "device": {"name": "V100")";
-  EXPECT_EQ(cluster("").device.overlap_slowdown, 0);
-  EXPECT_EQ(cluster(v100 + "}").device.overlap_slowdown, kAssumedOverlapSlowdown);
-  EXPECT_EQ(cluster(v100 + R"(}, "library": "links")").device.overlap_slowdown, 0);
-  EXPECT_EQ(cluster(v100 + R"(, "overlap_slowdown": 0})").device.overlap_slowdown, 0);
-  EXPECT_EQ(cluster(v100 + R"(, "data_parallel_slowdown": 0.1})").device.overlap_slowdown, 0);
+  const auto slowdown = [&](const std::string& keys) {
+    return cluster(keys).device.overlap.slowdown;
+  };
+  EXPECT_EQ(slowdown(""), 0);
+  EXPECT_EQ(slowdown(v100 + "}"), overlap_prior(Library::kNccl).likely.slowdown);
+  EXPECT_EQ(slowdown(R"(, "library": "gloo")"), overlap_prior(Library::kGloo).likely.slowdown);
+  EXPECT_EQ(slowdown(v100 + R"(}, "library": "links")"), 0);
+  EXPECT_EQ(slowdown(v100 + R"(, "overlap_slowdown": 0})"), 0);
+  EXPECT_EQ(slowdown(v100 + R"(, "data_parallel_slowdown": 0.1})"), 0);
+  const Overlap told = cluster(v100 + R"(, "overlap_slowdown": 0.1})").device.overlap;
+  EXPECT_EQ(told.collective_slowdown, 0.1);
+  EXPECT_EQ(told.delay, 0);
 }
 
 }  // namespace
