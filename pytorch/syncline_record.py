@@ -6,10 +6,10 @@
 Every rank calls it, at any moment of the training; rank 0 writes job.json, which `syncline tune
 job.json --emit pytorch` takes. The steps run three ways in turns: as ever, with hooks, and with
 hooks but without communication (no_sync); then without and with exchanges that are not the job's,
-for what computation and communication take from each other. Parameters, buffers, gradients, the optimizer's state and
-the random generators are put back afterwards; what else step() moves on (a data loader, a learning
-rate, a gradient scaler) has then seen 78 steps more. One step() is one backward pass: of a job that
-accumulates gradients, give the step that exchanges them.
+for what computation and communication take from each other. Parameters, buffers, gradients, the
+optimizer's state and the random generators are put back afterwards; what else step() moves on (a
+data loader, a learning rate, a gradient scaler) has then seen 78 steps more. One step() is one
+backward pass: of a job that accumulates gradients, give the step that exchanges them.
 
 Needs torch 1.13 or later and nothing else. Times are those of CUDA events on GPUs, of the host's
 clock elsewhere. Printed by `syncline record`.
@@ -137,6 +137,12 @@ class _Job:
             shared += torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(shared, group=self.group)
         return slowest, shared.tolist()
+
+    def mean(self, values):
+        """Of all ranks."""
+        shared = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(shared, group=self.group)
+        return (shared / self.ranks).tolist()
 
     def logged(self, key, default=None):
         """What DDP says of itself."""
@@ -342,8 +348,9 @@ def _run_in_turns(job, step, steps):
 
 
 def _run_block(job, step, kind, exchanges=None):
-    """`exchanges`, if given, makes those that run beside the backward pass of a step. The first step is not counted: the host is not ahead of the GPU yet, ranks have drifted
-    apart, and DDP decides by the step before whether buffers are broadcast."""
+    """`exchanges`, if given, makes those that run beside the backward pass of a step. The first
+    step is not counted: the host is not ahead of the GPU yet, ranks have drifted apart, and DDP
+    decides by the step before whether buffers are broadcast."""
     taken = []
     with contextlib.ExitStack() as stack:
         watch = stack.enter_context(_Watch(job)) if kind != "plain" else None
@@ -409,6 +416,15 @@ class _Seen:
         """Half of the steps lie within this share of their median."""
         low, middle, high = statistics.quantiles([step[what] for step in self.runs[kind]], n=4)
         return (high - low) / 2 / middle if middle else 0.0
+
+    def jitter(self):
+        """Deviation of a step from the ones around it, as a share: what slows a machine down for a
+        while slows all of its ranks."""
+        times = [step["step"] for step in self.runs["alone"]]
+        blocks = [times[i:i + _BLOCK] for i in range(0, len(times), _BLOCK)]
+        moves = [abs(b - a) for block in blocks for a, b in zip(block, block[1:])]
+        # Half of all normal values are within 0.6745 deviations; a difference varies twice as much.
+        return statistics.median(moves) / 0.6745 / 2 ** 0.5 / statistics.median(times)
 
     def compared(self, kind, other, what="step"):
         """(how much longer the one takes, how far chance may put that off), in seconds."""
@@ -548,8 +564,8 @@ def _side_stream(device):
 
 def _overlap(job, step, steps, seen, sweeps):
     """What computation and an exchange take from each other while both run: {"slowdown", of
-    computation; "collective_slowdown"; "delay", seconds an exchange}. Of the rank that loses most,
-    for which the others wait. Empty where nothing was exchanged."""
+    computation; "collective_slowdown"; "delay", seconds an exchange}, the ranks' mean. Empty where
+    nothing was exchanged."""
     if "exchanged" not in seen.runs or not sweeps:
         return {}
     # Two sizes tell apart what an exchange waits and what it loses while bytes flow.
@@ -557,25 +573,32 @@ def _overlap(job, step, steps, seen, sweeps):
     large = short[-1] if short else sweeps["world"][0]
     small = next(one for one in sweeps["world"] if one[1] >= large[1] / 6)
     kinds = [_exchanges_of(job, seen, size) for size in (large, small)]
-    beside, alone = [], []
+    turns = []
     for _ in range(-(-steps // _BLOCK)):
-        beside += _run_block(job, step, "alone", lambda i: kinds[i % 2]())
-        alone += _run_block(job, step, "alone")
-    took = [[t for one in beside[1 - i::2] for t in one["took"]] for i in (0, 1)]
-    longer = [statistics.median(times) - size[1] if times else 0.0
-              for times, size in zip(took, (large, small))]
-    apart = large[1] - small[1]
-    slope = (longer[0] - longer[1]) / apart if apart > 0 and took[0] and took[1] else 0.0
-    slope = max(0.0, slope)
-    delay = max(0.0, statistics.mean(longer) - slope * (large[1] + small[1]) / 2)
-    # While an exchange waits for a processor it takes nothing from the computation.
+        beside = _run_block(job, step, "alone", lambda i: kinds[i % 2]())
+        turns.append((beside[1::2], beside[0::2], _run_block(job, step, "alone")))
+    delay, slope = _delays(turns, large[1], small[1])
+    # While an exchange waits for a processor it takes nothing from the computation. Neighbouring
+    # blocks are compared: what slows the machine down for a while is in both.
     flowing = statistics.mean(sum(max(0.0, t - delay) for t in one["took"] + one["cut"])
-                              for one in beside[1::2])
-    lost = statistics.median(one["backward"] for one in beside[1::2]) - statistics.median(
-        one["backward"] for one in alone)
+                              for with_large, _, _ in turns for one in with_large)
+    lost = statistics.median(
+        statistics.median(one["backward"] for one in with_large)
+        - statistics.median(one["backward"] for one in alone) for with_large, _, alone in turns)
     share = min(max(0.0, lost / flowing), 0.9) if flowing > 0 else 0.0
-    _, (share, slope, delay) = job.of_slowest([share, slope, delay])
+    share, slope, delay = job.mean([share, slope, delay])
     return {"slowdown": share / (1 - share), "collective_slowdown": slope, "delay": delay}
+
+
+def _delays(turns, large, small):
+    """(seconds that an exchange waits, share that it takes longer), of exchanges that take so long
+    by themselves."""
+    took = [[t for turn in turns for one in turn[i] for t in one["took"]] for i in (0, 1)]
+    longer = [statistics.median(times) - alone if times else 0.0
+              for times, alone in zip(took, (large, small))]
+    told_apart = large > small and took[0] and took[1]
+    slope = max(0.0, (longer[0] - longer[1]) / (large - small)) if told_apart else 0.0
+    return max(0.0, statistics.mean(longer) - slope * (large + small) / 2), slope
 
 
 def _exchanges_of(job, seen, size):
@@ -592,15 +615,16 @@ def _exchanges_of(job, seen, size):
 
 
 def _half(job, sweeps):
-    """Bytes a second at which gradients become 16 bits wide and come back, by what an exchange in
-    them takes beyond its bytes: rounding and dividing as DDP's hook does, sums that the backend does
-    in software, and the way back. 0 where nothing was exchanged."""
+    """Bytes a second at which gradients become 16 bits wide and come back, by what an exchange of
+    them takes beyond its bytes: rounding and dividing as DDP's hook does, sums that the backend
+    does in software, and the way back. 0 where nothing was exchanged."""
     if not sweeps or job.ranks == 1:
         return 0.0
     sizes = dict(sweeps["world"])
     wide = max(sizes)
     narrow = [size for size in sizes if size >= wide / 2]
-    whole = torch.full((2 * min(narrow) // 4,), 0.01, device=job.device)  # as many bytes once narrow
+    # Once narrow, as many bytes as were measured.
+    whole = torch.full((2 * min(narrow) // 4,), 0.01, device=job.device)
 
     def once():
         job.wait()
@@ -620,8 +644,7 @@ def _half(job, sweeps):
     beyond = encode + decode + max(0.0, exchange - sizes[min(narrow)])
     # fp32 is read and fp16 written, and the other way round.
     rate = 12 * whole.numel() / max(beyond, 1e-9)
-    _, (seconds,) = job.of_slowest([1 / rate])
-    return 1 / seconds
+    return 1 / job.mean([1 / rate])[0]
 
 
 def _shape(hosts):
@@ -767,8 +790,7 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
     if seen.encoding:
         cluster["device"]["memory_gbytes_per_s"] = _round(seen.encoding / 1e9)
     if job.ranks > 1:
-        # Normal values lie within 0.6745 of their deviation half of the time.
-        relative = _round(min(0.33, seen.spread("alone") / 0.6745), 3)
+        relative = _round(min(0.33, seen.jitter()), 3)
         if relative > 0:
             cluster["jitter"] = {"distribution": "normal", "relative": relative}
     if seen.overlap:

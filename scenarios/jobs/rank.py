@@ -74,7 +74,7 @@ def measure_round(name, settings, order, groups):
     return taken
 
 
-def measure(name, settings, rounds, groups=2):
+def measure(name, settings, rounds, groups=4):
     """Settings alternate, each round in another order, so that a busy moment meets all of them."""
     dice = random.Random(1)  # the same on all ranks
     found = {setting["name"]: [] for setting in settings}
@@ -107,7 +107,7 @@ def record(name, folder, rounds):
     job = models.Job(name)
     optimizer = job.optimizer()
     model = DistributedDataParallel(job.module)
-    syncline_record.record(model, lambda: job.step(model, optimizer), steps=24, name=name,
+    syncline_record.record(model, lambda: job.step(model, optimizer), steps=48, name=name,
                            batch=len(job.x), out=f"{folder}/{name}.json")
 
 
