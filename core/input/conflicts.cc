@@ -53,8 +53,8 @@ std::optional<Conflict> backward_conflict(const Strategy& strategy) {
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
   if (strategy.regather && !sharded) return Conflict{"regather", "needs exchange 'sharded'"};
   if (strategy.kept_groups > static_cast<int>(strategy.gather_groups.size())) {
-    return Conflict{"kept_groups", "there are " + std::to_string(strategy.gather_groups.size()) +
-                                       " gather_groups"};
+    return Conflict{"kept_groups",
+                    "gather_groups has only " + std::to_string(strategy.gather_groups.size())};
   }
   const char* key = strategy.each_micro_batch ? "each_micro_batch"
                     : strategy.in_flight > 0  ? "in_flight"

@@ -367,8 +367,8 @@ std::vector<Knob<Strategy>> schedule_knobs() {
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
            "0.")
-          .only(where<S>([](const S& s) { return s.regather && !s.gather_groups.empty(); },
-                         "has a meaning only with regather and gather_groups")),
+          .only(
+              where<S>([](const S& s) { return s.regather; }, "has a meaning only with regather")),
       knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
            "Whether gradients are exchanged in every micro-batch of the workload instead of in the "
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
