@@ -43,7 +43,7 @@ Json as_json(const plan::Plan& plan, const Workload& workload) {
                     {"stream", streams[b]}});
     if (bucket.codec != nullptr) {
       list.back()["codec"] = std::string(bucket.codec->name);
-      list.back()["encoded_bytes"] = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
+      list.back()["encoded_bytes"] = plan::encoded_bytes(bucket);
     }
   }
   return {{"buckets", list}};

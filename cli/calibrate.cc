@@ -87,7 +87,9 @@ VerbAction add_calibrate(CLI::App& app) {
       ->needs(live)
       ->capture_default_str();
   std::vector<std::string> codec_words;
-  for (const auto& codec : compress::codecs()) codec_words.emplace_back(codec.name);
+  for (const auto& codec : compress::codecs()) {
+    if (!codec.low_rank) codec_words.emplace_back(codec.name);
+  }
   verb->add_option("--codec", options->codec, "codec whose encoding time is measured as well")
       ->check(CLI::IsMember(codec_words))
       ->needs(live)

@@ -98,7 +98,11 @@ int run(const EmitOptions& options) {
               << " (" << times << ")\n";
   }
   if (!written->setting.empty()) {
-    std::cerr << "syncline: run it with " << written->setting << "\n";
+    std::cerr << "syncline: run it with '" << written->setting << "' (NCCL 2.24 or later)\n";
+  }
+  if (written->config.contains("bucket_cap_mb_list")) {
+    std::cerr << "syncline: bucket_cap_mb_list is torch 2.12's; --python FILE writes what does the "
+                 "same in any from 1.13 on\n";
   }
   if (!written->algorithm.empty()) {
     std::cerr << "syncline: a framework's configuration does not say how collectives move their "

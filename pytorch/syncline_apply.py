@@ -295,6 +295,7 @@ class _Bucket(_Flat):
         self.name = f"bucket {number}"
         self.codec = codec
         self.dgc = _Dgc(self.buffer[:self.elements], dgc) if codec == "dgc" else None
+        self.power = None
         self.begin_step()
 
     def begin_step(self):
@@ -315,7 +316,9 @@ class _Bucket(_Flat):
         self.missing.discard(name)
 
     def exchange(self, lane, step, group):
-        if self.dgc is not None and self.dgc.begun(step):
+        if self.power is not None:
+            self.power.exchange()
+        elif self.dgc is not None and self.dgc.begun(step):
             weight = next(iter(self.tensors.values()))
             self.dgc.exchange(self.buffer[:self.elements], lane, step, weight, group)
         else:
@@ -362,7 +365,18 @@ class _Reducer:
                            bucket.get("codec"), self.strategy.get("dgc"), shards)
                    for i, bucket in enumerate(self.strategy["buckets"])]
         self.bucket_of = {name: bucket for bucket in buckets for name in bucket.tensors}
+        if "powersgd" in self.strategy:
+            self._compress_by_rank(buckets)
         return buckets
+
+    def _compress_by_rank(self, buckets):
+        from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as hooks
+        for place, lane in enumerate(self.lanes):
+            own = range(place, len(buckets), len(self.lanes))
+            state = hooks.PowerSGDState(lane.world, **self.strategy["powersgd"])
+            for i in own:
+                buckets[i].power = _PowerSgd(hooks.powerSGD_hook, state, i, i == own[-1],
+                                             buckets[i])
 
     def _arrived(self, name):
         if self.buckets is not None:
@@ -548,6 +562,24 @@ class _Dgc:
         for given in lane.gather(sent):
             buffer.index_add_(0, given[:kept].long(), given[kept:].view(torch.float32))
         buffer.div_(lane.ranks)
+
+
+# ---- PowerSGD ----
+
+class _PowerSgd:
+    """A buffer as torch's own powerSGD_hook wants it (a GradBucket), and its exchange by it. What
+    it keeps from step to step, errors and factors, is by a lane's state and a buffer's number."""
+
+    def __init__(self, hook, state, number, last, bucket):
+        self.hook, self.state = hook, state
+        self.index = lambda: number
+        self.is_last = lambda: last  # of its lane in a step: the state counts steps by it
+        self.buffer = lambda: bucket.buffer
+        self.gradients = lambda: list(bucket.views.values())
+
+    @torch.no_grad()
+    def exchange(self):
+        self.hook(self.state, self).wait()
 
 
 # ---- LocalSGD ----

@@ -29,7 +29,7 @@ void put_bucket(Json& args, const plan::Plan& plan, int index, const Workload& w
   args["bucket_bytes"] = bucket.bytes;
   if (bucket.codec != nullptr) {
     args["codec"] = bucket.codec->name;
-    args["encoded_bytes"] = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
+    args["encoded_bytes"] = plan::encoded_bytes(bucket);
   }
   std::string names;
   const std::size_t listed = std::min(bucket.tensors.size(), kListedTensors);

@@ -66,13 +66,6 @@ std::vector<std::string> library_algorithms(const Cluster& cluster) {
   return algorithm_choices();
 }
 
-std::string library_setting(const Cluster& cluster, std::string_view algorithm) {
-  if (cluster.library != Library::kNccl) return {};
-  if (algorithm == "ring") return "NCCL_ALGO=Ring";
-  if (algorithm == "double_binary_tree") return "NCCL_ALGO=Tree";
-  return {};
-}
-
 std::string library_words(const Cluster& cluster) {
   const bool measured = static_cast<bool>(cluster.law);
   switch (cluster.library) {

@@ -25,10 +25,6 @@ std::string_view library_algorithm(const Cluster& cluster);
 // links: everything.
 std::vector<std::string> library_algorithms(const Cluster& cluster);
 
-// The variable that makes the library take this algorithm, "NCCL_ALGO=Tree"; empty where it needs
-// none or none exists. `algorithm` is one of library_algorithms.
-std::string library_setting(const Cluster& cluster, std::string_view algorithm);
-
 // Where the times of a framework's collectives come from, "NCCL, as calibrated here".
 std::string library_words(const Cluster& cluster);
 

@@ -5,11 +5,12 @@
 #include "core/compress/bf16.h"
 #include "core/compress/dgc.h"
 #include "core/compress/fp16.h"
+#include "core/compress/power_sgd.h"
 
 namespace syncline::compress {
 
 std::span<const Codec> codecs() {
-  static const std::array table{dgc_codec(), fp16_codec(), bf16_codec()};
+  static const std::array table{dgc_codec(), fp16_codec(), bf16_codec(), power_sgd_codec()};
   return table;
 }
 

@@ -19,6 +19,15 @@ struct Encoded {
   std::vector<float> values;
 };
 
+// A gradient as a codec of low rank sees it: a matrix that travels as two factors, `rows` x `rank`
+// and `columns` x `rank`. rank 0: it travels whole.
+struct LowRank {
+  std::int64_t elements = 0;  // of the gradient; its matrix may end with zeros behind them
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t rank = 0;
+};
+
 struct Codec {
   std::string_view name;
   std::string_view summary;
@@ -38,6 +47,10 @@ struct Codec {
   void (*add)(const Encoded& encoded, std::vector<float>& sum);
   // The number format of a dense codec's values on the wire.
   DType wire = DType::kFp32;
+  // Matrices travel as two factors, whose sums are taken one after the other (power_sgd.h); `kept`
+  // counts what a rank sends, the elements that stay as they are among them. Such a codec does
+  // nothing to a gradient by itself: its traffic, `encode` and `add` are nullptr.
+  bool low_rank = false;
 };
 
 std::span<const Codec> codecs();

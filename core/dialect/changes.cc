@@ -1,5 +1,8 @@
 #include "core/dialect/changes.h"
 
+#include <limits>
+#include <utility>
+
 namespace syncline::dialect {
 namespace {
 
@@ -39,6 +42,20 @@ std::string change_text(const Dialect& dialect, const Json& config, const Json& 
   std::string text;
   tell(config, patch, dialect.defaults != nullptr ? dialect.defaults() : Json::object(), "", text);
   return text;
+}
+
+std::vector<Json> for_each_size(const Partitions& partitions, Fusion::Close close,
+                                const std::function<std::vector<Json>(Bytes, Bytes)>& configs) {
+  Fusion form;
+  form.rule = Fusion::Rule::kSize;
+  form.close = close;
+  const std::vector<Bytes> sizes = partitions.sizes(form);
+  std::vector<Json> list;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Bytes end = i + 1 < sizes.size() ? sizes[i + 1] : std::numeric_limits<Bytes>::max();
+    for (auto& config : configs(sizes[i], end)) list.push_back(std::move(config));
+  }
+  return list;
 }
 
 }  // namespace syncline::dialect

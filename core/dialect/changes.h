@@ -36,4 +36,9 @@ inline constexpr std::array kTriedMebibytes{1, 2, 4, 8, 16, 25, 32, 64, 128};
 // default.
 std::string change_text(const Dialect& dialect, const Json& config, const Json& patch);
 
+// Configurations for each size in bytes that makes other buckets, where they close like this:
+// `configs` of the least such size and of the next one that makes others again.
+std::vector<Json> for_each_size(const Partitions& partitions, Fusion::Close close,
+                                const std::function<std::vector<Json>(Bytes, Bytes)>& configs);
+
 }  // namespace syncline::dialect

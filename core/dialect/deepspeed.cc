@@ -11,6 +11,9 @@ namespace syncline::dialect {
 namespace {
 
 constexpr std::int64_t kDefaultBucket = 500'000'000;
+constexpr std::int64_t kDefaultPrefetch = 50'000'000;
+constexpr std::int64_t kDefaultPersistent = 100'000;
+constexpr std::int64_t kDefaultReuse = 1'000'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
 // "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
@@ -77,6 +80,11 @@ void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
 
 struct Zero {
   std::int64_t stage = 0;
+  // Of stage 3, in elements.
+  std::int64_t prefetch = kDefaultPrefetch;
+  std::int64_t persistent = kDefaultPersistent;  // a parameter's, at most
+  std::int64_t all_persistent = kMostElements;
+  std::int64_t reuse = kDefaultReuse;
   std::int64_t bucket = kDefaultBucket;
   bool bucket_given = false;
   bool gather_given = false;
@@ -91,11 +99,6 @@ Zero read_zero(Reader& config) {
   if (!config.has("zero_optimization")) return zero;
   Reader reader = config.object("zero_optimization");
   zero.stage = reader.integer_or("stage", 0, 0, 3);
-  if (zero.stage == 3) {
-    reader.fail("stage",
-                "3 gathers parameters module by module in both passes, which is not "
-                "modelled here; the dialect fsdp prices the same exchange by units");
-  }
   for (const char* key : {"offload_optimizer", "offload_param"}) {
     if (!reader.has(key)) continue;
     if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
@@ -106,6 +109,7 @@ Zero read_zero(Reader& config) {
   zero.bucket = elements_or(reader, "reduce_bucket_size", kDefaultBucket);
   zero.gather_given = reader.has("allgather_bucket_size");
   elements_or(reader, "allgather_bucket_size", kDefaultBucket);
+  zero.overlap = zero.stage == 3;
   const Json* overlap = reader.find("overlap_comm");
   if (overlap != nullptr && !overlap->is_null()) {
     zero.overlap = reader.boolean_or("overlap_comm", false);
@@ -118,9 +122,12 @@ Zero read_zero(Reader& config) {
                 "false (broadcasts in place of the all-gather) is not "
                 "modelled");
   }
+  zero.prefetch = elements_or(reader, "stage3_prefetch_bucket_size", kDefaultPrefetch);
+  zero.persistent = elements_or(reader, "stage3_param_persistence_threshold", kDefaultPersistent);
+  zero.all_persistent = elements_or(reader, "stage3_model_persistence_threshold", kMostElements);
+  zero.reuse = elements_or(reader, "stage3_max_reuse_distance", kDefaultReuse);
   pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
-                     "sub_group_size", "stage3_max_live_parameters", "stage3_max_reuse_distance",
-                     "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
+                     "sub_group_size", "stage3_max_live_parameters",
                      "stage3_gather_16bit_weights_on_model_save", "ignore_unused_parameters",
                      "cpu_offload", "legacy_stage1", "grad_hooks"});
   reader.finish();
@@ -187,6 +194,77 @@ void apply_partition(const Zero& zero, const Workload& workload, Reading& readin
   }
 }
 
+// Parameters in the buckets in which stage 3 gathers them, and how many of these stay gathered from
+// the forward pass to the backward pass: small ones, together after the update, and those whose
+// backward pass begins before as many elements have passed as stage3_max_reuse_distance, both ways
+// from their layer to the last. The others are prefetched, a bucket closing at
+// stage3_prefetch_bucket_size (PartitionedParameterCoordinator::fetch_sub_module).
+void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& strategy) {
+  std::vector<int> persistent;
+  std::vector<std::vector<int>> kept, again;
+  std::int64_t held = 0;    // by persistent ones
+  std::int64_t open = 0;    // elements of the last bucket
+  std::int64_t behind = 0;  // elements of the layers behind, from all layers on down to none
+  for (const Tensor& tensor : workload.tensors) behind += tensor.elements;
+  for (auto t = workload.tensors.size(); t-- > 0;) {
+    const Tensor& tensor = workload.tensors[t];
+    behind -= tensor.elements;
+    if (tensor.sparse) continue;
+    if (tensor.elements <= zero.persistent && held + tensor.elements <= zero.all_persistent) {
+      held += tensor.elements;
+      persistent.push_back(static_cast<int>(t));
+      continue;
+    }
+    auto& buckets = 2 * behind < zero.reuse ? kept : again;
+    if (buckets.empty() || open >= zero.prefetch) {
+      buckets.emplace_back();
+      open = 0;
+    }
+    buckets.back().push_back(static_cast<int>(t));
+    open += tensor.elements;
+  }
+  auto& groups = strategy.gather_groups;
+  if (!persistent.empty()) groups.push_back(std::move(persistent));
+  groups.insert(groups.end(), kept.begin(), kept.end());
+  strategy.kept_groups = static_cast<int>(groups.size());
+  groups.insert(groups.end(), again.begin(), again.end());
+  for (auto& group : groups) std::sort(group.begin(), group.end());
+  strategy.regather = !again.empty();
+  if (again.empty()) strategy.kept_groups = 0;
+}
+
+void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  ElementRule rule;
+  rule.size = zero.bucket;
+  rule.close = ElementRule::Close::kBefore;
+  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  strategy.fusion.with_next = true;
+  strategy.overlap = zero.overlap;
+  // DeepSpeedZeroOptimizer_Stage3.max_param_reduce_events is 2, and one more is under way before
+  // the first of them is waited for.
+  constexpr int kReduceEvents = 3;
+  strategy.in_flight = zero.overlap ? kReduceEvents : 0;
+  strategy.each_micro_batch = workload.micro_batches > 1;
+  strategy.bucket_copies = zero.contiguous;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  gather_by_distance(zero, workload, strategy);
+  reading.notes.push_back(
+      "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one ahead of "
+      "the "
+      "layers that need them; those of at most stage3_param_persistence_threshold elements once a "
+      "step");
+  if (!strategy.regather) {
+    reading.notes.push_back(
+        "the backward pass reaches every layer within stage3_max_reuse_distance: nothing is "
+        "gathered for it again");
+  }
+  if (zero.gather_given) {
+    reading.notes.push_back("allgather_bucket_size has no effect at stage 3");
+  }
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -223,10 +301,57 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
   if (zero.stage == 0) {
     apply_stage_0(zero, workload, reading);
+  } else if (zero.stage == 3) {
+    apply_stage_3(zero, workload, reading);
   } else {
     apply_partition(zero, workload, reading);
   }
   return reading;
+}
+
+std::int64_t elements_of(const std::vector<int>& group, const Workload& workload) {
+  std::int64_t elements = 0;
+  for (const int t : group) elements += workload.tensors[static_cast<std::size_t>(t)].elements;
+  return elements;
+}
+
+// Stage 3's sizes, from where its buckets of parameters end. Requires gather_groups.
+Json stage_3_of(const Strategy& strategy, const Workload& workload) {
+  const auto& groups = strategy.gather_groups;
+  const auto kept = static_cast<std::size_t>(strategy.kept_groups);
+  // The first bucket is that of the persistent ones where all others' parameters are larger.
+  std::int64_t largest = 0;
+  std::int64_t least = kMostElements;
+  std::int64_t prefetch = kMostElements;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const int t : groups[g]) {
+      const std::int64_t own = workload.tensors[static_cast<std::size_t>(t)].elements;
+      if (g == 0) largest = std::max(largest, own);
+      if (g > 0) least = std::min(least, own);
+    }
+    // The last one of those that are kept, and of the others, is what was left over.
+    const bool full = g + 1 < groups.size() && g + 1 != kept;
+    if (g > 0 && full) prefetch = std::min(prefetch, elements_of(groups[g], workload));
+  }
+  const bool persist = groups.size() == 1 || largest < least;
+  if (!persist) {
+    least = std::min(least, largest);
+    prefetch = std::min(prefetch, elements_of(groups.front(), workload));
+  }
+  Json zero{{"stage", 3}, {"overlap_comm", strategy.overlap}};
+  zero["stage3_param_persistence_threshold"] =
+      persist ? largest : std::max<std::int64_t>(1, least - 1);
+  zero["stage3_prefetch_bucket_size"] = prefetch;
+  // The last layer that is gathered again is the first that is far enough from its backward pass.
+  const auto last = workload.tensors.begin() +
+                    (strategy.regather ? groups.back().front()
+                                       : static_cast<std::ptrdiff_t>(workload.tensors.size()));
+  std::int64_t behind = 0;
+  for (auto tensor = workload.tensors.begin(); tensor != last; ++tensor) {
+    behind += tensor->elements;
+  }
+  zero["stage3_max_reuse_distance"] = std::max<std::int64_t>(1, 2 * behind);
+  return zero;
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
@@ -251,12 +376,20 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   }
   zero["reduce_bucket_size"] = most;
   std::vector<Json> configs;
+  if (strategy.cross_step && !strategy.gather_groups.empty()) {
+    Json third = stage_3_of(strategy, workload);
+    third["reduce_bucket_size"] = most;
+    if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
+    configs.push_back(base);
+    configs.back()["zero_optimization"] = third;
+  }
   Json partitioned = base;
   partitioned["zero_optimization"] = zero;
   Json plain = base;
   plain["zero_optimization"] = {{"stage", 0}};
-  configs = {partitioned, plain};
-  if (!shards_update(strategy)) std::swap(configs.front(), configs.back());
+  if (!shards_update(strategy)) std::swap(partitioned, plain);
+  configs.push_back(partitioned);
+  configs.push_back(plain);
   return configs;
 }
 
@@ -288,28 +421,25 @@ Json defaults() {
 
 std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
-  Fusion form;
-  form.rule = Fusion::Rule::kSize;
-  form.close = Fusion::Close::kBefore;
   const Bytes widest = std::any_of(workload.tensors.begin(), workload.tensors.end(),
                                    [](const Tensor& tensor) { return size_of(tensor.dtype) >= 4; })
                            ? 4
                            : 2;
-  std::vector<Json> configs;
-  for (const Bytes size : partitions.sizes(form)) {
-    configs.push_back({{"zero_optimization",
-                        {{"stage", 1},
-                         {"overlap_comm", true},
-                         {"reduce_bucket_size", std::max<std::int64_t>(1, size / widest)}}}});
-  }
-  return configs;
+  return for_each_size(partitions, Fusion::Close::kBefore, [&](Bytes size, Bytes) {
+    Json config;
+    config["zero_optimization"] = {
+        {"stage", 1},
+        {"overlap_comm", true},
+        {"reduce_bucket_size", std::max<std::int64_t>(1, size / widest)}};
+    return std::vector{config};
+  });
 }
 
 }  // namespace
 
 Dialect deepspeed_dialect() {
   return {.name = "deepspeed",
-          .summary = "DeepSpeed: ZeRO 0 to 2, reduce_bucket_size, overlap_comm",
+          .summary = "DeepSpeed: ZeRO 0 to 3, reduce_bucket_size, overlap_comm",
           .read = read,
           .suggest = suggest,
           .changes = changes,

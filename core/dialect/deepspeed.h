@@ -1,7 +1,7 @@
-// DeepSpeed's configuration file: ZeRO stages 0 to 2. Stage 3 gathers parameters module by module
-// in both passes and is refused.
+// DeepSpeed's configuration file: ZeRO stages 0 to 3.
 // Source: deepspeedai/DeepSpeed edaa7221, deepspeed/runtime/zero/stage_1_and_2.py and config.py,
-// deepspeed/runtime/engine.py (stage 0), deepspeed/runtime/utils.py (all_gather_dp_groups).
+// deepspeed/runtime/engine.py (stage 0), deepspeed/runtime/utils.py (all_gather_dp_groups); for
+// stage 3 also stage3.py and partitioned_param_coordinator.py of 00a31c99.
 #pragma once
 
 #include "core/dialect/dialect.h"

@@ -111,15 +111,103 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   reading.notes.push_back(
       "units' all-gathers for the forward pass follow one another from the "
       "update on; torch asks for them a unit or two ahead, to save memory");
-  if (workload.micro_batches > 1) {
-    reading.notes.push_back(
-        "what earlier micro-batches gather for their forward passes is not "
-        "priced");
+  if (workload.micro_batches > 1 && no_sync) {
+    reading.notes.push_back("what micro-batches gather under no_sync is not priced");
   }
   if (strategy.fusion.groups.size() < 2) {
     reading.notes.push_back("everything is one unit: nothing can hide behind the backward pass");
   }
   return reading;
+}
+
+std::string text_of(const Path& path) {
+  std::string text;
+  for (const auto& part : path) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+// The innermost module that holds all of a bucket's parameters; nothing for the root.
+Path common_module(const plan::Bucket& bucket, const Workload& workload) {
+  Path common;
+  for (const int t : bucket.tensors) {
+    Path path = path_of(workload.tensors[static_cast<std::size_t>(t)].name);
+    if (t == bucket.tensors.front()) common.assign(path.begin(), path.end() - 1);
+    const auto differs = std::mismatch(common.begin(), common.end(), path.begin(), path.end() - 1);
+    common.erase(differs.first, common.end());
+  }
+  return common;
+}
+
+bool is_number(const std::string& part) {
+  return !part.empty() &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Modules that differ by a number alone are said by one pattern.
+Json in_patterns(const std::vector<Path>& modules) {
+  Json patterns = Json::array();
+  for (Path module : modules) {
+    for (auto& part : module) {
+      if (is_number(part)) part = "*";
+    }
+    const Json pattern = text_of(module);
+    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
+      patterns.push_back(pattern);
+    }
+  }
+  return patterns;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster& cluster) {
+  std::vector<Path> modules;
+  std::size_t covered = 0;
+  for (const auto& bucket : buckets) {
+    if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
+    covered += bucket.tensors.size();
+    Path module = common_module(bucket, workload);
+    if (!module.empty()) modules.push_back(std::move(module));
+  }
+  Json each = Json::array();
+  for (const auto& module : modules) each.push_back(text_of(module));
+  std::vector<Json> configs;
+  for (const Json& units : {in_patterns(modules), each}) {
+    Json config{{"units", units}};
+    if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
+    Json second = config;
+    second["version"] = 2;
+    second["reshard_after_forward"] = strategy.regather;
+    Json first = config;
+    first["version"] = 1;
+    first["sharding_strategy"] = strategy.exchange != Strategy::Exchange::kSharded ? "NO_SHARD"
+                                 : strategy.regather                               ? "FULL_SHARD"
+                                                     : "SHARD_GRAD_OP";
+    const bool older = strategy.exchange != Strategy::Exchange::kSharded ||
+                       (strategy.fusion.pad_elements == cluster.ranks() && cluster.ranks() > 1);
+    if (older) std::swap(first, second);
+    configs.push_back(second);
+    configs.push_back(first);
+  }
+  return configs;
+}
+
+// Everything as one unit, and each numbered module (a model's layers) as one, as people wrap them.
+std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
+                             const Partitions&) {
+  std::vector<Path> layers;
+  for (const Tensor& tensor : workload.tensors) {
+    Path path = path_of(tensor.name);
+    const auto number = std::find_if(path.begin(), path.end(), is_number);
+    if (number == path.end() || number + 1 == path.end()) continue;
+    layers.emplace_back(path.begin(), number + 1);
+  }
+  std::vector<Json> configs;
+  for (const bool again : {true, false}) {
+    for (const Json& units : {Json::array(), in_patterns(layers)}) {
+      configs.push_back({{"version", 2}, {"units", units}, {"reshard_after_forward", again}});
+    }
+  }
+  return configs;
 }
 
 Changes changes(const Json& config, const Cluster&) {
@@ -140,8 +228,10 @@ Dialect fsdp_dialect() {
   return {.name = "fsdp",
           .summary = "FSDP 1 and 2: units, resharding after the forward pass",
           .read = read,
+          .suggest = suggest,
           .changes = changes,
-          .defaults = defaults};
+          .defaults = defaults,
+          .candidates = candidates};
 }
 
 }  // namespace syncline::dialect

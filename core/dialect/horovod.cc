@@ -196,17 +196,13 @@ Json defaults() {
 std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
                              const Partitions& partitions) {
   const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
-  Fusion form;
-  form.rule = Fusion::Rule::kSize;
-  form.close = Fusion::Close::kBefore;
-  const std::vector<Bytes> sizes = partitions.sizes(form);
   // What suits a winner that the framework cannot say need not suit its own best: one stream and
   // two are always tried.
   std::set<int> streams{1, winner.streams};
   if (winner.overlap) streams.insert(2);
-  std::vector<Json> configs;
-  for (const double cycle : {1.0, 2.5, 5.0, 10.0, 25.0}) {
-    for (const Bytes size : sizes) {
+  const auto with_cycle = [&](double cycle) {
+    return for_each_size(partitions, Fusion::Close::kBefore, [&](Bytes size, Bytes) {
+      std::vector<Json> configs;
       for (const int count : streams) {
         Json config{{"HOROVOD_FUSION_THRESHOLD", size}, {"HOROVOD_CYCLE_TIME", cycle}};
         if (count > 1) config["HOROVOD_NUM_NCCL_STREAMS"] = count;
@@ -216,7 +212,12 @@ std::vector<Json> candidates(const Strategy& winner, const Workload&, const Clus
         config["HOROVOD_HIERARCHICAL_ALLREDUCE"] = 1;
         configs.push_back(std::move(config));
       }
-    }
+      return configs;
+    });
+  };
+  std::vector<Json> configs;
+  for (const double cycle : {1.0, 2.5, 5.0, 10.0, 25.0}) {
+    for (auto& config : with_cycle(cycle)) configs.push_back(std::move(config));
   }
   return configs;
 }

@@ -212,20 +212,18 @@ Json defaults() {
 // Every size that makes other buckets, in elements of the widest format.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
-  Fusion form;
-  form.rule = Fusion::Rule::kSize;
-  std::vector<Json> configs;
-  for (const Bytes size : partitions.sizes(form)) {
+  return for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes size, Bytes) {
     Json config{{"overlap-grad-reduce", true},
                 {"ddp-bucket-size", std::max<std::int64_t>(1, size / size_of(DType::kFp32))}};
     if (any_narrow(workload) && !winner.fusion.to_fp32) config["grad-reduce-in-bf16"] = true;
-    configs.push_back(config);
-    if (winner.exchange != Strategy::Exchange::kSharded) continue;
-    config["use-distributed-optimizer"] = true;
-    config["overlap-param-gather"] = winner.cross_step;
-    configs.push_back(std::move(config));
-  }
-  return configs;
+    std::vector<Json> configs{config};
+    if (winner.exchange == Strategy::Exchange::kSharded) {
+      config["use-distributed-optimizer"] = true;
+      config["overlap-param-gather"] = winner.cross_step;
+      configs.push_back(std::move(config));
+    }
+    return configs;
+  });
 }
 
 }  // namespace

@@ -29,11 +29,11 @@ std::string nccl_name(CollectiveKind kind) {
   return name;
 }
 
+// NCCL has trees for all-reduces alone.
 std::string nccl_algorithm(const collective::Collective& collective) {
-  if (collective.nccl) return {};
-  return collective.algorithm->name == "double_binary_tree"
-             ? "tree"
-             : std::string(collective.algorithm->name);
+  const bool tree = !collective.nccl && collective.algorithm->name == "double_binary_tree";
+  if (collective.nccl || (tree && collective.kind != CollectiveKind::kAllReduce)) return {};
+  return tree ? "tree" : std::string(collective.algorithm->name);
 }
 
 // Of the first group: all of a regular partition are alike.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/collective/library.h"
+#include "core/compress/codec.h"
 #include "core/json/json.h"
 #include "core/plan/planner.h"
 
@@ -17,6 +18,10 @@ std::string exchange_obstacle(const Strategy& strategy) {
   if (strategy.priority == Strategy::Priority::kLayer) return "it sends the first layers first";
   if (strategy.partition > 0) return "it cuts gradients into parts";
   if (strategy.fusion.cycle > 0) return "it releases gradients at ticks";
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec != nullptr && codec->low_rank && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    return "torch's powerSGD_hook, which sums the factors, knows no levels";
+  }
   if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
   return {};
 }
@@ -59,7 +64,9 @@ std::vector<Json> buckets_of(const plan::Plan& plan) {
   std::vector<Json> list;
   for (const plan::Bucket& bucket : plan.buckets) {
     Json entry{{"places", bucket.tensors}};
-    if (bucket.codec != nullptr) entry["codec"] = std::string(bucket.codec->name);
+    // torch's hook finds out for itself what it compresses of each.
+    const bool own = bucket.codec != nullptr && !bucket.codec->low_rank;
+    if (own) entry["codec"] = std::string(bucket.codec->name);
     list.push_back(std::move(entry));
   }
   return list;
@@ -85,6 +92,11 @@ std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
   }
   for (const Tensor& tensor : workload.tensors) {
     if (tensor.sparse) return "the gradient of " + tensor.name + " is sparse";
+  }
+  if (strategy.compression.codec == "powersgd" && strategy.overlap &&
+      cluster.library == Library::kNccl) {
+    return "torch's powerSGD_hook waits for the device at each bucket, so that nothing overlaps: "
+           "\"overlap\": false prices that";
   }
   const std::string exchange = exchange_obstacle(strategy);
   return exchange.empty() ? averaging_obstacle(strategy.local_sgd) : exchange;
@@ -120,6 +132,12 @@ std::string apply_table(const Strategy& strategy, const Workload& workload,
     add("dgc", literal(Json{{"sparsity", compression.sparsity},
                             {"rampup_begin_step", compression.rampup_begin_step},
                             {"rampup_step", compression.rampup_step}}));
+  }
+  if (compression.codec == "powersgd") {
+    add("powersgd", literal(Json{{"matrix_approximation_rank", compression.rank},
+                                 {"start_powerSGD_iter",
+                                  std::max<std::int64_t>(2, compression.rampup_begin_step)},
+                                 {"min_compression_rate", compression.min_rate}}));
   }
   if (local.enabled) {
     add("local_sgd", literal(Json{{"period", local.period}, {"begin_step", local.begin_step}}));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "core/dialect/changes.h"
@@ -93,6 +92,49 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
   return local;
 }
 
+// PowerSGDState, with torch's defaults. Of the hook's kernels the small ones count too: a column's
+// norm and division, and four for those behind it.
+void read_power_sgd(Reader& config, const Cluster& cluster, Reading& reading) {
+  static const Json none = Json::object();
+  Reader state = config.has("PowerSGDState")
+                     ? config.object("PowerSGDState")
+                     : Reader(none, config.file(), config.place_of("PowerSGDState"));
+  Compression& compression = reading.strategy.compression;
+  compression.codec = "powersgd";
+  compression.rank = state.integer_or("matrix_approximation_rank", 1, 1, 1 << 16);
+  constexpr std::int64_t kDefaultStart = 1000;
+  compression.rampup_begin_step =
+      state.integer_or("start_powerSGD_iter", kDefaultStart, 0, std::int64_t{1} << 40);
+  compression.min_rate = state.number_or("min_compression_rate", 2, {0, 1e9, true});
+  const bool feedback = state.boolean_or("use_error_feedback", true);
+  const bool warm = state.boolean_or("warm_start", true);
+  if ((feedback || warm) && compression.rampup_begin_step <= 1) {
+    state.fail("start_powerSGD_iter",
+               "ValueError: Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or "
+               "`warm_start` is enabled, because PowerSGD can only be applied after the first two "
+               "iterations in DDP.");
+  }
+  if (!feedback) {
+    reading.notes.push_back(
+        "use_error_feedback is false: what its copies take is priced all the "
+        "same, and what a gradient loses is lost");
+  }
+  for (const char* key : {"orthogonalization_epsilon", "random_seed", "process_group",
+                          "compression_stats_logging_frequency", "batch_tensors_with_same_shape"}) {
+    state.find(key);
+  }
+  state.finish();
+  const std::int64_t columns = 2 * compression.rank + 4 * (compression.rank - 1);
+  compression.encode_launches = columns + 1;
+  compression.decode_launches = columns + 2;
+  if (cluster.library != Library::kNccl || cluster.ranks() == 1) return;
+  reading.strategy.overlap = false;
+  reading.notes.push_back(
+      "powerSGD_hook waits for the device at the end of each bucket (torch.cuda.synchronize): "
+      "nothing is exchanged beside the backward pass, which is priced for the steps ahead of "
+      "start_powerSGD_iter too");
+}
+
 // The keyword arguments of DistributedDataParallel that decide what is communicated, and the
 // communication hook by its name in torch.distributed.algorithms.
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
@@ -104,13 +146,16 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const bool views = config.boolean_or("gradient_as_bucket_view", false);
   const bool static_graph = config.boolean_or("static_graph", false);
   const bool find_unused = config.boolean_or("find_unused_parameters", false);
-  const std::string hook = config.word_or(
-      "comm_hook", "allreduce_hook",
-      {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "post_localSGD_hook"});
+  const std::string hook =
+      config.word_or("comm_hook", "allreduce_hook",
+                     {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook",
+                      "post_localSGD_hook", "powerSGD_hook"});
   if (hook == "post_localSGD_hook") {
     strategy.local_sgd = read_post_local(config, cluster, reading.notes);
   }
+  if (hook == "powerSGD_hook") read_power_sgd(config, cluster, reading);
   const bool no_sync = config.boolean_or("no_sync", false);
+  const bool listed = config.has("bucket_cap_mb_list");
   config.finish();
   // ProcessGroupGloo carries out collectives on two threads.
   if (cluster.library == Library::kGloo) strategy.streams = 2;
@@ -124,6 +169,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
   // With find_unused_parameters and a graph that may change, those of the first step stay.
   const bool stay = find_unused && !static_graph;
+  strategy.whole_first_step = !stay && !listed;
   strategy.fusion.rule = Fusion::Rule::kGroups;
   // The groups say it all; the limit they came from is kept for who asks whether it was meant.
   strategy.fusion.size = *std::max_element(limits.begin(), limits.end());
@@ -155,6 +201,21 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
+// The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer
+// than `end`.
+double round_mebibytes(Bytes least, Bytes end) {
+  constexpr auto kBytes = static_cast<double>(kMiB);
+  const double low = static_cast<double>(std::max<Bytes>(1, least)) / kBytes;
+  constexpr int kMostDecimals = 5;
+  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+    const double unit = std::pow(10.0, decimals);
+    const double size = std::ceil(low * unit) / unit;
+    const auto bytes = static_cast<Bytes>(size * kBytes);
+    if (bytes >= least && bytes < end) return size;
+  }
+  return low;
+}
+
 // That cap (nothing: torch's own), with the hook and the views of a strategy.
 Json config_with(std::optional<double> cap, const Strategy& strategy) {
   Json config = Json::object();
@@ -162,6 +223,13 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
   const std::string& codec = strategy.compression.codec;
   if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
   if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
+  if (codec == "powersgd") {
+    config["comm_hook"] = "powerSGD_hook";
+    config["PowerSGDState"] = {
+        {"matrix_approximation_rank", strategy.compression.rank},
+        {"start_powerSGD_iter", std::max<std::int64_t>(2, strategy.compression.rampup_begin_step)},
+        {"min_compression_rate", strategy.compression.min_rate}};
+  }
   if (strategy.local_sgd.enabled) {
     const LocalSgd& local = strategy.local_sgd;
     config["comm_hook"] = "post_localSGD_hook";
@@ -172,6 +240,26 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
                                        {"warmup_steps", local.begin_step}};
   }
   return config;
+}
+
+// A limit for each bucket, after which what is left is the last one; nothing where they are no runs
+// of the gradients in their order. Any such grouping can be said like this.
+std::optional<Json> listed_caps(const std::vector<plan::Bucket>& buckets,
+                                const Workload& workload) {
+  Json caps = Json::array();
+  int next = 0;
+  for (const auto& bucket : buckets) {
+    if (next == static_cast<int>(workload.tensors.size())) break;  // of an earlier micro-batch
+    Bytes reached = 0;
+    Bytes before = 0;  // without the last gradient
+    for (const int tensor : bucket.tensors) {
+      if (tensor != next++) return std::nullopt;
+      before = reached;
+      reached += workload.tensors[static_cast<std::size_t>(tensor)].bytes();
+    }
+    caps.push_back(round_mebibytes(before + 1, reached + 1));
+  }
+  return caps;
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
@@ -186,8 +274,12 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   caps.emplace_back(kMoreThanAnyModel);
   std::vector<Json> configs;
   for (const auto& cap : caps) configs.push_back(config_with(cap, strategy));
+  if (const auto list = listed_caps(buckets, workload)) {
+    configs.push_back(config_with(std::nullopt, strategy));
+    configs.back()["bucket_cap_mb_list"] = *list;
+  }
   // The same limits with the buckets of the first step.
-  const std::size_t rebuilt = configs.size();
+  const std::size_t rebuilt = caps.size();
   for (std::size_t i = 0; i < rebuilt; ++i) {
     configs.push_back(configs[i]);
     configs.back()["find_unused_parameters"] = true;
@@ -214,32 +306,14 @@ Json defaults() {
           {"gradient_as_bucket_view", false}};
 }
 
-// The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer
-// than `end`.
-double round_mebibytes(Bytes least, Bytes end) {
-  constexpr auto kBytes = static_cast<double>(kMiB);
-  const double low = static_cast<double>(std::max<Bytes>(1, least)) / kBytes;
-  constexpr int kMostDecimals = 5;
-  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
-    const double unit = std::pow(10.0, decimals);
-    const double size = std::ceil(low * unit) / unit;
-    const auto bytes = static_cast<Bytes>(size * kBytes);
-    if (bytes >= least && bytes < end) return size;
-  }
-  return low;
-}
-
 // One cap for all buckets, or torch's own limits, and a hook.
 std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster&,
                              const Partitions& partitions) {
-  Fusion form;
-  form.rule = Fusion::Rule::kSize;
-  const std::vector<Bytes> sizes = partitions.sizes(form);
-  std::vector<Json> configs{config_with(std::nullopt, winner)};
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const Bytes end = i + 1 < sizes.size() ? sizes[i + 1] : std::numeric_limits<Bytes>::max();
-    configs.push_back(config_with(round_mebibytes(sizes[i], end), winner));
-  }
+  std::vector<Json> configs =
+      for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes least, Bytes end) {
+        return std::vector{config_with(round_mebibytes(least, end), winner)};
+      });
+  configs.insert(configs.begin(), config_with(std::nullopt, winner));
   return configs;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/collective/library.h"
+#include "core/dialect/nccl_table.h"
 #include "core/json/reader.h"
 #include "core/plan/planner.h"
 
@@ -208,11 +209,13 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
     nearest = Written{};
     nearest->config = config;
     if (algorithm != collective::library_algorithm(cluster)) nearest->algorithm = algorithm;
-    nearest->setting = collective::library_setting(cluster, algorithm);
     nearest->exact = difference.empty();
     nearest->difference = difference;
     nearest->strategy = std::move(reading.strategy);
     if (nearest->exact) break;
+  }
+  if (nearest && !algorithm.empty()) {
+    nearest->setting = nccl_setting(nearest->strategy, workload, cluster);
   }
   return nearest;
 }

@@ -14,7 +14,7 @@ struct Written {
   Json config;
   // What carries out the collectives is not the framework's to say: what a scenario says beside the
   // dialect, empty where the cluster's library takes it by itself, and the variable that makes the
-  // library take it, "NCCL_ALGO=Tree", empty where none is needed.
+  // library take it, "NCCL_ALGO=allreduce:tree" (nccl_table.h), empty where none is needed.
   std::string algorithm;
   std::string setting;
   // Reading it back exchanges the same gradients in the same collectives on the same streams. What

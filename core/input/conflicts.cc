@@ -17,6 +17,17 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
     return Conflict{"partition_mb",
                     "parts are made of gradients that travel alone: needs fusion rule 'none'"};
   }
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec != nullptr && codec->low_rank) {
+    const char* cut = strategy.partition > 0      ? "partition_mb"
+                      : strategy.fusion.cycle > 0 ? "fusion.cycle_ms"
+                                                  : nullptr;
+    if (cut != nullptr) {
+      return Conflict{cut,
+                      "cannot be combined with codec 'powersgd', which factors whole gradients "
+                      "as their buckets close"};
+    }
+  }
   if (strategy.fusion.cycle > 0 && strategy.fusion.close != Fusion::Close::kBefore) {
     // Packing at a tick has a rule of its own: Horovod's.
     return Conflict{"fusion.cycle_ms",
@@ -40,8 +51,10 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
 // What of micro-batches, and of gathering and waiting in the backward pass, cannot be had together.
 std::optional<Conflict> backward_conflict(const Strategy& strategy) {
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
-  if (strategy.regather && (!sharded || !strategy.gather_groups.empty())) {
-    return Conflict{"regather", "needs exchange 'sharded' and no gather_groups"};
+  if (strategy.regather && !sharded) return Conflict{"regather", "needs exchange 'sharded'"};
+  if (strategy.kept_groups > static_cast<int>(strategy.gather_groups.size())) {
+    return Conflict{"kept_groups",
+                    "gather_groups has only " + std::to_string(strategy.gather_groups.size())};
   }
   const char* key = strategy.each_micro_batch ? "each_micro_batch"
                     : strategy.in_flight > 0  ? "in_flight"
@@ -84,9 +97,11 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
     }
     const std::string& codec = strategy.compression.codec;
     const bool sharded = shards_update(strategy);
-    if (!codec.empty() && (sharded || compress::find_codec(codec)->sparse)) {
-      return Conflict{"compression", sharded ? "sharded parameters are gathered in full"
-                                             : "a sparse exchange has no halves"};
+    const compress::Codec* own = compress::find_codec(codec);
+    if (own != nullptr && (sharded || own->sparse || own->low_rank)) {
+      return Conflict{"compression", sharded       ? "sharded parameters are gathered in full"
+                                     : own->sparse ? "a sparse exchange has no halves"
+                                                   : "an exchange of factors has no halves"};
     }
     for (const auto kind :
          {collective::CollectiveKind::kReduceScatter, collective::CollectiveKind::kAllGather}) {

@@ -32,6 +32,19 @@ std::string only_sparse(const Compression& compression) {
   return is_sparse(compression) ? "" : "has no meaning with codec '" + compression.codec + "'";
 }
 
+bool is_low_rank(const Compression& compression) {
+  const compress::Codec* codec = compress::find_codec(compression.codec);
+  return codec != nullptr && codec->low_rank;
+}
+
+std::string only_low_rank(const Compression& compression) {
+  return is_low_rank(compression) ? "" : "has no meaning with codec '" + compression.codec + "'";
+}
+
+std::string only_with_a_begin(const Compression& compression) {
+  return is_low_rank(compression) ? "" : only_sparse(compression);
+}
+
 // Eight significant digits tell 99.999 % from all.
 std::string percent(double share) {
   char text[32];
@@ -148,9 +161,11 @@ const Table<Compression>& compression_knobs() {
         compression.codec = "dgc";
         return compression;
       },
-      {knob("codec", &C::codec, one_of(compress::codec_names()),
-            "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
-            "for later steps. fp16 and bf16: gradients travel as 16-bit numbers.")
+      {knob(
+           "codec", &C::codec, one_of(compress::codec_names()),
+           "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
+           "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
+           "travel as two factors of low rank.")
            .with(kDecides | kWritten)
            .says(""),
        knob("sparsity", &C::sparsity, shares_below_one(),
@@ -161,8 +176,10 @@ const Table<Compression>& compression_knobs() {
            .with(kWritten)
            .says(ramp_words),
        knob("rampup_begin_step", &C::rampup_begin_step, whole<std::int64_t>(0, kMostSteps),
-            "First step that dgc compresses; before it gradients travel in full. Default 0.")
-           .only(only_sparse)
+            "First step that dgc or powersgd compresses; before it gradients travel in full. "
+            "Default "
+            "0.")
+           .only(only_with_a_begin)
            .with(kWritten)
            .says("from step %"),
        knob("rampup_step", &C::rampup_step, whole<std::int64_t>(1, kMostSteps),
@@ -175,13 +192,26 @@ const Table<Compression>& compression_knobs() {
            .only(only_sparse)
            .with(kWritten)
            .says("tensors of % elements or more"),
+       knob("rank", &C::rank, whole<std::int64_t>(1, 1 << 16),
+            "Columns of powersgd's two factors; a matrix has as many as its smaller side at most. "
+            "Default 1.")
+           .only(only_low_rank)
+           .with(kWritten)
+           .says("rank %"),
+       knob("min_compression_rate", &C::min_rate, number<double>({0, 1e9}, 1),
+            "How many times smaller than a matrix powersgd's two factors must be together; "
+            "otherwise it travels whole, as vectors do. Default 2.")
+           .only(only_low_rank)
+           .with(kWritten)
+           .says("matrices % times smaller or more"),
        knob("encode_launches", &C::encode_launches, whole<std::int64_t>(0, 100000),
-            "Kernels launched to encode one bucket; each costs the device's launch_us. Default 1, "
-            "one fused kernel. Paddle's dgc takes about 14.")
+            "Kernels launched to encode one bucket, with powersgd one matrix; each costs the "
+            "device's launch_us. Default 1, one fused kernel. Paddle's dgc takes about 14.")
            .with(kWritten)
            .says("% launches to encode"),
        knob("decode_launches", &C::decode_launches, whole<std::int64_t>(0, 100000),
-            "Kernels launched to decode one bucket. Default 1. Paddle's dgc takes one for each "
+            "Kernels launched to decode one bucket, or matrix. Default 1. Paddle's dgc takes one "
+            "for each "
             "rank and one more.")
            .with(kWritten)
            .says("% launches to decode")}};
@@ -328,10 +358,18 @@ std::vector<Knob<Strategy>> schedule_knobs() {
       knob("gather_groups", &S::gather_groups, groups(false),
            "With exchange sharded: the buckets in which updated parameters are gathered, as "
            "fusion.groups. Default: as the gradients were scattered."),
-      knob("regather", &S::regather, yes_or_no(),
-           "With exchange sharded and without gather_groups: whether parameters are gathered again "
-           "for the backward pass, each bucket's while the backward pass of the one before runs, "
-           "but for the bucket that is ready last (FSDP, whose root keeps its). Default false."),
+      knob(
+          "regather", &S::regather, yes_or_no(),
+          "With exchange sharded: whether parameters are gathered again for the backward pass, "
+          "each bucket's while the backward pass of the one before runs. Without gather_groups all "
+          "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
+          .with(kDecides),
+      knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
+           "With regather: how many of gather_groups, from the first on, are not gathered again "
+           "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
+           "0.")
+          .only(
+              where<S>([](const S& s) { return s.regather; }, "has a meaning only with regather")),
       knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
            "Whether gradients are exchanged in every micro-batch of the workload instead of in the "
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),

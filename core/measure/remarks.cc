@@ -10,12 +10,15 @@
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
+#include "core/compress/power_sgd.h"
 #include "core/hardware/reached.h"
 #include "core/json/text.h"
 #include "core/measure/gradient_order.h"
+#include "core/measure/price_strategy.h"
 #include "core/measure/row_pricer.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/run/model_executor.h"
 
 namespace syncline::measure {
 namespace {
@@ -231,6 +234,40 @@ void remark_on_measurements(const Strategy& strategy, const Scenario& scenario,
   }
 }
 
+// Where steps later differ from a training's first one by more than no measurement could tell.
+void remark_on_first_step(const Strategy& strategy, const Scenario& scenario,
+                          StrategyRemarks& remarks) {
+  constexpr double kTold = 1.01;
+  if (!strategy.whole_first_step || scenario.cluster.ranks() == 1) return;
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  const auto step_of = [&](const Strategy& one) {
+    return price_strategy(scenario, one, *executor, book).metrics.step_time;
+  };
+  Strategy first = strategy;
+  first.fusion = {};
+  first.fusion.rule = Fusion::Rule::kOne;
+  if (first.compression.rampup_begin_step > 0) first.compression = {};
+  const Seconds whole = step_of(first);
+  const Seconds later = step_of(strategy);
+  if (whole < later * kTold) return;
+  remarks.add(strategy, "the first step of a training exchanges all gradients in one bucket, " +
+                            number_text(std::round(whole / kMillisecond * 10) / 10) +
+                            " ms instead of " +
+                            number_text(std::round(later / kMillisecond * 10) / 10) +
+                            " ms: prices are of the steps behind it, measure those");
+}
+
+// What a codec of low rank makes of gradients whose shapes nobody gave.
+void remark_on_shapes(const Strategy& strategy, const Workload& workload,
+                      StrategyRemarks& remarks) {
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec == nullptr || !codec->low_rank || compress::shapes_known(workload)) return;
+  remarks.add(strategy,
+              "no gradient has a shape of two dimensions, so each counts as nearly a square for " +
+                  std::string(codec->name));
+}
+
 void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
   const int ranks = scenario.cluster.ranks();
   StrategyRemarks remarks;
@@ -240,6 +277,8 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
       remarks.add(strategy,
                   "cluster.device.memory_gbytes_per_s is not given, encoding costs nothing");
     }
+    remark_on_shapes(strategy, scenario.workload, remarks);
+    remark_on_first_step(strategy, scenario, remarks);
     remark_on_hierarchy(strategy, ranks, remarks);
     const LocalSgd& local = strategy.local_sgd;
     if (local.enabled && local.period == 1 && !local.adaptive) {

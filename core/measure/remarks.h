@@ -9,6 +9,8 @@
 //                        the gradients, a Horovod threshold of a few bytes; and, where the document
 //                        is at hand, a backward_ms that contradicts its gradients' backward_us
 //   several networks     rows priced by NCCL beside rows on the plain links
+//   a first step         DDP's, which exchanges one bucket of everything, and what it takes
+//   shapes not given     what PowerSGD factors is assumed
 //   not measured         collectives outside the sizes and counts of the cluster's calibration
 //   a guess              what the choice of NCCL rests on; what a node or device that is named
 //                        (core/hardware) leaves to assumption, where the document is at hand

@@ -14,14 +14,24 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   const bool urgent = strategy_.priority == Strategy::Priority::kLayer && build_.plan.ranks > 1;
   std::vector<OpId> done(count);
   awaited_ = 0;
+  anew_ = parameters_anew(begin, exchanges, split);
   gathers_.clear();
   gathers_awaited_ = 0;
   OpId segment = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
   int next = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const int ready = exchanges.buckets[i].ready;
-    if (ready >= next) segment = compute(next, ready, awaited(begin, i, segment, split, done));
-    next = std::max(next, ready + 1);
+    std::vector<OpId> needed;
+    if (next <= ready) needed = awaited(i, done);
+    while (next <= ready) {
+      // In pieces where parameters come in on the way.
+      fetch(next, segment, needed);
+      const bool cut = gathers_awaited_ < anew_.size() && anew_[gathers_awaited_].needed <= ready;
+      const int last = cut ? anew_[gathers_awaited_].needed - 1 : ready;
+      segment = compute(next, last, std::move(needed));
+      needed.clear();
+      next = last + 1;
+    }
     if (urgent) {
       done[i] = build_.prepare(begin + i, segment);
     } else {
@@ -40,29 +50,58 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   return done;
 }
 
-std::vector<OpId> Backward::awaited(std::size_t begin, std::size_t bucket, OpId behind,
-                                    const std::vector<char>& split, const std::vector<OpId>& done) {
+std::vector<Backward::Anew> Backward::parameters_anew(std::size_t begin, const Exchanges& exchanges,
+                                                      const std::vector<char>& split) const {
+  std::vector<Anew> list;
+  if (!strategy_.regather || build_.plan.ranks == 1) return list;
+  if (strategy_.gather_groups.empty()) {
+    // A unit's, from the end of the unit before on. The last one's, the root's, were never given
+    // up.
+    for (std::size_t b = 0; b + 1 < split.size(); ++b) {
+      const int needed = b == 0 ? 0 : exchanges.buckets[b - 1].ready + 1;
+      if (split[b] != 0) list.push_back({begin + b, needed});
+    }
+    return list;
+  }
+  const auto groups = gather_buckets(workload_, strategy_);
+  std::vector<char> kept(workload_.tensors.size(), 0);
+  for (int g = 0; g < strategy_.kept_groups; ++g) {
+    for (const int t : strategy_.gather_groups[static_cast<std::size_t>(g)]) {
+      kept[static_cast<std::size_t>(t)] = 1;
+    }
+  }
+  const std::size_t first = build_.plan.buckets.size() - groups.size();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto& tensors = groups[g].tensors;
+    const int needed = *std::min_element(tensors.begin(), tensors.end());
+    if (kept[static_cast<std::size_t>(needed)] == 0) list.push_back({first + g, needed});
+  }
+  std::sort(list.begin(), list.end(),
+            [](const Anew& a, const Anew& b) { return a.needed < b.needed; });
+  return list;
+}
+
+std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>& done) {
   std::vector<OpId> after;
   if (build_.plan.ranks == 1) return after;
   const auto in_flight = static_cast<std::size_t>(strategy_.in_flight);
   for (; in_flight > 0 && awaited_ + in_flight < bucket; ++awaited_) {
     after.push_back(done[awaited_]);
   }
-  if (!strategy_.regather) return after;
-  // The next bucket's parameters are asked for before this one's backward pass begins. The last
-  // bucket's, the root's, were never given up.
-  for (std::size_t b = gathers_.size(); b < std::min(bucket + 2, split.size()); ++b) {
-    const auto half = [&] {
-      return build_.half_of(collective::CollectiveKind::kAllGather, begin + b);
-    };
-    gathers_.push_back(split[b] != 0 && b + 1 < split.size()
-                           ? build_.send({half()}, build_.stream_of(begin + b), {behind})
-                           : behind);
+  return after;
+}
+
+void Backward::fetch(int next, OpId behind, std::vector<OpId>& after) {
+  std::size_t needed = gathers_awaited_;
+  while (needed < anew_.size() && anew_[needed].needed <= next) ++needed;
+  while (gathers_.size() < std::min(needed + 1, anew_.size())) {
+    const std::size_t bucket = anew_[gathers_.size()].bucket;
+    const auto half = build_.half_of(collective::CollectiveKind::kAllGather, bucket);
+    gathers_.push_back(build_.send({half}, build_.stream_of(bucket), {behind}));
   }
-  for (; gathers_awaited_ <= bucket; ++gathers_awaited_) {
+  for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
   }
-  return after;
 }
 
 OpId Backward::compute(int first, int last, std::vector<OpId> after) {

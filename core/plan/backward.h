@@ -24,10 +24,22 @@ class Backward {
   OpId first_tick() const { return first_tick_; }
 
  private:
-  // What the backward pass up to a bucket waits for besides the operation that it stands behind:
-  // exchanges that must not be under way any more, and its parameters where they are gathered anew.
-  std::vector<OpId> awaited(std::size_t begin, std::size_t bucket, OpId behind,
-                            const std::vector<char>& split, const std::vector<OpId>& done);
+  // Parameters that the backward pass gathers anew: a bucket of the plan, and the first tensor that
+  // needs them.
+  struct Anew {
+    std::size_t bucket = 0;
+    int needed = 0;
+  };
+  // In the order in which they are needed.
+  std::vector<Anew> parameters_anew(std::size_t begin, const Exchanges& exchanges,
+                                    const std::vector<char>& split) const;
+
+  // Exchanges that must not be under way any more when the backward pass goes on towards a bucket.
+  std::vector<OpId> awaited(std::size_t bucket, const std::vector<OpId>& done);
+
+  // Asks, behind an operation, for the parameters that are needed from tensor `next` on and for the
+  // next ones behind them, and adds what brings in the former to `after`.
+  void fetch(int next, OpId behind, std::vector<OpId>& after);
 
   OpId compute(int first, int last, std::vector<OpId> after);
 
@@ -51,7 +63,8 @@ class Backward {
   const Strategy& strategy_;
   Seconds clock_ = 0;
   std::size_t awaited_ = 0;  // exchanges, from the first on
-  std::vector<OpId> gathers_;
+  std::vector<Anew> anew_;
+  std::vector<OpId> gathers_;  // of anew_, those that were asked for
   std::size_t gathers_awaited_ = 0;
   StreamId tick_stream_ = 0;
   OpId first_tick_ = -1;

@@ -1,5 +1,7 @@
 #include "core/plan/builder.h"
 
+#include <algorithm>
+
 #include "core/collective/nccl.h"
 
 #include "core/plan/hierarchy.h"
@@ -120,12 +122,26 @@ std::vector<collective::Collective> Builder::collectives_of(const Bucket& bucket
     const Bytes pair = bucket.codec->encoded_bytes(bucket.elements, bucket.kept) / bucket.kept;
     return {all_gather_by(strategy_, cluster_, bucket.kept * ranks, pair, id)};
   }
+  if (bucket.codec != nullptr && bucket.codec->low_rank) return factors_of(bucket, id);
   if (bucket.codec != nullptr) {
     const Bytes bytes = bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
     return all_reduce_by(strategy_, cluster_, bucket.elements, bytes / bucket.elements, id);
   }
   const Bytes unit = size_of(bucket.dtype);
   return all_reduce_by(strategy_, cluster_, (bucket.padded_bytes + unit - 1) / unit, unit, id);
+}
+
+// What is not compressed, then the first factors, then the second ones, as torch's hook sends them.
+std::vector<collective::Collective> Builder::factors_of(const Bucket& bucket, int id) const {
+  const auto sizes = compress::low_rank_sizes(bucket.factors);
+  std::vector<collective::Collective> collectives;
+  for (const std::int64_t elements : {sizes.whole, sizes.p, sizes.q}) {
+    if (elements == 0) continue;
+    for (auto& one : all_reduce_by(strategy_, cluster_, elements, size_of(bucket.dtype), id)) {
+      collectives.push_back(std::move(one));
+    }
+  }
+  return collectives;
 }
 
 Seconds Builder::copy_time(const Bucket& bucket, bool into) const {
@@ -143,8 +159,18 @@ Seconds Builder::copy_time(const Bucket& bucket, bool into) const {
   return memory_time(static_cast<double>(own + bucket.bytes));
 }
 
+Seconds Builder::work_time(const compress::LowRankWork& work) const {
+  const double rate = cluster_.device.flops;
+  return std::max(memory_time(work.bytes), rate > 0 ? work.flops / rate : 0);
+}
+
 Seconds Builder::encode_time(const Bucket& bucket) const {
   const auto launches = static_cast<double>(strategy_.compression.encode_launches);
+  if (bucket.codec->low_rank) {
+    const auto sizes = compress::low_rank_sizes(bucket.factors);
+    return launches * static_cast<double>(sizes.matrices) * cluster_.device.launch +
+           work_time(compress::encode_work(sizes, size_of(bucket.dtype)));
+  }
   return launches * cluster_.device.launch +
          memory_time(
              bucket.codec->encode_traffic(bucket.elements, bucket.kept, size_of(bucket.dtype)));
@@ -152,6 +178,11 @@ Seconds Builder::encode_time(const Bucket& bucket) const {
 
 Seconds Builder::decode_time(const Bucket& bucket) const {
   const auto launches = static_cast<double>(strategy_.compression.decode_launches);
+  if (bucket.codec->low_rank) {
+    const auto sizes = compress::low_rank_sizes(bucket.factors);
+    return launches * static_cast<double>(sizes.matrices) * cluster_.device.launch +
+           work_time(compress::decode_work(sizes, size_of(bucket.dtype)));
+  }
   return launches * cluster_.device.launch +
          memory_time(bucket.codec->decode_traffic(bucket.elements, bucket.kept, plan.ranks,
                                                   size_of(bucket.dtype)));

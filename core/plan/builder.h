@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/compress/power_sgd.h"
 #include "core/plan/plan.h"
 #include "core/scenario/cluster.h"
 #include "core/scenario/strategy.h"
@@ -84,15 +85,22 @@ class Builder {
   // what is written.
   Seconds copy_time(const Bucket& bucket, bool into) const;
 
+  // Of a low-rank codec: matrix products at the device's rate or its memory's, whichever takes
+  // longer. What lies between the sums of the two factors is in the decoding.
   Seconds encode_time(const Bucket& bucket) const;
 
   Seconds decode_time(const Bucket& bucket) const;
+
+  // A roofline: what a device computes and moves at the same time.
+  Seconds work_time(const compress::LowRankWork& work) const;
 
   Plan plan;
   int step = 0;      // of the period, for the operations that follow
   int subgroup = 1;  // above 1: gradients are all-reduced in groups of this many ranks
 
  private:
+  std::vector<collective::Collective> factors_of(const Bucket& bucket, int id) const;
+
   const Workload& workload_;
   const Cluster& cluster_;
   const Strategy& strategy_;

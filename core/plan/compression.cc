@@ -1,5 +1,6 @@
 #include "core/plan/compression.h"
 
+#include "core/compress/power_sgd.h"
 #include "core/compress/sparsity.h"
 
 namespace syncline::plan {
@@ -7,7 +8,8 @@ namespace syncline::plan {
 const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
   if (compression.codec.empty()) return nullptr;
   const compress::Codec* codec = compress::find_codec(compression.codec);
-  if (codec->sparse && compress::sparsity_index(compression, step) < 0) return nullptr;
+  const bool begins = codec->sparse || codec->low_rank;
+  if (begins && compress::sparsity_index(compression, step) < 0) return nullptr;
   return codec;
 }
 
@@ -17,8 +19,21 @@ bool compressed_alone(const compress::Codec* codec, const Compression& compressi
 }
 
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
-              const Tensor& first_tensor, std::int64_t step) {
+              const Workload& workload, std::int64_t step) {
   if (codec == nullptr || bucket.sparse) return;
+  if (codec->low_rank) {
+    const bool known = compress::shapes_known(workload);
+    for (const int index : bucket.tensors) {
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
+      bucket.factors.push_back(compress::low_rank_of(tensor, compression, known));
+    }
+    const auto sizes = compress::low_rank_sizes(bucket.factors);
+    if (sizes.matrices == 0) return;
+    bucket.codec = codec;
+    bucket.kept = sizes.sent();
+    return;
+  }
+  const Tensor& first_tensor = workload.tensors[static_cast<std::size_t>(bucket.tensors.front())];
   if (codec->sparse) {
     if (bucket.tensors.size() != 1 || !codec->applies(first_tensor, compression.min_elements)) {
       return;

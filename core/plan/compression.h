@@ -17,6 +17,6 @@ bool compressed_alone(const compress::Codec* codec, const Compression& compressi
 
 // Marks the bucket with its codec and the elements it keeps.
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
-              const Tensor& first_tensor, std::int64_t step);
+              const Workload& workload, std::int64_t step);
 
 }  // namespace syncline::plan

@@ -59,6 +59,11 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   return "host sync";
 }
 
+Bytes encoded_bytes(const Bucket& bucket) {
+  if (bucket.codec->low_rank) return bucket.kept * size_of(bucket.dtype);
+  return bucket.codec->encoded_bytes(bucket.elements, bucket.kept);
+}
+
 Seconds seconds_of(const Work& work) {
   return std::visit(
       [](const auto& kind) -> Seconds {

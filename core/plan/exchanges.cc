@@ -22,7 +22,7 @@ std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
 
 // Whether a codec that keeps every element, smaller, takes this tensor.
 bool takes(const compress::Codec* codec, const Tensor& tensor) {
-  return codec != nullptr && !codec->sparse && codec->applies(tensor, 0);
+  return codec != nullptr && !codec->sparse && !codec->low_rank && codec->applies(tensor, 0);
 }
 
 OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
@@ -214,8 +214,7 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
   if (strategy.partition > 0) partition(buckets, strategy.partition, strategy.fusion);
   if (codec != nullptr) {
     for (auto& bucket : buckets) {
-      const Tensor& first = *tensors[static_cast<std::size_t>(bucket.tensors.front())];
-      compress(bucket, codec, strategy.compression, first, point.step);
+      compress(bucket, codec, strategy.compression, workload, point.step);
     }
   }
   return exchanges;

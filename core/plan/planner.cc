@@ -137,8 +137,8 @@ std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& t
     return phases;
   }
   std::vector<std::int64_t> cuts{first};
-  if (!strategy.compression.codec.empty() &&
-      compress::find_codec(strategy.compression.codec)->sparse) {
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec != nullptr && (codec->sparse || codec->low_rank)) {
     for (const auto change : compress::sparsity_changes(strategy.compression)) {
       if (change > first && change < end) cuts.push_back(change);
     }

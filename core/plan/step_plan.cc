@@ -124,21 +124,28 @@ class StepPlan {
       }
       return;
     }
-    std::vector<char> seen(count(), 0);
-    std::vector<std::size_t> awaited;  // by the open segment
-    ForwardLayer open{0, -1, 0};
-    const auto close = [&] {
-      if (open.last < open.first) return;
+    for (const auto& segment : segments()) {
       OpId lead = -1;
       double share = 0;
-      for (const auto b : awaited) share += b < gradients() ? share_of(b) : 0;
+      for (const auto b : segment.awaited) share += b < gradients() ? share_of(b) : 0;
+      const ForwardLayer& layers = segment.layers;
       if (!sharded_ && workload_.update > 0 && share > 0) {
-        lead = build_.compute(Phase::kUpdate, workload_.update * share, open.first, open.last);
+        lead = build_.compute(Phase::kUpdate, workload_.update * share, layers.first, layers.last);
       }
-      const OpId segment = build_.compute(Phase::kForward, open.seconds, open.first, open.last);
-      if (!awaited.empty()) leads_.push_back({lead < 0 ? segment : lead, awaited});
-      awaited.clear();
-    };
+      const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last);
+      if (!segment.awaited.empty()) leads_.push_back({lead < 0 ? op : lead, segment.awaited});
+    }
+  }
+
+  // Layers of the forward pass that begin together, and the buckets that the first of them needs
+  // and none before it did.
+  struct Segment {
+    ForwardLayer layers;
+    std::vector<std::size_t> awaited;
+  };
+  std::vector<Segment> segments() const {
+    std::vector<Segment> list;
+    std::vector<char> seen(count(), 0);
     for (const auto& layer : forward_layers(workload_)) {
       std::vector<std::size_t> fresh;
       for (int t = layer.first; t <= layer.last; ++t) {
@@ -146,16 +153,41 @@ class StepPlan {
           if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
         }
       }
-      if (fresh.empty() && open.last >= open.first) {
-        open.first = layer.first;
-        open.seconds += layer.seconds;
+      if (fresh.empty() && !list.empty()) {
+        list.back().layers.first = layer.first;
+        list.back().layers.seconds += layer.seconds;
         continue;
       }
-      close();
-      open = layer;
-      awaited = std::move(fresh);
+      list.push_back({layer, std::move(fresh)});
     }
-    close();
+    return list;
+  }
+
+  // The forward pass of a later micro-batch of one step, behind `done`. Where parameters are given
+  // up after each backward pass they are gathered for it again, one segment's after the other's.
+  void forward_again(std::vector<OpId> done) {
+    const bool gathers = sharded_ && strategy_.cross_step;
+    if (!gathers) {
+      build_.compute(Phase::kForward, workload_.forward, 0, -1, std::move(done));
+      return;
+    }
+    const auto list = segments();
+    std::vector<std::vector<OpId>> brought;
+    std::size_t place = 0;
+    for (const auto& segment : list) {
+      auto& after = brought.emplace_back(brought.empty() ? done : std::vector<OpId>{});
+      for (const auto b : segment.awaited) {
+        if (b < gradients() && gathered_[b] == 0) continue;
+        after.push_back(
+            build_.send({build_.half_of(collective::CollectiveKind::kAllGather, base_ + b)},
+                        build_.stream_of(place++), done));
+      }
+    }
+    for (std::size_t s = 0; s < list.size(); ++s) {
+      const ForwardLayer& layers = list[s].layers;
+      build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
+                     std::move(brought[s]));
+    }
   }
 
   // The micro-batches ahead of the last one. Where they exchange too, the next forward pass begins
@@ -170,7 +202,7 @@ class StepPlan {
       for (std::size_t b = 0; b < gradients(); ++b) {
         if (split_[b] == 0) done[b] = build_.copy_out(begin + b, done[b]);
       }
-      build_.compute(Phase::kForward, workload_.forward, 0, -1, std::move(done));
+      forward_again(std::move(done));
     }
   }
 

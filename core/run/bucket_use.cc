@@ -1,8 +1,15 @@
 #include "core/run/bucket_use.h"
 
+#include "core/error.h"
+
 namespace syncline::run {
 
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
+  for (const plan::Bucket& bucket : plan.buckets) {
+    if (bucket.codec == nullptr || !bucket.codec->low_rank) continue;
+    throw InputError("codec '" + std::string(bucket.codec->name) +
+                     "' is priced, and carried out by the host alone: no backend runs it");
+  }
   std::vector<BucketUse> uses(plan.buckets.size());
   const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {

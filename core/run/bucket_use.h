@@ -18,7 +18,8 @@ struct BucketUse {
   plan::OpId last = -1;
 };
 
-// By bucket.
+// By bucket. Throws InputError where a codec of low rank works between two collectives of a bucket,
+// for which only the host executor has a place.
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
 
 // A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and

@@ -36,12 +36,13 @@ void divide(Gradients& gradients, int ranks) {
   }
 }
 
-// Carries out one collective on the payloads of all ranks.
-void move(const collective::Collective& collective, const std::vector<Payload>& layouts,
+// Carries out the n-th collective of a bucket on the payloads of all ranks.
+void move(std::size_t n, const std::vector<Payload>& layouts,
           std::vector<std::vector<std::byte>>& payloads, std::vector<Bytes>& sent) {
+  const collective::Collective& collective = layouts.front().collectives()[n];
   const auto place = [&](int rank, const collective::Transfer& transfer) {
     const auto r = static_cast<std::size_t>(rank);
-    return payloads[r].data() + layouts[r].offset(collective, group_of(collective.groups, rank)) +
+    return payloads[r].data() + layouts[r].place(n, group_of(collective.groups, rank)) +
            transfer.elements.begin * collective.unit;
   };
   for (const collective::Round& round : plan::lower(collective)) {
@@ -96,8 +97,11 @@ class HostExecutor final : public Executor {
       payloads.emplace_back(static_cast<std::size_t>(layout.bytes()));
       layout.fill(outcome.gradients[static_cast<std::size_t>(rank)], payloads.back().data());
     }
-    for (const auto& collective : layouts.front().collectives()) {
-      move(collective, layouts, payloads, outcome.bytes_sent);
+    for (std::size_t n = 0; n < layouts.front().collectives().size(); ++n) {
+      move(n, layouts, payloads, outcome.bytes_sent);
+      for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
+        layouts[rank].between(n, outcome.gradients[rank], payloads[rank].data());
+      }
     }
     for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
       layouts[rank].read(payloads[rank].data(), outcome.gradients[rank]);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
+
+#include "core/compress/power_sgd.h"
 
 namespace syncline::run {
 namespace {
@@ -87,6 +90,12 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   unit_ = first.unit;
   format_ = bucket_.codec != nullptr ? bucket_.codec->wire : bucket_.dtype;
 
+  if (bucket_.codec != nullptr && bucket_.codec->low_rank) {
+    layout_ = Layout::kFactors;
+    format_ = bucket_.dtype;
+    lay_out_factors();
+    return;
+  }
   if (bucket_.sparse) {
     layout_ = Layout::kRows;
     format_ = bucket_.dtype;
@@ -99,7 +108,11 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     layout_ = Layout::kPairs;
     return;
   }
-  if (collectives_.size() == 1 && first.kind != collective::CollectiveKind::kAllReduce) {
+  // One half, as often as it is done: parameters may be gathered for both passes.
+  const bool half = first.kind != collective::CollectiveKind::kAllReduce &&
+                    std::all_of(collectives_.begin(), collectives_.end(),
+                                [&](const auto& c) { return c.kind == first.kind; });
+  if (half) {
     layout_ = Layout::kShards;
     scatters_ = first.kind == collective::CollectiveKind::kReduceScatter;
   }
@@ -121,8 +134,33 @@ std::int64_t Payload::offset(const collective::Collective& collective, int group
   return shards ? group * collective.elements * unit_ : 0;
 }
 
+// As many collectives sum each part that is not empty, padded as they are.
+void Payload::lay_out_factors() {
+  const auto sizes = compress::low_rank_sizes(bucket_.factors);
+  std::vector<std::size_t> present;
+  if (sizes.whole > 0) present.push_back(0);
+  present.insert(present.end(), {1, 2});
+  std::array<std::int64_t, 3> lengths{};
+  for (std::size_t n = 0; n < collectives_.size(); ++n) {
+    part_of_.push_back(present[n * present.size() / collectives_.size()]);
+    auto& length = lengths[part_of_.back()];
+    length = std::max(length, collectives_[n].elements);
+  }
+  std::partial_sum(lengths.begin(), lengths.end(), parts_.begin() + 1);
+  elements_ = parts_.back();
+}
+
+std::int64_t Payload::place(std::size_t n, int group) const {
+  const collective::Collective& collective = collectives_[n];
+  if (layout_ != Layout::kFactors) return offset(collective, group);
+  const std::int64_t begin = parts_[part_of_[n]];
+  const bool shards =
+      collective.groups.group_step == 1 && collective.elements < parts_[part_of_[n] + 1] - begin;
+  return (begin + (shards ? group * collective.elements : 0)) * unit_;
+}
+
 void Payload::add(std::byte* to, const std::byte* from, std::int64_t count) const {
-  assert((layout_ == Layout::kDense || layout_ == Layout::kShards) && "gathered, never summed");
+  assert(layout_ != Layout::kPairs && layout_ != Layout::kRows && "gathered, never summed");
   switch (format_) {
     case DType::kFp32:
       return add_numbers<float>(to, from, count);
@@ -177,6 +215,7 @@ std::vector<PayloadSlice> Payload::read_back() const { return slices(!scatters_)
 void Payload::fill(RankGradients& gradients, std::byte* payload) const {
   if (layout_ == Layout::kPairs) return fill_pairs(gradients, payload);
   if (layout_ == Layout::kRows) return fill_rows(gradients, payload);
+  if (layout_ == Layout::kFactors) return fill_factors(gradients, payload);
   if (layout_ == Layout::kShards) {
     walk_shards(
         [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
@@ -198,6 +237,7 @@ void Payload::fill(RankGradients& gradients, std::byte* payload) const {
 void Payload::read(const std::byte* payload, RankGradients& gradients) const {
   if (layout_ == Layout::kPairs) return read_pairs(payload, gradients);
   if (layout_ == Layout::kRows) return read_rows(payload, gradients);
+  if (layout_ == Layout::kFactors) return read_factors(payload, gradients);
   if (layout_ == Layout::kShards) {
     walk_shards(
         [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
@@ -239,6 +279,68 @@ void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) con
     }
     bucket_.codec->add(encoded, sum);
   }
+}
+
+// Walks the gradients of a low-rank codec: (tensor, its matrix, and in units where in the payload
+// it stands whole or its two factors do).
+template <typename Visit>
+void Payload::walk_factors(Visit visit) const {
+  auto [whole, p, q, end] = parts_;
+  for (std::size_t i = 0; i < bucket_.tensors.size(); ++i) {
+    const compress::LowRank& matrix = bucket_.factors[i];
+    visit(bucket_.tensors[i], matrix, matrix.rank == 0 ? whole : p, q);
+    if (matrix.rank == 0) {
+      whole += matrix.elements;
+      continue;
+    }
+    p += matrix.rows * matrix.rank;
+    q += matrix.columns * matrix.rank;
+  }
+}
+
+void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) const {
+  std::memset(payload, 0, static_cast<std::size_t>(bytes()));
+  walk_factors([&](int tensor, const compress::LowRank& matrix, std::int64_t first, std::int64_t) {
+    const auto& own = gradients[static_cast<std::size_t>(tensor)];
+    if (matrix.rank == 0) {
+      return write_as(format_, own.data(), matrix.elements, payload + first * unit_);
+    }
+    auto q = compress::starting_factor(matrix, static_cast<std::uint64_t>(tensor));
+    compress::orthogonalise(q, matrix.rank);
+    const auto p = compress::first_factor(own, matrix, q);
+    write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
+  });
+}
+
+// Every rank makes the same columns orthogonal, as all have the same sum.
+void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* payload) const {
+  const bool follows = n + 1 < part_of_.size() && part_of_[n] == 1 && part_of_[n + 1] == 2;
+  if (layout_ != Layout::kFactors || !follows) return;
+  walk_factors([&](int tensor, const compress::LowRank& matrix, std::int64_t first,
+                   std::int64_t second) {
+    if (matrix.rank == 0) return;
+    std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
+    read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
+    compress::orthogonalise(p, matrix.rank);
+    write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
+    const auto q = compress::second_factor(gradients[static_cast<std::size_t>(tensor)], matrix, p);
+    write_as(format_, q.data(), matrix.columns * matrix.rank, payload + second * unit_);
+  });
+}
+
+void Payload::read_factors(const std::byte* payload, RankGradients& gradients) const {
+  walk_factors(
+      [&](int tensor, const compress::LowRank& matrix, std::int64_t first, std::int64_t second) {
+        auto& own = gradients[static_cast<std::size_t>(tensor)];
+        if (matrix.rank == 0) {
+          return read_as(format_, payload + first * unit_, matrix.elements, own.data());
+        }
+        std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
+        std::vector<float> q(static_cast<std::size_t>(matrix.columns * matrix.rank));
+        read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
+        read_as(format_, payload + second * unit_, matrix.columns * matrix.rank, q.data());
+        compress::multiply(p, q, matrix, own);
+      });
 }
 
 void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) const {

@@ -10,8 +10,12 @@
 //           each is at home on rank r between the halves
 //   pairs   of a sparse codec: `kept` (int32 index, fp32 value) a rank, ranks in order
 //   rows    of a sparse gradient: `kept` (int64 row, the row's values) a rank; row -1 is none
+//   factors of a low-rank codec: what is not compressed, all first factors, all second ones; each
+//           is summed by collectives of its own, and the second ones are made of the sum of the
+//           first (between)
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -42,6 +46,11 @@ class Payload {
   // Where the payload of `group` begins in a member's bytes: members of an all-reduce of shards own
   // a part each, everyone else begins at the front.
   std::int64_t offset(const collective::Collective& collective, int group) const;
+  // The same for the n-th of collectives(), which with factors carries a part of the payload.
+  std::int64_t place(std::size_t n, int group) const;
+  // What a rank does behind the n-th of collectives() and ahead of the next: with factors the
+  // second ones, once the first are summed. `gradients` as they were filled from.
+  void between(std::size_t n, const RankGradients& gradients, std::byte* payload) const;
   // Sums `count` bytes, whole units, of `from` into `to`. Requires a layout that is summed.
   void add(std::byte* to, const std::byte* from, std::int64_t count) const;
 
@@ -63,7 +72,7 @@ class Payload {
   void read(const std::byte* payload, RankGradients& gradients) const;
 
  private:
-  enum class Layout { kDense, kShards, kPairs, kRows };
+  enum class Layout { kDense, kShards, kPairs, kRows, kFactors };
 
   struct Place {
     int tensor = 0;
@@ -76,6 +85,11 @@ class Payload {
   void read_pairs(const std::byte* payload, RankGradients& gradients) const;
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
   void read_rows(const std::byte* payload, RankGradients& gradients) const;
+  template <typename Visit>
+  void walk_factors(Visit visit) const;
+  void lay_out_factors();
+  void fill_factors(const RankGradients& gradients, std::byte* payload) const;
+  void read_factors(const std::byte* payload, RankGradients& gradients) const;
   std::vector<PayloadSlice> slices(bool all_owners) const;
   template <typename Visit>
   void walk_shards(Visit visit) const;
@@ -89,9 +103,12 @@ class Payload {
   int rank_ = 0;
   int ranks_ = 1;
   std::vector<Place> places_;  // dense and shards
-  std::int64_t rows_ = 0;      // of a sparse gradient
-  std::int64_t width_ = 0;     // of its rows, in elements
-  bool scatters_ = false;      // shards: the first half
+  // Factors: which of its three parts each collective carries, and where parts begin and end.
+  std::vector<std::size_t> part_of_;
+  std::array<std::int64_t, 4> parts_{};
+  std::int64_t rows_ = 0;   // of a sparse gradient
+  std::int64_t width_ = 0;  // of its rows, in elements
+  bool scatters_ = false;   // shards: the first half
 };
 
 // Floats to their bytes in a number format, and back.

@@ -86,11 +86,15 @@ struct Hierarchy {
 struct Compression {
   std::string codec;                    // empty: none; rows of core/compress/codec.h
   std::vector<double> sparsity{0.999};  // ramp: share of the elements that stays at home
-  std::int64_t rampup_begin_step = 0;   // dense before this step
+  std::int64_t rampup_begin_step = 0;   // dense before this step; powersgd's start likewise
   std::int64_t rampup_step = 1;         // the ramp's length, shared evenly by its sparsities
   std::int64_t min_elements = 16384;    // smaller tensors stay dense
-  // Kernel launches per tensor. One fused kernel each way is the least; Paddle's DGC takes about 14
-  // to encode, and one a rank and one more to decode.
+  // powersgd: the rank of a matrix's two factors, and how many times smaller than the matrix they
+  // must at least be together for it to be compressed.
+  std::int64_t rank = 1;
+  double min_rate = 2;
+  // Kernel launches per bucket, of powersgd per matrix. One fused kernel each way is the least;
+  // Paddle's DGC takes about 14 to encode, and one a rank and one more to decode.
   std::int64_t encode_launches = 1;
   std::int64_t decode_launches = 1;
 
@@ -131,8 +135,11 @@ struct Strategy {
   std::string about;
   std::string dialect;             // in which it was written; empty: Syncline's own keys
   std::vector<std::string> notes;  // what that framework silently does otherwise than it says
-  bool overlap = true;             // false: computation and communication share one stream
-  int streams = 1;                 // communication streams, each with a communicator of its own
+  // The training's first step exchanges all gradients of a format in one bucket, as that framework
+  // does not know their order yet (DDP); prices are those of the steps behind it.
+  bool whole_first_step = false;
+  bool overlap = true;  // false: computation and communication share one stream
+  int streams = 1;      // communication streams, each with a communicator of its own
   std::string algorithm = "ring";
   Fusion fusion;
   Hierarchy hierarchy;
@@ -157,6 +164,8 @@ struct Strategy {
   // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward
   // pass of the one before runs (FSDP).
   bool regather = false;
+  // Likewise with gather_groups, of which the first so many are not gathered again.
+  int kept_groups = 0;
   // Gradients are exchanged in every micro-batch, not in the last alone.
   bool each_micro_batch = false;
   // The backward pass goes on past a bucket's exchange only when all but so many of the exchanges

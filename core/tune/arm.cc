@@ -157,6 +157,9 @@ Seconds Arm::encode_launches() const {
 Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
   plan::Bucket bucket = single_[first];
   for (std::size_t i = first + 1; i < end; ++i) {
+    // A codec of low rank compresses a bucket where it does any of its tensors.
+    for (const auto& factors : single_[i].factors) bucket.factors.push_back(factors);
+    if (!bucket.factors.empty() && bucket.codec == nullptr) bucket.codec = single_[i].codec;
     bucket.elements += single_[i].elements;
     bucket.bytes += single_[i].bytes;
     bucket.padded_bytes += single_[i].padded_bytes;

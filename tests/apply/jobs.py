@@ -13,10 +13,11 @@ import sys
 import time
 import types
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 import syncline_apply as applier
@@ -71,11 +72,11 @@ def trained_by(wrap, **how):
     return [p.detach().clone() for p in model.parameters()]
 
 
-def by_ddp(hook=None, **how):
+def by_ddp(hook=None, state=None, **how):
     def wrap(model, _):
         ddp = DistributedDataParallel(model, broadcast_buffers=False)
         if hook is not None:
-            ddp.register_comm_hook(None, hook)
+            ddp.register_comm_hook(state, hook)
         return ddp
     return trained_by(wrap, **how)
 
@@ -321,11 +322,74 @@ def dgc_step(applied, optimizer, own, sparse, step, file):
     optimizer.step()
     for name, gradient in zip(sparse, local):
         for t in (gradient, before[name], mean[name]):
-            file.write(bytes(t.detach().contiguous().view(torch.uint8).flatten().tolist()))
+            write(file, t)
         if step >= 3:  # plain descent, as the momentum is in what was sent
             stepped = before[name] - mean[name] * optimizer.param_groups[0]["lr"]
             assert torch.allclose(own[name].detach(), stepped, rtol=1e-6, atol=1e-7), name
             assert own[name].grad is None
+
+
+_POWER = {"matrix_approximation_rank": 2, "start_powerSGD_iter": 3, "min_compression_rate": 1.5}
+
+
+def power_sgd(folder):
+    """DDP's one bucket of this small net by torch's hook, to the bit; further groupings and streams
+    train too, all ranks alike."""
+    for more in ({}, {"matrix_approximation_rank": 1}, {"matrix_approximation_rank": 4},
+                 {"warm_start": False}, {"use_error_feedback": False}):
+        options = {**_POWER, **more}
+        wanted = by_ddp(powerSGD_hook.powerSGD_hook, powerSGD_hook.PowerSGDState(None, **options))
+        found = by_strategy(strategy([_ALL], powersgd=options))
+        check_close(found, wanted, ("powersgd", more), True)
+        found = by_strategy(strategy([_ALL], powersgd=options, overlap=0), late=0.01)
+        check_close(found, wanted, ("powersgd, late", more), True)
+    plain = by_ddp()
+    for streams in (1, 2):
+        found = by_strategy(strategy(_GROUPINGS["runs"], powersgd=_POWER, streams=streams))
+        check_same_on_all(found, "powersgd")
+        assert not torch.equal(found[0], plain[0])
+    power_sgd_steps(folder)
+
+
+def power_sgd_steps(folder):
+    """Writes the first factors, then each step's gradients of this rank and what came of them."""
+    for rank in (1, 2, 4):
+        options = {**_POWER, "matrix_approximation_rank": rank}
+        model = net()
+        optimizer = sgd(model)
+        own = dict(model.named_parameters())
+        applied = applier.apply(model, optimizer, strategy=strategy([_ALL], powersgd=options))
+        with open(f"{folder}/powersgd-{rank}-{dist.get_rank()}", "wb") as file:
+            for q in first_factors([own[name] for name in _NAMES], options):
+                write(file, q)
+            for step in range(_STEPS):
+                optimizer.zero_grad()
+                x, y = batch(step)
+                loss = (applied(x) - y).pow(2).mean()
+                parameters = [own[name] for name in _NAMES]
+                for t in torch.autograd.grad(loss, parameters, retain_graph=True):
+                    write(file, t)
+                loss.backward()
+                for p in parameters:
+                    write(file, p.grad)
+                optimizer.step()
+
+
+def first_factors(parameters, options):
+    """As torch's hook draws them for a bucket: by shape, from a seed that numpy draws."""
+    shapes = {}
+    for p in parameters:
+        n, m = p.shape[0], p.numel() // p.shape[0]
+        r = min(n, m, options["matrix_approximation_rank"])
+        if (n + m) * r * options["min_compression_rate"] < n * m:
+            shapes.setdefault((n, m), []).append((m, r))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(numpy.random.RandomState(0).randint(1_000_000_000))
+        return [torch.randn(1, *q) for group in shapes.values() for q in group]
+
+
+def write(file, t):
+    file.write(bytes(t.detach().contiguous().view(torch.uint8).flatten().tolist()))
 
 
 def wrong_tables(folder):
@@ -385,16 +449,20 @@ def unused_parameters(folder):
     raises(lambda: steps(wrap(), False), "other.weight got no gradient", "find_unused_parameters")
 
 
-def rank_is_killed(folder):
+def rank_is_killed(folder, **more):
     """In the middle of an exchange of several; the others say so and end."""
     model = net()
     optimizer = sgd(model)
     applied = applier.apply(model, optimizer, timeout=20,
-                            strategy=strategy(_GROUPINGS["each alone"], streams=2))
+                            strategy=strategy(_GROUPINGS["each alone"], streams=2, **more))
     train(applied, optimizer, steps=3)
     if dist.get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     train(applied, optimizer, steps=3)
+
+
+def rank_is_killed_in_power_sgd(folder):
+    rank_is_killed(folder, powersgd={**_POWER, "start_powerSGD_iter": 2})
 
 
 def rank_is_stuck(folder):
@@ -422,7 +490,9 @@ _CASES = {
             local_sgd, wrong_tables, unused_parameters],
     "four": [groupings_and_streams, hierarchies, local_sgd],
     "dgc": [dgc],
+    "powersgd": [power_sgd],
     "killed": [rank_is_killed],
+    "killed_powersgd": [rank_is_killed_in_power_sgd],
     "stuck": [rank_is_stuck],
     "emitted": [emitted],
 }

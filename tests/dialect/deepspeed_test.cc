@@ -1,8 +1,9 @@
-// DeepSpeed's ZeRO 0 to 2: where buckets are flushed, when they go, what waits for them.
+// DeepSpeed's ZeRO 0 to 3: where buckets are flushed, when they go, what waits for them.
 #include "core/dialect/deepspeed.h"
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "core/dialect/hf_trainer.h"
@@ -97,7 +98,7 @@ TEST(DeepSpeed, SaysWhatItRefuses) {
   const auto message = [&](const std::string& config) {
     return message_of(deepspeed_dialect(), config, workload);
   };
-  EXPECT_NE(message(R"({"zero_optimization": {"stage": 3}})").find("fsdp"), std::string::npos);
+  EXPECT_NE(message(R"({"zero_optimization": {"stage": 4}})").find("stage"), std::string::npos);
   EXPECT_NE(
       message(R"({"zero_optimization": {"reduce_buckets_size": 3}})").find("reduce_bucket_size"),
       std::string::npos);
@@ -135,6 +136,94 @@ TEST(DeepSpeed, ComesBack) {
         ASSERT_TRUE(written);
         EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
       }
+    }
+  }
+}
+
+// Parameters of stage 3, in the order of the backward pass: where they are gathered, and which are
+// still there when the backward pass wants them.
+TEST(DeepSpeed, Stage3GathersByDistance) {
+  const Workload workload = of_sizes({40, 3, 60, 50, 2, 70, 30});
+  const auto strategy_of = [&](const std::string& more) {
+    return zero(R"("stage": 3, "reduce_bucket_size": 100, "stage3_prefetch_bucket_size": 80,
+                   "stage3_param_persistence_threshold": 3)" +
+                    more,
+                workload)
+        .strategy;
+  };
+  // Both ways: of the large ones no element lies between the last layer's forward pass and its
+  // backward pass, 86, 206, 310 and 450 between those ahead of it. Below 200 they stay.
+  const Strategy strategy = strategy_of(R"(, "stage3_max_reuse_distance": 200)");
+  EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2}, {3, 4}, {5, 6}}));
+  EXPECT_EQ(strategy.gather_groups, (Groups{{1, 4}, {0, 2}, {5, 6}, {3}}));
+  EXPECT_EQ(strategy.kept_groups, 2);
+  EXPECT_TRUE(strategy.regather);
+  EXPECT_TRUE(strategy.overlap);
+  EXPECT_EQ(strategy.in_flight, 3);
+  EXPECT_EQ(strategy.exchange, Strategy::Exchange::kSharded);
+  // Nothing is far enough by default, and everything with no distance.
+  EXPECT_FALSE(strategy_of("").regather);
+  EXPECT_EQ(strategy_of(R"(, "stage3_max_reuse_distance": 1)").gather_groups,
+            (Groups{{1, 4}, {0}, {5, 6}, {2, 3}}));
+  EXPECT_EQ(strategy_of(R"(, "stage3_model_persistence_threshold": 2)").gather_groups.front(),
+            (std::vector<int>{4}));
+}
+
+// Gathered once each for the forward pass, the far ones once more, ahead of the backward pass that
+// needs them, which waits for nothing else.
+TEST(DeepSpeed, Stage3CollectivesAStep) {
+  Workload workload = of_sizes({40, 3, 60, 50, 2, 70, 30});
+  for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
+  workload.forward = 3e-3;
+  const Strategy strategy =
+      zero(R"("stage": 3, "reduce_bucket_size": 1000, "stage3_prefetch_bucket_size": 50,
+              "stage3_param_persistence_threshold": 3, "stage3_max_reuse_distance": 1)",
+           workload)
+          .strategy;
+  EXPECT_EQ(strategy.gather_groups, (Groups{{1, 4}, {0}, {5, 6}, {3}, {2}}));
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  int scattered = 0;
+  std::map<int, int> gathered;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr) continue;
+    scattered += collective->kind == collective::CollectiveKind::kReduceScatter;
+    if (collective->kind == collective::CollectiveKind::kAllGather) ++gathered[collective->bucket];
+  }
+  EXPECT_EQ(scattered, 1);
+  // The persistent ones, and the last layer's, whose distance is none.
+  EXPECT_EQ(gathered, (std::map<int, int>{{1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 2}}));
+  // Tensors 2, 3 and 5 begin pieces of the backward pass that wait for their parameters.
+  std::vector<int> begun;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    if (compute == nullptr || compute->phase != plan::Phase::kBackward) continue;
+    if (!op.after.empty()) begun.push_back(compute->first);
+  }
+  EXPECT_EQ(begun, (std::vector<int>{2, 3, 5}));
+}
+
+TEST(DeepSpeed, Stage3ComesBack) {
+  std::mt19937 random(17);
+  Workload workload = shipped_workload("bert_base.json");
+  for (int round = 0; round < 20; ++round) {
+    workload.micro_batches = 1 + static_cast<std::int64_t>(random() % 2);
+    Json config;
+    config["zero_optimization"] = {
+        {"stage", 3},
+        {"overlap_comm", round % 4 != 0},
+        {"contiguous_gradients", round % 5 != 0},
+        {"reduce_bucket_size", 1 + static_cast<std::int64_t>(random() % 30'000'000)},
+        {"stage3_prefetch_bucket_size", 1 + static_cast<std::int64_t>(random() % 30'000'000)},
+        {"stage3_param_persistence_threshold", 1 + static_cast<std::int64_t>(random() % 700'000)},
+        {"stage3_max_reuse_distance", 1 + static_cast<std::int64_t>(random() % 300'000'000)}};
+    const Cluster cluster = cluster_of(2, 4);
+    const Strategy strategy =
+        dialect::reading_of(deepspeed_dialect(), config, workload, cluster).strategy;
+    for (const Dialect& dialect : {deepspeed_dialect(), hf_trainer_dialect()}) {
+      const auto written = write_config(dialect, strategy, workload, cluster);
+      ASSERT_TRUE(written);
+      EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/dialect/dialect.h"
+#include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/plan/planner.h"
 #include "tests/support/readings.h"
@@ -81,6 +82,37 @@ TEST(Fsdp, CollectivesAStep) {
   }
   const plan::Plan whole = plan_of(R"(, "version": 1, "sharding_strategy": "NO_SHARD")");
   EXPECT_EQ(count_of(whole, CollectiveKind::kAllReduce), 3u);
+}
+
+// Written back and read again it makes the same plan; units that differ by a number are a pattern.
+TEST(Fsdp, ComesBack) {
+  for (const char* config :
+       {R"({"units": ["model.layers.*"]})", R"({"units": []})",
+        R"({"units": ["model.layers.*"], "reshard_after_forward": false})",
+        R"({"units": ["model.layers.*", "model.layers.1.mlp", "head"]})",
+        R"({"units": ["model.layers.1"], "version": 1})",
+        R"({"units": ["model.layers.*"], "version": 1, "sharding_strategy": "SHARD_GRAD_OP"})",
+        R"({"units": ["model.layers.*"], "version": 1, "sharding_strategy": "NO_SHARD"})",
+        R"({"units": ["model.layers.*"], "no_sync": true})"}) {
+    for (const std::int64_t micro_batches : {1, 3}) {
+      Workload workload = transformer();
+      workload.micro_batches = micro_batches;
+      const Cluster cluster = cluster_of(1, 4);
+      const Strategy strategy =
+          dialect::reading_of(fsdp_dialect(), Json::parse(config), workload, cluster).strategy;
+      const auto written = write_config(fsdp_dialect(), strategy, workload, cluster);
+      ASSERT_TRUE(written);
+      EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
+    }
+  }
+  const auto written =
+      write_config(fsdp_dialect(), reading_of(R"({"units": ["model.layers.*"]})").strategy,
+                   transformer(), cluster_of(1, 4));
+  EXPECT_EQ(written->config["units"], Json::array({"model.layers.*"}));
+  // What it cannot say.
+  Strategy streams;
+  streams.streams = 2;
+  EXPECT_FALSE(write_config(fsdp_dialect(), streams, transformer(), cluster_of(1, 4))->exact);
 }
 
 TEST(Fsdp, SaysWhatItRefuses) {

@@ -123,6 +123,27 @@ TEST(Megatron, Bf16IsReducedInFp32UnlessThatIsTurnedOff) {
   EXPECT_TRUE(test::has_note(reading_of("{}", workload), "twice the bytes"));
 }
 
+// A bucket goes when all its parameters are ready in the last micro-batch: that one's backward pass
+// alone hides it.
+TEST(Megatron, ExchangesInTheLastMicroBatch) {
+  Workload workload = of_sizes({60, 40, 99, 1});
+  workload.micro_batches = 4;
+  for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
+  const Cluster cluster = cluster_of(2, 4);
+  const plan::Plan plan = plan::make_plan(
+      workload, cluster,
+      reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload).strategy);
+  EXPECT_EQ(plan.buckets.size(), 2U);
+  Seconds computed = 0;
+  for (const auto& op : plan.ops) {
+    if (std::holds_alternative<collective::Collective>(op.work)) break;
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    if (compute != nullptr && compute->phase == plan::Phase::kBackward)
+      computed += compute->seconds;
+  }
+  EXPECT_DOUBLE_EQ(computed, 3 * 4e-3 + 2e-3);
+}
+
 TEST(Megatron, SaysWhatItRefuses) {
   Workload workload = of_sizes({10});
   EXPECT_NE(message_of(R"({"overlap-param-gather": true})", workload)

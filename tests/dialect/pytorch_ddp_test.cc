@@ -249,6 +249,87 @@ TEST(PyTorchDdp, Hooks) {
             groups_of("{}", workload));
 }
 
+// PowerSGDState's own defaults, and what its hook does on GPUs.
+TEST(PyTorchDdp, PowerSgd) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const Compression plain =
+      reading_of(R"({"comm_hook": "powerSGD_hook"})", workload).strategy.compression;
+  EXPECT_EQ(plain.codec, "powersgd");
+  EXPECT_EQ(plain.rank, 1);
+  EXPECT_EQ(plain.min_rate, 2);
+  EXPECT_EQ(plain.rampup_begin_step, 1000);
+  const std::string config = R"({"comm_hook": "powerSGD_hook", "bucket_cap_mb": 8, "PowerSGDState":
+      {"matrix_approximation_rank": 4, "start_powerSGD_iter": 10, "min_compression_rate": 0.5}})";
+  const Reading reading = reading_of(config, workload);
+  EXPECT_EQ(reading.strategy.compression.rank, 4);
+  EXPECT_EQ(reading.strategy.compression.min_rate, 0.5);
+  EXPECT_EQ(reading.strategy.compression.rampup_begin_step, 10);
+  EXPECT_EQ(reading.strategy.fusion.groups, groups_of(capped(8), workload));
+  // On links alone nothing is known of a device that would be waited for; NCCL's hook waits.
+  EXPECT_TRUE(reading.strategy.overlap);
+  Cluster gpus = cluster_of(2, 4);
+  gpus.library = Library::kNccl;
+  const Reading waits = test::read_config(pytorch_ddp_dialect(), config, workload, gpus);
+  EXPECT_FALSE(waits.strategy.overlap);
+  EXPECT_TRUE(test::has_note(waits, "torch.cuda.synchronize"));
+  for (const Cluster& cluster : {cluster_of(2, 4), gpus}) {
+    const Strategy strategy =
+        dialect::reading_of(pytorch_ddp_dialect(), Json::parse(config), workload, cluster).strategy;
+    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster);
+    ASSERT_TRUE(written);
+    EXPECT_TRUE(written->exact) << written->config << written->difference;
+    EXPECT_EQ(written->config["PowerSGDState"]["matrix_approximation_rank"], 4);
+  }
+}
+
+// Until the order of gradients is known there is one bucket: but for a graph that is searched in
+// every step, and limits for each bucket.
+TEST(PyTorchDdp, TheFirstStepHasOneBucket) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const auto whole = [&](const std::string& config) {
+    return reading_of(config, workload).strategy.whole_first_step;
+  };
+  EXPECT_TRUE(whole("{}"));
+  EXPECT_TRUE(whole(capped(25)));
+  EXPECT_FALSE(whole(R"({"find_unused_parameters": true})"));
+  EXPECT_TRUE(whole(R"({"find_unused_parameters": true, "static_graph": true})"));
+  EXPECT_FALSE(whole(R"({"bucket_cap_mb_list": [1, 25]})"));
+}
+
+// Any grouping in the order of readiness has limits that say it.
+TEST(PyTorchDdp, LimitsForAnyRunsOfGradients) {
+  std::mt19937 random(19);
+  for (int round = 0; round < 60; ++round) {
+    Workload workload;
+    Strategy strategy;
+    strategy.fusion.rule = Fusion::Rule::kGroups;
+    const int count = 1 + static_cast<int>(random() % 40);
+    for (int i = 0; i < count; ++i) {
+      workload.tensors.push_back(
+          tensor_of("t", {static_cast<std::int64_t>(1 + random() % 2000000)}));
+      if (i == 0 || random() % 3 == 0) strategy.fusion.groups.emplace_back();
+      strategy.fusion.groups.back().push_back(i);
+    }
+    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
+    ASSERT_TRUE(written);
+    EXPECT_TRUE(written->exact) << written->config << written->difference;
+    EXPECT_EQ(groups_of(written->config.dump(), workload), strategy.fusion.groups)
+        << written->config;
+  }
+  // One cap where that does it.
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const auto written = write_config(pytorch_ddp_dialect(), reading_of(capped(8), workload).strategy,
+                                    workload, cluster_of(2, 4));
+  EXPECT_TRUE(written->config.contains("bucket_cap_mb")) << written->config;
+  // Parts of an order that is not the gradients' have none.
+  Strategy crossed;
+  crossed.fusion.rule = Fusion::Rule::kGroups;
+  crossed.fusion.groups = {{0, 2}, {1, 3}};
+  Workload four;
+  for (int i = 0; i < 4; ++i) four.tensors.push_back(tensor_of("t", {1000}));
+  EXPECT_FALSE(write_config(pytorch_ddp_dialect(), crossed, four, cluster_of(2, 4))->exact);
+}
+
 TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
   Workload workload;
   workload.tensors = {tensor_of("b", {1000}), tensor_of("a", {1000})};
@@ -317,7 +398,10 @@ TEST(PyTorchDdp, Mistakes) {
         R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})", R"({"torch": "newest"})",
         R"({"torch": "2"})", R"({"bucket_cap_mb_list": []})", R"({"bucket_cap_mb_list": [0]})",
         R"({"bucket_cap_mb_list": [1], "torch": "2.7"})",
-        R"({"bucket_cap_mb_list": [1], "bucket_cap_mb": 1})"}) {
+        R"({"bucket_cap_mb_list": [1], "bucket_cap_mb": 1})",
+        R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"start_powerSGD_iter": 1}})",
+        R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"matrix_approximation_rank": 0}})",
+        R"({"PowerSGDState": {}})"}) {
     EXPECT_THROW(reading_of(config, workload), InputError) << config;
   }
 }

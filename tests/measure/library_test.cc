@@ -126,7 +126,7 @@ TEST(Library, StrategiesOfNcclAreWrittenForEveryFramework) {
     EXPECT_EQ(written(dialect, 0).setting, "");
     EXPECT_EQ(written(dialect, 0).algorithm, "");
     EXPECT_TRUE(written(dialect, 1).exact) << dialect << written(dialect, 1).difference;
-    EXPECT_EQ(written(dialect, 1).setting, "NCCL_ALGO=Tree");
+    EXPECT_EQ(written(dialect, 1).setting, "NCCL_ALGO=allreduce:tree");
     EXPECT_EQ(written(dialect, 1).algorithm, "double_binary_tree");
   }
   EXPECT_FALSE(written("paddle", 2).exact);

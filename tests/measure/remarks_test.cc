@@ -165,6 +165,36 @@ TEST(Remarks, WhatOverlapIsTakenToCost) {
   EXPECT_EQ(remarks_on(scenario).size(), 1U);
 }
 
+// DDP's first step has one bucket, behind its backward pass; what that takes is priced.
+TEST(Remarks, AFirstStepOfOneBucket) {
+  Json scenario = plain();
+  for (auto& tensor : scenario["workload"]["tensors"]) tensor["shape"] = {1024, 1024};
+  for (auto& tensor : scenario["workload"]["tensors"]) tensor["backward_us"] = 2000;
+  const auto with = [&](const Json& config) {
+    const Json row{{"name", "ddp"}, {"dialect", "pytorch"}, {"config", config}};
+    scenario["strategies"] = Json::array({row});
+    const auto remarks = remarks_on(scenario);
+    return std::any_of(remarks.begin(), remarks.end(), [](const std::string& remark) {
+      return contains(remark,
+                      "strategy 'ddp': the first step of a training exchanges all "
+                      "gradients in one bucket, ");
+    });
+  };
+  EXPECT_TRUE(with({{"bucket_cap_mb", 1}}));
+  EXPECT_FALSE(with({{"bucket_cap_mb", 1}, {"find_unused_parameters", true}}));
+  EXPECT_FALSE(with({{"bucket_cap_mb", 1000}}));  // no other than the later ones
+}
+
+TEST(Remarks, ShapesThatPowerSgdHasToGuess) {
+  Json scenario = plain();
+  scenario["strategies"][0]["compression"] = {{"codec", "powersgd"}};
+  EXPECT_EQ(remarks_on(scenario), std::vector<std::string>{});
+  for (auto& tensor : scenario["workload"]["tensors"]) tensor["shape"] = {640};
+  const auto remarks = remarks_on(scenario);
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_TRUE(contains(remarks[0], "each counts as nearly a square")) << remarks[0];
+}
+
 TEST(Remarks, RowsOfDifferentNetworksAreNamed) {
   Json scenario = plain();
   scenario["cluster"]["device"] = {{"name", "A100"}, {"overlap_slowdown", 0}};

@@ -233,6 +233,66 @@ TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
   EXPECT_EQ(wire(*computed[1]), 1);
 }
 
+// What was given up after a micro-batch's backward pass comes back layer by layer for the next
+// one's forward pass.
+TEST(Regather, EachMicroBatchGathersForItsForwardPass) {
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  strategy.each_micro_batch = true;
+  Workload workload = layers(3);
+  workload.forward = 3e-3;
+  workload.micro_batches = 2;
+  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+  int gathers = 0;
+  int scatters = 0;
+  Seconds forward = 0;
+  std::vector<std::size_t> awaited;  // by the pieces of forward passes
+  for (const auto& op : plan.ops) {
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      gathers += collective->kind == CollectiveKind::kAllGather;
+      scatters += collective->kind == CollectiveKind::kReduceScatter;
+    }
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr || compute->phase != Phase::kForward) continue;
+    forward += compute->seconds;
+    awaited.push_back(op.after.size());
+  }
+  // Twice for a forward pass of three units, twice for a backward pass of all but the root.
+  EXPECT_EQ(gathers, 2 * 3 + 2 * 2);
+  EXPECT_EQ(scatters, 2 * 3);
+  EXPECT_DOUBLE_EQ(forward, 2 * 3e-3);
+  // The step's own forward pass waits for the step before; the second one for all that was
+  // scattered, and each piece for its parameters.
+  EXPECT_EQ(awaited, (std::vector<std::size_t>{0, 0, 0, 4, 1, 1}));
+}
+
+// ZeRO-3: parameters in buckets of their own, of which some are still there for the backward pass;
+// it is cut where the others come in.
+TEST(Regather, InBucketsOfTheirOwn) {
+  Workload workload = layers(4);
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.gather_groups = {{0}, {3}, {1, 2}};
+  strategy.kept_groups = 1;
+  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+  std::vector<int> pieces;
+  std::vector<int> brought;
+  for (const Op* op : backwards(plan)) {
+    pieces.push_back(std::get<Compute>(op->work).first);
+    for (const OpId id : op->after) {
+      const auto& work = plan.ops[static_cast<std::size_t>(id)].work;
+      brought.push_back(std::get<collective::Collective>(work).bucket);
+    }
+  }
+  EXPECT_EQ(pieces, (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(brought, (std::vector<int>{3, 2}));  // buckets 1 to 3 are the groups
+}
+
 // Three tensors of 100, 64 and 1 elements at multiples of 64: 128 + 64 + 64, then a multiple of
 // 384 = lcm(3, 128).
 TEST(Padding, OfTensorsAndBucketsInElements) {

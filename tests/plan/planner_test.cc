@@ -276,6 +276,64 @@ TEST(Planner, HalfPrecisionHalvesWhatTravels) {
   EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 1000);
 }
 
+// What is not compressed, the first factors and the second ones, each summed by itself.
+TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
+  Workload workload;
+  workload.tensors = {test::tensor_of("b", {100}), test::tensor_of("w", {100, 50}),
+                      test::tensor_of("v", {30, 40}), test::tensor_of("c", {30})};
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.launch = 1e-5;
+  Strategy strategy = strategy_with(Fusion::Rule::kGroups);
+  strategy.fusion.groups = {{0, 1, 2}, {3}};
+  strategy.compression.codec = "powersgd";
+  strategy.compression.rank = 3;
+  strategy.compression.rampup_begin_step = 10;
+  strategy.compression.encode_launches = 5;
+  strategy.compression.decode_launches = 7;
+  const Plan plan = make_plan(workload, cluster, strategy);
+  ASSERT_EQ(plan.buckets.size(), 2U);
+  std::vector<std::int64_t> elements;
+  for (const auto& collective : collectives_of(plan, 0)) {
+    EXPECT_EQ(collective.kind, collective::CollectiveKind::kAllReduce);
+    elements.push_back(collective.elements);
+  }
+  EXPECT_EQ(elements, (std::vector<std::int64_t>{100, 3 * (100 + 30), 3 * (50 + 40)}));
+  EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * (100 + 3 * 130 + 3 * 90));
+  // A bucket of vectors alone travels as it is.
+  EXPECT_EQ(plan.buckets[1].codec, nullptr);
+  EXPECT_EQ(collectives_of(plan, 1).size(), 1U);
+  // Launches count by matrix.
+  ASSERT_EQ(ops_of<Encode>(plan).size(), 1U);
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Encode>(plan).front()->work), 10e-5);
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Decode>(plan).front()->work), 14e-5);
+  // Whole before its start.
+  EXPECT_TRUE(ops_of<Encode>(make_plan(workload, cluster, strategy, {9, 0})).empty());
+  EXPECT_EQ(ops_of<Encode>(make_plan(workload, cluster, strategy, {10, 0})).size(), 1U);
+  // The memory's rate, or that of the products where they take longer.
+  cluster.device.launch = 0;
+  cluster.device.memory = 1e9;
+  const auto encoding = [&] {
+    const Plan priced = make_plan(workload, cluster, strategy);
+    return seconds_of(ops_of<Encode>(priced).front()->work);
+  };
+  const Seconds moved = encoding();
+  EXPECT_GT(moved, 4.0 * 6 * 6300 / 1e9);
+  cluster.device.flops = 1e6;
+  EXPECT_GT(encoding(), 2.0 * 3 * 6200 / 1e6);
+}
+
+TEST(TrainingPhases, PowerSgdStartsLate) {
+  Strategy strategy;
+  strategy.compression.codec = "powersgd";
+  strategy.compression.rampup_begin_step = 30;
+  Training training;
+  training.steps = 100;
+  const auto phases = training_phases(strategy, training);
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0].steps, 30);
+  EXPECT_EQ(phases[1].steps, 70);
+}
+
 TEST(Planner, SparseGradientsAreGatheredAndNeverFused) {
   Workload workload = five();
   workload.tensors[2] = sparse_tensor_of("embedding", {1000, 16}, 32);

@@ -291,6 +291,54 @@ TEST(HostExecutor, HalfPrecisionKeepsSmallIntegers) {
   }
 }
 
+// Ranks' gradients that are multiples of one matrix of rank 1 are summed exactly, but for rounding,
+// whatever the path of their factors; vectors beside them travel whole.
+TEST(HostExecutor, PowerSgdSumsMatricesOfItsRank) {
+  std::mt19937 random(12);
+  std::normal_distribution<float> normal;
+  for (const int ranks : {2, 3, 4, 8}) {
+    Workload workload;
+    workload.tensors = {tensor_of("a.b", {11}), tensor_of("a.w", {11, 17}), tensor_of("b.b", {9}),
+                        tensor_of("b.w", {9, 5, 3})};
+    Gradients input(static_cast<std::size_t>(ranks));
+    for (const Tensor& tensor : workload.tensors) {
+      const auto rows = static_cast<std::size_t>(tensor.shape.front());
+      const std::size_t columns = static_cast<std::size_t>(tensor.elements) / rows;
+      Values left(rows);
+      Values right(columns);
+      for (float& value : left) value = normal(random);
+      for (float& value : right) value = normal(random);
+      for (auto& rank : input) {
+        const float own = normal(random);
+        Values values;
+        for (const float l : left) {
+          for (const float r : right) values.push_back(own * l * r);
+        }
+        rank.push_back(std::move(values));
+      }
+    }
+    const auto expected = sum_of(input);
+    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
+      strategy.compression.codec = "powersgd";
+      for (const std::int64_t rank : {1, 2}) {
+        strategy.compression.rank = rank;
+        for (const auto rule : {Fusion::Rule::kOne, Fusion::Rule::kLayer, Fusion::Rule::kNone}) {
+          strategy.fusion.rule = rule;
+          const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+          const auto found = run(workload, plan, input).gradients;
+          for (std::size_t r = 0; r < found.size(); ++r) {
+            for (std::size_t t = 0; t < expected.size(); ++t) {
+              for (std::size_t i = 0; i < expected[t].size(); ++i) {
+                ASSERT_NEAR(found[r][t][i], expected[t][i], 1e-4) << what << " " << t;
+              }
+            }
+          }
+        }
+      }
+    });
+  }
+}
+
 TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
   Workload workload = awkward();
   workload.tensors.push_back(sparse_tensor_of("embedding", {50, 3}, 8));
@@ -316,7 +364,7 @@ TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
 TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
   Workload workload;
   workload.tensors = {tensor_of("a.w", {960}), tensor_of("a.b", {1920}),
-                      tensor_of("b.w", {960}, DType::kFp16),
+                      tensor_of("b.w", {960}, DType::kFp16), tensor_of("c.w", {240, 720}),
                       sparse_tensor_of("embedding", {480, 2}, 96)};
   for (const auto& tensor : workload.tensors) ASSERT_EQ(tensor.elements % 240, 0);
   for (const int ranks : {1, 2, 3, 5, 8, 12}) {
@@ -325,7 +373,7 @@ TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
     collective::PriceBook book(cluster);
     const auto model = make_model_executor({cluster, {}, 1});
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
-      for (const char* codec : {"", "dgc", "fp16"}) {
+      for (const char* codec : {"", "dgc", "fp16", "powersgd"}) {
         strategy.compression.codec = codec;
         strategy.compression.sparsity = {0.5};
         strategy.compression.min_elements = 960;

@@ -106,8 +106,8 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     {"name": "forward", "preset": "dear",
      "fusion": {"rule": "size", "size_mb": 25, "close": "before", "order": "forward"}},
     {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]], "with_next": true,
-     "align_elements": 64, "pad_elements": 128}, "regather": false, "each_micro_batch": true,
-     "in_flight": 1, "exchange": "sharded", "gather_groups": [[0, 1, 2]]}
+     "align_elements": 64, "pad_elements": 128}, "regather": true, "kept_groups": 1,
+     "each_micro_batch": true, "in_flight": 1, "exchange": "sharded", "gather_groups": [[0, 1, 2]]}
   ],
   "baseline": "plain",
   "sweep": {
@@ -139,7 +139,8 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "streams": [1, 2],
     "algorithm": ["ring", "to_one"],
     "hierarchy": ["flat", {"form": "sharded", "group_size": 8}],
-    "compression": ["none", {"codec": "fp16", "encode_launches": 1}],
+    "compression": ["none", {"codec": "fp16", "encode_launches": 1},
+                    {"codec": "powersgd", "rank": 2, "min_compression_rate": 1.5}],
     "local_sgd": ["none", {"period": 4}],
     "exchange": ["all_reduce", "decoupled"],
     "cross_step": [false, true],

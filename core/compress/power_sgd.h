@@ -1,0 +1,75 @@
+// PowerSGD (Vogels, Karimireddy and Jaggi, NeurIPS 2019) as torch's powerSGD_hook carries it out: a
+// gradient is a matrix M, its first dimension by all others, and travels as two factors of few
+// columns. Each rank has the same Q, its columns orthogonal;
+//   P = sum over ranks of M Q, its columns made orthogonal
+//   Q = sum over ranks of M^T P
+//   the sum of all M is taken to be P Q^T
+// What a rank's M had beyond the result waits for its next step (error feedback), whose Q is this
+// one (warm start). Tensors that are not compressed travel whole, in a collective of their own.
+// Source: torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py of torch 1.13.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/compress/codec.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline::compress {
+
+// Whether any of the workload's gradients has a shape of two dimensions. Where none has, shapes are
+// not known, and each counts as the matrix that is nearest to a square.
+bool shapes_known(const Workload& workload);
+
+// The factors of a gradient; it travels whole where they would not be `min_rate` times smaller.
+LowRank low_rank_of(const Tensor& tensor, const Compression& compression, bool shapes_known);
+
+// What a rank sends and computes for gradients that travel together.
+struct LowRankSizes {
+  std::int64_t whole = 0;     // elements that are not compressed
+  std::int64_t p = 0;         // elements of all first factors
+  std::int64_t q = 0;         // and of the second ones
+  std::int64_t matrices = 0;  // that are compressed
+  std::int64_t matrix = 0;    // their elements
+  double product = 0;         // FLOPs of one product, of the three that each matrix takes
+  // Of making the columns orthogonal: FLOPs and elements read and written.
+  double p_flops = 0, p_moved = 0;
+  double q_flops = 0, q_moved = 0;
+
+  std::int64_t sent() const { return whole + p + q; }
+};
+LowRankSizes low_rank_sizes(std::span<const LowRank> gradients);
+
+// The work of one rank ahead of the sum of P and behind it, those of Q and of P Q^T; error feedback
+// and what is not compressed among it. Two matrix products of each rank's are on the way to the
+// wire, one on the way back. bytes: of device memory.
+struct LowRankWork {
+  double flops = 0;
+  double bytes = 0;
+};
+LowRankWork encode_work(const LowRankSizes& sizes, Bytes element_size);
+LowRankWork decode_work(const LowRankSizes& sizes, Bytes element_size);
+
+// Matrices lie row by row; a gradient with fewer elements than its matrix ends with zeros.
+
+// The first Q of a gradient, the same on every rank: normally distributed, columns not yet
+// orthogonal.
+std::vector<float> starting_factor(const LowRank& matrix, std::uint64_t seed);
+
+// Makes the columns orthogonal and of length 1, from the first on (Gram and Schmidt; torch takes a
+// QR decomposition from rank 3 on, which spans the same). A column that the ones before it span
+// becomes zeros, where torch would make its rounding as long as the others.
+void orthogonalise(std::span<float> factor, std::int64_t rank);
+
+std::vector<float> first_factor(std::span<const float> gradient, const LowRank& matrix,
+                                std::span<const float> q);
+std::vector<float> second_factor(std::span<const float> gradient, const LowRank& matrix,
+                                 std::span<const float> p);
+// P Q^T into the gradient.
+void multiply(std::span<const float> p, std::span<const float> q, const LowRank& matrix,
+              std::span<float> gradient);
+
+Codec power_sgd_codec();
+
+}  // namespace syncline::compress
