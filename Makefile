@@ -11,7 +11,7 @@
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
             libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
             liblbfgspp-dev libsimdjson-dev libprotobuf-dev zlib1g-dev iproute2 libgloo-dev \
-            libopenmpi-dev openmpi-bin
+            libopenmpi-dev openmpi-bin libssl-dev
 # Real training jobs, which the tests of `syncline record` run: 136 MB to fetch, 600 MB, one minute.
 TEST_PACKAGES := python3-torch
 CHECK_PACKAGES := clang-format clang-tidy clang libclang-rt-dev

@@ -6,9 +6,17 @@
 
 namespace syncline::live {
 
-void Connection::send(const std::string& bytes) {
+void Connection::seal(const std::string& session_key, Seal::Way own) {
+  const bool called = own == Seal::Way::kToCaller;
+  own_seal.emplace(session_key, own);
+  inbox.unseal(Seal(session_key, called ? Seal::Way::kToCalled : Seal::Way::kToCaller));
+}
+
+void Connection::send(FrameKind kind, std::uint64_t number, const std::string& bytes) {
   if (!socket) return;
-  unsent += bytes;
+  const std::string frame = packed(kind, number, bytes);
+  unsent += frame;
+  if (own_seal) unsent += own_seal->next(frame);
   flush();
 }
 

@@ -1,10 +1,12 @@
-// One end of a connection between two ranks. Nobody ever waits for a rank that does not read: what
-// cannot be sent at once is kept and sent when the socket takes more.
+// One end of a connection between two ranks, or with whoever calls. Nobody ever waits for a rank
+// that does not read: what cannot be sent at once is kept and sent when the socket takes more.
 #pragma once
 
 #include <poll.h>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,14 @@ struct Connection {
   Inbox inbox;
   std::string unsent;
   std::size_t sent = 0;  // bytes of `unsent` that are on their way already
+  std::optional<Seal> own_seal;
   LiveClock::time_point heard = LiveClock::now();  // when something last came
 
   explicit operator bool() const { return static_cast<bool>(socket); }
+  // Both ways are sealed from now on; `own`: what this side sends.
+  void seal(const std::string& session_key, Seal::Way own);
   // Sends what the socket takes now and keeps the rest for flush().
-  void send(const std::string& bytes);
+  void send(FrameKind kind, std::uint64_t number = 0, const std::string& bytes = "");
   // Drops what is left once the other side is gone; that it is gone is found by reading.
   void flush();
   // What poll() is to wait for: something to read, and room for what is unsent.

@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <condition_variable>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "core/visible.h"
 #include "live/handshake.h"
 #include "live/rank_text.h"
 
@@ -33,6 +34,10 @@ std::string packed_time(Seconds time) {
   return bytes;
 }
 
+std::string broken_text(int rank, const std::string& end, const std::string& what) {
+  return rank_text(rank) + (end.empty() ? "" : " (" + end + ")") + " broke the protocol: " + what;
+}
+
 Seconds read_time(const std::string& bytes) {
   Seconds time = 0;
   if (bytes.size() == sizeof time) std::memcpy(&time, bytes.data(), sizeof time);
@@ -47,14 +52,17 @@ Seconds read_time(const std::string& bytes) {
 class ControlChannel::Life {
  public:
   Life(const RankEnvironment& environment, const ControlChannelSettings& settings,
-       Admission admission, Socket listener)
+       std::vector<Connection> connections, const std::vector<std::string>& ends)
       : environment_(environment),
         settings_(settings),
-        listener_(std::move(listener)),
+        ends_(ends),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        connections_(std::move(admission.connections)),
+        connections_(std::move(connections)),
         gatherings_(environment.ranks) {
-    for (auto& connection : connections_) connection.heard = LiveClock::now();
+    for (auto& connection : connections_) {
+      connection.heard = LiveClock::now();
+      connection.inbox.expect(environment.rank == 0 ? "SPBFE" : "AQBFE", environment.ranks);
+    }
     thread_ = std::thread([this] { listen(); });
   }
 
@@ -70,22 +78,27 @@ class ControlChannel::Life {
   std::vector<std::string> gather(const std::string& mine, milliseconds patience) {
     std::unique_lock lock(mutex_);
     if (failed_) throw MachineError(failure_);
+    if (mine.size() > kMostValue) {
+      throw MachineError("this rank has " + std::to_string(mine.size()) +
+                         " bytes for the others; at most " + std::to_string(kMostValue) +
+                         " can be gathered");
+    }
+    gathered_.reset();
     const std::uint64_t number = next_gathering_++;
+    awaits_all_ = environment_.rank != 0;
     if (environment_.rank == 0) {
-      take_value(number, 0, mine, patience);
+      take_value(0, mine, patience);
     } else {
       // The patience travels in front, so that rank 0 knows it even if rank 0 comes last.
-      connections_.front().send(
-          packed(FrameKind::kShare, number, joined({std::to_string(patience.count()), mine})));
+      connections_.front().send(FrameKind::kShare, number,
+                                joined({std::to_string(patience.count()), mine}));
     }
     // The thread sends what has not gone yet.
     const auto waits = [](const Connection& connection) { return !connection.unsent.empty(); };
     if (std::any_of(connections_.begin(), connections_.end(), waits)) wake();
-    changed_.wait(lock, [&] { return failed_ || first_left_ || gathered_.count(number) > 0; });
-    if (gathered_.count(number) == 0) throw MachineError(why_not());
-    auto values = std::move(gathered_[number]);
-    gathered_.erase(number);
-    return values;
+    changed_.wait(lock, [&] { return failed_ || first_left_ || gathered_; });
+    if (!gathered_) throw MachineError(why_not());
+    return std::move(*gathered_);
   }
 
   ClockOffset clock() {
@@ -95,8 +108,9 @@ class ControlChannel::Life {
     for (int i = 0; i < kExchanges; ++i) {
       std::unique_lock lock(mutex_);
       pong_.reset();
+      awaited_pong_ = static_cast<std::uint64_t>(i);
       const Seconds sent = ControlChannel::now();
-      connections_.front().send(packed(FrameKind::kPing, static_cast<std::uint64_t>(i)));
+      connections_.front().send(FrameKind::kPing, *awaited_pong_);
       changed_.wait(lock, [&] { return failed_ || first_left_ || pong_; });
       if (!pong_) throw MachineError(why_not());
       const Seconds error = (pong_->here - sent) / 2;
@@ -117,7 +131,7 @@ class ControlChannel::Life {
     std::unique_lock lock(mutex_);
     told_ = failed_ = true;
     failure_ = text;
-    send_all(packed(FrameKind::kFailed, 0, text));
+    send_all(FrameKind::kFailed, 0, text);
     wake();
     changed_.wait(lock, [&] { return parted_; });
   }
@@ -132,21 +146,22 @@ class ControlChannel::Life {
 
   std::string why_not() const { return failed_ ? failure_ : "rank 0 ended before the others"; }
 
-  int other_end(std::size_t connection) const {
+  int rank_at(std::size_t connection) const {
     return environment_.rank == 0 ? static_cast<int>(connection) : 0;
   }
 
-  void send_all(const std::string& frame) {
-    for (auto& connection : connections_) connection.send(frame);
+  void send_all(FrameKind kind, std::uint64_t number = 0, const std::string& bytes = "") {
+    for (auto& connection : connections_) connection.send(kind, number, bytes);
   }
 
   // Rank 0: a rank's value has come. Once all have, everyone gets all of them.
-  void take_value(std::uint64_t number, int rank, const std::string& value, milliseconds patience) {
+  void take_value(int rank, const std::string& value, milliseconds patience) {
     if (failed_) return;  // nobody is to go on as if nothing had happened
-    auto values = gatherings_.add(number, rank, value, patience);
+    const std::uint64_t number = gatherings_.number();
+    auto values = gatherings_.add(rank, value, patience);
     if (!values) return;
-    send_all(packed(FrameKind::kAll, number, joined(*values)));
-    gathered_[number] = std::move(*values);
+    send_all(FrameKind::kAll, number, joined(*values));
+    gathered_ = std::move(*values);
     changed_.notify_all();
   }
 
@@ -157,31 +172,40 @@ class ControlChannel::Life {
     failed_ = true;
     failure_ = text;
     first_hand_ = first_hand;
-    if (first_hand) send_all(packed(FrameKind::kFailed, 0, text));
+    if (first_hand) send_all(FrameKind::kFailed, 0, text.substr(0, kMostText));
     changed_.notify_all();
+  }
+
+  // The other end has said what no rank says, or somebody speaks in its place.
+  void misspoken(std::size_t from, const std::string& what) {
+    connections_[from] = Connection();
+    const int rank = rank_at(from);
+    note_failure(broken_text(rank, ends_[static_cast<std::size_t>(rank)], what),
+                 environment_.rank <= 1);
   }
 
   void take(std::size_t from, const Frame& frame) {
     switch (frame.kind) {
-      case FrameKind::kShare: {
-        const auto parts = split(frame.bytes);
-        if (parts.size() != 2) return;
-        const milliseconds patience(std::atoll(parts[0].c_str()));
-        return take_value(frame.number, static_cast<int>(from), parts[1], patience);
-      }
+      case FrameKind::kShare:
+        return take_share(from, frame);
       case FrameKind::kAll:
-        gathered_[frame.number] = split(frame.bytes);
-        changed_.notify_all();
-        return;
+        return take_all(from, frame);
       case FrameKind::kPing:
-        return connections_[from].send(
-            packed(FrameKind::kPong, frame.number, packed_time(ControlChannel::now())));
+        if (connections_[from].unsent.size() > kMostText) {
+          return misspoken(from, "it asks for the time and does not read the answers");
+        }
+        return connections_[from].send(FrameKind::kPong, frame.number,
+                                       packed_time(ControlChannel::now()));
       case FrameKind::kPong:
+        if (frame.number != awaited_pong_ || frame.bytes.size() != sizeof(Seconds)) {
+          return misspoken(from, "it gave a time that was not asked for");
+        }
+        awaited_pong_.reset();
         pong_ = Pong{read_time(frame.bytes), ControlChannel::now()};
         changed_.notify_all();
         return;
       case FrameKind::kFailed:
-        return note_failure(frame.bytes, environment_.rank == 0);
+        return note_failure(visible(frame.bytes), environment_.rank == 0);
       case FrameKind::kBye:
         // In order, once all is done; whoever still waits for that rank learns so.
         connections_[from] = Connection();
@@ -191,6 +215,32 @@ class ControlChannel::Life {
       default:
         return;
     }
+  }
+
+  void take_share(std::size_t from, const Frame& frame) {
+    const auto parts = split(frame.bytes);
+    long long patience = -1;
+    if (parts.size() == 2) {
+      const char* end = parts[0].data() + parts[0].size();
+      const auto read = std::from_chars(parts[0].data(), end, patience);
+      if (read.ec != std::errc() || read.ptr != end) patience = -1;
+    }
+    const int rank = rank_at(from);
+    if (patience < 0 || !gatherings_.expects(frame.number, rank)) {
+      return misspoken(from, "it gave a value that nobody waits for");
+    }
+    take_value(rank, parts[1], milliseconds(patience));
+  }
+
+  void take_all(std::size_t from, const Frame& frame) {
+    auto values = split(frame.bytes);
+    const bool asked = awaits_all_ && frame.number + 1 == next_gathering_;
+    if (!asked || values.size() != static_cast<std::size_t>(environment_.ranks)) {
+      return misspoken(from, "it gave values that nobody waits for");
+    }
+    awaits_all_ = false;
+    gathered_ = std::move(values);
+    changed_.notify_all();
   }
 
   void hear_connections() {
@@ -208,9 +258,12 @@ class ControlChannel::Life {
         take(i, *frame);
         if (!connection) break;
       }
+      if (connection && !connection.inbox.wrong().empty()) {
+        misspoken(i, std::string(connection.inbox.wrong()));
+      }
       if (there || !connection) continue;
       connection = Connection();
-      note_failure(rank_text(other_end(i)) + " ended in the middle of the run",
+      note_failure(rank_text(rank_at(i)) + " ended in the middle of the run",
                    environment_.rank <= 1);
     }
   }
@@ -223,8 +276,8 @@ class ControlChannel::Life {
       // Not if it is this process that did not listen, having been stopped.
       pollfd unread{connections_[i].socket.fd(), POLLIN, 0};
       if (poll(&unread, 1, 0) > 0) continue;
-      note_failure(rank_text(other_end(i)) + " has been silent for " +
-                       limit_text(settings_.timeout) + ": it hangs, or its link is cut",
+      note_failure(rank_text(rank_at(i)) + " has been silent for " + limit_text(settings_.timeout) +
+                       ": it hangs, or its link is cut",
                    environment_.rank <= 1);
     }
     const auto connected = [&](std::size_t r) { return static_cast<bool>(connections_[r]); };
@@ -235,7 +288,6 @@ class ControlChannel::Life {
   // The thread: until a failure is known or this rank leaves.
   void listen() {
     auto next_beat = LiveClock::now();
-    Callers callers;
     std::unique_lock lock(mutex_);
     for (;;) {
       std::vector<pollfd> waiting{{wake_.fd(), POLLIN, 0}};
@@ -243,10 +295,7 @@ class ControlChannel::Life {
         if (connection) waiting.push_back(connection.awaited());
       }
       lock.unlock();
-      if (listener_) waiting.push_back({listener_.fd(), POLLIN, 0});
-      callers.add_awaited(waiting);
       wait_for_events(waiting, time_until(next_beat));
-      if (listener_) answer_late(callers);
       std::uint64_t woken = 0;
       [[maybe_unused]] const auto n = read(wake_.fd(), &woken, sizeof woken);
       lock.lock();
@@ -254,20 +303,12 @@ class ControlChannel::Life {
       const auto now = LiveClock::now();
       if (now >= next_beat) {
         next_beat = now + std::min<milliseconds>(kBeatEvery, settings_.timeout / 4);
-        send_all(packed(FrameKind::kBeat));
+        send_all(FrameKind::kBeat);
       }
       look_for_failures(now);
       if (failed_) return end(lock);
       if (leaving_) return leave();
     }
-  }
-
-  // A second process for a rank that is here already, or one that comes too late.
-  void answer_late(Callers& callers) {
-    callers.accept_from(listener_);
-    callers.hear([](const Introduction& who, Connection& connection) {
-      connection.send(packed(FrameKind::kRefuse, 1, started_twice_text(who.rank)));
-    });
   }
 
   // The others know of a failure before this rank acts on it.
@@ -284,11 +325,13 @@ class ControlChannel::Life {
 
   // Says goodbye, behind what is still to be sent, and waits until all of it has arrived.
   void leave() {
-    send_all(packed(FrameKind::kBye));
+    send_all(FrameKind::kBye);
     const auto deadline = LiveClock::now() + settings_.timeout;
     const auto on_its_way = [](Connection& connection) {
       connection.flush();
       if (connection && !connection.inbox.read(connection.socket.fd())) connection = Connection();
+      while (connection.inbox.next()) {
+      }
       return connection && (!connection.unsent.empty() || !all_arrived(connection.socket));
     };
     while (std::count_if(connections_.begin(), connections_.end(), on_its_way) > 0 &&
@@ -304,16 +347,18 @@ class ControlChannel::Life {
 
   const RankEnvironment& environment_;
   const ControlChannelSettings& settings_;
-  const Socket listener_;  // rank 0's
-  const Socket wake_;      // written to make the thread look at once
+  const std::vector<std::string>& ends_;
+  const Socket wake_;  // written to make the thread look at once
   std::thread thread_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Connection> connections_;  // rank 0: by rank, none for itself; others: one
   std::uint64_t next_gathering_ = 0;
-  Gatherings gatherings_;                                       // rank 0's
-  std::map<std::uint64_t, std::vector<std::string>> gathered_;  // complete, by number
+  Gatherings gatherings_;                             // rank 0's
+  bool awaits_all_ = false;                           // of rank 0
+  std::optional<std::vector<std::string>> gathered_;  // complete
+  std::optional<std::uint64_t> awaited_pong_;
   std::optional<Pong> pong_;
   bool failed_ = false;
   bool first_hand_ = false;
@@ -332,18 +377,22 @@ ControlChannel::ControlChannel(const RankEnvironment& environment, ControlChanne
     : environment_(environment), settings_(std::move(settings)) {
   const auto deadline = LiveClock::now() + settings_.timeout;
   Admission admission;
-  Socket listener;
   if (environment_.rank == 0) {
-    OpenRendezvous rendezvous(environment_);
-    admission = receive_all(rendezvous.listener(), environment_, settings_.key, settings_.timeout);
-    listener = std::move(rendezvous.listener());
+    rendezvous_ = std::make_unique<OpenRendezvous>(environment_);
+    admission = receive_all(rendezvous_->listener(), environment_, rendezvous_->token(),
+                            settings_.key, settings_.timeout);
+    rendezvous_->close();
   } else {
-    const HostAddress first = find_first(environment_, deadline, settings_.timeout);
+    FirstRank first(environment_);
     admission = call_first(first, environment_, settings_.key, deadline, settings_.timeout);
   }
   address_ = admission.own_address;
-  life_ =
-      std::make_unique<Life>(environment_, settings_, std::move(admission), std::move(listener));
+  token_ = admission.token;
+  ends_.resize(static_cast<std::size_t>(environment_.ranks));
+  for (std::size_t i = 0; i < admission.connections.size(); ++i) {
+    if (admission.connections[i]) ends_[i] = other_end(admission.connections[i].socket);
+  }
+  life_ = std::make_unique<Life>(environment_, settings_, std::move(admission.connections), ends_);
 }
 
 ControlChannel::~ControlChannel() = default;
@@ -360,6 +409,10 @@ std::string ControlChannel::from_first(const std::string& mine, milliseconds pat
 
 void ControlChannel::check() const {
   if (const auto failure = life_->failure()) throw MachineError(*failure);
+}
+
+void ControlChannel::broken_by(int rank, const std::string& what) const {
+  throw MachineError(broken_text(rank, ends_[static_cast<std::size_t>(rank)], what));
 }
 
 ClockOffset ControlChannel::clock() { return life_->clock(); }

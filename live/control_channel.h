@@ -57,12 +57,17 @@ class ControlChannel {
   std::chrono::milliseconds timeout() const { return settings_.timeout; }
   // By which the other ranks reach this one.
   const std::string& own_address() const { return address_; }
+  // What the ranks of this run know, and nobody else.
+  const std::string& token() const { return token_; }
+  // A rank has sent what no rank sends. Throws MachineError, which names it, and where it is as far
+  // as that is known here.
+  [[noreturn]] void broken_by(int rank, const std::string& what) const;
 
   // For `patience`: one of the ranks has long work to do before it comes.
   static constexpr auto kPatient = kNoLimit;
-  // Everyone's value, by rank. The n-th call on one rank meets the n-th on every other. `patience`:
-  // how long the others may be behind this rank; the time limit, where that is more. Throws
-  // MachineError naming the rank that failed.
+  // Everyone's value, by rank; a value has at most kMostValue bytes (frame.h). The n-th call on one
+  // rank meets the n-th on every other. `patience`: how long the others may be behind this rank;
+  // the time limit, where that is more. Throws MachineError naming the rank that failed.
   std::vector<std::string> gather(
       const std::string& mine, std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   void barrier(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
@@ -92,6 +97,9 @@ class ControlChannel {
   RankEnvironment environment_;
   ControlChannelSettings settings_;
   std::string address_;
+  std::string token_;
+  std::vector<std::string> ends_;  // addresses of the ranks that this one is connected to, by rank
+  std::unique_ptr<OpenRendezvous> rendezvous_;  // rank 0's, as long as it lives
   std::unique_ptr<Life> life_;
 };
 

@@ -45,32 +45,81 @@ std::vector<std::string> split(const std::string& bytes) {
   return values;
 }
 
+void Inbox::expect(std::string_view kinds, int ranks) {
+  kinds_ = kinds;
+  ranks_ = ranks;
+}
+
 bool Inbox::read(int fd) {
+  // A sender who is quicker than we are must not keep us from all others.
+  constexpr int kMostChunks = 16;
   char chunk[65536];
-  for (;;) {
+  for (int i = 0; i < kMostChunks && wrong_.empty(); ++i) {
     const auto n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
     if (n > 0) {
       buffer_.append(chunk, static_cast<std::size_t>(n));
-      if (buffer_.size() > most_ + kHeader) return !(broken_ = most_ < kMostBytes);
-      continue;
+    } else if (n == 0 || errno != EINTR) {
+      return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     }
-    if (n == 0) return false;
-    if (errno == EINTR) continue;
-    return !broken_ && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+  return wrong_.empty();
+}
+
+std::uint64_t Inbox::longest(FrameKind kind) const {
+  switch (kind) {
+    case FrameKind::kChallenge:
+      return kNonceBytes;
+    case FrameKind::kHello:
+      return 1024;
+    case FrameKind::kShare:
+      return kMostValue + 64;  // with a patience in front
+    case FrameKind::kAll:
+      return static_cast<std::uint64_t>(ranks_) * (kMostValue + 8);
+    case FrameKind::kPong:
+      return 8;
+    case FrameKind::kRefuse:
+    case FrameKind::kFailed:
+      return kMostText;
+    default:
+      return 0;
   }
 }
 
+std::nullopt_t Inbox::refuse(const std::string& what) {
+  wrong_ = what;
+  buffer_ = std::string();
+  return std::nullopt;
+}
+
 std::optional<Frame> Inbox::next() {
-  if (broken_ || buffer_.size() < kHeader) return std::nullopt;
-  std::uint64_t length = 0;
-  std::memcpy(&length, buffer_.data() + 9, sizeof length);
-  if (length > most_) broken_ = true;
-  if (broken_ || buffer_.size() < kHeader + length) return std::nullopt;
+  const std::string_view unread = std::string_view(buffer_).substr(at_);
+  if (unread.size() < kHeader) return std::nullopt;
   Frame frame;
-  frame.kind = static_cast<FrameKind>(buffer_[0]);
-  std::memcpy(&frame.number, buffer_.data() + 1, sizeof frame.number);
-  frame.bytes = buffer_.substr(kHeader, length);
-  buffer_.erase(0, kHeader + length);
+  std::uint64_t length = 0;
+  frame.kind = static_cast<FrameKind>(unread[0]);
+  std::memcpy(&frame.number, unread.data() + 1, sizeof frame.number);
+  std::memcpy(&length, unread.data() + 9, sizeof length);
+  if (kinds_.find(unread[0]) == std::string_view::npos) {
+    return refuse("it sent something that has no place here");
+  }
+  if (length > longest(frame.kind)) {
+    return refuse("it began a frame of " + std::to_string(length) + " bytes where at most " +
+                  std::to_string(longest(frame.kind)) + " are expected");
+  }
+  const std::size_t sealed = kHeader + length;
+  const std::size_t whole = sealed + (seal_ ? Seal::kBytes : 0);
+  if (unread.size() < whole) return std::nullopt;
+  if (seal_ &&
+      !same_bytes(seal_->next(unread.substr(0, sealed)), unread.substr(sealed, whole - sealed))) {
+    return refuse("a frame does not bear the seal of this run");
+  }
+  frame.bytes = unread.substr(kHeader, length);
+  at_ += whole;
+  // Moved to the front once in a while, so that many small frames cost no more than their bytes.
+  if (at_ == buffer_.size() || at_ > buffer_.size() / 2) {
+    buffer_.erase(0, at_);
+    at_ = 0;
+  }
   return frame;
 }
 

@@ -29,23 +29,32 @@ void read_ranks(const EnvironmentVariables& variables, const std::string& rank,
   found.rank = number(variables, rank, 0, found.ranks - 1);
 }
 
-}  // namespace
-
-EnvironmentVariables process_environment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) return std::nullopt;
-    return value;
-  };
+// Whether the launcher says that it has started all ranks here.
+bool on_one_machine(const EnvironmentVariables& variables, int ranks) {
+  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
+    if (variables(name) == std::to_string(ranks)) return true;
+  }
+  return false;
 }
 
-std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables& variables,
-                                                     const std::string& file) {
+std::string token_in(const EnvironmentVariables& variables) {
+  constexpr std::size_t kLeast = 16;
+  const std::string token = variables("SYNCLINE_TOKEN").value_or("");
+  if (token.empty() || token.size() >= kLeast) return token;
+  throw InputError("SYNCLINE_TOKEN: found " + std::to_string(token.size()) +
+                   " characters, expected at least " + std::to_string(kLeast) +
+                   " that nobody can guess, as `openssl rand -hex 32` gives them");
+}
+
+// The ranks, and how they find each other.
+std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variables,
+                                             const std::string& file) {
   RankEnvironment found;
   found.file = file;
   if (variables("SYNCLINE_RANK")) {
     found.launcher = "syncline";
     read_ranks(variables, "SYNCLINE_RANK", "SYNCLINE_RANKS", found);
+    found.one_machine = true;
     if (file.empty()) found.file = variables("SYNCLINE_MEET").value_or("");
     if (found.file.empty()) throw InputError("SYNCLINE_MEET: not set, though SYNCLINE_RANK is");
     return found;
@@ -85,6 +94,28 @@ std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables&
     return found;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+EnvironmentVariables process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+}
+
+std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables& variables,
+                                                     const std::string& file) {
+  auto found = read_launcher(variables, file);
+  if (!found) return found;
+  found->token = token_in(variables);
+  found->one_machine = found->one_machine || on_one_machine(variables, found->ranks);
+  const std::string interfaces = variables("GLOO_SOCKET_IFNAME").value_or("");
+  found->interface = interfaces.substr(0, interfaces.find(','));
+  found->run_id = variables("TORCHELASTIC_RUN_ID").value_or("");
+  return found;
 }
 
 }  // namespace syncline::live

@@ -4,6 +4,7 @@
 //   mpirun                    OMPI_COMM_WORLD_RANK and _SIZE, or PMI_RANK and PMI_SIZE
 //   srun                      SLURM_PROCID, SLURM_NTASKS
 //   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_MEET, set by our own launcher
+// and from any of them, or from the user, SYNCLINE_TOKEN.
 #pragma once
 
 #include <functional>
@@ -23,6 +24,11 @@ struct RankEnvironment {
   std::string host;  // kAddress: of rank 0
   int port = 0;
   std::string file;  // kFile
+  // What all ranks of the run know and nobody else (SYNCLINE_TOKEN); empty: none is given.
+  std::string token;
+  bool one_machine = false;  // all ranks run on this one
+  std::string interface;     // to be reached by (GLOO_SOCKET_IFNAME); empty: any
+  std::string run_id;        // torchrun's
 };
 
 // Returns a variable's value, or nothing where it is not set.

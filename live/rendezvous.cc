@@ -1,6 +1,7 @@
 #include "live/rendezvous.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,20 +11,31 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "live/mpi_broadcast.h"
 #include "live/rank_text.h"
+#include "live/seal.h"
 
 namespace syncline::live {
 namespace {
 
 using Rendezvous = RankEnvironment::Rendezvous;
 
-Socket listener_for(const RankEnvironment& environment) {
-  if (environment.rendezvous != Rendezvous::kAddress) return listen_on(0);
+// Where a token came with the environment, the file holds none.
+constexpr const char* kNoToken = "-";
+
+// No wider than the other ranks need.
+std::string address_for(const RankEnvironment& environment) {
+  if (environment.rendezvous == Rendezvous::kAddress) {
+    return address_to_listen_on(environment.host, environment.one_machine);
+  }
+  return environment.one_machine ? kLoopback : reachable_address(environment.interface);
+}
+
+Socket listener_for(const RankEnvironment& environment, const std::string& address) {
+  if (environment.rendezvous != Rendezvous::kAddress) return listen_on(address, 0);
   try {
-    return listen_on(environment.port);
+    return listen_on(address, environment.port);
   } catch (const MachineError& error) {
     throw RendezvousError(
         "rank 0 cannot listen where the other ranks look for it, or was started "
@@ -33,113 +45,174 @@ Socket listener_for(const RankEnvironment& environment) {
   }
 }
 
-// The address beside the file, whole, so that nobody reads half of it. Gives that file's name.
-std::string write_beside(const std::string& file, const std::string& address) {
-  std::string beside = file + ".XXXXXX";
-  const Socket made(mkstemp(beside.data()));
-  const std::string line = address + "\n";
-  if (!made || write(made.fd(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+// What all ranks of a launcher share that gave no token. It keeps runs apart and no stranger out.
+std::string shared_token(const RankEnvironment& environment) {
+  return KeyedHash("syncline, a run without a token")
+      .of(environment.run_id + " " + std::to_string(environment.port));
+}
+
+std::string token_for(const RankEnvironment& environment) {
+  if (!environment.token.empty()) return environment.token;
+  return environment.rendezvous == Rendezvous::kAddress ? shared_token(environment) : new_token();
+}
+
+std::string line_of(const FirstAddress& address) {
+  return address.host + " " + std::to_string(address.port) + " " + address.token;
+}
+
+// Only what line_of() gives.
+std::optional<FirstAddress> address_in(const std::string& line) {
+  const std::size_t port = line.find(' ') + 1;
+  const std::size_t token = line.find(' ', port) + 1;
+  if (port < 2 || token < port) return std::nullopt;
+  FirstAddress address{line.substr(0, port - 1), 0, line.substr(token)};
+  std::from_chars(line.data() + port, line.data() + token, address.port);
+  const bool whole = !address.token.empty() && address.token.find(' ') == std::string::npos &&
+                     address.port > 0 && address.port < 65536;
+  return whole && line_of(address) == line ? std::optional(address) : std::nullopt;
+}
+
+// A file that is open, which may be locked.
+struct MeetFile {
+  Socket descriptor;
+  std::optional<FirstAddress> address;  // what a rank 0 published; nothing: it holds anything else
+};
+
+// A small ordinary file of one line. Whatever it is, this does not wait for it.
+MeetFile opened(const std::string& file) {
+  constexpr std::size_t kLongest = 400;
+  MeetFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)), {}};
+  struct stat status {};
+  const int fd = found.descriptor.fd();
+  if (!found.descriptor || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return found;
+  char block[kLongest + 1];
+  const ssize_t got = pread(fd, block, sizeof block, 0);
+  if (got <= 1 || static_cast<std::size_t>(got) > kLongest || block[got - 1] != '\n') return found;
+  found.address = address_in(std::string(block, static_cast<std::size_t>(got) - 1));
+  return found;
+}
+
+// Whoever can write the file can make us talk to anyone, and whoever can read it can speak as one
+// of us.
+void expect_ours(const MeetFile& meet, const std::string& file) {
+  struct stat status {};
+  if (fstat(meet.descriptor.fd(), &status) != 0) return;
+  const bool open_to_others = (status.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  if (status.st_uid == geteuid() && !open_to_others) return;
+  throw MachineError(file + ": " +
+                     (open_to_others ? "is open to other users" : "belongs to another user") +
+                     ", so that what it says of rank 0 proves nothing; name another file with "
+                     "--meet, or give all ranks one SYNCLINE_TOKEN");
+}
+
+// The file beside `file`, whole and locked, so that nobody reads half of it.
+Socket write_beside(std::string& beside, const std::string& file, const std::string& line) {
+  Socket made(mkostemp(beside.data(), O_CLOEXEC));
+  const std::string text = line + "\n";
+  if (!made || write(made.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     const std::string reason = std::strerror(errno);
     if (made) std::remove(beside.c_str());
     throw MachineError(file + ": " + reason);
   }
-  fchmod(made.fd(), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
-  return beside;
+  flock(made.fd(), LOCK_EX | LOCK_NB);  // where there are no locks, it goes without
+  return made;
 }
 
-std::string line_of(const HostAddress& address) {
-  return address.host + " " + std::to_string(address.port);
+bool locked_by_another(const MeetFile& meet) {
+  return flock(meet.descriptor.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-// What a rank 0 published: a small ordinary file of one line, "HOST PORT". Nothing where the file
-// is not there or holds anything else; whatever it is, this does not wait for it.
-std::optional<HostAddress> published_in(const std::string& file) {
-  constexpr std::size_t kLongest = 300;
-  const Socket in(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  struct stat status {};
-  if (!in || fstat(in.fd(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  char block[kLongest + 1];
-  const ssize_t got = read(in.fd(), block, sizeof block);
-  if (got <= 0 || static_cast<std::size_t>(got) > kLongest) return std::nullopt;
-  const std::string text(block, static_cast<std::size_t>(got));
-  HostAddress address;
-  address.host = text.substr(0, text.find(' '));
-  const std::size_t port = address.host.size() + 1;
-  if (address.host.empty() || port >= text.size()) return std::nullopt;
-  std::from_chars(text.data() + port, text.data() + text.size(), address.port);
-  return line_of(address) + "\n" == text ? std::optional(address) : std::nullopt;
+// Removes a file that is there already, if it was left by a run that was killed.
+void clear(const std::string& file) {
+  const MeetFile other = opened(file);
+  if (!other.descriptor && errno == ENOENT && access(file.c_str(), F_OK) != 0) return;
+  if (!other.address)
+    throw InputError(file +
+                     ": holds something else than where ranks meet; name a new file with --meet");
+  if (locked_by_another(other)) {
+    throw RendezvousError(started_twice_text(0) + ", or another run meets in " + file, true);
+  }
+  // Not what another process has put there since.
+  struct stat here {};
+  struct stat there {};
+  const bool same = fstat(other.descriptor.fd(), &here) == 0 && stat(file.c_str(), &there) == 0 &&
+                    here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+  if (same) std::remove(file.c_str());
 }
 
-// Puts the address into the file. A file that is there already was left by a run that was killed,
-// or a second rank 0 listens at the address in it.
-void publish(const std::string& file, const std::string& address) {
-  const std::string beside = write_beside(file, address);
-  // Unlike renaming, linking fails where another process was quicker.
+// Puts the line into the file and gives the file, locked.
+Socket publish(const std::string& file, const std::string& line) {
+  std::string beside = file + ".XXXXXX";
+  Socket made = write_beside(beside, file, line);
   int reason = 0;
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    reason = link(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
-    if (reason != EEXIST) break;
-    const auto other = published_in(file);
-    // Gone meanwhile.
-    if (!other && access(file.c_str(), F_OK) != 0 && errno == ENOENT) continue;
-    if (!other || answers(other->host, other->port)) {
-      std::remove(beside.c_str());
-      if (!other)
-        throw InputError(
-            file + ": holds something else than where ranks meet; name a new file with --meet");
-      throw RendezvousError(started_twice_text(0) +
-                                ", or another program listens now where a run "
-                                "that was killed did: remove " +
-                                file + " then",
-                            true);
+  try {
+    // Unlike renaming, linking fails where another process was quicker.
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      reason = link(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
+      if (reason != EEXIST) break;
+      clear(file);
     }
-    std::remove(file.c_str());
+  } catch (...) {
+    std::remove(beside.c_str());
+    throw;
   }
   std::remove(beside.c_str());
   if (reason != 0) throw MachineError(file + ": " + std::strerror(reason));
-}
-
-// What rank 0 has written into the file, once it has; empty: not by `deadline`.
-std::string awaited_text(const std::string& file, LiveClock::time_point deadline) {
-  for (;;) {
-    if (const auto address = published_in(file)) return line_of(*address);
-    if (LiveClock::now() >= deadline) return "";
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  return made;
 }
 
 }  // namespace
 
 OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
-    : listener_(listener_for(environment)), port_(port_of(listener_)) {
+    : address_(address_for(environment)),
+      listener_(listener_for(environment, address_)),
+      token_(token_for(environment)) {
   if (environment.ranks == 1) return;
-  const std::string address = reachable_address() + " " + std::to_string(port_);
-  if (environment.rendezvous == Rendezvous::kMpi) mpi_from_first(address);
+  const std::string published = environment.token.empty() ? token_ : kNoToken;
+  line_ = line_of({address_, port_of(listener_), published});
+  if (environment.rendezvous == Rendezvous::kMpi) mpi_from_first(line_);
   if (environment.rendezvous == Rendezvous::kFile) {
-    publish(environment.file, address);
+    lock_ = publish(environment.file, line_);
     file_ = environment.file;
   }
 }
 
 OpenRendezvous::~OpenRendezvous() {
+  if (file_.empty()) return;
   // Another run's, or a user's that has come in its place, stays.
-  const auto published = published_in(file_);
-  if (published && published->port == port_) std::remove(file_.c_str());
+  const auto published = opened(file_).address;
+  if (published && line_of(*published) == line_) std::remove(file_.c_str());
 }
 
-HostAddress find_first(const RankEnvironment& environment, LiveClock::time_point deadline,
-                       std::chrono::milliseconds timeout) {
-  if (environment.rendezvous == Rendezvous::kAddress) return {environment.host, environment.port};
-  const std::string published = environment.rendezvous == Rendezvous::kMpi
-                                    ? mpi_from_first("")
-                                    : awaited_text(environment.file, deadline);
-  const auto space = published.find(' ');
-  if (space == std::string::npos) {
-    throw RendezvousError("rank 0 did not join within " + limit_text(timeout) +
-                              ": it has not written " + environment.file,
-                          environment.rank == 1);
+std::optional<FirstAddress> FirstRank::now() {
+  if (environment_.rendezvous == Rendezvous::kAddress) {
+    return FirstAddress{environment_.host, environment_.port, token_for(environment_)};
   }
-  return {published.substr(0, space), std::atoi(published.c_str() + space)};
+  if (environment_.rendezvous == Rendezvous::kMpi) {
+    if (!found_) found_ = address_in(mpi_from_first(""));
+  } else {
+    const MeetFile meet = opened(environment_.file);
+    found_ = meet.address;
+    if (found_ && environment_.token.empty()) expect_ours(meet, environment_.file);
+  }
+  if (found_ && !environment_.token.empty()) found_->token = environment_.token;
+  return found_;
+}
+
+bool FirstRank::lives() const {
+  if (environment_.rendezvous != Rendezvous::kFile) return false;
+  const MeetFile meet = opened(environment_.file);
+  return meet.address && flock(meet.descriptor.fd(), LOCK_SH | LOCK_NB) != 0 &&
+         errno == EWOULDBLOCK;
+}
+
+std::string FirstRank::where() const {
+  if (environment_.rendezvous == Rendezvous::kAddress) {
+    return " (at " + environment_.host + ":" + std::to_string(environment_.port) +
+           "), or all ranks have met and this is a second " + rank_text(environment_.rank);
+  }
+  if (!found_) return ": it has not written " + environment_.file;
+  return " (at " + found_->host + ":" + std::to_string(found_->port) + ")";
 }
 
 }  // namespace syncline::live

@@ -1,9 +1,14 @@
-// How the ranks of a live run find each other: rank 0 listens and publishes its address, in a file
-// or over MPI (RankEnvironment says which), and the other ranks wait until they can read it. Where
-// a launcher gave all ranks the address, rank 0 listens there and nothing is published.
+// How the ranks of a live run find each other: rank 0 listens and publishes its address and the
+// run's token, in a file or over MPI (RankEnvironment says which), and the other ranks wait until
+// they can read it. Where a launcher gave all ranks the address, rank 0 listens there and nothing
+// is published.
+//
+// The file is one line, "HOST PORT TOKEN", that its owner alone can read. Rank 0 holds a lock on it
+// while it lives (flock), so that what a killed run left behind is known for what it is.
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
@@ -18,9 +23,10 @@ struct RendezvousError : MachineError {
   bool first_hand;
 };
 
-struct HostAddress {
+struct FirstAddress {
   std::string host;
   int port = 0;
+  std::string token;
 };
 
 // Rank 0's side: the listening socket. While this lives its address is published.
@@ -33,17 +39,35 @@ class OpenRendezvous {
   ~OpenRendezvous();
   OpenRendezvous(const OpenRendezvous&) = delete;
   OpenRendezvous& operator=(const OpenRendezvous&) = delete;
-  Socket& listener() { return listener_; }
+  const Socket& listener() const { return listener_; }
+  const std::string& token() const { return token_; }
+  // All ranks have met: nobody else is heard.
+  void close() { stop_listening(listener_); }
 
  private:
-  Socket listener_;  // its user may take it away
-  int port_;
-  std::string file_;  // published in; empty: not in a file
+  std::string address_;  // on which rank 0 listens
+  Socket listener_;
+  std::string token_;
+  std::string line_;  // what is published
+  std::string file_;  // in which; empty: not in a file
+  Socket lock_;       // the file, locked
 };
 
-// The other ranks' side: where rank 0 listens, as soon as it is published. `timeout` is how long
-// `deadline` was away. Throws RendezvousError where nothing was published by `deadline`.
-HostAddress find_first(const RankEnvironment& environment, LiveClock::time_point deadline,
-                       std::chrono::milliseconds timeout);
+// The other ranks' side: where rank 0 listens.
+class FirstRank {
+ public:
+  explicit FirstRank(const RankEnvironment& environment) : environment_(environment) {}
+  // What is published now; nothing where nothing is yet. Throws MachineError where the file could
+  // be another user's work.
+  std::optional<FirstAddress> now();
+  // Whether what is published is known to be that of a rank 0 that is alive.
+  bool lives() const;
+  // For the words of a failure: where it was looked for.
+  std::string where() const;
+
+ private:
+  const RankEnvironment& environment_;
+  std::optional<FirstAddress> found_;
+};
 
 }  // namespace syncline::live

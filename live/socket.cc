@@ -113,20 +113,29 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Socket listen_on(int port) {
-  Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Socket listen_on(const std::string& address, int port) {
+  Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) fail("socket");
   const int on = 1;
   setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_port = htons(static_cast<std::uint16_t>(port));
-  any.sin_addr.s_addr = htonl(INADDR_ANY);
-  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) {
-    fail("bind to port " + std::to_string(port));
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (inet_pton(AF_INET, address.c_str(), &here.sin_addr) != 1) {
+    throw MachineError("cannot listen on '" + address + "': not an IPv4 address");
+  }
+  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0) {
+    fail("bind to " + address + ", port " + std::to_string(port));
   }
   if (listen(listener.fd(), SOMAXCONN) != 0) fail("listen");
   return listener;
+}
+
+void stop_listening(const Socket& listener) {
+  shutdown(listener.fd(), SHUT_RD);
+  // A socket that may share its port does so with any that does not listen.
+  const int off = 0;
+  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
 }
 
 int port_of(const Socket& socket) {
@@ -136,19 +145,15 @@ int port_of(const Socket& socket) {
   return ntohs(address.sin_port);
 }
 
-Socket accept_by(const Socket& listener, LiveClock::time_point deadline) {
-  for (;;) {
-    pollfd waiting{listener.fd(), POLLIN, 0};
-    const int ready = poll(&waiting, 1, milliseconds_to(deadline));
-    if (ready > 0) {
-      Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (caller) {
-        set_no_delay(caller.fd());
-        return caller;
-      }
-    }
-    if (LiveClock::now() >= deadline) return {};
-  }
+Socket accept_now(const Socket& listener, bool& exhausted) {
+  Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  exhausted = !caller && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS);
+  if (caller) set_no_delay(caller.fd());
+  return caller;
+}
+
+Socket connect_once(const std::string& host, int port, LiveClock::time_point deadline) {
+  return call_once(resolve(host, port), deadline);
 }
 
 Socket connect_by(const std::string& host, int port, LiveClock::time_point deadline) {
@@ -160,15 +165,6 @@ Socket connect_by(const std::string& host, int port, LiveClock::time_point deadl
   }
 }
 
-bool answers(const std::string& host, int port) {
-  constexpr auto kPatience = std::chrono::seconds(1);
-  try {
-    return static_cast<bool>(call_once(resolve(host, port), LiveClock::now() + kPatience));
-  } catch (const MachineError&) {
-    return false;  // no such host
-  }
-}
-
 std::string own_address(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
@@ -176,16 +172,42 @@ std::string own_address(const Socket& socket) {
   return numeric(reinterpret_cast<const sockaddr*>(&address), length);
 }
 
-std::string reachable_address() {
+std::string other_end(const Socket& socket) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return "an unknown address";
+  }
+  return numeric(reinterpret_cast<const sockaddr*>(&address), length) + ":" +
+         std::to_string(ntohs(address.sin_port));
+}
+
+std::string reachable_address(const std::string& interface) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return "127.0.0.1";
+  if (getifaddrs(&list) != 0) return kLoopback;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     const bool up = (i->ifa_flags & IFF_UP) != 0;
-    if (i->ifa_addr == nullptr || !up || is_loopback(i->ifa_addr)) continue;
-    return numeric(i->ifa_addr, sizeof(sockaddr_in));
+    if (i->ifa_addr == nullptr || !up || i->ifa_addr->sa_family != AF_INET) continue;
+    const bool chosen = !interface.empty() && std::string(i->ifa_name).starts_with(interface);
+    if (chosen || (interface.empty() && !is_loopback(i->ifa_addr))) {
+      return numeric(i->ifa_addr, sizeof(sockaddr_in));
+    }
   }
-  return "127.0.0.1";
+  return interface.empty() ? kLoopback : reachable_address();
+}
+
+std::string address_to_listen_on(const std::string& host, bool all_here) {
+  const Addresses addresses = resolve(host, 0);
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+    if (a->ai_family != AF_INET) continue;
+    const std::string address = numeric(a->ai_addr, a->ai_addrlen);
+    const Socket trial(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(trial.fd(), a->ai_addr, a->ai_addrlen) != 0) continue;
+    const bool named_so = host == address || host == "localhost";
+    if (!is_loopback(a->ai_addr) || named_so || all_here) return address;
+  }
+  return kEveryAddress;
 }
 
 bool send_some(const Socket& socket, const std::string& bytes, std::size_t& sent) {

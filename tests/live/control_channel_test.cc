@@ -4,14 +4,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cmath>
-#include <fstream>
 #include <functional>
 
 #include "live/frame.h"
+#include "live/handshake.h"
 #include "tests/support/ranks.h"
 
 namespace syncline::live {
@@ -58,14 +59,28 @@ class LiveRanks : public testing::Test {
   RankEnvironment place(int rank, int ranks) const {
     return place_at(scratch.path("meet"), rank, ranks);
   }
-  // Where rank 0 listens, once it does.
+  // What rank 0 has published, once it has.
+  FirstAddress published() const {
+    const RankEnvironment here = place(1, 2);
+    FirstRank first(here);
+    std::optional<FirstAddress> found;
+    while (!(found = first.now())) std::this_thread::sleep_for(1ms);
+    return *found;
+  }
+  // Rank 0, without a word.
   Socket call_first() const {
-    std::string host;
-    int port = 0;
-    while (!(std::ifstream(scratch.path("meet")) >> host >> port)) {
-      std::this_thread::sleep_for(1ms);
-    }
-    return connect_by(host, port, LiveClock::now() + 20s);
+    const FirstAddress first = published();
+    return connect_by(first.host, first.port, LiveClock::now() + 20s);
+  }
+  // As rank 1 of so many, once all are there.
+  Connection join(int ranks) const {
+    Connection connection;
+    connection.socket = call_first();
+    bool challenged = false;
+    const auto answer = introduce(connection, published().token, {1, ranks, ""},
+                                  LiveClock::now() + 20s, challenged);
+    EXPECT_TRUE(answer && answer->kind == FrameKind::kWelcome);
+    return connection;
   }
   Scratch scratch;
 };
@@ -184,13 +199,18 @@ TEST_F(LiveRanks, RankZeroStartedTwice) {
 }
 
 TEST_F(LiveRanks, WhatAKilledRunLeftIsNoRank) {
-  Socket closed = listen_on(0);
-  std::ofstream(scratch.path("meet")) << "127.0.0.1 " << port_of(closed) << "\n";
-  closed = Socket();
-  EXPECT_EQ(run_each({{place(0, 2)},
-                      {place(1, 2), "", 20s, [](ControlChannel& m) { m.barrier(); }, 200ms}}),
-            Failures(2));
-  EXPECT_TRUE(scratch.empty());
+  // Another program listens there now; rank 1 may have come first.
+  const Socket another = listen_on(kLoopback, 0);
+  const std::string line = "127.0.0.1 " + std::to_string(port_of(another)) + " 0123456789abcdef\n";
+  for (const auto late : {0ms, 200ms}) {
+    test::write_text(scratch.path("meet"), line);
+    ASSERT_EQ(::chmod(scratch.path("meet").c_str(), 0600), 0);
+    const auto body = [](ControlChannel& m) { m.barrier(); };
+    EXPECT_EQ(
+        run_each({{place(0, 2), "", 20s, body, 200ms - late}, {place(1, 2), "", 20s, body, late}}),
+        Failures(2));
+    EXPECT_TRUE(scratch.empty());
+  }
 }
 
 TEST_F(LiveRanks, ADifferentNumberOfRanksOrAnotherKey) {
@@ -224,8 +244,7 @@ TEST_F(LiveRanks, ARankThatVanishes) {
 
 TEST_F(LiveRanks, ARankWhoseLineBreaks) {
   std::thread killed([&] {
-    const Socket line = call_first();
-    say(line, packed(FrameKind::kHello, 0, joined({"1", "3", ""})));
+    const Connection line = join(3);
     std::this_thread::sleep_for(300ms);
   });
   const auto wait = [](ControlChannel& channel) { channel.barrier(ControlChannel::kPatient); };
@@ -239,9 +258,8 @@ TEST_F(LiveRanks, ARankWhoseLineBreaks) {
 TEST_F(LiveRanks, ARankThatIsSilent) {
   std::atomic<bool> done = false;
   std::thread stopped([&] {
-    const Socket line = call_first();
-    say(line, packed(FrameKind::kHello, 0, joined({"1", "3", ""})));
-    say(line, packed(FrameKind::kShare, 0, joined({"0", ""})));
+    Connection line = join(3);
+    line.send(FrameKind::kShare, 0, joined({"0", ""}));
     while (!done) std::this_thread::sleep_for(10ms);
   });
   const auto talk = [](ControlChannel& channel) {
@@ -263,7 +281,11 @@ TEST_F(LiveRanks, StrangersDoNoHarm) {
       std::string(200000, '\xff'),
       packed(FrameKind::kHello, 0, std::string(24, '\xff')),
       packed(FrameKind::kHello, 0, joined({"one", "two"})),
-      packed(FrameKind::kHello, 0, joined({"1", "2", ""})).substr(0, 20),
+      packed(FrameKind::kHello, 0, joined({"1", "2", "", "nonce", "proof"})).substr(0, 20),
+      packed(FrameKind::kHello, 0,
+             joined({"1", "2", "", std::string(32, 'n'), std::string(32, 'p')})),
+      packed(FrameKind::kHello, 0,
+             joined({"1", "3", "", std::string(32, 'n'), std::string(32, 'p')})),
       packed(FrameKind::kAll, 0, joined({"1", "2", ""}))};
   for (const auto& saying : sayings) {
     strangers.emplace_back([&] {
@@ -283,25 +305,20 @@ TEST_F(LiveRanks, StrangersDoNoHarm) {
   for (auto& stranger : strangers) stranger.join();
 }
 
-TEST_F(LiveRanks, StrangersAfterTheRanksHaveMetDoNoHarmEither) {
-  std::thread strangers;
+// Nobody is heard any more, and a rank that comes then is told so at once.
+TEST_F(LiveRanks, AfterTheRanksHaveMetNobodyListens) {
+  std::string second;
   const auto body = [&](ControlChannel& channel) {
     channel.barrier();
-    std::this_thread::sleep_for(500ms);
-    channel.barrier();
+    if (channel.rank() == 1) {
+      const FirstAddress first = published();
+      EXPECT_FALSE(connect_once(first.host, first.port, LiveClock::now() + 1s));
+      second = run_each({{place(1, 2)}}).front();
+    }
+    channel.barrier(ControlChannel::kPatient);
   };
-  strangers = std::thread([&] {
-    const Socket first = call_first();
-    const Socket second = call_first();
-    std::this_thread::sleep_for(300ms);  // met by now, if the machine is idle
-    say(first, std::string(200000, '\xff'));
-    say(second, packed(FrameKind::kHello, 0, joined({"1", "2", ""})));
-    hear_out(first);
-    hear_out(second);
-  });
-  EXPECT_EQ(run_each({{place(0, 2), "", 20s, body}, {place(1, 2), "", 20s, body, 100ms}}),
-            Failures(2));
-  strangers.join();
+  EXPECT_EQ(run_each({{place(0, 2), "", 20s, body}, {place(1, 2), "", 20s, body}}), Failures(2));
+  EXPECT_EQ(second.rfind("rank 1 was started twice; this one ends", 0), 0u) << second;
 }
 
 TEST_F(LiveRanks, RanksThatLeaveInOrderHaveNotFailed) {

@@ -93,6 +93,28 @@ TEST(RankEnvironment, OfTheInnermostLauncher) {
   EXPECT_EQ(read(variables)->launcher, "mpirun");
 }
 
+TEST(RankEnvironment, WhatTheRanksShare) {
+  Variables variables{
+      {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(read(variables)->token, "");
+  EXPECT_FALSE(read(variables)->one_machine);
+  variables["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_FALSE(read(variables)->one_machine);
+  variables["LOCAL_WORLD_SIZE"] = "4";
+  EXPECT_TRUE(read(variables)->one_machine);
+  variables["SYNCLINE_TOKEN"] = "0123456789abcdef";
+  variables["GLOO_SOCKET_IFNAME"] = "eth1,eth2";
+  variables["TORCHELASTIC_RUN_ID"] = "17";
+  EXPECT_EQ(read(variables)->token, "0123456789abcdef");
+  EXPECT_EQ(read(variables)->interface, "eth1");
+  EXPECT_EQ(read(variables)->run_id, "17");
+  EXPECT_TRUE(read({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}})
+                  ->one_machine);
+  variables["SYNCLINE_TOKEN"] = "too short";
+  EXPECT_EQ(refusal(variables).rfind("SYNCLINE_TOKEN: found 9 characters", 0), 0u)
+      << refusal(variables);
+}
+
 TEST(RankEnvironment, BrokenVariablesAreNamed) {
   EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_MEET", "/m"}}),
             "SYNCLINE_RANKS: not set, though the launcher's other variables are");

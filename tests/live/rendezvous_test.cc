@@ -22,9 +22,11 @@ class RendezvousFile : public testing::Test {
     environment_.file = path("meet");
   }
   std::string path(const std::string& name) const { return scratch_.path(name); }
-  HostAddress found() const {
-    constexpr auto kPatience = std::chrono::milliseconds(50);
-    return find_first(environment_, LiveClock::now() + kPatience, kPatience);
+  std::optional<FirstAddress> found() const { return FirstRank(environment_).now(); }
+  // As a run that is no more has left it.
+  void leave(const std::string& line) const {
+    write_text(environment_.file, line);
+    fs::permissions(environment_.file, fs::perms::owner_read | fs::perms::owner_write);
   }
 
   test::Scratch scratch_;
@@ -32,42 +34,115 @@ class RendezvousFile : public testing::Test {
 };
 
 TEST_F(RendezvousFile, IsThereWhileRankZeroListens) {
+  EXPECT_FALSE(found());
   {
     OpenRendezvous open(environment_);
-    EXPECT_EQ(found().port, port_of(open.listener()));
+    ASSERT_TRUE(found());
+    EXPECT_EQ(found()->port, port_of(open.listener()));
+    EXPECT_EQ(found()->token, open.token());
     EXPECT_THROW(OpenRendezvous second(environment_), RendezvousError);
-    EXPECT_EQ(found().port, port_of(open.listener()));
+    EXPECT_EQ(found()->port, port_of(open.listener()));
+    open.close();
+    EXPECT_TRUE(found()) << "a rank that comes too late finds that the others have met";
+    EXPECT_TRUE(FirstRank(environment_).lives());
   }
   EXPECT_TRUE(scratch_.empty());
 }
 
-TEST_F(RendezvousFile, OfARunThatWasKilledIsReplaced) {
-  int port = 0;
-  {
-    const Socket listener = listen_on(0);
-    port = port_of(listener);
+TEST_F(RendezvousFile, IsItsOwnersAloneAndHoldsASecret) {
+  OpenRendezvous open(environment_);
+  struct stat status {};
+  ASSERT_EQ(::stat(environment_.file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  EXPECT_GE(open.token().size(), 64U);
+  environment_.file = path("other");
+  OpenRendezvous other(environment_);
+  EXPECT_NE(open.token(), other.token());
+}
+
+TEST_F(RendezvousFile, ThatOthersMayReadOrWriteIsNotBelieved) {
+  OpenRendezvous open(environment_);
+  for (const auto mode : {0640U, 0602U}) {
+    ASSERT_EQ(::chmod(environment_.file.c_str(), mode), 0);
+    EXPECT_THROW(found(), MachineError);
   }
-  write_text(environment_.file, "127.0.0.1 " + std::to_string(port) + "\n");
-  { OpenRendezvous open(environment_); }
+  // The token that came with the environment proves who rank 0 is.
+  environment_.token = "sixteen letters!";
+  ASSERT_TRUE(found());
+  EXPECT_EQ(found()->token, environment_.token);
+}
+
+TEST_F(RendezvousFile, HoldsNoTokenThatCameWithTheEnvironment) {
+  environment_.token = "sixteen letters!";
+  OpenRendezvous open(environment_);
+  EXPECT_EQ(text_of(environment_.file).find(environment_.token), std::string::npos);
+  EXPECT_EQ(open.token(), environment_.token);
+}
+
+// Whatever listens now where that run did.
+TEST_F(RendezvousFile, OfARunThatWasKilledIsReplaced) {
+  const Socket another = listen_on(kLoopback, 0);
+  leave("127.0.0.1 " + std::to_string(port_of(another)) + " 0123456789abcdef\n");
+  EXPECT_FALSE(FirstRank(environment_).lives());
+  {
+    OpenRendezvous open(environment_);
+    EXPECT_EQ(found()->port, port_of(open.listener()));
+  }
   EXPECT_TRUE(scratch_.empty());
+}
+
+TEST(RendezvousSocket, IsBoundToWhatIsNeeded) {
+  RankEnvironment environment;
+  environment.one_machine = true;
+  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), kLoopback);
+  environment.one_machine = false;
+  environment.interface = "lo";
+  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), kLoopback);
+  environment.interface = "";
+  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), reachable_address());
+  environment.rendezvous = RankEnvironment::Rendezvous::kAddress;
+  for (const std::string host : {"127.0.0.1", "localhost", "127.0.0.2"}) {
+    environment.host = host;
+    EXPECT_EQ(own_address(OpenRendezvous(environment).listener()).substr(0, 4), "127.") << host;
+  }
+  environment.host = reachable_address();
+  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), reachable_address());
+  environment.host = "192.0.2.1";  // a documentation's, which no machine has
+  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), kEveryAddress);
+}
+
+// A second rank 0 is known for one, though the first no longer listens.
+TEST(RendezvousSocket, KeepsItsPort) {
+  RankEnvironment environment;
+  environment.ranks = 2;
+  environment.rendezvous = RankEnvironment::Rendezvous::kAddress;
+  environment.host = kLoopback;
+  environment.port = port_of(listen_on(kLoopback, 0));
+  OpenRendezvous open(environment);
+  open.close();
+  EXPECT_FALSE(connect_once(kLoopback, environment.port, LiveClock::now()));
+  EXPECT_THROW(OpenRendezvous second(environment), RendezvousError);
 }
 
 TEST_F(RendezvousFile, ThatIsAUsersStays) {
   for (const std::string& text :
        {std::string("my notes\n"), std::string(), std::string("{\"name\": \"x\"}"),
-        std::string("host 12 34\n"), std::string("127.0.0.1 1"), std::string("127.0.0.1 01\n"),
-        std::string(301, 'x'), "127.0.0.1 1\n" + std::string(5, 'x')}) {
-    write_text(environment_.file, text);
+        std::string("host 12 34 56\n"), std::string("127.0.0.1 1\n"), std::string("127.0.0.1 1 a"),
+        std::string("127.0.0.1 01 a\n"), std::string("127.0.0.1 70000 a\n"),
+        std::string("127.0.0.1 0 a\n"), std::string("127.0.0.1 -1 a\n"), std::string(" 1 a\n"),
+        std::string("127.0.0.1 1 \n"), std::string("127.0.0.1  1 a\n"), std::string(401, 'x'),
+        "127.0.0.1 1 a\n" + std::string(5, 'x')}) {
+    leave(text);
     EXPECT_THROW(OpenRendezvous open(environment_), InputError) << text;
     EXPECT_EQ(text_of(environment_.file), text);
-    EXPECT_THROW(found(), RendezvousError) << text;
+    EXPECT_FALSE(found()) << text;
   }
 }
 
 TEST_F(RendezvousFile, ThatIsNoFileStays) {
   const auto expect_refused = [&] {
     EXPECT_THROW(OpenRendezvous open(environment_), InputError);
-    EXPECT_THROW(found(), RendezvousError);
+    EXPECT_FALSE(found());
     EXPECT_TRUE(fs::exists(fs::symlink_status(environment_.file)));
     fs::remove(environment_.file);
   };
