@@ -2,16 +2,17 @@
 
 #include <gloo/common/error.h>
 #include <gloo/config.h>
-#include <gloo/transport/context.h>
-#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <tuple>
 
+#include "backend_gloo/gloo_context.h"
 #include "core/error.h"
 #include "core/plan/lower.h"
+#include "live/pairs.h"
 
 namespace syncline::gloo_backend {
 namespace {
@@ -93,27 +94,12 @@ Key key_of(const collective::Collective& c) {
 // One of Gloo's contexts, with an event loop of its own.
 class GlooMesh::Communicator {
  public:
-  Communicator(live::ControlChannel& channel) : rank_(channel.rank()), timeout_(channel.timeout()) {
-    gloo::transport::tcp::attr attributes;
-    attributes.hostname = channel.own_address();
-    device_ = gloo::transport::tcp::CreateDevice(attributes);
-    context_ = device_->createContext(channel.rank(), channel.ranks());
-    context_->setTimeout(timeout_);
-    // Everyone's listening addresses, by peer; a rank's own place stays empty.
-    std::string mine;
-    for (int peer = 0; peer < channel.ranks(); ++peer) {
-      std::vector<char> address;
-      if (peer != channel.rank()) address = context_->createPair(peer)->address().bytes();
-      const std::uint32_t length = static_cast<std::uint32_t>(address.size());
-      mine.append(reinterpret_cast<const char*>(&length), sizeof length);
-      mine.append(address.begin(), address.end());
-    }
-    const auto all = channel.gather(mine);
-    for (int peer = 0; peer < channel.ranks(); ++peer) {
-      if (peer == channel.rank()) continue;
-      context_->getPair(peer)->connect(
-          address_in(all[static_cast<std::size_t>(peer)], channel.rank()));
-    }
+  Communicator(live::ControlChannel& channel, std::size_t number)
+      : rank_(channel.rank()),
+        timeout_(channel.timeout()),
+        context_(gloo_context(
+            rank_, live::connect_pairs(channel, "gloo's stream " + std::to_string(number)),
+            timeout_)) {
     channel.barrier();
   }
 
@@ -134,19 +120,6 @@ class GlooMesh::Communicator {
   }
 
  private:
-  static std::vector<char> address_in(const std::string& text, int index) {
-    std::size_t at = 0;
-    for (;; --index) {
-      std::uint32_t length = 0;
-      std::memcpy(&length, text.data() + at, sizeof length);
-      at += sizeof length;
-      if (index == 0)
-        return {text.begin() + static_cast<std::ptrdiff_t>(at),
-                text.begin() + static_cast<std::ptrdiff_t>(at + length)};
-      at += length;
-    }
-  }
-
   template <typename Piece>
   static void in_pieces(const Step::Message& message, Piece piece) {
     for (std::int64_t at = 0; at < message.bytes; at += kPieceBytes) {
@@ -228,7 +201,6 @@ class GlooMesh::Communicator {
 
   const int rank_;
   const std::chrono::milliseconds timeout_;
-  std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
   std::map<Key, std::vector<Step>> steps_;
   std::vector<std::byte> staging_;
@@ -252,7 +224,8 @@ GlooMesh::~GlooMesh() = default;
 void GlooMesh::connect(int streams) {
   try {
     while (static_cast<int>(state_->communicators.size()) < streams) {
-      state_->communicators.push_back(std::make_unique<Communicator>(state_->channel));
+      state_->communicators.push_back(
+          std::make_unique<Communicator>(state_->channel, state_->communicators.size()));
     }
   } catch (const MachineError&) {
     throw;  // the control channel's, which knows who is gone

@@ -88,6 +88,7 @@ std::uint64_t Inbox::longest(FrameKind kind) const {
 std::nullopt_t Inbox::refuse(const std::string& what) {
   wrong_ = what;
   buffer_ = std::string();
+  at_ = 0;
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
 #include "live/codec_calibration.h"
+#include "live/figures.h"
 
 namespace syncline::live {
 namespace {
@@ -142,10 +143,7 @@ Seconds step_time(LiveExecutor& executor, const plan::Plan& plan, const run::Gra
 
 // Everyone fits rank 0's figures, to the last bit.
 void share_first(ControlChannel& channel, std::vector<double>& figures) {
-  std::string mine(figures.size() * sizeof(double), '\0');
-  std::memcpy(mine.data(), figures.data(), mine.size());
-  const std::string first = channel.from_first(mine);
-  std::memcpy(figures.data(), first.data(), first.size());
+  figures = figures_in<double>(channel.from_first(bytes_of(figures)), channel, 0, figures.size());
 }
 
 // What a collective costs before its first round: an all-reduce by ring takes twice the rounds of

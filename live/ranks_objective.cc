@@ -1,9 +1,11 @@
 #include "live/ranks_objective.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/error.h"
 #include "core/plan/planner.h"
+#include "core/visible.h"
 #include "live/value_check.h"
 
 namespace syncline::live {
@@ -11,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-// Orders are texts: "3 50", the candidate's index and the steps; "baseline 50"; "done".
-constexpr const char* kBaseline = "baseline";
+// Orders are texts: "3 50", the candidate's index and the steps; "-1 50", the baseline; "done".
+constexpr long long kBaseline = -1;
 constexpr const char* kDone = "done";
 
 }  // namespace
@@ -42,7 +44,7 @@ tune::Measurement RanksObjective::measure(const tune::Candidate& candidate,
 }
 
 tune::Measurement RanksObjective::measure_baseline(int steps) {
-  channel_.from_first(std::string(kBaseline) + " " + std::to_string(steps),
+  channel_.from_first(std::to_string(kBaseline) + " " + std::to_string(steps),
                       ControlChannel::kPatient);
   return run(tune::baseline_of(scenario_), steps);
 }
@@ -53,11 +55,26 @@ void RanksObjective::follow() {
   for (;;) {
     const std::string order = channel_.from_first("", ControlChannel::kPatient);
     if (order == kDone) return;
-    const int steps = std::stoi(order.substr(order.find(' ')));
-    const bool baseline = order.rfind(kBaseline, 0) == 0;
-    run(baseline ? tune::baseline_of(scenario_) : problem_.candidates[std::stoul(order)].strategy,
+    const auto [index, steps] = order_in(order);
+    run(index == kBaseline ? tune::baseline_of(scenario_)
+                           : problem_.candidates[static_cast<std::size_t>(index)].strategy,
         steps);
   }
+}
+
+RanksObjective::Order RanksObjective::order_in(const std::string& text) const {
+  Order order;
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, order.index);
+  const bool parted = index.ec == std::errc() && index.ptr != end && *index.ptr == ' ';
+  const auto steps = std::from_chars(parted ? index.ptr + 1 : end, end, order.steps);
+  const auto candidates = static_cast<long long>(problem_.candidates.size());
+  const bool known = order.index >= kBaseline && order.index < candidates;
+  if (!known || steps.ec != std::errc() || steps.ptr != end || order.steps < 1) {
+    channel_.broken_by(
+        0, "it ordered '" + visible(shortened(text)) + "', which is no candidate and its steps");
+  }
+  return order;
 }
 
 tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {

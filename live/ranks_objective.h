@@ -37,6 +37,11 @@ class RanksObjective final : public tune::LiveObjective {
   void follow();
 
  private:
+  struct Order {
+    long long index = 0;  // of a candidate, or kBaseline
+    int steps = 0;
+  };
+  Order order_in(const std::string& text) const;
   tune::Measurement run(const Strategy& strategy, int steps);
 
   const Settings& settings_;

@@ -22,6 +22,8 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
   ~Socket();
   int fd() const { return fd_; }
+  // The descriptor, which is its caller's from now on.
+  int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
+
+#include "live/figures.h"
 
 namespace syncline::live {
 
@@ -11,7 +12,9 @@ run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span>
                                  const ClockOffset& before, const ClockOffset& after) {
   Seconds first = std::numeric_limits<double>::infinity();
   Seconds last = -first;
+  plan::OpId last_op = -1;
   for (const auto& span : own) {
+    last_op = std::max(last_op, span.op);
     first = std::min(first, span.begin);
     last = std::max(last, span.end);
   }
@@ -29,12 +32,19 @@ run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span>
     span.end = on_first_clock(span.end);
   }
 
-  std::string mine(own.size() * sizeof(run::Span), '\0');
-  if (!own.empty()) std::memcpy(mine.data(), own.data(), mine.size());
   run::Timeline timeline;
-  for (const auto& text : channel.gather(mine)) {
-    std::vector<run::Span> spans(text.size() / sizeof(run::Span));
-    if (!spans.empty()) std::memcpy(spans.data(), text.data(), text.size());
+  const auto all = channel.gather(bytes_of(own));
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    const auto spans = figures_in<run::Span>(all[r], channel, rank);
+    // Every rank walks the same operations.
+    const auto sound = [&](const run::Span& span) {
+      return span.rank == rank && span.period >= 0 && span.period < periods && span.op >= 0 &&
+             span.op <= last_op && std::isfinite(span.begin) && std::isfinite(span.end);
+    };
+    if (!std::all_of(spans.begin(), spans.end(), sound)) {
+      channel.broken_by(rank, "it gave an operation that is none of the plan's");
+    }
     timeline.spans.insert(timeline.spans.end(), spans.begin(), spans.end());
   }
   Seconds begun = std::numeric_limits<double>::infinity();
@@ -52,13 +62,11 @@ run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span>
 Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
                           const ClockOffset& after) {
   const Seconds own = std::max(before.error, after.error) + std::abs(after.add - before.add);
-  std::string mine(sizeof own, '\0');
-  std::memcpy(mine.data(), &own, sizeof own);
+  const auto all = channel.gather(bytes_of(std::vector{own}));
   Seconds worst = 0;
-  for (const auto& text : channel.gather(mine)) {
-    Seconds error = 0;
-    std::memcpy(&error, text.data(), sizeof error);
-    worst = std::max(worst, error);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    worst = std::max(worst, figures_in<Seconds>(all[r], channel, rank, 1).front());
   }
   return worst;
 }

@@ -10,6 +10,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/run/sample_gradients.h"
+#include "live/figures.h"
 #include "live/value_check.h"
 
 namespace syncline::live {
@@ -151,9 +152,11 @@ class RankOfRun {
   }
 
   double most_sent_a_step(const run::Outcome& outcome, const plan::Plan& plan) {
+    const auto all = channel_.gather(bytes_of(std::vector{outcome.bytes_sent[rank_]}));
     double most = 0;
-    for (const auto& text : channel_.gather(std::to_string(outcome.bytes_sent[rank_]))) {
-      most = std::max(most, std::stod(text));
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      const auto sent = figures_in<Bytes>(all[r], channel_, static_cast<int>(r), 1).front();
+      most = std::max(most, static_cast<double>(sent));
     }
     return most / (run_.warmup + run_.repeats) / plan.steps;
   }

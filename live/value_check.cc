@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/run/host_executor.h"
+#include "live/figures.h"
 
 namespace syncline::live {
 namespace {
@@ -87,17 +88,16 @@ bool values_match(ControlChannel& channel, const Workload& workload, const plan:
     const double tolerance = rounding_of(plan) * kLargest * ranks * (ranks + 1);
     return all_say(channel, close(result, wanted[rank], tolerance));
   }
-  std::string digests;
+  std::vector<std::uint64_t> digests;
   if (rank == 0) {
     for (const auto& gradients : expected(workload, plan, seed, values)) {
-      const std::uint64_t d = digest(gradients);
-      digests.append(reinterpret_cast<const char*>(&d), sizeof d);
+      digests.push_back(digest(gradients));
     }
   }
-  digests = channel.from_first(digests, ControlChannel::kPatient);
-  std::uint64_t wanted = 0;
-  std::memcpy(&wanted, digests.data() + rank * sizeof wanted, sizeof wanted);
-  return all_say(channel, digest(result) == wanted);
+  const std::string from_first = channel.from_first(bytes_of(digests), ControlChannel::kPatient);
+  digests =
+      figures_in<std::uint64_t>(from_first, channel, 0, static_cast<std::size_t>(channel.ranks()));
+  return all_say(channel, digest(result) == digests[rank]);
 }
 
 }  // namespace syncline::live

@@ -10,6 +10,7 @@
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
 #include "tests/support/small_plans.h"
+#include "tests/support/watcher.h"
 
 namespace syncline::gloo_backend {
 namespace {
@@ -62,6 +63,16 @@ TEST_P(GlooExecutor, KeepsStepsApartAsThePlanSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, GlooExecutor, testing::Values(2, 3, 4, 5));
+
+// Gloo takes whoever calls a port of its own first for the other rank: it must not listen.
+TEST(GlooExecutorAmongStrangers, MovesWhatTheHostMoves) {
+  const test::Watcher watcher;
+  const Workload workload = awkward();
+  for (int turn = 0; turn < 5; ++turn) {
+    expect_as_host(workload, {live_cases(workload, 3).front()}, 3);
+  }
+  EXPECT_GT(watcher.calls(), 0);
+}
 
 TEST(GlooExecutorAlone, OneRankHasNobodyToTalkTo) {
   const Workload workload = awkward();

@@ -1,0 +1,42 @@
+// Figures that ranks give each other: their bytes, as one machine has them. What comes from another
+// rank is counted before it is read.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "live/control_channel.h"
+
+namespace syncline::live {
+
+template <typename T>
+std::string bytes_of(const std::vector<T>& figures) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::string bytes(figures.size() * sizeof(T), '\0');
+  if (!figures.empty()) std::memcpy(bytes.data(), figures.data(), bytes.size());
+  return bytes;
+}
+
+// What `rank` gave. Throws MachineError where the bytes are no whole number of figures.
+template <typename T>
+std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (bytes.size() % sizeof(T) != 0) channel.broken_by(rank, "it gave half a figure");
+  std::vector<T> figures(bytes.size() / sizeof(T));
+  if (!figures.empty()) std::memcpy(figures.data(), bytes.data(), bytes.size());
+  return figures;
+}
+
+// The same, where it must be so many.
+template <typename T>
+std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank,
+                          std::size_t count) {
+  auto figures = figures_in<T>(bytes, channel, rank);
+  if (figures.size() == count) return figures;
+  channel.broken_by(rank, "it gave " + std::to_string(figures.size()) + " figures where " +
+                              std::to_string(count) + " are expected");
+}
+
+}  // namespace syncline::live
