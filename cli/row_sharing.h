@@ -18,4 +18,8 @@ std::optional<run::Shard> shard_among_ranks(const std::string& folder);
 run::ParallelMap shared_rows(int jobs, const std::string& folder,
                              const std::optional<run::Shard>& shard, const std::string& work_name);
 
+// Once rank 0 has given the whole answer: until then a rank 0 that dies finds the rows again.
+void forget_shared_rows(const std::string& folder, const std::optional<run::Shard>& shard,
+                        const std::string& work_name);
+
 }  // namespace syncline::cli

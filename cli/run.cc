@@ -63,8 +63,8 @@ int run(const RunOptions& options) {
   study.trace = !options.trace.empty() || !options.out.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = interrupted;
-  study.parallel_map = shared_rows(options.jobs, options.shards, shard,
-                                   fingerprint(document.root.dump() + options.executor));
+  const std::string work_name = fingerprint(document.root.dump() + options.executor);
+  study.parallel_map = shared_rows(options.jobs, options.shards, shard, work_name);
   // What cannot be written is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);
@@ -78,7 +78,9 @@ int run(const RunOptions& options) {
 
   const reports::Answer answer = reports::answer_of(report);
   answer_with(side_files(options, report, answer), [&] { print(answer, options.format); });
-  return report.complete ? 0 : kInterruptedExit;
+  if (!report.complete) return kInterruptedExit;
+  forget_shared_rows(options.shards, shard, work_name);
+  return 0;
 }
 
 }  // namespace

@@ -2,13 +2,17 @@
 #include "core/run/shards.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <map>
+#include <thread>
 
 #include "core/error.h"
+#include "tests/support/dice.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::run {
@@ -25,6 +29,7 @@ ShardSettings settings_in(const Scratch& scratch) {
   settings.folder = scratch.folder();
   settings.work_name = "sweep 1";
   settings.patience = std::chrono::seconds(60);
+  settings.restart_patience = std::chrono::milliseconds(200);
   return settings;
 }
 
@@ -62,6 +67,10 @@ TEST(Shards, SameBytesAsOneProcess) {
           run_sharded(count, 1, {0, size, "launch"}, settings_in(scratch), piece_of_work);
       EXPECT_EQ(results, run_jobs(count, 1, piece_of_work)) << size << " " << count;
       for (const pid_t rank : others) EXPECT_EQ(exit_of(rank), 0);
+      // Rank 0 is killed before it has printed, and started again: the others are gone.
+      EXPECT_EQ(run_sharded(count, 1, {0, size, "launch"}, settings_in(scratch), piece_of_work),
+                results);
+      remove_shards({0, size, "launch"}, settings_in(scratch));
       EXPECT_TRUE(scratch.empty());
     }
   }
@@ -118,15 +127,110 @@ TEST(Shards, LaunchesDoNotMeet) {
   EXPECT_THROW(run_sharded(4, 1, {0, 2, "launch"}, settings, piece_of_work), MachineError);
 }
 
-TEST(Shards, ACutShardIsAnError) {
+std::string shard_of_one(const Scratch& scratch) {
+  return scratch.path("shard-sweep_1-launch-1-of-2");
+}
+
+// What rank 0 of two ends with; what it says goes to `said`.
+std::string failure_of_zero(const ShardSettings& settings, int attempt = 0) {
+  try {
+    run_sharded(4, 1, {0, 2, "launch", attempt}, settings, piece_of_work);
+    return "";
+  } catch (const MachineError& error) {
+    return error.what();
+  }
+}
+
+TEST(Shards, WhatIsNoShardIsNamed) {
   const Scratch scratch;
-  const std::string path = scratch.path("shard-sweep_1-launch-1-of-2");
   run_sharded(4, 1, {1, 2, "launch"}, settings_in(scratch), piece_of_work);
+  const std::string path = shard_of_one(scratch);
   const std::string whole = test::text_of(path);
   ASSERT_FALSE(whole.empty());
-  test::write_text(path, whole.substr(0, whole.size() - 1));
-  EXPECT_THROW(run_sharded(4, 1, {0, 2, "launch"}, settings_in(scratch), piece_of_work),
-               MachineError);
+  std::string unknown_end = whole;
+  unknown_end[whole.find('D', whole.find('\n'))] = 'X';
+  std::string long_text = whole;
+  long_text[whole.find('\n') + 2] = '\xff';
+  std::vector<std::string> texts{"", "D", "my notes\n", unknown_end, long_text};
+  for (std::size_t cut = 1; cut < whole.size(); cut += 3) texts.push_back(whole.substr(0, cut));
+  for (const auto& text : texts) {
+    test::write_text(path, text);
+    const std::string failure = failure_of_zero(settings_in(scratch));
+    EXPECT_EQ(failure.rfind(path, 0), 0U) << failure;
+  }
+}
+
+TEST(Shards, APipeOfThatNameIsNotWaitedFor) {
+  const Scratch scratch;
+  ASSERT_EQ(::mkfifo(shard_of_one(scratch).c_str(), 0600), 0);
+  const std::string failure = failure_of_zero(settings_in(scratch));
+  EXPECT_NE(failure.find("is no ordinary file"), std::string::npos) << failure;
+}
+
+// A failure and an interruption that were there before rank 0 began: their rank is given the time
+// to come again, and does or does not.
+TEST(Shards, WhatAnEarlierTryLeftIsNotTheEnd) {
+  const auto fail = [](std::size_t) -> std::string { throw MachineError("no memory"); };
+  JobHooks stop;
+  stop.interrupted = [] { return true; };
+  for (const bool failed : {true, false}) {
+    const Scratch scratch;
+    std::vector<std::string> said;
+    ShardSettings settings = settings_in(scratch);
+    settings.say = [&](const std::string& text) { said.push_back(text); };
+    const auto leave = [&] {
+      try {
+        run_sharded(4, 1, {1, 2, "launch"}, settings, failed ? fail : piece_of_work,
+                    failed ? JobHooks{} : stop);
+      } catch (const MachineError&) {
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // what a folder's clock can tell
+    };
+    leave();
+    const std::string failure = failure_of_zero(settings);
+    EXPECT_EQ(failure, failed ? "no memory" : "");
+    ASSERT_FALSE(said.empty());
+    EXPECT_NE(said.front().find("rank 1 left that it " +
+                                std::string(failed ? "failed (no memory)" : "was interrupted")),
+              std::string::npos)
+        << said.front();
+
+    leave();
+    settings.restart_patience = std::chrono::seconds(60);
+    std::thread again([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      run_sharded(4, 1, {1, 2, "launch"}, settings_in(scratch), piece_of_work);
+    });
+    EXPECT_EQ(run_sharded(4, 1, {0, 2, "launch"}, settings, piece_of_work),
+              run_jobs(4, 1, piece_of_work));
+    again.join();
+    // Where the scheduler counts the tries, the earlier one's is never the end.
+    leave();
+    settings.patience = std::chrono::milliseconds(300);
+    settings.restart_patience = std::chrono::milliseconds(0);
+    EXPECT_NE(failure_of_zero(settings, 1).find("have not come in time"), std::string::npos);
+  }
+}
+
+// Killed at any moment and started again, rank 0 gives the answer: the others left theirs once.
+TEST(Shards, RankZeroMayDieAtAnyMoment) {
+  const Scratch scratch;
+  for (int rank = 1; rank < 6; ++rank) {
+    run_sharded(60, 1, {rank, 6, "launch"}, settings_in(scratch), piece_of_work);
+  }
+  test::Dice dice(3);
+  for (int i = 0; i < 20; ++i) {
+    const pid_t zero = ::fork();
+    if (zero == 0) {
+      run_sharded(60, 1, {0, 6, "launch"}, settings_in(scratch), piece_of_work);
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(dice.between(0, 5000)));
+    ::kill(zero, SIGKILL);
+    ::waitpid(zero, nullptr, 0);
+  }
+  EXPECT_EQ(run_sharded(60, 1, {0, 6, "launch"}, settings_in(scratch), piece_of_work),
+            run_jobs(60, 1, piece_of_work));
 }
 
 // The variables of a launcher, put in place for a test and taken away again.
@@ -137,7 +241,7 @@ class Environment {
          {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_MCA_orte_precondition_transports",
           "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_ARRAY_TASK_ID",
           "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT",
-          "SLURM_ARRAY_JOB_ID"}) {
+          "SLURM_ARRAY_JOB_ID", "SLURM_RESTART_COUNT"}) {
       const char* old = std::getenv(name);
       before_.emplace_back(name, old == nullptr ? std::optional<std::string>() : old);
       ::unsetenv(name);
@@ -176,12 +280,14 @@ TEST(ShardFromEnvironment, ReadsLaunchers) {
                            {"SLURM_ARRAY_TASK_MIN", "1"},
                            {"SLURM_ARRAY_TASK_STEP", "2"},
                            {"SLURM_ARRAY_TASK_COUNT", "5"},
-                           {"SLURM_ARRAY_JOB_ID", "1234"}});
+                           {"SLURM_ARRAY_JOB_ID", "1234"},
+                           {"SLURM_RESTART_COUNT", "2"}});
   const auto shard = shard_from_environment();
   ASSERT_TRUE(shard.has_value());
   EXPECT_EQ(shard->rank, 3);
   EXPECT_EQ(shard->size, 5);
   EXPECT_EQ(shard->launch, "1234");
+  EXPECT_EQ(shard->attempt, 2);
 }
 
 TEST(ShardFromEnvironment, RefusesNonsense) {
