@@ -26,6 +26,7 @@ int start_ranks(const RanksOptions& options) {
   rules.patience = 3;
   // Told to end, they finish what they measure; a second signal ends them at once.
   rules.grace = 86400;
+  rules.stopped = options.timeout;
   const live::JobEnd end = live::run_ranks(commands, rules);
   const std::string failure = live::in_words(end);
   const int code = live::exit_code(end);

@@ -6,18 +6,20 @@
 #include <vector>
 
 #include "live/processes.h"
+#include "live/socket.h"
 
 namespace syncline::live {
 
-// One command a rank, for run_ranks(). `file`: in which rank 0 publishes its address. Rank 0's
-// output goes to ours, that of the others nowhere.
+// One command a rank, for run_ranks(). `file`: in which rank 0 publishes its address; the run's
+// token goes with the environment. Rank 0's output goes to ours, that of the others nowhere.
 std::vector<RankCommand> local_ranks(const std::vector<std::string>& command, int ranks,
                                      const std::string& file);
 
 // This process's own command line. Throws MachineError.
 std::vector<std::string> own_command();
 
-// A temporary folder for that file. It is removed, with the file, when this ends.
+// A temporary folder for that file. It is removed, with the file, when this ends; one whose
+// launcher was killed when the next begins, which finds that nobody holds its lock (flock).
 class RendezvousFolder {
  public:
   RendezvousFolder();
@@ -28,6 +30,7 @@ class RendezvousFolder {
 
  private:
   std::string folder_;
+  Socket lock_;  // the folder, locked
 };
 
 }  // namespace syncline::live

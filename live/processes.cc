@@ -74,10 +74,16 @@ class Job {
     reap();
     while (alive_ > 0) {
       const double act_at = acted < rules_.acts.size() ? started + rules_.acts[acted].at : kNever;
-      const int signal = signals_.next(std::min({terminate_at_, kill_at_, act_at}) - now());
+      const int signal =
+          signals_.next(std::min({terminate_at_, kill_at_, act_at, stopped_until_}) - now());
       reap();
+      look_for_stopped();
       if (signal != 0 && signal != SIGCHLD) interrupted(signal);
       if (alive_ > 0 && now() >= act_at) act(rules_.acts[acted++]);
+      if (now() >= stopped_until_) {
+        end_.stopped = true;
+        end_all(SIGKILL);
+      }
       if (now() >= terminate_at_) end_all(SIGTERM);
       if (now() >= kill_at_) end_all(SIGKILL);
     }
@@ -89,6 +95,7 @@ class Job {
   struct Member {
     pid_t pid = 0;
     bool ended = false;
+    bool stopped = false;
     double started = 0;
   };
   static constexpr double kNever = 1e300;
@@ -110,7 +117,7 @@ class Job {
                          ": fork: " + std::strerror(reason));
     }
     ::setpgid(pid, pid);  // whoever is first
-    members_.push_back({pid, false, now()});
+    members_.push_back({pid, false, false, now()});
     ++alive_;
     std::string wrong;
     std::array<char, 512> piece{};
@@ -169,6 +176,26 @@ class Job {
     }
   }
 
+  // Until when all who are left may stay stopped, if they all are.
+  void look_for_stopped() {
+    bool all = alive_ > 0;
+    for (Member& member : members_) {
+      siginfo_t info{};
+      if (!member.ended &&
+          ::waitid(P_PID, static_cast<id_t>(member.pid), &info, WSTOPPED | WCONTINUED | WNOHANG) ==
+              0 &&
+          info.si_pid != 0) {
+        member.stopped = info.si_code == CLD_STOPPED;
+      }
+      all = all && (member.ended || member.stopped);
+    }
+    if (!all || end_.stopped) {
+      stopped_until_ = kNever;
+    } else if (stopped_until_ == kNever) {
+      stopped_until_ = now() + rules_.stopped;
+    }
+  }
+
   void reap() {
     for (std::size_t r = 0; r < members_.size(); ++r) {
       Member& member = members_[r];
@@ -198,6 +225,7 @@ class Job {
   std::size_t alive_ = 0;
   double terminate_at_ = kNever;
   double kill_at_ = kNever;
+  double stopped_until_ = kNever;
   std::exception_ptr act_failure_;
   JobEnd end_;
 };
@@ -218,6 +246,7 @@ JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rule
 
 int exit_code(const JobEnd& end) {
   if (end.interrupted != 0) return kSignalled + end.interrupted;
+  if (end.stopped) return kSignalled + SIGSTOP;
   if (!end.first_failed) return 0;
   const RankEnd& zero = end.ranks.front();
   if (!zero.by_us && zero.code != 0) return zero.code;
@@ -225,6 +254,7 @@ int exit_code(const JobEnd& end) {
 }
 
 std::string in_words(const JobEnd& end) {
+  if (end.stopped) return "all ranks were stopped (SIGSTOP) and did not go on; ended by us";
   if (!end.first_failed) return "";
   const std::size_t first = *end.first_failed;
   std::array<char, 32> after{};

@@ -11,11 +11,13 @@
 //   after `grace` seconds, or at a second signal, SIGKILL follows.
 // - A rank that fails, by an exit code other than 0 or by a signal, gives the others `patience`
 //   seconds to say what they saw of it; then they get SIGTERM, and `grace` later SIGKILL.
+// - Ranks that are all stopped (SIGSTOP) can tell nobody: after `stopped` seconds they are ended.
 #pragma once
 
 #include <unistd.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,8 +40,9 @@ struct TimedAct {
 };
 
 struct ProcessRules {
-  double patience = 10;  // seconds
-  double grace = 5;      // seconds
+  double patience = 10;                                      // seconds
+  double grace = 5;                                          // seconds
+  double stopped = std::numeric_limits<double>::infinity();  // seconds
   std::vector<TimedAct> acts;
 };
 
@@ -53,6 +56,7 @@ struct RankEnd {
 struct JobEnd {
   std::vector<RankEnd> ranks;
   std::optional<std::size_t> first_failed;  // the first that failed by itself
+  bool stopped = false;                     // all were, for longer than they may
   int interrupted = 0;                      // the signal that we were told to end by, or 0
 };
 
@@ -61,8 +65,8 @@ struct JobEnd {
 // ended.
 JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rules);
 
-// What to exit with: 128 + signal if interrupted, else rank 0's own code if it failed by itself,
-// else that of the first that did, else 0.
+// What to exit with: 128 + signal if interrupted, 128 + SIGSTOP if all were stopped, else rank 0's
+// own code if it failed by itself, else that of the first that did, else 0.
 int exit_code(const JobEnd& end);
 
 // Who failed, how, and what became of the others, in one line; empty if all ended well.

@@ -230,5 +230,31 @@ TEST(Processes, SignalsAreOursAgainAfterwards) {
   }
 }
 
+// Nobody is left to say that the others are silent.
+TEST(Processes, RanksThatAreAllStoppedAreEnded) {
+  ProcessRules rules = quick();
+  rules.stopped = 0.3;
+  const JobEnd end =
+      run_ranks({shell("kill -STOP $$"), shell("exit 0"), shell("kill -STOP $$")}, rules);
+  EXPECT_TRUE(end.stopped);
+  EXPECT_EQ(exit_code(end), 128 + SIGSTOP);
+  EXPECT_EQ(in_words(end), "all ranks were stopped (SIGSTOP) and did not go on; ended by us");
+}
+
+TEST(Processes, AStoppedRankIsTheOthersAffair) {
+  ProcessRules rules = quick();
+  rules.stopped = 0.1;
+  // One goes on while the other is stopped, and sets it going again.
+  const Scratch scratch;
+  const std::string pid = scratch.path("pid");
+  const JobEnd end = run_ranks(
+      {shell("echo $$ > " + pid + ".new; mv " + pid + ".new " + pid + "; kill -STOP $$; exit 0"),
+       shell("while [ ! -e " + pid + " ]; do sleep 0.01; done; sleep 0.4; kill -CONT $(cat " + pid +
+             ")")},
+      rules);
+  EXPECT_FALSE(end.stopped);
+  EXPECT_EQ(exit_code(end), 0);
+}
+
 }  // namespace
 }  // namespace syncline::live
