@@ -15,7 +15,8 @@
 // dies. So there is nothing to clean up, even after SIGKILL.
 //
 // A rank has its own /proc and /sys, so that processes and interfaces are the lab's; its files are
-// everybody's. No route leads out.
+// everybody's. No route leads out. Its command has the caller's environment and none of the rights
+// that the lab was built with (live/rights.h); ip and tc are the system's, whatever PATH says.
 #pragma once
 
 #include <cstdint>

@@ -19,6 +19,8 @@
 
 #include "core/error.h"
 #include "live/lab.h"
+#include "live/rights.h"
+#include "live/seal.h"
 #include "live/signals.h"
 
 namespace syncline::live {
@@ -142,11 +144,15 @@ class Networks {
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
+    // As root, so nothing of the caller's PATH and environment has a say in it.
+    std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+    std::string language = "LC_ALL=C";
+    char* const environment[] = {path.data(), language.data(), nullptr};
     const bool delays = line.find(" netem ") != std::string::npos;
     child(command.where, line, delays ? "--latency needs netem, which not every kernel has: " : "",
           [&] {
             ::signal(SIGPIPE, SIG_DFL);  // ignored here, and exec hands that on
-            ::execvp(argv[0], argv.data());
+            ::execve(system_program(argv[0]).c_str(), argv.data(), environment);
             throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
           });
   }
@@ -194,13 +200,17 @@ JobEnd in_the_lab(const LabRun& run) {
   for (const auto& setting : plan.settings) networks.set(setting);
 
   std::vector<RankCommand> ranks;
+  const std::string token = new_token();
   for (int r = 0; r < run.options.ranks; ++r) {
     RankCommand rank;
     rank.words = run.command;
     rank.environment = lab_environment(run.options, r);
+    rank.environment.merge(environment_of_user());
+    rank.environment["SYNCLINE_TOKEN"] = token;
     rank.before_exec = [&networks, r] {
       enter(networks.at(r));
       own_sys();
+      drop_rights();
     };
     if (r != 0) rank.out = -1;
     ranks.push_back(std::move(rank));

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -265,6 +267,77 @@ TEST_F(LabVerb, EveryRankIsAMachineOfItsOwn) {
     EXPECT_NE(found.find("LOOPBACK,UP"), std::string::npos) << found;
     EXPECT_EQ(found.find("default"), std::string::npos) << "a way out: " << found;
   }
+}
+
+// A variable of this process for a while; a lab that starts meanwhile has it too.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    const char* before = std::getenv(name);
+    if (before != nullptr) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    ::unsetenv(name_);
+    if (before_) ::setenv(name_, before_->c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(LabVerb, ItsRanksHaveNoRightsOverTheMachine) {
+  const std::string file = scratch.path("found");
+  Lab lab(scratch, {"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
+                    "{ ip link set eth0 down && echo down; ip link add x type dummy && echo added; "
+                    "mount -t tmpfs none /mnt && echo mounted; mknod " +
+                        scratch.path("null") + " c 1 3 && echo made; chown 1:1 " + file +
+                        " && echo owned; unshare -n true && echo unshared;"
+                        "grep ^Cap /proc/self/status; } > " +
+                        file + " 2>/dev/null"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+  const std::string found = text_of(file);
+  for (const char* word : {"down", "added", "mounted", "made", "unshared"}) {
+    EXPECT_EQ(found.find(word), std::string::npos) << found;
+  }
+  EXPECT_NE(found.find("owned"), std::string::npos) << "root's files stay root's: " << found;
+  for (const char* set : {"CapEff:", "CapPrm:", "CapBnd:"}) {
+    const auto at = found.find(set);
+    ASSERT_NE(at, std::string::npos) << found;
+    const auto rights = std::stoull(found.substr(at + 7), nullptr, 16);
+    // Of files 0 to 4, of memory 14, of priorities 23.
+    EXPECT_EQ(rights & ~0x80401fULL, 0U) << found;
+  }
+}
+
+TEST_F(LabVerb, UnderSudoItsRanksAreWhoeverCalledIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  ASSERT_EQ(::chmod(scratch.folder().c_str(), 0777), 0);
+  const Variable user("SUDO_UID", "65534");
+  const Variable group("SUDO_GID", "65534");
+  const Variable kept("SYNCLINE_TEST_KEPT", "as it was");
+  const std::string file = scratch.path("found");
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "sh", "-c",
+                    "{ echo $(id -u):$(id -g) $USER $SYNCLINE_TEST_KEPT; grep ^CapEff "
+                    "/proc/self/status; } > " +
+                        file + "$RANK"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+  EXPECT_EQ(text_of(file + "1"), "65534:65534 nobody as it was\nCapEff:\t0000000000000000\n");
+}
+
+TEST_F(LabVerb, IsBuiltByTheSystemsProgramsWhateverPathSays) {
+  for (const char* name : {"ip", "tc"}) {
+    const std::string file = scratch.path(name);
+    write_text(file, "#!/bin/sh\ntouch " + scratch.path("taken") + "\n");
+    ASSERT_EQ(::chmod(file.c_str(), 0755), 0);
+  }
+  const Variable path("PATH", scratch.folder() + ":" + std::getenv("PATH"));
+  Lab lab(scratch, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+  EXPECT_FALSE(fs::exists(scratch.path("taken")));
 }
 
 TEST_F(LabVerb, EndsAsItsRanksEnd) {
