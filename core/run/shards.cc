@@ -157,6 +157,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
          (ranks.size() > kMost ? " and " + std::to_string(ranks.size() - kMost) + " more" : "");
 }
 
+// How many of the pieces are a rank's.
+std::size_t share_of(std::size_t count, int rank, int size) {
+  const auto r = static_cast<std::size_t>(rank);
+  return count > r ? (count - r - 1) / static_cast<std::size_t>(size) + 1 : 0;
+}
+
 // Rank 0, once its own share is done.
 class Collection {
  public:
@@ -248,12 +254,6 @@ class Collection {
   std::vector<int> said_;
   Clock::time_point said_at_ = since_;
 };
-
-// How many of the pieces are a rank's.
-std::size_t share_of(std::size_t count, int rank, int size) {
-  const auto r = static_cast<std::size_t>(rank);
-  return count > r ? (count - r - 1) / static_cast<std::size_t>(size) + 1 : 0;
-}
 
 Left own_share(std::size_t count, int jobs, const Shard& shard,
                const std::function<std::string(std::size_t)>& work, const JobHooks& hooks) {
