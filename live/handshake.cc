@@ -161,14 +161,16 @@ void Callers::drop_oldest() {
 }
 
 void Callers::accept_from(const Socket& listener) {
-  // All ranks may call at once. A rank that goes in a flood of strangers calls again.
+  // All ranks may call at once. A rank that goes in a flood of strangers calls again; it is heard
+  // at least once before those behind it can have pushed it out.
   const std::size_t most = 64 + static_cast<std::size_t>(ranks_);
-  for (std::size_t i = 0; i < most; ++i) {
+  for (std::size_t i = 0; i < most / 2; ++i) {
     bool exhausted = false;
     Caller caller{{}, random_bytes(kNonceBytes), LiveClock::now() + kIntroduction};
     caller.connection.socket = accept_now(listener, exhausted);
     if (exhausted && callers_.empty()) std::this_thread::sleep_for(milliseconds(20));
-    if (callers_.size() >= most || (exhausted && !callers_.empty())) drop_oldest();
+    const bool full = caller.connection && callers_.size() >= most;
+    if (full || (exhausted && !callers_.empty())) drop_oldest();
     if (!caller.connection) return;
     caller.connection.inbox.expect("H", ranks_);
     caller.connection.send(FrameKind::kChallenge, 0, caller.nonce);
