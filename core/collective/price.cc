@@ -242,9 +242,10 @@ std::optional<Seconds> PriceBook::law_time(const Collective& collective) {
 PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   if (!cluster_.law && !collective.nccl) return nullptr;
   if (last_law_ != nullptr && *last_law_ == collective) return last_law_;
-  const auto known = std::find_if(law_entries_.begin(), law_entries_.end(),
-                                  [&](const auto& e) { return *e == collective; });
-  if (known != law_entries_.end()) return last_law_ = known->get();
+  const auto [first, last] = law_entries_.equal_range(collective.bytes());
+  const auto known =
+      std::find_if(first, last, [&](const auto& e) { return *e.second == collective; });
+  if (known != last) return last_law_ = known->second.get();
   const auto time = law_time(collective);
   if (!time) return nullptr;
 
@@ -271,8 +272,9 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
       for (auto& [link, seconds] : stage.links) seconds *= price.scale;
     }
   }
-  law_entries_.push_back(std::move(fresh));
-  return last_law_ = law_entries_.back().get();
+  last_law_ = fresh.get();
+  law_entries_.emplace(collective.bytes(), std::move(fresh));
+  return last_law_;
 }
 
 // The longest path is convex in the payload: the line through two points of it is below all points

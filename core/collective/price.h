@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,7 @@ class PriceBook {
   Network network_;
   std::vector<std::unique_ptr<Entry>> entries_;
   Entry* last_ = nullptr;
-  std::vector<std::unique_ptr<LawEntry>> law_entries_;
+  std::unordered_multimap<Bytes, std::unique_ptr<LawEntry>> law_entries_;  // by payload
   LawEntry* last_law_ = nullptr;
   std::vector<std::pair<Collective, double>> wire_rates_;  // of whatever payload
 };

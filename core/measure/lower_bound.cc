@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "core/plan/forward.h"
 
@@ -83,13 +84,14 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
   }
   Demands demands;
   demands.buckets.resize(plan.buckets.size());
+  std::unordered_map<const collective::CollectivePrice*, std::size_t> places;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
     const collective::CollectivePrice* price = &book.price(*collective);
-    const auto known = std::find(demands.prices.begin(), demands.prices.end(), price);
-    const auto index = static_cast<std::size_t>(known - demands.prices.begin());
-    if (known == demands.prices.end()) demands.prices.push_back(price);
+    const auto [place, fresh] = places.try_emplace(price, demands.prices.size());
+    const std::size_t index = place->second;
+    if (fresh) demands.prices.push_back(price);
 
     Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
     const Seconds overhead = book.cluster().collective_overhead;
@@ -212,7 +214,7 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective
   const auto links = link_profiles(demands.prices);
   Seconds bound = work.averages ? work.all : 0;
   // From the latest gradient back: what the links still have to carry from its readiness on.
-  std::vector<double> later(demands.prices.size(), 0.0);
+  std::vector<Seconds> busy(links.size(), 0.0);  // each link, with that
   Seconds first_latency = 0;
   bool first = true;
   for (const auto& piece : pieces_of(plan, workload, work, book.cluster().compute_stretch())) {
@@ -220,11 +222,12 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective
     if (demand.payloads.empty()) continue;
     first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);
     first = false;
-    for (const auto& [price, bytes] : demand.payloads) later[price] += bytes * piece.share;
     Seconds busiest = 0;
-    for (const auto& profile : links) {
-      busiest =
-          std::max(busiest, std::inner_product(later.begin(), later.end(), profile.begin(), 0.0));
+    for (std::size_t l = 0; l < links.size(); ++l) {
+      for (const auto& [price, bytes] : demand.payloads) {
+        busy[l] += bytes * piece.share * links[l][price];
+      }
+      busiest = std::max(busiest, busy[l]);
     }
     bound = std::max({bound, piece.ready + demand.latency + demand.transfer * piece.share,
                       piece.ready + first_latency + busiest});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_map>
 
 #include "core/measure/lower_bound.h"
 
@@ -37,14 +38,14 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
 double busiest_sender(const plan::Plan& plan, collective::PriceBook& book) {
   // Few distinct prices, many collectives: add up the payload of each price first.
   std::vector<std::pair<const collective::CollectivePrice*, double>> payloads;
+  std::unordered_map<const collective::CollectivePrice*, std::size_t> places;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
     const collective::CollectivePrice* price = &book.price(*collective);
-    auto it = std::find_if(payloads.begin(), payloads.end(),
-                           [&](const auto& known) { return known.first == price; });
-    if (it == payloads.end()) it = payloads.insert(it, {price, 0.0});
-    it->second += static_cast<double>(collective->bytes());
+    const auto [place, fresh] = places.try_emplace(price, payloads.size());
+    if (fresh) payloads.emplace_back(price, 0.0);
+    payloads[place->second].second += static_cast<double>(collective->bytes());
   }
   double most = 0;
   for (int rank = 0; rank < plan.ranks; ++rank) {

@@ -116,10 +116,12 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
 OpId Backward::slow_down(std::size_t bucket, OpId sent, int next) {
   const Overlap& overlap = cluster_.device.overlap;
   if (!overlap.any() || build_.plan.ranks == 1 || !strategy_.overlap) return sent;
-  Seconds rest = 0;
-  for (auto t = static_cast<std::size_t>(next); t < workload_.tensors.size(); ++t) {
-    rest += workload_.tensors[t].backward;
+  const auto& tensors = workload_.tensors;
+  if (rest_.empty()) {
+    rest_.assign(tensors.size() + 1, 0);
+    for (std::size_t t = tensors.size(); t-- > 0;) rest_[t] = rest_[t + 1] + tensors[t].backward;
   }
+  Seconds rest = rest_[std::min(static_cast<std::size_t>(next), tensors.size())];
   if (rest <= 0) return sent;
   rest *= 1 + overlap.slowdown;
   const StreamId stream = build_.plan.ops[static_cast<std::size_t>(sent)].stream;

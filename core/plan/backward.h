@@ -62,7 +62,8 @@ class Backward {
   const Cluster& cluster_;
   const Strategy& strategy_;
   Seconds clock_ = 0;
-  std::size_t awaited_ = 0;  // exchanges, from the first on
+  std::vector<Seconds> rest_;  // of the backward pass, from each gradient on
+  std::size_t awaited_ = 0;    // exchanges, from the first on
   std::vector<Anew> anew_;
   std::vector<OpId> gathers_;  // of anew_, those that were asked for
   std::size_t gathers_awaited_ = 0;

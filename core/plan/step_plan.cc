@@ -252,14 +252,18 @@ class StepPlan {
   }
 
   // The updates of the gradients' buckets that hold a tensor of gather bucket b.
-  std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) const {
+  std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) {
+    if (holders_.empty()) {
+      holders_.resize(workload_.tensors.size() + workload_.buffers.size());
+      for (std::size_t g = 0; g < gradients(); ++g) {
+        for (const int index : bucket(g).tensors) {
+          holders_[static_cast<std::size_t>(index)].push_back(g);
+        }
+      }
+    }
     std::vector<OpId> list;
-    for (std::size_t g = 0; g < gradients(); ++g) {
-      const auto& mine = bucket(b).tensors;
-      const bool meets = std::any_of(
-          bucket(g).tensors.begin(), bucket(g).tensors.end(),
-          [&](int index) { return std::find(mine.begin(), mine.end(), index) != mine.end(); });
-      if (meets) list.push_back(updated[g]);
+    for (const int index : bucket(b).tensors) {
+      for (const auto g : holders_[static_cast<std::size_t>(index)]) list.push_back(updated[g]);
     }
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -298,6 +302,7 @@ class StepPlan {
   std::vector<char> gathered_;  // by bucket of gradients: its parameters are gathered
   std::vector<char> split_;     // likewise: it is reduce-scattered for that
   std::vector<std::vector<std::size_t>> carriers_;  // by tensor
+  std::vector<std::vector<std::size_t>> holders_;   // the gradients' buckets, by tensor
   std::vector<OpId> arrived_;                       // by bucket
   // Operations that wait for buckets of the step before.
   std::vector<std::pair<OpId, std::vector<std::size_t>>> leads_;

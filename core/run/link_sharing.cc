@@ -14,7 +14,7 @@ Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
   std::vector<std::vector<Profile>> by_kind;
   int stage_id = 0;
   for (const auto* price : prices_) {
-    first_.push_back(stage_id);
+    first_.emplace(price, static_cast<std::size_t>(stage_id));
     auto& own = by_kind.emplace_back(price->footprint->link_kinds());
     for (const auto& stage : price->stages) {
       for (const auto& [kind, seconds] : stage.links) {
@@ -46,37 +46,47 @@ Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
   resources_ = kinds.size();
 }
 
-const Claim& Sharing::claim(const collective::CollectivePrice* price, std::size_t stage) const {
-  const auto it = std::find(prices_.begin(), prices_.end(), price);
-  const auto first = first_[static_cast<std::size_t>(it - prices_.begin())];
-  return claims_[static_cast<std::size_t>(first) + stage];
+namespace {
+
+std::size_t place(const std::pair<int, double>& share) {
+  return static_cast<std::size_t>(share.first);
 }
+
+}  // namespace
 
 // Water filling: a common level rises evenly for all flows that are still open, until a resource is
 // full or a flow runs at full speed. Whoever is stopped keeps the level's speed and what it takes;
 // the others go on rising over what is left. Each round settles at least one flow.
-void share_links(std::vector<SharedFlow*> open, std::size_t resources) {
+void LinkSharing::share(std::vector<SharedFlow*>& open) {
   for (auto* flow : open) flow->speed = 1;
-  if (open.size() < 2) return;
-
-  std::vector<double> taken(resources, 0.0);
-  std::vector<double> slope(resources, 0.0);  // what the open flows take as the level rises by 1
+  if (open.size() < 2) {
+    open.clear();
+    return;
+  }
+  for (const auto* flow : open) {
+    for (const auto& share : flow->claim->shares) taken_[place(share)] = 0;
+  }
   double level = 0;
   while (!open.empty()) {
     // How far the level can rise: to the first flow at full speed or the first full resource.
-    std::fill(slope.begin(), slope.end(), 0.0);
+    for (const auto* flow : open) {
+      for (const auto& share : flow->claim->shares) slope_[place(share)] = 0;
+    }
     double stop = std::numeric_limits<double>::infinity();
     for (const auto* flow : open) {
       stop = std::min(stop, flow->claim->most);
-      for (const auto& [resource, share] : flow->claim->shares) {
-        slope[static_cast<std::size_t>(resource)] += share / flow->claim->most;
+      for (const auto& share : flow->claim->shares) {
+        slope_[place(share)] += share.second / flow->claim->most;
       }
     }
-    int full = -1;
-    for (std::size_t r = 0; r < resources; ++r) {
-      if (slope[r] <= 0 || (1 - taken[r]) / slope[r] >= stop) continue;
-      stop = (1 - taken[r]) / slope[r];
-      full = static_cast<int>(r);
+    int full = -1;  // of several that are full together, the first
+    for (const auto* flow : open) {
+      for (const auto& share : flow->claim->shares) {
+        const double left = (1 - taken_[place(share)]) / slope_[place(share)];
+        if (slope_[place(share)] <= 0 || left > stop || (left == stop && full < 0)) continue;
+        full = left == stop ? std::min(full, share.first) : share.first;
+        stop = left;
+      }
     }
     level = std::max(level, stop);
 
@@ -88,13 +98,11 @@ void share_links(std::vector<SharedFlow*> open, std::size_t resources) {
                                        [&](const auto& share) { return share.first == full; });
       if (claim.most > level && !blocked) return false;
       flow->speed = std::min(1.0, level / claim.most);
-      for (const auto& [resource, share] : claim.shares) {
-        taken[static_cast<std::size_t>(resource)] += flow->speed * share;
-      }
+      for (const auto& share : claim.shares) taken_[place(share)] += flow->speed * share.second;
       return true;
     });
     assert(open.size() < before && "each round settles a flow");
-    if (open.size() == before) return;
+    if (open.size() == before) open.clear();
   }
 }
 

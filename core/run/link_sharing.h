@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,11 +26,14 @@ class Sharing {
 
   const std::vector<const collective::CollectivePrice*>& prices() const { return prices_; }
   std::size_t resources() const { return resources_; }
-  const Claim& claim(const collective::CollectivePrice* price, std::size_t stage) const;
+  // The claims of a price's stages, one behind the other.
+  const Claim* claims(const collective::CollectivePrice* price) const {
+    return &claims_[first_.at(price)];
+  }
 
  private:
   std::vector<const collective::CollectivePrice*> prices_;
-  std::vector<int> first_;  // by price: number of its first stage
+  std::unordered_map<const collective::CollectivePrice*, std::size_t> first_;  // stage of each
   std::vector<Claim> claims_;
   std::size_t resources_ = 0;
 };
@@ -42,6 +46,17 @@ struct SharedFlow {
 
 // Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2), where a
 // flow's level is the occupancy of its busiest resource. Flows that compete with none run at 1.
-void share_links(std::vector<SharedFlow*> flows, std::size_t resources);
+// Asked at every event of a plan, so it keeps its room.
+class LinkSharing {
+ public:
+  explicit LinkSharing(std::size_t resources) : taken_(resources), slope_(resources) {}
+
+  // `flows` is left empty.
+  void share(std::vector<SharedFlow*>& flows);
+
+ private:
+  std::vector<double> taken_;  // by resource
+  std::vector<double> slope_;  // what the open flows take as the level rises by 1
+};
 
 }  // namespace syncline::run

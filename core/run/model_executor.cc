@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <queue>
+#include <unordered_set>
 
 #include "core/collective/price.h"
 #include "core/run/link_sharing.h"
@@ -35,6 +36,7 @@ class FluidModel {
       : plan_(plan),
         walk_(plan, periods),
         sharing_(sharing),
+        link_sharing_(sharing.resources()),
         book_(book),
         overhead_(overhead),
         stretch_(stretch),
@@ -96,18 +98,17 @@ class FluidModel {
     transfer.price = &book_.price(*collective);
     transfer.latencies = &book_.latencies(*collective);
     transfer.bytes = static_cast<double>(collective->bytes());
-    transfer.flow.claim = &sharing_.claim(transfer.price, 0);
+    transfer.flow.claim = sharing_.claims(transfer.price);
     transfer.wakes = now_ + overhead_ + transfer.latencies->front();
     transfers_.push_back(transfer);
   }
 
   // Only what is past its latency holds links.
   void share() {
-    std::vector<SharedFlow*> flows;
     for (auto& transfer : transfers_) {
-      if (!transfer.in_latency) flows.push_back(&transfer.flow);
+      if (!transfer.in_latency) flows_.push_back(&transfer.flow);
     }
-    share_links(std::move(flows), sharing_.resources());
+    link_sharing_.share(flows_);
   }
 
   Seconds next_event() const {
@@ -150,7 +151,7 @@ class FluidModel {
       if (t.remaining > 0) return true;
     }
     if (++t.stage == t.price->stages.size()) return false;
-    t.flow.claim = &sharing_.claim(t.price, t.stage);
+    ++t.flow.claim;
     t.in_latency = true;
     t.wakes = now_ + (*t.latencies)[t.stage];
     return true;
@@ -177,6 +178,8 @@ class FluidModel {
   const plan::Plan& plan_;
   Walk walk_;
   const Sharing& sharing_;
+  LinkSharing link_sharing_;
+  std::vector<SharedFlow*> flows_;  // while links are shared out
   collective::PriceBook& book_;
   Seconds overhead_;  // of each collective
   double stretch_;
@@ -262,11 +265,12 @@ class ModelExecutor final : public Executor {
   // The prices of a plan's collectives, each once, in order of appearance.
   std::vector<const collective::CollectivePrice*> prices_of(const plan::Plan& plan) {
     std::vector<const collective::CollectivePrice*> prices;
+    std::unordered_set<const collective::CollectivePrice*> seen;
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
       const auto* price = &book_.price(*collective);
-      if (std::find(prices.begin(), prices.end(), price) == prices.end()) prices.push_back(price);
+      if (seen.insert(price).second) prices.push_back(price);
     }
     return prices;
   }
