@@ -104,9 +104,10 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   options.top = verb.top;
   constexpr std::size_t kPricedAtMost = 3000;
   options.budget = verb.budget.value_or(kPricedAtMost);
+  if (!verb.budget) options.work = kPricedAtMost * tune::kMostExact;
   if (verb.exhaustive) {
     options.method = tune::TuneOptions::Method::kExhaustive;
-    options.budget = 0;
+    options.budget = options.work = 0;
   }
   options.parallel_map = run::over_processes(verb.jobs);
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
@@ -152,7 +153,8 @@ VerbAction add_tune(CLI::App& app) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->add_option("--budget", options->budget,
-                   "maximum number of candidates (default 3000, 0: unlimited); with --live, of "
+                   "maximum number of candidates (default 3000, fewer for models of more than 600 "
+                   "gradients; 0: unlimited); with --live, of "
                    "evaluations (default 12)")
       ->check(CLI::Validator(
           [](const std::string& text) {

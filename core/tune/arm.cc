@@ -1,6 +1,9 @@
 #include "core/tune/arm.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <numeric>
 
 #include "core/input/knobs.h"
@@ -13,8 +16,28 @@
 namespace syncline::tune {
 namespace {
 
-// Costs of runs are kept up to this many gradients (32 MB).
-constexpr std::size_t kMostKept = 2000;
+// Buckets of more gradients than that end where the dynamic programme is asked to look: at so many
+// places, evenly spread.
+constexpr std::size_t kMostEnds = 2000;
+
+// Sizes whose costs are known: so many evenly in each doubling.
+constexpr int kSizesADoubling = 128;
+constexpr int kSizeBits = std::countr_zero(static_cast<unsigned>(kSizesADoubling));
+
+// The last such size that is no larger than `bytes`, by its number.
+std::size_t size_at_or_below(Bytes bytes) {
+  const auto size = static_cast<std::uint64_t>(std::max<Bytes>(1, bytes));
+  const int doubling = static_cast<int>(std::bit_width(size)) - 1;
+  const int shift = doubling - kSizeBits;
+  const std::uint64_t part = (shift >= 0 ? size >> shift : size << -shift) - kSizesADoubling;
+  return static_cast<std::size_t>(doubling * kSizesADoubling) + static_cast<std::size_t>(part);
+}
+
+Bytes known_size(std::size_t number) {
+  const int shift = static_cast<int>(number / kSizesADoubling) - kSizeBits;
+  const auto size = static_cast<Bytes>(number % kSizesADoubling) + kSizesADoubling;
+  return std::max<Bytes>(1, shift >= 0 ? size << shift : size >> -shift);
+}
 
 // The busiest link's time for a byte of payload that goes through all of an exchange's collectives,
 // with the payload of `bytes`; 0 where a pipelined algorithm makes it depend on the size.
@@ -131,15 +154,24 @@ void Arm::judge_exactness(const plan::Plan& plan, std::size_t phases) {
   }
   // What exchanges cost the computation beside them delays the gradients behind.
   const bool slowed = strategy_.overlap && cluster().device.overlap.any();
-  exact_ = simple_ && !slowed && (strategy_.streams == 1 || !strategy_.overlap) &&
+  exact_ = simple_ && !slowed && single_.size() <= kMostExact &&
+           (strategy_.streams == 1 || !strategy_.overlap) &&
            (!encodes || !strategy_.overlap || encode_launches() == 0);
 }
 
-// Room for the costs of runs, and what the busiest link takes for a byte, for bounds.
+// Room for the costs of runs or of sizes, and what the busiest link takes for a byte, for bounds.
 void Arm::prepare_costs() {
-  if (single_.size() <= kMostKept) {
-    costs_ = std::make_shared<std::vector<Seconds>>(single_.size() * (single_.size() + 1), -1.0);
+  low_rank_ = std::any_of(single_.begin(), single_.end(),
+                          [](const plan::Bucket& bucket) { return !bucket.factors.empty(); });
+  sums_.assign(1, {});
+  for (const plan::Bucket& bucket : single_) {
+    const Sums& all = sums_.back();
+    sums_.push_back({all.elements + bucket.elements, all.bytes + bucket.bytes,
+                     all.padded + bucket.padded_bytes, all.kept + bucket.kept});
   }
+  const std::size_t room = single_.size() <= kMostExact ? single_.size() * (single_.size() + 1)
+                                                        : size_at_or_below(sums_.back().padded) + 2;
+  costs_ = std::make_shared<std::vector<Seconds>>(room, -1.0);
   if (single_.empty()) return;
   const auto largest = std::max_element(
       single_.begin(), single_.end(),
@@ -154,17 +186,21 @@ Seconds Arm::encode_launches() const {
   return static_cast<double>(strategy_.compression.encode_launches) * cluster().device.launch;
 }
 
-Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
+plan::Bucket Arm::joined(std::size_t first, std::size_t end) const {
   plan::Bucket bucket = single_[first];
-  for (std::size_t i = first + 1; i < end; ++i) {
-    // A codec of low rank compresses a bucket where it does any of its tensors.
+  // A codec of low rank compresses a bucket where it does any of its tensors.
+  for (std::size_t i = first + 1; low_rank_ && i < end; ++i) {
     for (const auto& factors : single_[i].factors) bucket.factors.push_back(factors);
     if (!bucket.factors.empty() && bucket.codec == nullptr) bucket.codec = single_[i].codec;
-    bucket.elements += single_[i].elements;
-    bucket.bytes += single_[i].bytes;
-    bucket.padded_bytes += single_[i].padded_bytes;
-    bucket.kept += single_[i].kept;
   }
+  bucket.elements = sums_[end].elements - sums_[first].elements;
+  bucket.bytes = sums_[end].bytes - sums_[first].bytes;
+  bucket.padded_bytes = sums_[end].padded - sums_[first].padded;
+  bucket.kept = sums_[end].kept - sums_[first].kept;
+  return bucket;
+}
+
+Seconds Arm::exchange_time(const plan::Bucket& bucket) const {
   const plan::BucketExchange exchange =
       plan::exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
@@ -172,16 +208,51 @@ Seconds Arm::exchange_time(std::size_t first, std::size_t end) const {
   return time;
 }
 
+// What a bucket between two known sizes takes at least: as long as the shorter of theirs.
+Seconds Arm::known_cost(Bytes bytes) const {
+  const auto at = [this](std::size_t number) {
+    Seconds& known = (*costs_)[number];
+    if (known >= 0) return known;
+    plan::Bucket bucket = single_.front();
+    const double share =
+        static_cast<double>(known_size(number)) / static_cast<double>(bucket.padded_bytes);
+    const auto part = [share](std::int64_t of_first) {
+      return std::max<std::int64_t>(of_first > 0 ? 1 : 0,
+                                    std::llround(share * static_cast<double>(of_first)));
+    };
+    bucket.elements = part(bucket.elements);
+    bucket.kept = part(bucket.kept);
+    bucket.bytes = part(bucket.bytes);
+    bucket.padded_bytes = known_size(number);
+    return known = exchange_time(bucket);
+  };
+  const std::size_t below = size_at_or_below(bytes);
+  return std::min(at(below), at(below + 1));
+}
+
 Seconds Arm::cost(std::size_t first, std::size_t end) const {
-  if (!costs_) return exchange_time(first, end);
+  if (single_.size() > kMostExact) {
+    // What a codec of low rank sends follows from the tensors' shapes, not from their size.
+    if (low_rank_) return exchange_time(joined(first, end));
+    return known_cost(sums_[end].padded - sums_[first].padded);
+  }
   Seconds& known = (*costs_)[first * (single_.size() + 1) + end];
-  if (known < 0) known = exchange_time(first, end);
+  if (known < 0) known = exchange_time(joined(first, end));
   return known;
 }
 
 FusionPlan Arm::optimum() const {
-  return best_fusion(ready_,
-                     [this](std::size_t first, std::size_t end) { return cost(first, end); });
+  const std::size_t count = single_.size();
+  const std::size_t places = std::min(count, kMostEnds);
+  const auto end = [&](std::size_t place) {
+    return place * count / std::max<std::size_t>(1, places);
+  };
+  std::vector<Seconds> ready;
+  for (std::size_t place = 1; place <= places; ++place) ready.push_back(ready_[end(place) - 1]);
+  FusionPlan best = best_fusion(
+      ready, [&](std::size_t first, std::size_t last) { return cost(end(first), end(last)); });
+  for (std::size_t& last : best.ends) last = end(last + 1) - 1;
+  return best;
 }
 
 Seconds Arm::step_time(Seconds finish) const {

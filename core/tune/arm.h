@@ -11,6 +11,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "core/tune/optimum.h"
+#include "core/tune/thresholds.h"
 
 namespace syncline::tune {
 
@@ -32,8 +33,9 @@ class Arm {
   const std::vector<int>& candidates() const { return candidates_; }
 
   // The step time of contiguous buckets is exactly what step_time says: one stream, nothing that
-  // travels outside the buckets, no cost of a bucket on the compute stream. Then `optimum` is the
-  // best of all fusions; otherwise it is a good candidate.
+  // travels outside the buckets, no cost of a bucket on the compute stream, and no more than
+  // kMostExact gradients. Then `optimum` is the best of all fusions; otherwise it is a good
+  // candidate.
   bool exact() const { return exact_; }
   FusionPlan optimum() const;
 
@@ -52,7 +54,9 @@ class Arm {
   void prepare_costs();
   Seconds encode_launches() const;  // of one bucket
   Seconds cost(std::size_t first, std::size_t end) const;
-  Seconds exchange_time(std::size_t first, std::size_t end) const;
+  plan::Bucket joined(std::size_t first, std::size_t end) const;
+  Seconds exchange_time(const plan::Bucket& bucket) const;
+  Seconds known_cost(Bytes bytes) const;
 
   const Scenario& scenario_;
   Strategy strategy_;
@@ -68,7 +72,17 @@ class Arm {
   bool simple_ = false;               // buckets of the candidates are all that travels
   bool exact_ = false;
   Seconds lower_bound_ = 0;
-  std::shared_ptr<std::vector<Seconds>> costs_;  // of runs, once worked out; below 0: not yet
+  // What is in the first so many of single_, together.
+  struct Sums {
+    std::int64_t elements = 0;
+    Bytes bytes = 0;
+    Bytes padded = 0;
+    std::int64_t kept = 0;
+  };
+  std::vector<Sums> sums_;
+  bool low_rank_ = false;  // some of them by a codec of low rank
+  // Of runs, up to kMostExact gradients; beyond, of sizes. Below 0: not worked out yet.
+  std::shared_ptr<std::vector<Seconds>> costs_;
 };
 
 }  // namespace syncline::tune

@@ -19,6 +19,12 @@ Bytes bytes_of(const std::vector<const Tensor*>& tensors, const std::vector<int>
   return bytes;
 }
 
+// The least value behind this one that is worth a look.
+std::int64_t step_from(std::int64_t value, std::size_t candidates) {
+  constexpr std::int64_t kPart = 100;
+  return value + (candidates > kMostExact ? std::max<std::int64_t>(1, value / kPart) : 1);
+}
+
 // The smallest size above `fusion.size` at which one decision of this partition turns. A bucket
 // that closed on reaching the limit stays open once the limit exceeds its bytes; one that closed
 // before exceeding it takes the next unit once the limit holds both. Buckets that the count closed
@@ -66,7 +72,7 @@ std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors
       thresholds.push_back({fusion.size, std::move(groups)});
     }
     assert(next > fusion.size && "a decision turns at a larger size");
-    fusion.size = next;
+    fusion.size = std::max(next, step_from(fusion.size, candidates.size()));
   }
   return thresholds;
 }
@@ -76,7 +82,8 @@ std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensor
   std::vector<Threshold> thresholds;
   fusion.rule = Fusion::Rule::kCount;
   const auto most = static_cast<std::int64_t>(candidates.size());
-  for (fusion.count = 1; fusion.count <= most; ++fusion.count) {
+  for (fusion.count = 1; fusion.count <= most;
+       fusion.count = step_from(fusion.count, candidates.size())) {
     Parts groups = plan::fuse(tensors, candidates, fusion);
     if (!thresholds.empty() && thresholds.back().groups == groups) continue;
     thresholds.push_back({fusion.count, std::move(groups)});

@@ -9,6 +9,12 @@
 
 namespace syncline::tune {
 
+// Up to so many gradients a search is exact: it tries every size at which buckets change, and
+// prices every bucket by itself. Both grow as the square of the gradients. Beyond, sizes at least 1
+// % (and counts at least 1 %) apart are tried, and what buckets cost is known for sizes 0.8 %
+// apart.
+inline constexpr std::size_t kMostExact = 600;
+
 // One value of a limit and the groups that it makes.
 struct Threshold {
   std::int64_t value = 0;  // bytes, or tensors
@@ -18,7 +24,7 @@ struct Threshold {
 // Every partition that `fusion` (rule size; its `size` is ignored, `first_size`, `count`, `close`
 // and `by_layer` are kept) makes of `candidates`, by rising size: from 0 on, each with the smallest
 // whole number of bytes that makes it. Each comes from the partition before: the limit at which the
-// first of its decisions turns.
+// first of its decisions turns. Of more than kMostExact candidates, those a percent apart.
 std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors,
                                        const std::vector<int>& candidates, Fusion fusion);
 

@@ -1,6 +1,7 @@
 #include "core/tune/tuner.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -69,6 +70,16 @@ class Tuner {
                             options_.interrupted);
   }
 
+  // Candidates priced at most.
+  std::size_t budget() const {
+    const std::size_t gradients = std::max<std::size_t>(1, scenario_.workload.tensors.size());
+    std::size_t most = std::numeric_limits<std::size_t>::max();
+    if (options_.budget > 0) most = options_.budget;
+    if (options_.work > 0)
+      most = std::min(most, std::max<std::size_t>(1, options_.work / gradients));
+    return most;
+  }
+
   // Bounds hold for the closed form. The simulation may be a little faster than it, so there the
   // bounds only set the order.
   bool pruned() {
@@ -82,8 +93,7 @@ class Tuner {
   std::vector<std::size_t> walking_order() {
     std::vector<std::size_t> order(points().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const bool limited = options_.budget > 0 && options_.budget < points().size();
-    if (pruned() || limited) {
+    if (pruned() || budget() < points().size()) {
       // The scenario's own strategies come first: their bounds are left at nothing.
       std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         return points()[a].bound < points()[b].bound;
@@ -115,8 +125,7 @@ class Tuner {
       options_.progress(i + 1, order.size());
       const Point& point = points()[order[i]];
       if (pruned() && !can_matter(point)) continue;
-      if (options_.interrupted() ||
-          (options_.budget > 0 && tuned_.evaluations >= options_.budget)) {
+      if (options_.interrupted() || tuned_.evaluations >= budget()) {
         tuned_.complete = false;
         tuned_.left_bound = least_bound(order, i);
         return;
@@ -127,8 +136,7 @@ class Tuner {
 
   // Prices all of them at once, as far as the budget goes; an interruption leaves out the last.
   void walk_together(const std::vector<std::size_t>& order) {
-    const std::size_t wanted =
-        options_.budget > 0 ? std::min(options_.budget, order.size()) : order.size();
+    const std::size_t wanted = std::min(budget(), order.size());
     // The baseline goes along: nothing is simulated in this process before others are forked off.
     std::vector<Strategy> strategies{tuned_.baseline.strategy};
     for (std::size_t i = 0; i < wanted; ++i) {

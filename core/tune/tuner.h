@@ -26,6 +26,8 @@ struct TuneOptions {
   measure::ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
   std::size_t top = 5;               // how many of the best to report, at least 1
   std::size_t budget = 0;            // candidates priced at most; 0: no limit
+  // The same for the gradients of all of them together: a candidate's price grows with those.
+  std::size_t work = 0;
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
   // Prices candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
   // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out

@@ -75,6 +75,29 @@ TEST(Thresholds, CountsEndWithOneBucket) {
   EXPECT_EQ(distinct.size(), found.size());
 }
 
+// Beyond kMostExact gradients the list grows as the logarithm of their number, and no size is
+// further than a percent from one that makes the same buckets as one on the list.
+TEST(Thresholds, OfManyGradientsSizesAPercentApart) {
+  std::mt19937 random(3);
+  const auto tensors = random_tensors(random, 3000);
+  std::vector<const Tensor*> pointers;
+  std::vector<int> candidates;
+  for (const auto& tensor : tensors) {
+    candidates.push_back(static_cast<int>(pointers.size()));
+    pointers.push_back(&tensor);
+  }
+  const auto found = size_thresholds(pointers, candidates, by_size(0, Fusion::Close::kAfter));
+  EXPECT_LT(found.size(), 1000u);
+  EXPECT_EQ(found.front().groups.size(), 3000u);
+  EXPECT_EQ(found.back().groups.size(), 1u);
+  for (std::size_t t = 1; t < found.size(); ++t) {
+    const Fusion fusion = by_size(found[t].value, Fusion::Close::kAfter);
+    ASSERT_EQ(plan::fuse(pointers, candidates, fusion), found[t].groups);
+    ASSERT_GE(found[t].value, found[t - 1].value + found[t - 1].value / 100);
+  }
+  EXPECT_LT(count_thresholds(pointers, candidates, Fusion{}).size(), 600u);
+}
+
 TEST(Thresholds, TheSmallestOfEqualsIsTaken) {
   const std::vector<Threshold> thresholds{{1, {}}, {2, {}}, {3, {}}};
   const auto& best = test::best_threshold(thresholds, [](const Threshold& t) {

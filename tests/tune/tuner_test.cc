@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
@@ -159,6 +161,59 @@ TEST(Tuner, BoundsAreBoundsAndExactArmsAreExact) {
     }
   }
   EXPECT_GT(exact, 100) << "exact arms were compared";
+}
+
+// A model of more than kMostExact gradients: what is known of buckets' costs is known by size.
+Scenario scenario_of_many(int gradients) {
+  std::mt19937 random(7);
+  input::Document document = small_document("{}");
+  Json& tensors = document.root["workload"]["tensors"];
+  tensors = Json::array();
+  for (int i = 0; i < gradients; ++i) {
+    tensors.push_back({{"name", "l" + std::to_string(i / 4) + "." + std::to_string(i)},
+                       {"shape", {1 + static_cast<int>(random() % 400000)}},
+                       {"backward_us", 5 + random() % 40}});
+  }
+  return input::parse_scenario(document);
+}
+
+TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
+  const Scenario scenario = scenario_of_many(700);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
+  Search search;
+  search.breakpoints = true;
+  search.closes = {Fusion::Close::kAfter};
+  for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
+    Strategy strategy = scenario.strategies.front();
+    strategy.algorithm = algorithm;
+    const Arm arm(scenario, strategy, book);
+    EXPECT_FALSE(arm.exact());
+    const auto choices = rule_choices(search, arm);
+    ASSERT_GT(choices.size(), 300u);
+    for (std::size_t i = 0; i < choices.size(); i += 11) {
+      const Strategy candidate = fused(strategy, choices[i].fusion);
+      const Seconds step =
+          measure::price_strategy(scenario, candidate, *executor, book).metrics.step_time;
+      const Seconds bound = arm.bound(choices[i].groups);
+      ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
+      EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
+    }
+  }
+}
+
+// The work of a search does not grow with the model: larger models have fewer candidates priced.
+TEST(Tuner, WorkLimitsTheCandidatesOfLargeModels) {
+  const Scenario scenario = scenario_of_many(700);
+  Search search;
+  search.base = scenario.baseline;
+  search.breakpoints = true;
+  search.closes = {Fusion::Close::kAfter};
+  TuneOptions options;
+  options.work = 7000;
+  const Tuned tuned = tune(scenario, search, options);
+  EXPECT_EQ(tuned.evaluations, 10u);
+  EXPECT_FALSE(tuned.complete);
 }
 
 // Where the arm is exact no contiguous fusion is better than its optimum: all 2^11 of them.
