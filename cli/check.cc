@@ -1,5 +1,7 @@
 #include <memory>
+#include <utility>
 
+#include "cli/cost.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
@@ -23,6 +25,9 @@ int run(const CheckOptions& options) {
   const auto points = sweep_points(checked.scenario);
   checked.points = points.size();
   checked.remarks = measure::remarks_of(document, points);
+  for (auto& line : heavy_answers(checked.scenario)) {
+    checked.remarks.push_back(std::move(line));
+  }
   print(reports::answer_of(checked), options.format);
   return 0;
 }

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "cli/cost.h"
 #include "cli/output.h"
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
@@ -26,6 +27,7 @@ int run(const ExplainOptions& options) {
   } else {
     names.push_back(chosen_strategy(scenario, options.strategy, options.file).name);
   }
+  announce(scenario, measure::Answer::kExplain);
   const auto explanation = measure::explained(document, std::move(scenario), names);
   print(reports::answer_of(explanation), options.format);
   return 0;

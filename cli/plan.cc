@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "cli/cost.h"
 #include "cli/output.h"
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
@@ -19,6 +20,7 @@ struct PlanOptions {
 int run(const PlanOptions& options) {
   const Scenario scenario = input::parse_scenario(input::read_document(options.file));
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
+  announce(scenario, measure::Answer::kPlan);
   const reports::Planned planned = reports::planned(scenario, strategy);
   print(reports::answer_of(planned), options.format);
   return 0;

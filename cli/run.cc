@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
@@ -72,6 +74,8 @@ int run(const RunOptions& options) {
     if (!shard || shard->rank == 0) expect_writable({options.trace});
   };
   catch_interrupts();
+  announce(input::parse_scenario(document),
+           options.executor == "sim" ? measure::Answer::kSimulate : measure::Answer::kRun);
   measure::Report report = measure::run_study(document, study);
   // The answer is rank 0's to give.
   if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;

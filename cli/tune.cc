@@ -5,6 +5,7 @@
 
 #include "cli/apply_file.h"
 #include "cli/command_line.h"
+#include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
@@ -16,6 +17,7 @@
 #include "core/dialect/pytorch_apply.h"
 #include "core/error.h"
 #include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/tune/tuning.h"
 #include "reports/curve.h"
 #include "reports/format.h"
@@ -113,6 +115,7 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   options.interrupted = interrupted;
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
+  announce(input::parse_scenario(document), measure::Answer::kTune);
   const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
   const tune::Tuned& tuned = tuning.tuned;
   const SideFile svg{verb.svg, [&] {

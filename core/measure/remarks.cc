@@ -382,9 +382,10 @@ std::vector<std::string> remarks_of(const input::Document& document,
     bool varies = false;  // in its numbers
   };
   std::vector<Said> said;
+  const input::Document each = without_sweep(document);
   for (const auto& point : points) {
     if (interrupted()) break;
-    for (const auto& line : remarks_of(at_point(document, point))) {
+    for (const auto& line : remarks_of(at_point(each, point))) {
       const std::string form = without_numbers(line);
       auto known = std::find_if(said.begin(), said.end(),
                                 [&](const Said& other) { return other.form == form; });

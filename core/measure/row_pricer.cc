@@ -51,6 +51,13 @@ std::optional<double> relative_error(const Row& row) {
   return std::nullopt;
 }
 
+input::Document without_sweep(input::Document document) {
+  if (!document.root.contains("published") && !document.root.contains("calibration")) {
+    document.root.erase("sweep");
+  }
+  return document;
+}
+
 Scenario at_point(input::Document document, const SweepPoint& point) {
   for (const auto& [path, value] : point) input::set_key(document, path, value);
   try {
@@ -134,7 +141,7 @@ class RowPricer::PointStudy {
 
 RowPricer::RowPricer(const input::Document& document, std::vector<Fitted> fitted,
                      ExecutorFactory factory, std::optional<Pinned> pinned)
-    : document_(document),
+    : document_(without_sweep(document)),
       fitted_(std::move(fitted)),
       factory_(std::move(factory)),
       pinned_(pinned) {}

@@ -34,6 +34,10 @@ std::optional<double> relative_error(const Row& row);
 // Throws InputError, naming the point, where its values make the scenario wrong.
 Scenario at_point(input::Document document, const SweepPoint& point);
 
+// The document for at_point: each point copies and judges all of it, and needs no sweep of its own
+// unless something else in the document refers to it.
+input::Document without_sweep(input::Document document);
+
 // The document with the fitted values that hold at a sweep point.
 input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
                             const SweepPoint& point);
@@ -43,7 +47,7 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
 class RowPricer {
  public:
   // `pinned`: how well the fitted values are known; nothing: rows without intervals, for fits that
-  // price the same row many times. The document must outlive this.
+  // price the same row many times.
   RowPricer(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory,
             std::optional<Pinned> pinned);
   ~RowPricer();
@@ -56,7 +60,7 @@ class RowPricer {
  private:
   class PointStudy;
 
-  const input::Document& document_;
+  const input::Document document_;
   std::vector<Fitted> fitted_;
   ExecutorFactory factory_;
   std::optional<Pinned> pinned_;
