@@ -82,7 +82,7 @@ PathChoice::PathChoice(const GraphGuess& guess, collective::CollectiveKind kind,
       table_(collective::nccl_table(topology_, kind)) {
   // Measured tables of PAT are too few to tell it from the ring.
   table_[static_cast<std::size_t>(collective::NcclAlgorithm::kPat)] = {};
-  assert((forced != ForcedAlgorithm::kTree || kind == CollectiveKind::kAllReduce) &&
+  assert((forced != ForcedAlgorithm::kTree || kind == collective::CollectiveKind::kAllReduce) &&
          "NCCL has trees for all-reduce only");
   if (forced == ForcedAlgorithm::kRing) {
     table_[static_cast<std::size_t>(collective::NcclAlgorithm::kTree)] = {};

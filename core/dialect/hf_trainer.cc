@@ -18,10 +18,10 @@ constexpr std::array<std::string_view, 5> kOwn{"ddp_", "gradient_acc", "deepspee
                                                "torch"};
 
 void pass_over_others(Reader& config) {
-  for (const auto& [key, value] : config.json().items()) {
-    const bool own = std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view begin) {
-      return std::string_view(key).starts_with(begin);
-    });
+  for (const auto& item : config.json().items()) {
+    const std::string& key = item.key();
+    const bool own = std::any_of(kOwn.begin(), kOwn.end(),
+                                 [&](std::string_view begin) { return key.starts_with(begin); });
     if (!own || key.starts_with("torch_")) config.find(key);
   }
 }

@@ -47,7 +47,7 @@ Walk::Walk(const plan::Plan& plan, int periods) : operations_(static_cast<int>(p
     }
     last[stream] = id;
     assert(std::all_of(plan.ops[i].after.begin(), plan.ops[i].after.end(),
-                       [id](OpId before) { return before < id; }) &&
+                       [id](plan::OpId before) { return before < id; }) &&
            "operations are listed after what they wait for");
   }
   for (std::size_t s = 0; s < first.size(); ++s) {
