@@ -5,6 +5,8 @@
 #   make fidelity the published measurements reproduced: how wrong the predictions are
 #   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
+#   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
+#   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make measure  lines of code, the longest functions, lines that stand in two places
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs rooms, format and test)
 
@@ -24,7 +26,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity man gpu-check measure check build configure program rooms setup setup-test setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity man gpu-check fuzz faults measure check build configure program rooms setup setup-test setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -62,6 +64,20 @@ man: program
 # Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
 gpu-check:
 	$(PYTHON) kernels/bench/run.py --nccl $(GPU_CHECK)
+
+# Each from its corpus; what is new lies in $(BUILD)-fuzz/found until somebody picks the smallest.
+FUZZ_S ?= 10
+FUZZER ?= *
+fuzz: setup setup-check
+	@cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSYNCLINE_FUZZ=ON \
+	    -DSYNCLINE_PCH=OFF -DBUILD_TESTING=OFF >/dev/null
+	cmake --build $(BUILD)-fuzz -j $(JOBS) --target fuzzers
+	@tests/tools/fuzz.sh $(BUILD)-fuzz $(FUZZ_S) '$(FUZZER)'
+
+# Within ten minutes; FAULTS='--only journals --kills 50' for less.
+FAULTS ?=
+faults: program
+	$(PYTHON) tests/tools/faults.py $(BUILD)/syncline $(FAULTS)
 
 measure:
 	$(PYTHON) tests/tools/measure.py
@@ -118,7 +134,7 @@ setup-check:
 	$(call install,$(CHECK_PACKAGES))
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-lint $(BUILD)-sanitize $(BUILD)-threads
+	rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-lint $(BUILD)-sanitize $(BUILD)-threads
 
 help:
 	@sed -n 's/^#   /  /p' Makefile

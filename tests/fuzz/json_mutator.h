@@ -1,0 +1,104 @@
+// Text alone seldom stays JSON: for readers of JSON, libFuzzer's own changes of bytes take turns
+// with changes of values, keys and lists that keep the rest as it is.
+#pragma once
+
+#ifdef SYNCLINE_LIBFUZZER
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed);
+
+namespace syncline::fuzz {
+
+using AnyJson = nlohmann::ordered_json;
+
+inline void collect(AnyJson& node, std::vector<AnyJson*>& nodes) {
+  nodes.push_back(&node);
+  if (!node.is_structured()) return;
+  for (auto& child : node) collect(child, nodes);
+}
+
+inline AnyJson other_value(const AnyJson& old, const std::vector<AnyJson*>& nodes,
+                           std::mt19937& random) {
+  if (random() % 3 == 0) return *nodes[random() % nodes.size()];  // from elsewhere in the text
+  if (old.is_number() && random() % 2 == 0) {
+    constexpr double kFactors[] = {0, -1, 0.5, 2, 10, 1000, 1e-9, 1e9};
+    const double value = old.get<double>() * kFactors[random() % std::size(kFactors)];
+    if (old.is_number_integer() && std::abs(value) < 1e15) return static_cast<std::int64_t>(value);
+    return value;
+  }
+  static const std::vector<AnyJson> values{nullptr,
+                                           true,
+                                           false,
+                                           0,
+                                           1,
+                                           2,
+                                           7,
+                                           -1,
+                                           0.5,
+                                           1e-300,
+                                           1e300,
+                                           1e15,
+                                           9007199254740993,
+                                           "",
+                                           "none",
+                                           "ring",
+                                           "nccl",
+                                           "fp16",
+                                           "dgc",
+                                           "size",
+                                           "auto",
+                                           AnyJson::array(),
+                                           AnyJson::object()};
+  return values[random() % values.size()];
+}
+
+inline void change(AnyJson& root, std::mt19937& random) {
+  std::vector<AnyJson*> nodes;
+  collect(root, nodes);
+  AnyJson& node = *nodes[random() % nodes.size()];
+  const unsigned kind = random() % 4;
+  if (node.is_structured() && !node.empty() && kind < 2) {
+    auto at = node.begin();
+    std::advance(at, random() % node.size());
+    if (kind == 0) {
+      node.erase(at);
+    } else if (node.is_array()) {
+      const AnyJson again = *at;
+      node.push_back(again);
+    } else {
+      const AnyJson moved = *at;
+      const auto from = nodes[random() % nodes.size()];
+      if (from->is_object() && !from->empty()) node[from->begin().key()] = moved;
+    }
+    return;
+  }
+  const AnyJson value = other_value(node, nodes, random);
+  node = value;
+}
+
+}  // namespace syncline::fuzz
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+  using syncline::fuzz::AnyJson;
+  std::mt19937 random(seed);
+  if (random() % 8 == 0) return LLVMFuzzerMutate(data, size, most);
+  AnyJson root = AnyJson::parse(data, data + size, nullptr, false);
+  if (root.is_discarded()) return LLVMFuzzerMutate(data, size, most);
+  for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
+    syncline::fuzz::change(root, random);
+  }
+  const std::string text = root.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
+  if (text.size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
+}
+
+#endif

@@ -1,0 +1,9 @@
+// Any bytes are a report of `validate` or an InputError.
+#include "core/measure/validation_file.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/json_mutator.h"
+
+SYNCLINE_FUZZ_TARGET(validation, bytes) {
+  using namespace syncline;
+  (void)measure::table_of(measure::read_validation(fuzz::path_of(bytes)));
+}
