@@ -151,7 +151,7 @@ Page page_of(const calibrate::LogCalibration& calibration) {
   Page page{title(), "", {}};
   add_tables(page, calibration.fitted, "fitted");
   add_tables(page, calibration.against, "predicted");
-  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration))});
+  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration)), true});
   page.blocks.push_back(summary_of(calibration));
   std::string facts;
   for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;

@@ -88,7 +88,7 @@ chart::Figure bandwidths(const calibrate::LogCalibration& calibration) {
       });
   figure.id = "s-bandwidth";
   figure.title = "Bus bandwidth over payload, as nccl-tests counts it";
-  figure.up = {"bus bandwidth", Unit::kBytesPerSecond, true};
+  figure.up = {"bus bandwidth", Unit::kBytesPerSecond, false, true};
   return figure;
 }
 

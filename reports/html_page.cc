@@ -30,7 +30,7 @@ std::string style() {
          "h1{font-size:22px;margin:.4em 0 .1em}h2{font-size:17px;margin:1.6em 0 .2em}"
          "h1,h2,p,li,figcaption{overflow-wrap:anywhere}"
          "a{color:var(--link)}p.note{margin:.1em 0 .4em;opacity:.85;font-size:13px}"
-         "figure{margin:0;overflow-x:auto}figure>svg{display:block;width:100%;min-width:680px}"
+         "figure{margin:0;overflow-x:auto}figure>svg{display:block;width:100%;min-width:760px}"
          ".table{overflow-x:auto;margin:.6em 0}table{border-collapse:collapse;font-size:13px;"
          "font-variant-numeric:tabular-nums}"
          "th,td{padding:2px 8px;text-align:left;vertical-align:top}"
@@ -47,7 +47,8 @@ std::string style() {
          "background:var(--ink);color:var(--paper);border-radius:3px;font:12px/1.4 sans-serif;"
          "white-space:pre-line;overflow-wrap:anywhere}"
          "@media print{.zoom,#tip{display:none}figure,tr{break-inside:avoid}"
-         "h2{break-after:avoid}figure>svg{min-width:0}body{font-size:11px}}\n";
+         "h2{break-after:avoid}figure>svg{min-width:0}.table{overflow:visible}"
+         "table{font-size:8px}td{white-space:normal}body{font-size:11px}}\n";
 }
 
 std::string head(const std::string& title, const std::string& version) {
@@ -125,6 +126,7 @@ std::string draw(const Items& items) {
 }
 
 std::string draw(const Listing& listing) {
+  if (listing.plot) return "";
   return "<pre>" + escaped(listing.text, "\n") + "</pre>\n";
 }
 
@@ -179,6 +181,11 @@ std::string data(const Answer& answer, const std::string& version) {
   return "<script type=\"application/json\" class=\"data\">" + safe + "</script>\n";
 }
 
+bool is_plot(const Block& block) {
+  const auto* listing = std::get_if<Listing>(&block);
+  return listing != nullptr && listing->plot;
+}
+
 std::string main_part(const Answer& answer, const std::string& version) {
   const Page page = whole_page(answer);
   std::string html = std::string(kMainBegin) + "<h1>" + escaped(page.title) + "</h1>\n";
@@ -187,8 +194,12 @@ std::string main_part(const Answer& answer, const std::string& version) {
     for (const auto& picture : answer.figures()) html += draw(picture);
   }
   html += "<h2>In words and figures</h2>\n";
-  for (const auto& block : page.blocks) {
-    html += std::visit([](const auto& b) { return draw(b); }, block);
+  for (std::size_t i = 0; i < page.blocks.size(); ++i) {
+    // A figure stands for the plot that these words lead to.
+    const bool leads = std::holds_alternative<std::string>(page.blocks[i]) &&
+                       std::get<std::string>(page.blocks[i]).ends_with(":");
+    if (leads && i + 1 < page.blocks.size() && is_plot(page.blocks[i + 1])) continue;
+    html += std::visit([](const auto& b) { return draw(b); }, page.blocks[i]);
   }
   html += "<p class=\"note\">syncline " + escaped(version) + " " + escaped(answer.verb) + "</p>\n";
   return html + data(answer, version) + std::string(kMainEnd);

@@ -41,7 +41,7 @@
     return power * ([1, 2, 5, 10].find((times) => power * times >= least * (1 - 1e-9)) || 10);
   };
 
-  // Between two values of an axis; as scale.cc chooses them, and for the ends of a zoom.
+  // Between the ends of a zoom, as scale.cc chooses them for the whole figure.
   const ticksOf = (axis, from, to) => {
     const kWanted = 8;
     const ticks = [];
@@ -52,9 +52,12 @@
       }
       if (ticks.length > 1) return ticks;
       ticks.length = 0;
-    } else if (axis.log && to / from > 100) {
-      for (let p = Math.ceil(Math.log10(from) - 1e-9); 10 ** p <= to * (1 + 1e-9); ++p) {
-        ticks.push([10 ** p, figureText(axis.unit, 10 ** p)]);
+    } else if (axis.log && to / from > 10) {
+      const between = to / from < 1000 ? [1, 2, 5] : [1];
+      for (let p = Math.floor(Math.log10(from)); 10 ** p <= to; ++p) {
+        for (const value of between.map((times) => times * 10 ** p)) {
+          if (value >= from && value <= to) ticks.push([value, figureText(axis.unit, value)]);
+        }
       }
       return ticks;
     }
@@ -159,6 +162,11 @@
   // Zoom -----------------------------------------------------------------------------------------
 
   const drawTicks = (state) => {
+    if (state.span === state.width) {
+      state.grid.setAttribute("d", state.wholeGrid);
+      state.below.replaceChildren(...state.wholeBelow);
+      return;
+    }
     const from = valueAt(state.x, state.from / state.width);
     const to = valueAt(state.x, (state.from + state.span) / state.width);
     let grid = state.rows;
@@ -263,6 +271,8 @@
       x: axisOf(plot.dataset.x), y: axisOf(plot.dataset.y), from: 0, span: number("width"),
       grid: svg.querySelector(".grid"), below: svg.querySelector(".below"), series: seriesOf(plot),
     };
+    state.wholeGrid = state.grid.getAttribute("d");
+    state.wholeBelow = [...state.below.childNodes];
     // A drawing takes events only where something is drawn.
     plot.prepend(svgElement("rect", {
       width: state.width, height: state.height, fill: "none", "pointer-events": "all",

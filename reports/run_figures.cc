@@ -90,10 +90,10 @@ std::vector<std::string> chosen(const measure::Report& report, const Swept& all,
   return result;
 }
 
-std::string left_out_note(std::size_t drawn, std::size_t all, const char* what) {
+std::string left_out_note(std::size_t drawn, std::size_t all) {
   if (drawn >= all) return "";
-  return " Drawn are " + std::to_string(drawn) + " of " + plural(all, what) +
-         ", the fastest and the baseline; the others are in the data.";
+  return " Drawn are " + std::to_string(drawn) + " of " + std::to_string(all) +
+         " strategies, the fastest and the baseline; the others are in the data.";
 }
 
 std::string words(const SweepPoint& point, const std::vector<Axis>& axes) {
@@ -114,7 +114,7 @@ chart::Figure bars(const measure::Report& report, const Swept& all) {
     figure.note += " At the first of " + plural(all.points.size(), "sweep point") + ": " +
                    words(all.points.front(), all.axes) + ".";
   }
-  figure.note += left_out_note(parts.size(), all.strategies.size(), "strategy");
+  figure.note += left_out_note(parts.size(), all.strategies.size());
   return figure;
 }
 
@@ -174,7 +174,7 @@ void add_lines(chart::Figure& figure, const measure::Report& report, const Swept
   if (!faint.empty()) {
     figure.note +=
         " Named are " + std::to_string(told.size()) + " of " +
-        plural(all.strategies.size(), "strategy") + ", the fastest and the baseline; " +
+        std::to_string(all.strategies.size()) + " strategies, the fastest and the baseline; " +
         (shown.size() < all.strategies.size() ? std::to_string(faint.size()) +
                                                     " others are thin and grey, the rest is "
                                                     "in the data alone."
@@ -286,8 +286,8 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
   for (int shade = 0; shade < chart::kShades; ++shade) {
     figure.keys.push_back({kShadeWords[shade], shade, true});
   }
-  figure.note = "1.00 is the fastest of its column." +
-                left_out_note(names.size(), all.strategies.size(), "strategy");
+  figure.note =
+      "1.00 is the fastest of its column." + left_out_note(names.size(), all.strategies.size());
   if (points < all.points.size()) {
     figure.note += " The first " + std::to_string(points) + " of " +
                    plural(all.points.size(), "sweep point") + ".";
@@ -297,31 +297,68 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
 
 // Against what was published --------------------------------------------------------------------
 
-void add_scatter(const measure::Report& report, std::vector<Illustration>& pictures) {
-  chart::Figure figure;
-  figure.id = "s-published";
-  figure.title = "Published and predicted step times";
-  figure.across = {"published", Unit::kSeconds, true};
-  figure.up = {"predicted", Unit::kSeconds, true};
-  chart::Series fitted{"calibrated", chart::kOrange}, predicted{"predicted", chart::kBlue};
+// What somebody published, and what was predicted of it, with the ends of its interval.
+struct Foretold {
+  double published = 0;
+  double predicted = 0;
+  measure::Interval interval;
+};
+
+// By the first figure that was published, as the errors are.
+std::optional<Foretold> of_step_time(const measure::Row& row) {
+  if (!row.published->step_time) return std::nullopt;
+  return Foretold{*row.published->step_time, row.metrics.step_time, row.step};
+}
+
+std::optional<Foretold> of_throughput(const measure::Row& row) {
+  if (row.published->step_time || !row.published->throughput) return std::nullopt;
+  const double samples = row.metrics.throughput * row.metrics.step_time;
+  measure::Interval interval;
+  if (row.step.low > 0) interval = {samples / row.step.high, samples / row.step.low};
+  return Foretold{*row.published->throughput, row.metrics.throughput, interval};
+}
+
+std::optional<Foretold> of_speedup(const measure::Row& row) {
+  const Published& published = *row.published;
+  if (published.step_time || published.throughput || !published.speedup) return std::nullopt;
+  return Foretold{*published.speedup, row.speedup, row.gain};
+}
+
+chart::Series dots_of(const measure::Report& report, bool calibrated,
+                      std::optional<Foretold> (*of)(const measure::Row&)) {
+  chart::Series series{calibrated ? "calibrated" : "predicted",
+                       calibrated ? chart::kOrange : chart::kBlue};
+  series.line = false;
+  series.dots = true;
   const auto axes = axes_of(report.rows);
   for (const auto& row : report.rows) {
-    if (!row.published || !row.published->step_time) continue;
-    chart::Series& series = row.published->calibrated ? fitted : predicted;
-    series.points.push_back({*row.published->step_time, row.metrics.step_time});
+    if (!row.published || row.published->calibrated != calibrated) continue;
+    const auto foretold = of(row);
+    if (!foretold) continue;
+    series.points.push_back({foretold->published, foretold->predicted});
     const std::string point = point_text(row, axes);
     series.labels.push_back(one_line(row.strategy + (point.empty() ? "" : ", " + point)));
-    if (row.step.high > 0) {
-      series.whiskers.push_back({*row.published->step_time, row.step.low, row.step.high});
+    if (foretold->interval.high > 0) {
+      series.whiskers.push_back(
+          {foretold->published, foretold->interval.low, foretold->interval.high});
     }
   }
+  return series;
+}
+
+void add_scatter(const measure::Report& report, const char* what, Unit unit,
+                 std::optional<Foretold> (*of)(const measure::Row&),
+                 std::vector<Illustration>& pictures) {
+  chart::Figure figure;
+  figure.id = "s-published-" + std::string(what, std::string_view(what).find(' '));
+  figure.title = "Published and predicted: " + std::string(what);
+  figure.across = {"published " + std::string(what), unit, true};
+  figure.up = {"predicted", unit, true};
   chart::Series equal{"as published", chart::kGrey};
-  for (auto* series : {&fitted, &predicted}) {
-    if (series->points.empty()) continue;
-    series->line = false;
-    series->dots = true;
-    for (const auto& point : series->points) equal.points.push_back({point.x, point.x});
-    figure.series.push_back(std::move(*series));
+  for (const bool calibrated : {false, true}) {
+    chart::Series series = dots_of(report, calibrated, of);
+    for (const auto& point : series.points) equal.points.push_back({point.x, point.x});
+    if (!series.points.empty()) figure.series.push_back(std::move(series));
   }
   if (figure.series.empty()) return;
   std::sort(equal.points.begin(), equal.points.end(),
@@ -407,7 +444,9 @@ std::vector<Illustration> figures_of(const measure::Report& report) {
   if (all.points.size() > 1 && all.strategies.size() > 1) {
     pictures.push_back({heat_map(report, all)});
   }
-  add_scatter(report, pictures);
+  add_scatter(report, "step time", Unit::kSeconds, of_step_time, pictures);
+  add_scatter(report, "throughput of samples a second", Unit::kNumber, of_throughput, pictures);
+  add_scatter(report, "speedup over the baseline", Unit::kNumber, of_speedup, pictures);
   return pictures;
 }
 

@@ -9,21 +9,56 @@ namespace {
 
 using chart::Unit;
 
-// Frameworks' defaults that bucket by size, on the curve's axis.
-void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
-  int colour = chart::kVermilion;
+// Frameworks that come to the same size and step, by names.
+struct Default {
+  Bytes size = 0;
+  Seconds step_time = 0;
+  std::vector<std::string> dialects;
+};
+
+Bytes size_of_default(const tune::FrameworkDefault& own) {
+  const auto cap = own.config.find("bucket_cap_mb");
+  const bool capped = cap != own.config.end() && cap->is_number();
+  return capped ? static_cast<Bytes>(cap->get<double>() * kMiB) : own.strategy.fusion.size;
+}
+
+std::vector<Default> defaults_of(const tune::Tuning& tuning) {
+  constexpr double kSame = 1e-3;
+  std::vector<Default> all;
   for (const auto& own : tuning.defaults) {
-    const Fusion& fusion = own.strategy.fusion;
-    const Bytes size =
-        own.config.contains("bucket_cap_mb") && own.config["bucket_cap_mb"].is_number()
-            ? static_cast<Bytes>(own.config["bucket_cap_mb"].get<double>() * kMiB)
-            : fusion.size;
+    const Bytes size = size_of_default(own);
     if (size <= 0) continue;
-    chart::Series series{own.dialect + "'s default, " + bytes_text(static_cast<double>(size)),
-                         colour++};
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Default& other) {
+      return other.size == size &&
+             std::abs(other.step_time - own.step_time) < kSame * own.step_time;
+    });
+    if (same == all.end()) {
+      all.push_back({size, own.step_time, {own.dialect}});
+    } else {
+      same->dialects.push_back(own.dialect);
+    }
+  }
+  return all;
+}
+
+// Frameworks' defaults that bucket by size. One far beyond the largest bucket there is would leave
+// no room to the others.
+void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
+  constexpr int kColours[] = {chart::kVermilion, chart::kGreen, chart::kPurple, chart::kSky};
+  const Bytes beyond = 4 * tuning.tuned.curve.back().size;
+  std::size_t drawn = 0;
+  for (const auto& own : defaults_of(tuning)) {
+    const std::string name =
+        "default of " + join_and(own.dialects) + ", " + bytes_text(static_cast<double>(own.size));
+    if (own.size > beyond) {
+      figure.note += " Not drawn: the " + name + ", which is one bucket of everything (" +
+                     seconds_text(own.step_time) + ").";
+      continue;
+    }
+    chart::Series series{name, kColours[drawn++ % std::size(kColours)]};
     series.line = false;
     series.dots = true;
-    series.points.push_back({static_cast<double>(size), own.step_time});
+    series.points.push_back({static_cast<double>(own.size), own.step_time});
     figure.series.push_back(std::move(series));
   }
 }
@@ -54,6 +89,10 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
   figure.title = "Step time over the size of a bucket: " + one_line(tuning.scenario.name);
   figure.across = {"size of a bucket", Unit::kBytes, true};
   figure.up = {"step time", Unit::kSeconds};
+  figure.note = one_line(tuning.scenario.workload.name) + " on " +
+                one_line(tuning.scenario.cluster.name) + ", by the " + tuning.executor +
+                " executor. A framework's default stands at its own step time, with its other "
+                "knobs.";
   add_choice(figure, tuning);
   add_defaults(figure, tuning);
   chart::Series curve{"the best's other knobs held", chart::kBlue};
@@ -71,10 +110,6 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
     figure.stretches.push_back({"within " + share_text(100 * tune::kAsGood) + " of the best size",
                                 low, high, chart::kGreen});
   }
-  figure.note = one_line(tuning.scenario.workload.name) + " on " +
-                one_line(tuning.scenario.cluster.name) + ", by the " + tuning.executor +
-                " executor. A framework's default stands at its own step time, with its other "
-                "knobs.";
   return figure;
 }
 

@@ -311,7 +311,7 @@ Page page_of(const tune::Tuning& tuning) {
     const std::string heading =
         "Step time over the size of a bucket, the winner's other knobs held:";
     page.blocks.push_back(heading);
-    page.blocks.push_back(Listing{"text", plot});
+    page.blocks.push_back(Listing{"text", plot, true});
   }
   if (tuning.emitted) {
     page.blocks.push_back("Configuration for " + tuning.emitted_dialect +

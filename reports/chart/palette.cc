@@ -30,7 +30,7 @@ std::string theme(const char* paper, const char* ink, const char* thin,
                   const std::array<const char*, kShades>& shades) {
   std::string css = std::string("svg.chart{background:") + paper + "}.paper{fill:" + paper +
                     "}.chart text{fill:" + ink + "}.grid{stroke:" + thin + "}.frame{stroke:" + ink +
-                    "}.core{stroke:" + paper + "}";
+                    "}.core{stroke:" + paper + "}.cell{stroke:" + thin + "}";
   for (int shade = kDeep; shade < kShades; ++shade) {
     css += ".chart text.on" + std::to_string(shade) + "{fill:" + paper + "}";
   }

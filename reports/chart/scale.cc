@@ -95,13 +95,14 @@ Scale::Scale(const Axis& axis, const std::vector<double>& values)
 // A little air above and below, so that nothing lies on the frame.
 void Scale::widen() {
   if (logarithmic_) {
-    if (most_ / least_ < 1 + 1e-9) {
-      least_ /= 2;
-      most_ *= 2;
-    }
+    const double air = most_ / least_ < 1 + 1e-9 ? 2 : std::pow(most_ / least_, 0.02);
+    least_ /= air;
+    most_ *= air;
     return;
   }
-  const bool zero = axis_.from_zero || (least_ >= 0 && least_ < most_ / 2);
+  // What is counted (nodes, evaluations) need not begin at nothing, what is measured does.
+  const bool near = least_ >= 0 && least_ < most_ / 2 && axis_.unit != Unit::kNumber;
+  const bool zero = axis_.from_zero || near;
   if (zero) {
     least_ = std::min(least_, 0.0);
     most_ = std::max(most_, 0.0);
@@ -123,38 +124,41 @@ double Scale::share(double value) const {
 }
 
 std::vector<Tick> Scale::ticks(int wanted) const {
+  std::vector<Tick> ticks = logarithmic_ ? by_factors(wanted) : by_steps(wanted);
+  // Within less than a decade or two, round factors are too far apart.
+  constexpr std::size_t kEnough = 3;
+  return ticks.size() < kEnough ? by_steps(wanted) : ticks;
+}
+
+// Powers of two of bytes, else of ten, with twice and five times these between where they are few.
+std::vector<Tick> Scale::by_factors(int wanted) const {
+  const bool bytes = axis_.unit == Unit::kBytes;
+  const double base = bytes ? 2 : 10;
+  const double powers = std::log(most_ / least_) / std::log(base);
+  const double stride = std::max(1.0, std::ceil(powers / wanted));
+  const bool between = !bytes && 3 * powers <= wanted + 1;
   std::vector<Tick> ticks;
-  if (logarithmic_ && axis_.unit == Unit::kBytes) {
-    const double doublings = std::log2(most_ / least_);
-    const double stride = std::max(1.0, std::ceil(doublings / wanted));
-    for (double power = std::ceil(std::log2(least_) - 1e-9); std::exp2(power) <= most_ * (1 + 1e-9);
-         power += stride) {
-      ticks.push_back({std::exp2(power), with_unit(axis_.unit, std::exp2(power))});
+  const double first = std::floor(std::log(least_) / std::log(base) + 1e-9);
+  for (double power = first; std::pow(base, power) <= most_ * (1 + 1e-9); power += stride) {
+    for (const double times : {1.0, 2.0, 5.0}) {
+      const double value = times * std::pow(base, power);
+      const bool within = value >= least_ * (1 - 1e-9) && value <= most_ * (1 + 1e-9);
+      if (within && (times == 1 || between)) ticks.push_back({value, with_unit(axis_.unit, value)});
     }
-    return ticks;
   }
-  if (logarithmic_) {
-    const double decades = std::log10(most_ / least_);
-    const double stride = std::max(1.0, std::ceil(decades / wanted));
-    const bool between = decades < wanted / 3.0;
-    for (double power = std::floor(std::log10(least_)); std::pow(10, power) <= most_;
-         power += stride) {
-      for (const double times : {1.0, 2.0, 5.0}) {
-        const double value = times * std::pow(10, power);
-        if (times > 1 && !between) continue;
-        if (value >= least_ * (1 - 1e-9) && value <= most_ * (1 + 1e-9)) {
-          ticks.push_back({value, with_unit(axis_.unit, value)});
-        }
-      }
-    }
-    return ticks;
-  }
+  return ticks;
+}
+
+std::vector<Tick> Scale::by_steps(int wanted) const {
   const double unit = counted_in(axis_.unit, std::max(std::abs(least_), std::abs(most_))).size;
   const double step = round_step((most_ - least_) / unit / wanted);
   const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
-  for (double n = std::ceil(least_ / unit / step - 1e-9); n * step * unit <= most_ * (1 + 1e-12);
-       ++n) {
-    ticks.push_back({n * step * unit, fixed(n * step + 0.0, decimals)});
+  std::vector<Tick> ticks;
+  for (double n = std::ceil(least_ / unit / step - 1e-9);
+       n * step * unit <= most_ + step * unit * 1e-9; ++n) {
+    const double value = n * step * unit;
+    ticks.push_back(
+        {value, logarithmic_ ? with_unit(axis_.unit, value) : fixed(n * step + 0.0, decimals)});
   }
   return ticks;
 }

@@ -34,6 +34,8 @@ class Scale {
 
  private:
   void widen();
+  std::vector<Tick> by_factors(int wanted) const;
+  std::vector<Tick> by_steps(int wanted) const;
 
   Axis axis_;
   bool logarithmic_ = false;

@@ -13,14 +13,14 @@ namespace syncline::reports::chart {
 namespace {
 
 constexpr double kWide = 860;
-constexpr double kRight = 18;  // room on the right, for half a tick's label
+constexpr double kRight = 30;  // room on the right, for half a tick's label
 constexpr double kTop = 10;
 constexpr double kHead = 30;  // of a document's title
 constexpr double kPlotHigh = 320;
 constexpr double kLane = 22;
 constexpr double kRow = 18;      // of text
 constexpr double kLetter = 6.4;  // mean width of a letter
-constexpr std::size_t kLongestName = 34;
+constexpr std::size_t kLongestName = 44;
 constexpr int kDashes = 4;  // kinds of lines, the full one among them
 
 // Pixels, to a tenth; a whole number without a point.
@@ -381,7 +381,7 @@ class Drawing {
       put(key.name,
           "<rect class=\"" +
               (key.shade ? "h" + std::to_string(key.colour) : colour_class("c", key.colour)) +
-              "\" y=\"-6\" width=\"22\" height=\"12\"/>");
+              " cell\" y=\"-6\" width=\"22\" height=\"12\"/>");
     }
     for (const auto& one : figure_.series) {
       if (!one.name.empty() && !one.faint) put(clipped(one.name, 80), glyph_of(one));

@@ -150,6 +150,7 @@ class Pages:
         assert float(dragged.split()[2]) < float(near.split()[2]) / 2, (near, dragged)
         section.find_element(By.CSS_SELECTOR, ".zoom .all").click()
         assert float(plot.get_dom_attribute("viewBox").split()[2]) == float(whole.split()[2])
+        assert self.run("return arguments[0].textContent", below) == ticks, "other ticks than before"
 
     def check_link(self):
         link = self.driver.find_element(By.CSS_SELECTOR, "#s-gantt a[href]")
