@@ -138,7 +138,8 @@ std::vector<Tick> Scale::by_factors(int wanted) const {
   const double stride = std::max(1.0, std::ceil(powers / wanted));
   const bool between = !bytes && 3 * powers <= wanted + 1;
   std::vector<Tick> ticks;
-  const double first = std::floor(std::log(least_) / std::log(base) + 1e-9);
+  const double lowest = std::log(least_) / std::log(base);
+  const double first = between ? std::floor(lowest) : std::ceil(lowest - 1e-9);
   for (double power = first; std::pow(base, power) <= most_ * (1 + 1e-9); power += stride) {
     for (const double times : {1.0, 2.0, 5.0}) {
       const double value = times * std::pow(base, power);
