@@ -262,7 +262,7 @@ Illustration gantt(const measure::Report& report, const std::vector<std::size_t>
                  {"update", chart::kPurple},
                  {"exchange", chart::kGreen},
                  {"exposed: nothing is computed meanwhile", chart::kVermilion},
-                 {"encode, copy, host", chart::kOrange},
+                 {"encode, copy, host, slowed", chart::kOrange},
                  {"wait for a tick", chart::kGrey}};
   picture.heading = "Buckets and what is in them";
   picture.details.columns = {
