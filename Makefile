@@ -14,8 +14,9 @@ PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev 
             libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
             liblbfgspp-dev libsimdjson-dev libprotobuf-dev zlib1g-dev iproute2 libgloo-dev \
             libopenmpi-dev openmpi-bin libssl-dev
-# Real training jobs, which the tests of `syncline record` run: 136 MB to fetch, 600 MB, one minute.
-TEST_PACKAGES := python3-torch
+# Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
+# for those of the pages (100 MB to fetch, 400 MB).
+TEST_PACKAGES := python3-torch chromium chromium-driver python3-selenium
 CHECK_PACKAGES := clang-format clang-tidy clang libclang-rt-dev
 
 BUILD ?= build

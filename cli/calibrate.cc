@@ -14,7 +14,7 @@ namespace syncline::cli {
 namespace {
 
 int run(const CalibrateOptions& options) {
-  expect_writable({options.out, options.svg});
+  expect_writable({options.out, options.svg, options.html});
   if (!options.live.empty()) return calibrate_live(options);
   if (options.logs.empty() && !options.kernels.empty()) return calibrate_from_kernels(options);
   if (options.logs.empty()) {
@@ -71,6 +71,7 @@ VerbAction add_calibrate(CLI::App& app) {
   verb->add_option("--cluster", options->cluster,
                    "cluster (JSON) whose device --kernels updates, where no logs make one");
   add_format(*verb, options->format);
+  add_html(*verb, options->html);
   auto* live = verb->add_option("--live", options->live,
                                 "instead of logs: ranks measure their own links, with this backend")
                    ->check(CLI::IsMember(backend_names()));

@@ -14,6 +14,7 @@ struct CalibrateOptions {
   std::vector<std::string> against;
   std::string out;
   std::string svg;
+  std::string html;
   std::string name;
   reports::Format format = reports::Format::kTable;
   double line_rate = 0;  // Gbit/s; 0: not given

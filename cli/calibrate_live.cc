@@ -38,8 +38,10 @@ int calibrate_live(const CalibrateOptions& options) {
     validation.cluster = options.name;
     validation.ranks = channel.ranks();
     validation.samples = calibration.samples;
-    answer_with({{options.out, [&] { return json.dump(2) + "\n"; }}},
-                [&] { print(reports::links_answer(validation, json), options.format); });
+    const reports::Answer answer = reports::links_answer(validation, json);
+    answer_with(
+        {{options.out, [&] { return json.dump(2) + "\n"; }}, html_file(options.html, answer)},
+        [&] { print(answer, options.format); });
     return 0;
   });
 }

@@ -73,7 +73,8 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   }
   const SideFile out{options.out, [&] { return calibration.cluster.dump(2) + "\n"; }};
   const SideFile svg{options.svg, [&] { return reports::calibration_svg(calibration); }};
-  answer_with({out, svg}, [&] { print(reports::answer_of(calibration), options.format); });
+  const reports::Answer answer = reports::answer_of(calibration);
+  answer_with({out, svg, html_file(options.html, answer)}, [&] { print(answer, options.format); });
   return 0;
 }
 
@@ -85,8 +86,10 @@ int calibrate_from_kernels(const CalibrateOptions& options) {
       calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
   const Json cluster =
       calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
-  answer_with({{options.out, [&] { return cluster.dump(2) + "\n"; }}},
-              [&] { print(reports::answer_of(costs), options.format); });
+  const reports::Answer answer = reports::answer_of(costs);
+  answer_with(
+      {{options.out, [&] { return cluster.dump(2) + "\n"; }}, html_file(options.html, answer)},
+      [&] { print(answer, options.format); });
   return 0;
 }
 

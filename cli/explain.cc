@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/cost.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/strategy_option.h"
 #include "cli/verbs.h"
@@ -15,6 +16,7 @@ namespace {
 struct ExplainOptions {
   std::string file;
   std::string strategy;
+  std::string html;
   reports::Format format = reports::Format::kTable;
 };
 
@@ -28,8 +30,10 @@ int run(const ExplainOptions& options) {
     names.push_back(chosen_strategy(scenario, options.strategy, options.file).name);
   }
   announce(scenario, measure::Answer::kExplain);
+  expect_writable({options.html});
   const auto explanation = measure::explained(document, std::move(scenario), names);
-  print(reports::answer_of(explanation), options.format);
+  const reports::Answer answer = reports::answer_of(explanation);
+  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
   return 0;
 }
 
@@ -42,6 +46,7 @@ VerbAction add_explain(CLI::App& app) {
   verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
   verb->add_option("--strategy", options->strategy, "which strategy; all of them if left out");
   add_format(*verb, options->format);
+  add_html(*verb, options->html);
   return [options] { return run(*options); };
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/exit.h"
 #include "cli/fidelity_tables.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -21,16 +22,19 @@ struct FidelityOptions {
   std::vector<std::string> sets;
   reports::Format format = reports::Format::kTable;
   std::vector<std::string> live;
+  std::string html;
 };
 
 int run_live(const FidelityOptions& options) {
   std::vector<measure::LiveFile> files;
   for (const auto& name : options.live) files.push_back(measure::read_validation(name));
-  print(reports::answer_of(files), options.format);
+  const reports::Answer answer = reports::answer_of(files);
+  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
   return 0;
 }
 
 int run(const FidelityOptions& options) {
+  expect_writable({options.html});
   if (!options.live.empty()) return run_live(options);
   const auto files = chosen(table_files(options.folder), options.sets);
   catch_interrupts();
@@ -48,7 +52,8 @@ int run(const FidelityOptions& options) {
     std::cerr << "syncline: interrupted: " << done << " of " << files.size()
               << " files were read\n";
   }
-  print(reports::answer_of(tables), options.format);
+  const reports::Answer answer = reports::answer_of(tables);
+  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -65,6 +70,7 @@ VerbAction add_fidelity(CLI::App& app) {
   verb->add_option("--live", options->live,
                    "reports of syncline validate (-o), instead: all of their rows in one table");
   add_format(*verb, options->format);
+  add_html(*verb, options->html);
   return [options] { return run(*options); };
 }
 

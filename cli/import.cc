@@ -19,13 +19,13 @@ struct ImportVerb {
   std::vector<std::string> files;
   std::string out;
   std::string cluster;
+  std::string html;
   std::int64_t batch = 1;
   reports::Format format = reports::Format::kTable;
 };
 
 int run(const ImportVerb& options) {
-  expect_writable({options.out});
-  expect_writable({options.out});
+  expect_writable({options.out, options.html});
   job::ImportOptions import;
   import.batch = options.batch;
   if (!options.cluster.empty()) import.cluster = read_json_file(options.cluster);
@@ -38,9 +38,11 @@ int run(const ImportVerb& options) {
   const std::string name = options.out.empty() ? "the imported scenario" : options.out;
   measure::StudyOptions study;
   study.make_executor = predictor_named(study.executor).make;
+  study.trace = !options.html.empty();
   job.priced = measure::run_study(input::document_from_text(name, text), study);
-  answer_with({{options.out, [&] { return text; }}},
-              [&] { print(reports::answer_of(job), options.format); });
+  const reports::Answer answer = reports::answer_of(job);
+  answer_with({{options.out, [&] { return text; }}, html_file(options.html, answer)},
+              [&] { print(answer, options.format); });
   return 0;
 }
 
@@ -60,6 +62,7 @@ VerbAction add_import(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
   add_format(*verb, options->format);
+  add_html(*verb, options->html);
   return [options] { return run(*options); };
 }
 

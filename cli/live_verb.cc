@@ -1,6 +1,7 @@
 #include "cli/live_verb.h"
 
 #include "cli/exit.h"
+#include "cli/files.h"
 #include "cli/live_words.h"
 #include "cli/output.h"
 #include "core/input/read_scenario.h"
@@ -48,7 +49,8 @@ int LiveVerb::answer(tune::ModelTruth& truth, tune::LiveReport& report) const {
     report.emitted_dialect = options_.emit;
     report.emitted = truth.emitted(*dialect::find_dialect(options_.emit), report);
   }
-  print(reports::answer_of(report), options_.format);
+  const reports::Answer answer = reports::answer_of(report);
+  answer_with({html_file(options_.html, answer)}, [&] { print(answer, options_.format); });
   if (report.tuning.complete) return 0;
   say(tune::resume_advice(report.tuning, report.settings.search, journal_.get(), options_.command));
   return kInterruptedExit;

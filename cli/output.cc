@@ -4,6 +4,7 @@
 
 #include "cli/verbs.h"
 #include "reports/format.h"
+#include "reports/html_page.h"
 
 namespace syncline::cli {
 
@@ -21,6 +22,14 @@ CLI::Option* add_format(CLI::App& verb, reports::Format& format) {
       ->transform(known_as_table)
       ->check(CLI::IsMember(reports::format_words()))
       ->default_str(reports::format_words().front());
+}
+
+CLI::Option* add_html(CLI::App& verb, std::string& file) {
+  return verb.add_option("--html", file, "file for a page with figures, to be opened in a browser");
+}
+
+SideFile html_file(const std::string& path, const reports::Answer& answer) {
+  return {path, [&answer] { return reports::html_page(answer, version()); }};
 }
 
 void print(const reports::Answer& answer, reports::Format format) {

@@ -26,6 +26,7 @@ struct RunOptions {
   std::string grain;
   std::string out;
   std::string trace;
+  std::string html;
   int jobs = 1;
   std::string shards;
 };
@@ -33,7 +34,7 @@ struct RunOptions {
 std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& report,
                                  const reports::Answer& answer) {
   const auto trace = [&report] { return reports::chrome_trace(report); };
-  std::vector<SideFile> files{{options.trace, trace}};
+  std::vector<SideFile> files{{options.trace, trace}, html_file(options.html, answer)};
   if (options.out.empty()) return files;
   const auto add = [&](const char* name, reports::Format format) {
     files.push_back({options.out + "/" + name,
@@ -62,7 +63,7 @@ int run(const RunOptions& options) {
   measure::StudyOptions study;
   study.executor = options.executor;
   study.make_executor = predictor_named(options.executor).make;
-  study.trace = !options.trace.empty() || !options.out.empty();
+  study.trace = !options.trace.empty() || !options.out.empty() || !options.html.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = interrupted;
   const std::string work_name = fingerprint(document.root.dump() + options.executor);
@@ -71,7 +72,7 @@ int run(const RunOptions& options) {
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);
     if (!options.shards.empty()) make_folder(options.shards);
-    if (!shard || shard->rank == 0) expect_writable({options.trace});
+    if (!shard || shard->rank == 0) expect_writable({options.trace, options.html});
   };
   catch_interrupts();
   announce(input::parse_scenario(document),
@@ -103,6 +104,7 @@ VerbAction add_run(CLI::App& app) {
       ->check(CLI::IsMember({"merged", "step"}));
   verb->add_option("--out", options->out,
                    "folder for report.txt, report.md, rows.csv, report.json and trace.json");
+  add_html(*verb, options->html);
   verb->add_option("--trace", options->trace,
                    "file for a Chrome trace of the first sweep point (open in ui.perfetto.dev)");
   verb->add_option("--jobs", options->jobs, "processes that share the rows; the answer is the same")

@@ -19,7 +19,9 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/tune/tuning.h"
+#include "reports/chart/svg.h"
 #include "reports/curve.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/tune_report.h"
 
@@ -32,6 +34,7 @@ struct TuneVerbOptions {
   std::string python;
   reports::Format format = reports::Format::kTable;
   std::string svg;
+  std::string html;
   std::string csv;
   std::string executor = "model";
   std::vector<std::string> set;
@@ -49,6 +52,7 @@ int run_live(const TuneVerbOptions& verb, const input::Document& document,
   if (verb.budget) live.budget = *verb.budget;
   live.emit = verb.emit;
   live.format = verb.format;
+  live.html = verb.html;
   live.command = command;
   return tune_live_verb(live, document);
 }
@@ -96,7 +100,7 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   set_keys(document, verb.set);
   catch_interrupts();
   if (!verb.live.machine.empty()) return run_live(verb, document, command);
-  expect_writable({verb.svg, verb.csv});
+  expect_writable({verb.svg, verb.csv, verb.html});
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
   tune::TuneOptions options;
@@ -118,12 +122,11 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   announce(input::parse_scenario(document), measure::Answer::kTune);
   const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
   const tune::Tuned& tuned = tuning.tuned;
-  const SideFile svg{verb.svg, [&] {
-                       return reports::curve_svg(tuned.curve, tuned.winner().metrics.step_time,
-                                                 tuning.scenario.name);
-                     }};
+  const SideFile svg{verb.svg,
+                     [&] { return reports::chart::svg_file(reports::size_figure(tuning)); }};
   const SideFile csv{verb.csv, [&] { return reports::curve_csv(tuned.curve); }};
-  answer_with({svg, csv}, [&] { print(reports::answer_of(tuning), verb.format); });
+  const reports::Answer answer = reports::answer_of(tuning);
+  answer_with({svg, csv, html_file(verb.html, answer)}, [&] { print(answer, verb.format); });
   if (!verb.python.empty()) write_python(verb.python, tuning);
   return interrupted() ? kInterruptedExit : 0;
 }
@@ -144,6 +147,7 @@ VerbAction add_tune(CLI::App& app) {
                    "with --emit pytorch: file to write that applies the best in a job, also what "
                    "no configuration expresses");
   add_format(*verb, options->format);
+  add_html(*verb, options->html);
   verb->add_option("--svg", options->svg, "file for the curve of step time over bucket size");
   verb->add_option("--csv", options->csv, "file for that curve as bytes,step_time_s");
   verb->add_option(

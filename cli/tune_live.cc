@@ -1,6 +1,7 @@
 #include "cli/tune_live.h"
 
 #include "cli/executors.h"
+#include "cli/files.h"
 #include "cli/live_verb.h"
 #include "cli/live_words.h"
 #include "core/fingerprint.h"
@@ -19,6 +20,7 @@ int tune_on_ranks(const LiveVerbOptions& options, const input::Document& fitted,
   scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow
   require_ranks(channel, fitted, scenario.cluster);
   const bool first = channel.rank() == 0;
+  if (first) expect_writable({options.html});
   live::RanksSearch search;
   search.machine.backend_name = options.machine;
   search.machine.backend = backend_named(options.machine).make;
@@ -45,6 +47,7 @@ int tune_on_ranks(const LiveVerbOptions& options, const input::Document& fitted,
 }
 
 int tune_emulated(const LiveVerbOptions& options, const input::Document& fitted, LiveVerb& verb) {
+  expect_writable({options.html});
   const Scenario scenario = input::parse_scenario(fitted);
   say("ranking the candidates by the model");
   tune::LiveReport report = verb.begin(fitted, scenario);

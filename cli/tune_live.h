@@ -26,6 +26,7 @@ struct LiveVerbOptions {
   double pace = 0;      // seconds that an emulated second takes
   std::string emit;
   reports::Format format = reports::Format::kTable;
+  std::string html;
   std::string command;  // that resumes it, to be told to the user
 };
 

@@ -87,6 +87,7 @@ VerbAction add_validate(CLI::App& app) {
       ->check(CLI::IsMember({"integers", "real"}))
       ->capture_default_str();
   add_format(*verb, options->format);
+  add_html(*verb, options->html);
   verb->add_option("--trace", options->trace,
                    "file for a Chrome trace of every row, predicted and measured on every rank "
                    "(open in ui.perfetto.dev)");

@@ -12,7 +12,9 @@
 #include "core/error.h"
 #include "core/measure/report.h"
 #include "live/validation_run.h"
+#include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/gantt.h"
 #include "reports/trace.h"
 #include "reports/validation_report.h"
 
@@ -72,7 +74,7 @@ live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Docu
   hooks.measured = [&](const live::PlanPair& pair, Seconds median) {
     const std::string& name = pair.strategy.name;
     say(reports::one_line(name) + ": measured " + reports::seconds_text(median));
-    if (options.trace.empty()) return;
+    if (options.trace.empty() && options.html.empty()) return;
     traced.traced_workload = pair.workload;
     traced.traced.push_back({name + ", predicted", pair.plan, pair.predicted});
     traced.traced.push_back({name + ", measured", pair.plan, pair.measured});
@@ -83,12 +85,25 @@ live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Docu
   return hooks;
 }
 
+// Each row's step as it was predicted, and below it as it was measured.
+std::vector<reports::Illustration> steps_of(const measure::Report& traced) {
+  std::vector<reports::Illustration> pictures;
+  constexpr std::size_t kShown = 6;
+  for (std::size_t row = 0; row + 1 < std::min(traced.traced.size(), 2 * kShown); row += 2) {
+    auto& picture = pictures.emplace_back(reports::gantt(traced, {row, row + 1}));
+    picture.figure.id += "-" + std::to_string(row / 2);
+  }
+  return pictures;
+}
+
 }  // namespace
 
 int validate_rank(const ValidateOptions& options, const input::Document& document,
                   const Scenario& scenario, live::ControlChannel& channel) {
   const bool first = channel.rank() == 0;
-  if (first) expect_writable({options.out, options.cluster_out, options.trace});
+  if (first) {
+    expect_writable({options.out, options.cluster_out, options.trace, options.html});
+  }
   if (first) say("met: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
   measure::Validation report;
   report.backend = options.backend;
@@ -101,8 +116,15 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
                        hooks_of(options, document, report, traced), report);
   if (first) {
     keep(options, report);
-    answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }}},
-                [&] { print(reports::answer_of(report), options.format); });
+    reports::Answer answer = reports::answer_of(report);
+    answer.figures = [&report, &traced] {
+      auto pictures = reports::figures_of(report);
+      for (auto& step : steps_of(traced)) pictures.push_back(std::move(step));
+      return pictures;
+    };
+    answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }},
+                 html_file(options.html, answer)},
+                [&] { print(answer, options.format); });
   }
   channel.barrier(live::ControlChannel::kPatient);
   if (!live::all_values_match(report)) {

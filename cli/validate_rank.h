@@ -20,6 +20,7 @@ struct ValidateOptions {
   std::string out;
   std::string cluster_out;
   std::string trace;
+  std::string html;
   std::vector<std::string> only;
   bool calibrate = false;
   bool no_check = false;

@@ -27,6 +27,7 @@ VerbAction add_import(CLI::App& app);
 VerbAction add_record(CLI::App& app);
 VerbAction add_lab(CLI::App& app);
 VerbAction add_numerics(CLI::App& app);
+VerbAction add_report(CLI::App& app);
 
 std::string version();
 

@@ -28,14 +28,7 @@ void add_line(std::string& text, const std::vector<std::string>& cells) {
   text += "\r\n";
 }
 
-std::string json_text(const Answer& answer, const std::string& version) {
-  Json object{{"syncline", version}, {"format", kJsonFormat}, {"verb", answer.verb}};
-  if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
-  object.update(answer.json());
-  if (!answer.remarks.empty()) object["remarks"] = answer.remarks;
-  // A name may hold anything: what is no UTF-8 is replaced, not thrown about.
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+}  // namespace
 
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
@@ -43,7 +36,13 @@ Page whole_page(const Answer& answer) {
   return page;
 }
 
-}  // namespace
+Json whole_json(const Answer& answer, const std::string& version) {
+  Json object{{"syncline", version}, {"format", kJsonFormat}, {"verb", answer.verb}};
+  if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
+  object.update(answer.json());
+  if (!answer.remarks.empty()) object["remarks"] = answer.remarks;
+  return object;
+}
 
 const std::vector<std::string>& format_words() {
   static const std::vector<std::string> words{"table", "markdown", "csv", "json"};
@@ -71,7 +70,8 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
     case Format::kCsv:
       return csv_text(answer.csv());
     case Format::kJson:
-      return json_text(answer, version);
+      // A name may hold anything: what is no UTF-8 is replaced, not thrown about.
+      return whole_json(answer, version).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/json/json.h"
+#include "reports/illustration.h"
 #include "reports/page.h"
 
 namespace syncline::reports {
@@ -40,6 +41,8 @@ struct Answer {
   // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
   // JSON. A CSV has no place for them, whoever prints it says them elsewhere.
   std::vector<std::string> remarks = {};
+  // What a page of html_page.h shows ahead of the words; none: no figures.
+  std::function<std::vector<Illustration>()> figures = {};
 };
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.
@@ -48,5 +51,9 @@ inline constexpr int kJsonFormat = 1;
 // JSON begins with the same head for all verbs: syncline (the version), format, verb and, where
 // there is one, scenario. The same answer gives the same bytes.
 std::string printed(const Answer& answer, Format format, const std::string& version);
+
+// The same before they are written: the blocks with the remarks, the object with its head.
+Page whole_page(const Answer& answer);
+Json whole_json(const Answer& answer, const std::string& version);
 
 }  // namespace syncline::reports

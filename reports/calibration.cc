@@ -6,6 +6,7 @@
 #include "core/input/law_json.h"
 #include "core/measure/doubt.h"
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 #include "reports/log_plot.h"
@@ -13,20 +14,8 @@
 namespace syncline::reports {
 namespace {
 
-std::string test_of(const calibrate::ComparedTable& table) {
-  switch (table.forced) {
-    case cost::ForcedAlgorithm::kRing:
-      return table.test + " by a forced ring";
-    case cost::ForcedAlgorithm::kTree:
-      return table.test + " by a forced tree";
-    case cost::ForcedAlgorithm::kNone:
-      break;
-  }
-  return table.test;
-}
-
 std::string heading(const calibrate::ComparedTable& table) {
-  return test_of(table) + ", " + std::to_string(table.nodes) + " x " +
+  return table_test(table) + ", " + std::to_string(table.nodes) + " x " +
          std::to_string(table.gpus_per_node) + " GPUs, " + table.file;
 }
 
@@ -64,7 +53,7 @@ Grid summary_of(const calibrate::LogCalibration& calibration) {
   const auto add = [&](const calibrate::ComparedTable& table, const char* use) {
     const measure::ErrorSummary errors = calibrate::errors_of(table);
     grid.lines.push_back(
-        {{test_of(table) + ", " + table.file, std::to_string(table.nodes),
+        {{table_test(table) + ", " + table.file, std::to_string(table.nodes),
           std::to_string(table.gpus_per_node), count_text(static_cast<double>(table.rows.size())),
           use, share(errors.median), share(errors.p90), share(errors.worst),
           table.left_out < 0 ? "-" : share(table.left_out), table.form},
@@ -162,7 +151,7 @@ Page page_of(const calibrate::LogCalibration& calibration) {
   Page page{title(), "", {}};
   add_tables(page, calibration.fitted, "fitted");
   add_tables(page, calibration.against, "predicted");
-  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration))});
+  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration)), true});
   page.blocks.push_back(summary_of(calibration));
   std::string facts;
   for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;
@@ -188,7 +177,7 @@ CsvTable csv_of(const calibrate::LogCalibration& calibration) {
                {}};
   each_row(calibration, [&](const calibrate::ComparedTable& table,
                             const calibrate::ComparedRow& row, const char* use) {
-    csv.lines.push_back({table.file, test_of(table), std::to_string(table.nodes),
+    csv.lines.push_back({table.file, table_test(table), std::to_string(table.nodes),
                          std::to_string(table.gpus_per_node), use, std::to_string(row.bytes),
                          exact(row.measured).dump(), exact(row.predicted).dump(),
                          exact(row.predicted / high_factor(row)).dump(),
@@ -204,18 +193,20 @@ Json tables_json(const std::vector<calibrate::ComparedTable>& tables) {
     const measure::ErrorSummary errors = calibrate::errors_of(table);
     Json rows = Json::array();
     for (const auto& row : table.rows) {
-      rows.push_back({{"bytes", row.bytes},
-                      {"measured_s", row.measured},
-                      {"predicted_s", row.predicted},
-                      {"low_s", row.predicted / high_factor(row)},
-                      {"high_s", row.predicted * high_factor(row)},
-                      {"error_percent", (row.predicted / row.measured - 1) * 100},
-                      {"in_range", row.in_range}});
+      rows.push_back(
+          {{"bytes", row.bytes},
+           {"measured_s", row.measured},
+           {"predicted_s", row.predicted},
+           {"low_s", row.predicted / high_factor(row)},
+           {"high_s", row.predicted * high_factor(row)},
+           {"error_percent", (row.predicted / row.measured - 1) * 100},
+           {"bus_bytes_per_s", static_cast<double>(row.bytes) * bus_share(table) / row.measured},
+           {"in_range", row.in_range}});
     }
     list.push_back({{"file", table.file},
                     {"clean", table.clean},
                     {"outlier_bytes", table.outliers},
-                    {"test", test_of(table)},
+                    {"test", table_test(table)},
                     {"nodes", table.nodes},
                     {"gpus_per_node", table.gpus_per_node},
                     {"model", table.form},
@@ -242,13 +233,34 @@ Json json_of(const calibrate::LogCalibration& calibration) {
 
 }  // namespace
 
-Answer answer_of(const calibrate::LogCalibration& calibration) {
-  return {"calibrate", "", [&] { return page_of(calibration); },
-          [&] { return csv_of(calibration); }, [&] { return json_of(calibration); }};
+std::string table_test(const calibrate::ComparedTable& table) {
+  switch (table.forced) {
+    case cost::ForcedAlgorithm::kRing:
+      return table.test + " by a forced ring";
+    case cost::ForcedAlgorithm::kTree:
+      return table.test + " by a forced tree";
+    case cost::ForcedAlgorithm::kNone:
+      break;
+  }
+  return table.test;
 }
 
-std::string calibration_svg(const calibrate::LogCalibration& calibration) {
-  return svg_plot(title(), series_of(calibration));
+double bus_share(const calibrate::ComparedTable& table) {
+  const double ranks = table.nodes * table.gpus_per_node;
+  if (table.test == "all_reduce") return 2 * (ranks - 1) / ranks;
+  const bool all = table.test == "all_gather" || table.test == "reduce_scatter" ||
+                   table.test == "alltoall" || table.test == "all_to_all";
+  return all ? (ranks - 1) / ranks : 1;
+}
+
+Answer answer_of(const calibrate::LogCalibration& calibration) {
+  return {"calibrate",
+          "",
+          [&] { return page_of(calibration); },
+          [&] { return csv_of(calibration); },
+          [&] { return json_of(calibration); },
+          {},
+          [&] { return figures_of(calibration); }};
 }
 
 }  // namespace syncline::reports

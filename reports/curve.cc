@@ -38,30 +38,6 @@ class Frame {
   Seconds low_ = 0, high_ = 0;
 };
 
-// One decimal of a pixel.
-std::string pixels(double value) {
-  const double tenths = std::round(value * 10);
-  const auto whole = static_cast<long long>(tenths);
-  return std::to_string(whole / 10) + "." + std::to_string(std::llabs(whole % 10));
-}
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char letter : text) {
-    if (letter == '&')
-      safe += "&amp;";
-    else if (letter == '<')
-      safe += "&lt;";
-    else if (letter == '>')
-      safe += "&gt;";
-    else if (letter == '"')
-      safe += "&quot;";
-    else
-      safe += letter;
-  }
-  return safe;
-}
-
 }  // namespace
 
 std::string curve_text(const std::vector<tune::CurvePoint>& curve) {
@@ -97,41 +73,6 @@ std::string curve_text(const std::vector<tune::CurvePoint>& curve) {
   const std::string to = bytes_text(static_cast<double>(frame.right()));
   const std::size_t gap = from.size() + to.size() < kWide ? kWide - from.size() - to.size() : 1;
   return text + std::string(margin + 2, ' ') + from + std::string(gap, ' ') + to + "\n";
-}
-
-std::string curve_svg(const std::vector<tune::CurvePoint>& curve, Seconds best,
-                      const std::string& title) {
-  constexpr double kLeft = 80, kTop = 40, kWide = 640, kHigh = 320;
-  Frame frame(curve);
-  const auto x = [&](Bytes size) { return kLeft + kWide * frame.across(size); };
-  const auto y = [&](Seconds step) { return kTop + kHigh * (1 - frame.up(step)); };
-  std::string path;
-  for (std::size_t i = 0; i < curve.size(); ++i) {
-    const auto& [size, step] = curve[i];
-    if (i > 0) path += " H" + pixels(x(size)) + " V" + pixels(y(step));
-    if (i == 0) path += "M" + pixels(x(size)) + " " + pixels(y(step));
-  }
-  std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 420\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n";
-  svg += "<rect width=\"760\" height=\"420\" fill=\"white\"/>\n";
-  svg += "<text x=\"80\" y=\"22\" font-size=\"14\">" + escaped(one_line(title)) + "</text>\n";
-  svg += "<path d=\"M80 40 V360 H720\" fill=\"none\" stroke=\"black\"/>\n";
-  const auto label = [&](double at_x, double at_y, const char* anchor, const std::string& text) {
-    svg += "<text x=\"" + pixels(at_x) + "\" y=\"" + pixels(at_y) + "\" text-anchor=\"" + anchor +
-           "\">" + escaped(text) + "</text>\n";
-  };
-  label(74, kTop + 4, "end", seconds_text(frame.high()));
-  label(74, kTop + kHigh + 4, "end", seconds_text(frame.low()));
-  label(kLeft, 378, "start", bytes_text(static_cast<double>(frame.left())));
-  label(kLeft + kWide, 378, "end", bytes_text(static_cast<double>(frame.right())));
-  label(kLeft + kWide / 2, 402, "middle", "size of a bucket (logarithmic); step time upwards");
-  if (best >= frame.low() && best <= frame.high()) {
-    svg +=
-        "<path d=\"M80 " + pixels(y(best)) + " H720\" stroke=\"gray\" stroke-dasharray=\"4\"/>\n";
-  }
-  svg += "<path d=\"" + path + "\" fill=\"none\" stroke=\"steelblue\" stroke-width=\"2\"/>\n";
-  return svg + "</svg>\n";
 }
 
 std::string curve_csv(const std::vector<tune::CurvePoint>& curve) {

@@ -1,5 +1,6 @@
-// Step time over the size of buckets, drawn: as text for a terminal, as SVG for a page, as CSV for
-// other tools. The size runs on a logarithmic axis; a size of nothing stands at its left end.
+// Step time over the size of buckets: drawn as text for a terminal, as CSV for other tools
+// (figures.h has it as a picture). The size runs on a logarithmic axis; a size of nothing stands at
+// its left end.
 #pragma once
 
 #include <string>
@@ -11,10 +12,6 @@ namespace syncline::reports {
 
 // At most 72 columns wide and a dozen lines high; empty for fewer than two points.
 std::string curve_text(const std::vector<tune::CurvePoint>& curve);
-
-// A whole SVG document; `best` is drawn as a horizontal line.
-std::string curve_svg(const std::vector<tune::CurvePoint>& curve, Seconds best,
-                      const std::string& title);
 
 // "bytes,step_time_s" and one line a point.
 std::string curve_csv(const std::vector<tune::CurvePoint>& curve);

@@ -4,6 +4,7 @@
 
 #include "reports/explanation.h"
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -146,7 +147,8 @@ Answer answer_of(const measure::Explanation& explanation) {
           [&] { return page_of(explanation); },
           [&] { return csv_of(explanation); },
           [&] { return json_of(explanation); },
-          explanation.remarks};
+          explanation.remarks,
+          [&] { return figures_of(explanation); }};
 }
 
 }  // namespace syncline::reports

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -168,8 +169,13 @@ CsvTable csv_of(const std::vector<measure::FidelityTable>& tables) {
 }  // namespace
 
 Answer answer_of(const std::vector<measure::FidelityTable>& tables) {
-  return {"fidelity", "", [&] { return page_of(tables); }, [&] { return csv_of(tables); },
-          [&] { return json_of(tables); }};
+  return {"fidelity",
+          "",
+          [&] { return page_of(tables); },
+          [&] { return csv_of(tables); },
+          [&] { return json_of(tables); },
+          {},
+          [&] { return figures_of(tables); }};
 }
 
 }  // namespace syncline::reports

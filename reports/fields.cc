@@ -39,6 +39,7 @@ constexpr Field kPredicted[] = {
     {"compute_s", metric<&measure::Metrics::compute>},
     {"communication_s", metric<&measure::Metrics::communication>},
     {"exposed_communication_s", metric<&measure::Metrics::exposed>},
+    {"handling_s", metric<&measure::Metrics::handling>},
     {"lower_bound_s", metric<&measure::Metrics::lower_bound>},
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -306,7 +307,8 @@ Answer answer_of(const ImportedJob& job) {
           [&] { return page_of(job); },
           [&] { return csv_of(job); },
           [&] { return json_of(job); },
-          std::move(remarks)};
+          std::move(remarks),
+          [&] { return figures_of(job.priced); }};
 }
 
 }  // namespace syncline::reports

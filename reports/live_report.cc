@@ -5,6 +5,7 @@
 #include "core/input/strategy_json.h"
 #include "core/tune/tuner.h"
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
 
@@ -169,8 +170,13 @@ Json json_of(const tune::LiveReport& report) {
 }  // namespace
 
 Answer answer_of(const tune::LiveReport& report) {
-  return {"tune", report.scenario, [&] { return page_of(report); }, [&] { return csv_of(report); },
-          [&] { return json_of(report); }};
+  return {"tune",
+          report.scenario,
+          [&] { return page_of(report); },
+          [&] { return csv_of(report); },
+          [&] { return json_of(report); },
+          {},
+          [&] { return figures_of(report); }};
 }
 
 }  // namespace syncline::reports

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -101,8 +102,13 @@ CsvTable csv_of(const std::vector<measure::LiveFile>& files) {
 }  // namespace
 
 Answer answer_of(const std::vector<measure::LiveFile>& files) {
-  return {"fidelity", "", [&] { return page_of(files); }, [&] { return csv_of(files); },
-          [&] { return json_of(files); }};
+  return {"fidelity",
+          "",
+          [&] { return page_of(files); },
+          [&] { return csv_of(files); },
+          [&] { return json_of(files); },
+          {},
+          [&] { return figures_of(files); }};
 }
 
 }  // namespace syncline::reports

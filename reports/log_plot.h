@@ -1,5 +1,4 @@
-// Points and curves over payload and time, both axes logarithmic: as text for a terminal, as SVG
-// for a file.
+// Points and curves over payload and time, both axes logarithmic, as text for a terminal.
 #pragma once
 
 #include <string>
@@ -16,6 +15,5 @@ struct PlotSeries {
 
 // Each series' points by a letter of its own, curves by dots. Empty where there is nothing to draw.
 std::string text_plot(const std::vector<PlotSeries>& series);
-std::string svg_plot(const std::string& title, const std::vector<PlotSeries>& series);
 
 }  // namespace syncline::reports

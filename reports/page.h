@@ -19,6 +19,7 @@ struct Items {
 struct Listing {
   std::string language;  // as Markdown's fences name it: "text", "json"
   std::string text;
+  bool plot = false;  // of a figure that a page with figures draws better
 };
 using Block = std::variant<std::string, Items, Grid, Listing>;  // a string is a paragraph
 

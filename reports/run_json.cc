@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/provenance.h"
 
 namespace syncline::reports {
@@ -125,7 +126,8 @@ Answer answer_of(const measure::Report& report) {
           [&] { return page_of(report); },
           [&] { return csv_of(report); },
           [&] { return json_of(report); },
-          report.remarks};
+          report.remarks,
+          [&] { return figures_of(report); }};
 }
 
 }  // namespace syncline::reports

@@ -1,19 +1,23 @@
 #include "reports/trace.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "core/collective/nccl_model.h"
+#include "reports/trace_counters.h"
 
 namespace syncline::reports {
 namespace {
 
 constexpr std::size_t kListedTensors = 8;
 constexpr std::int64_t kThreadsApart = 1000;  // thread ids of a process: its id * 1000 + stream
+constexpr plan::StreamId kStepsThread = 999;
+constexpr std::int64_t kFlowsApart = 10'000'000;  // ids of arrows of a strategy
 // Kept back of a strategy's share for the event that says what was left out.
 constexpr std::size_t kNoticeBytes = 400;
 
@@ -55,10 +59,43 @@ std::string groups_text(const collective::Groups& groups) {
   return text;
 }
 
+const char* phase_word(plan::Phase phase) {
+  switch (phase) {
+    case plan::Phase::kForward:
+      return "forward";
+    case plan::Phase::kBackward:
+      return "backward";
+    case plan::Phase::kUpdate:
+      return "update";
+    case plan::Phase::kAverage:
+      break;
+  }
+  return "average";
+}
+
+// What viewers choose colours and filters by.
+std::string category_of(const plan::Work& work) {
+  if (const auto* compute = std::get_if<plan::Compute>(&work)) return phase_word(compute->phase);
+  if (std::holds_alternative<collective::Collective>(work)) return "exchange";
+  return std::holds_alternative<plan::Wait>(work) ? "wait" : "handling";
+}
+
+// Colours by the names that chrome://tracing has for them.
+const char* colour_of(const std::string& category) {
+  static const std::map<std::string, const char*> colours{{"forward", "thread_state_runnable"},
+                                                          {"backward", "thread_state_running"},
+                                                          {"update", "rail_animation"},
+                                                          {"average", "rail_animation"},
+                                                          {"exchange", "good"},
+                                                          {"wait", "grey"},
+                                                          {"handling", "bad"}};
+  return colours.at(category);
+}
+
 Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workload) {
   Json args = Json::object();
-  if (std::holds_alternative<plan::Compute>(op.work)) {
-    args["kind"] = "compute";
+  if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
+    args["kind"] = phase_word(compute->phase);
   } else if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
     args["kind"] = collective::to_string(collective->kind);
     if (collective->algorithm != nullptr) args["algorithm"] = collective->algorithm->name;
@@ -90,8 +127,6 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
 }
 
 // Events ---------------------------------------------------------------------------------------
-
-std::int64_t nanoseconds(Seconds time) { return std::llround(time * 1e9); }
 
 double microseconds(std::int64_t nanos) { return static_cast<double>(nanos) / 1e3; }
 
@@ -126,7 +161,9 @@ class Track {
     std::stable_sort(spans.begin(), spans.end(),
                      [](const run::Span* a, const run::Span* b) { return a->begin < b->begin; });
     for (const run::Span* span : spans) {
-      std::string event = event_of(*span);
+      std::string event =
+          steps_before(*span) + counters_until(span->rank, nanoseconds(span->begin));
+      event += event_of(*span) + flows_into(*span);
       if (text.size() + event.size() + kNoticeBytes > limit_) {
         left_out = spans.size() - events_;
         add_notice(*span);
@@ -134,6 +171,10 @@ class Track {
       }
       text += event;
       ++events_;
+    }
+    for (const auto& [rank, process] : processes_) {
+      const std::string rest = counters_until(rank, std::numeric_limits<std::int64_t>::max());
+      if (text.size() + rest.size() <= limit_) text += rest;
     }
   }
 
@@ -148,6 +189,7 @@ class Track {
       if (processes_.size() == kTracedRanks) return;
       const auto place = static_cast<std::int64_t>(processes_.size());
       processes_[rank] = first_process_ + place;
+      counters_[rank] = {counters_of(traced_, rank), 0};
     }
   }
 
@@ -180,9 +222,14 @@ class Track {
     const std::int64_t end = std::max(begin, nanoseconds(span.end));
     Json args = args_of(op, traced_.plan, workload_);
     args["step"] = static_cast<std::int64_t>(span.period) * traced_.plan.steps + op.step;
+    // As in a profiler's trace, whose readers (HolisticTraceAnalysis) ask for both.
+    args["stream"] = op.stream;
+    args["correlation"] = -1;
+    const std::string category = category_of(op.work);
     const Json event{{"ph", "X"},
                      {"name", plan::describe(op, traced_.plan, workload_)},
-                     {"cat", op.stream == plan::kComputeStream ? "compute" : "communication"},
+                     {"cat", category},
+                     {"cname", colour_of(category)},
                      {"pid", process},
                      {"tid", process * kThreadsApart + op.stream},
                      {"ts", microseconds(begin)},
@@ -194,6 +241,85 @@ class Track {
     named_.insert({span.rank, -1});
     named_.insert({span.rank, op.stream});
     return result;
+  }
+
+  // The period that a rank's operation begins is a bar of its own, above the streams, under the
+  // name that profilers give it.
+  std::string steps_before(const run::Span& span) {
+    const auto& ends = traced_.timeline.period_ends;
+    const auto period = static_cast<std::size_t>(span.period);
+    if (period >= ends.size() || !stepped_.insert({span.rank, span.period}).second) return "";
+    const std::int64_t process = processes_[span.rank];
+    const std::int64_t thread = process * kThreadsApart + kStepsThread;
+    const std::int64_t begin = period == 0 ? 0 : nanoseconds(ends[period - 1]);
+    const Json event{{"ph", "X"},
+                     {"name", "ProfilerStep#" + std::to_string(span.period)},
+                     {"cat", "user_annotation"},
+                     {"pid", process},
+                     {"tid", thread},
+                     {"ts", microseconds(begin)},
+                     {"dur", microseconds(nanoseconds(ends[period]) - begin)},
+                     {"args", {{"steps", traced_.plan.steps}}}};
+    std::string names;
+    if (named_.insert({span.rank, kStepsThread}).second) {
+      names = text_of(metadata("thread_name", process, thread, "steps")) + ",\n" +
+              text_of(metadata("thread_sort_index", process, thread, -1)) + ",\n";
+    }
+    return names + text_of(event) + ",\n";
+  }
+
+  // What has changed since the last call.
+  std::string counters_until(int rank, std::int64_t time) {
+    auto& [changes, next] = counters_[rank];
+    std::string events;
+    for (; next < changes.size() && changes[next].nanoseconds <= time; ++next) {
+      const Counted& now = changes[next];
+      const auto put = [&](const char* name, const char* what, std::int64_t value) {
+        events += text_of(Json{{"ph", "C"},
+                               {"name", name},
+                               {"pid", processes_[rank]},
+                               {"ts", microseconds(now.nanoseconds)},
+                               {"args", {{what, value}}}}) +
+                  ",\n";
+      };
+      const Counted before = next == 0 ? Counted{} : changes[next - 1];
+      if (now.bytes_in_flight != before.bytes_in_flight || next == 0) {
+        put("bytes in flight", "bytes", now.bytes_in_flight);
+      }
+      if (now.exposed != before.exposed || next == 0)
+        put("exposed", "exposed", now.exposed ? 1 : 0);
+    }
+    return events;
+  }
+
+  // Arrows from the operations on other streams that this one has waited for.
+  std::string flows_into(const run::Span& span) {
+    const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
+    written_[{span.rank, span.period, span.op}] = &span;
+    std::string events;
+    for (const plan::OpId before : op.after) {
+      const plan::StreamId stream = traced_.plan.ops[static_cast<std::size_t>(before)].stream;
+      const auto source = written_.find({span.rank, span.period, before});
+      if (stream == op.stream || source == written_.end()) continue;
+      const std::int64_t process = processes_[span.rank];
+      const std::int64_t id = first_process_ * kFlowsApart + flows_++;
+      const auto put = [&](const char* phase, plan::StreamId on, std::int64_t time, bool ends) {
+        Json event{{"ph", phase},
+                   {"name", "waited for"},
+                   {"cat", "flow"},
+                   {"id", id},
+                   {"pid", process},
+                   {"tid", process * kThreadsApart + on},
+                   {"ts", microseconds(time)}};
+        if (ends) event["bp"] = "e";
+        events += text_of(event) + ",\n";
+      };
+      // Within the bar, not on its end, where another one may begin.
+      const std::int64_t begin = nanoseconds(source->second->begin);
+      put("s", stream, std::max(begin, nanoseconds(source->second->end) - 1), false);
+      put("f", op.stream, nanoseconds(span.begin), true);
+    }
+    return events;
   }
 
   void add_notice(const run::Span& span) {
@@ -216,6 +342,10 @@ class Track {
   std::size_t events_ = 0;
   std::map<int, std::int64_t> processes_;           // by rank
   std::set<std::pair<int, plan::StreamId>> named_;  // (rank, stream); stream -1: the process
+  std::set<std::pair<int, int>> stepped_;           // (rank, period)
+  std::map<int, std::pair<std::vector<Counted>, std::size_t>> counters_;  // and the next of them
+  std::map<std::tuple<int, int, plan::OpId>, const run::Span*> written_;  // rank, period, operation
+  std::int64_t flows_ = 0;
 };
 
 // A strategy that needs less than its share leaves the rest to the others, so short timelines are
@@ -248,9 +378,13 @@ std::string chrome_trace(const measure::Report& report) {
   for (const auto& text : texts) events += text;
   if (!events.empty()) events.erase(events.size() - 2);  // the last ",\n"
 
-  const Json other{{"executor", report.executor}, {"left_out_events", left_out}};
+  const Json other{
+      {"executor", report.executor}, {"scenario", report.scenario}, {"left_out_events", left_out}};
   return "{\"traceEvents\":[\n" + events +
-         "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":" + text_of(other) + "}\n";
+         "\n],\n\"displayTimeUnit\":\"ms\",\n\"schemaVersion\":1,\n\"distributedInfo\":{\"rank\":0}"
+         ",\n"
+         "\"otherData\":" +
+         text_of(other) + "}\n";
 }
 
 }  // namespace syncline::reports

@@ -1,6 +1,8 @@
 // Where the time of a step goes, operation by operation: a Chrome trace-event file, to be opened in
 // https://ui.perfetto.dev. Format: "Trace Event Format", Google, 2016. One process per strategy and
-// rank, one thread per stream, one complete event per operation.
+// rank, one thread per stream, one complete event per operation; besides, a bar for each step,
+// arrows from an operation to those on other streams that waited for it, and counters: bytes in
+// flight, and whether an exchange is exposed (1) or hidden.
 #pragma once
 
 #include <cstddef>

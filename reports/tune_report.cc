@@ -9,6 +9,7 @@
 #include "reports/certainty.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/markdown.h"
 #include "reports/page.h"
@@ -310,7 +311,7 @@ Page page_of(const tune::Tuning& tuning) {
     const std::string heading =
         "Step time over the size of a bucket, the winner's other knobs held:";
     page.blocks.push_back(heading);
-    page.blocks.push_back(Listing{"text", plot});
+    page.blocks.push_back(Listing{"text", plot, true});
   }
   if (tuning.emitted) {
     page.blocks.push_back("Configuration for " + tuning.emitted_dialect +
@@ -364,6 +365,10 @@ Json ranking_json(const tune::Tuning& tuning) {
               {"speedup_low", exact(gain.low)},
               {"speedup_high", exact(gain.high)},
               {"above_optimum_percent", exact(tune::percent_above(step, tuned.optimum))},
+              {"compute_s", exact(ranked.metrics.compute)},
+              {"communication_s", exact(ranked.metrics.communication)},
+              {"exposed_communication_s", exact(ranked.metrics.exposed)},
+              {"handling_s", exact(ranked.metrics.handling)},
               {"lower_bound_s", exact(ranked.metrics.lower_bound)},
               {"collectives", exact(ranked.metrics.collectives)}};
     for (const auto& own : tuning.defaults) {
@@ -438,7 +443,8 @@ Answer answer_of(const tune::Tuning& tuning) {
           [&] { return page_of(tuning); },
           [&] { return csv_of(tuning); },
           [&] { return json_of(tuning); },
-          measure::remarks_of(tuning.scenario)};
+          measure::remarks_of(tuning.scenario),
+          [&] { return figures_of(tuning); }};
 }
 
 }  // namespace syncline::reports

@@ -7,6 +7,7 @@
 #include "core/scenario/scenario.h"
 #include "core/statistics.h"
 #include "reports/fields.h"
+#include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
 
@@ -247,8 +248,13 @@ std::string links_in_words(const Cluster& cluster) {
 }
 
 Answer answer_of(const measure::Validation& validation) {
-  return {"validate", validation.scenario, [&] { return page_of(validation); },
-          [&] { return csv_of(validation); }, [&] { return json_of(validation); }};
+  return {"validate",
+          validation.scenario,
+          [&] { return page_of(validation); },
+          [&] { return csv_of(validation); },
+          [&] { return json_of(validation); },
+          {},
+          [&] { return figures_of(validation); }};
 }
 
 Answer links_answer(const measure::Validation& validation, const Json& cluster) {

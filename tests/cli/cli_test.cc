@@ -359,7 +359,8 @@ TEST_F(Cli, TraceHasOneTrackAStreamAndRank) {
     const std::size_t ranks = std::string(executor) == "sim" ? 4 : 1;
     EXPECT_EQ(processes.size(), 2 * ranks) << executor;
     for (const auto& [process, names] : streams) {
-      EXPECT_EQ(names, (std::set<std::string>{"compute", "communication 1"})) << processes[process];
+      EXPECT_EQ(names, (std::set<std::string>{"compute", "communication 1", "steps"}))
+          << processes[process];
     }
   }
 }

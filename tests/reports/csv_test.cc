@@ -13,8 +13,8 @@ TEST(Csv, Golden) {
   EXPECT_EQ(test::csv_of(report),
             "strategy,executor,cluster.inter.bandwidth_gbps,step_time_s,throughput,speedup,"
             "collectives,bytes_on_wire_per_rank,compute_s,communication_s,"
-            "exposed_communication_s,lower_bound_s\r\n"
-            "momentum,model,0.5,0.3725,687.248322147651,1,161,134217728,0.195,0.25,0.1775,0.195"
+            "exposed_communication_s,handling_s,lower_bound_s\r\n"
+            "momentum,model,0.5,0.3725,687.248322147651,1,161,134217728,0.195,0.25,0.1775,0,0.195"
             "\r\n");
 }
 

@@ -24,7 +24,7 @@ TEST(JsonReport, HasExactlyTheDocumentedKeys) {
   EXPECT_EQ(keys(json["rows"][0]),
             (Names{"strategy", "executor", "sweep", "step_time_s", "throughput", "speedup",
                    "collectives", "bytes_on_wire_per_rank", "compute_s", "communication_s",
-                   "exposed_communication_s", "lower_bound_s"}));
+                   "exposed_communication_s", "handling_s", "lower_bound_s"}));
   EXPECT_EQ(keys(json["provenance"]),
             (Names{"executor", "baseline", "workload", "cluster", "seed", "sources", "figures"}));
   EXPECT_EQ(json["rows"].size(), 6U);

@@ -32,6 +32,13 @@ std::vector<Json> events(const Json& trace, const std::string& phase) {
   return found;
 }
 
+// What the plan's operations are, without the bars of the steps.
+std::vector<Json> operations(const Json& trace) {
+  auto found = events(trace, "X");
+  std::erase_if(found, [](const Json& event) { return event["cat"] == "user_annotation"; });
+  return found;
+}
+
 std::multiset<std::string> named(const Json& trace, const std::string& what) {
   std::multiset<std::string> names;
   for (const auto& event : events(trace, "M")) {
@@ -59,40 +66,42 @@ TEST(Trace, AProcessPerStrategyAndRankAThreadPerStream) {
   EXPECT_EQ(named(trace, "process_name"),
             (std::multiset<std::string>{"momentum / rank 0", "momentum / rank 5", "dgc / rank 0",
                                         "dgc / rank 5"}));
-  EXPECT_EQ(
-      named(trace, "thread_name"),
-      (std::multiset<std::string>{"compute", "compute", "compute", "compute", "communication 1",
-                                  "communication 1", "communication 1", "communication 1"}));
+  EXPECT_EQ(named(trace, "thread_name"),
+            (std::multiset<std::string>{"compute", "compute", "compute", "compute",
+                                        "communication 1", "communication 1", "communication 1",
+                                        "communication 1", "steps", "steps", "steps", "steps"}));
   std::set<std::int64_t> processes, threads;
-  for (const auto& event : events(trace, "X")) {
+  for (const auto& event : operations(trace)) {
     processes.insert(event["pid"].get<std::int64_t>());
     threads.insert(event["tid"].get<std::int64_t>());
   }
   EXPECT_EQ(processes.size(), 4U);
   EXPECT_EQ(threads.size(), 8U);
-  EXPECT_EQ(events(trace, "X").size(), 2U * 2U * 2U * 7U);
+  EXPECT_EQ(operations(trace).size(), 2U * 2U * 2U * 7U);
   EXPECT_EQ(trace["otherData"]["left_out_events"], 0);
   expect_in_order(trace);
 }
 
 TEST(Trace, EventsSayWhatTheyAre) {
   const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, {0}, 2, 12)));
-  const auto all = events(trace, "X");
+  const auto all = operations(trace);
   EXPECT_EQ(all[0]["name"], "forward");
   EXPECT_EQ(all[0]["ts"], 0);
   EXPECT_EQ(all[0]["dur"], 1000);
-  EXPECT_EQ(all[0]["args"]["kind"], "compute");
+  EXPECT_EQ(all[0]["args"]["kind"], "forward");
+  EXPECT_EQ(all[0]["cat"], "forward");
   EXPECT_EQ(all[2]["name"], "encode bucket 0");
   EXPECT_EQ(all[2]["dur"], 0);
   EXPECT_EQ(all[2]["args"]["encoded_bytes"], 80);
   EXPECT_EQ(all[3]["name"], "all_gather bucket 0");
-  EXPECT_EQ(all[3]["cat"], "communication");
-  EXPECT_EQ(all[3]["args"].dump(),
-            R"({"kind":"all_gather","algorithm":"ring",)"
-            R"("groups":"1 group of 16 ranks: 0, 1 .. 15","bytes":1280,"bucket":0,)"
-            R"("bucket_bytes":48000,"codec":"dgc","encoded_bytes":80,)"
-            R"("tensors":"layer0.weight, layer1.weight, layer2.weight, layer3.weight, )"
-            R"(layer4.weight, layer5.weight, layer6.weight, layer7.weight and 4 more","step":0})");
+  EXPECT_EQ(all[3]["cat"], "exchange");
+  EXPECT_EQ(
+      all[3]["args"].dump(),
+      R"({"kind":"all_gather","algorithm":"ring",)"
+      R"("groups":"1 group of 16 ranks: 0, 1 .. 15","bytes":1280,"bucket":0,)"
+      R"("bucket_bytes":48000,"codec":"dgc","encoded_bytes":80,)"
+      R"("tensors":"layer0.weight, layer1.weight, layer2.weight, layer3.weight, )"
+      R"(layer4.weight, layer5.weight, layer6.weight, layer7.weight and 4 more","step":0,"stream":1,"correlation":-1})");
   EXPECT_EQ(all[5]["args"]["kind"], "host_sync");
   EXPECT_EQ(all[7]["args"]["step"], 1);
 }
@@ -126,7 +135,7 @@ TEST(Trace, StaysSmallAndSaysWhatItLeftOut) {
   const Json trace = Json::parse(text);
   const auto notices = events(trace, "i");
   ASSERT_EQ(notices.size(), 2U);
-  const auto shown = events(trace, "X").size();
+  const auto shown = operations(trace).size();
   const auto left_out = trace["otherData"]["left_out_events"].get<std::size_t>();
   EXPECT_EQ(shown + left_out, 2U * 2U * 7U * 20000U);
   EXPECT_EQ(notices[0]["args"]["left_out_events"].get<std::size_t>() +
@@ -135,7 +144,7 @@ TEST(Trace, StaysSmallAndSaysWhatItLeftOut) {
   expect_in_order(trace);
   // Shared evenly between the two.
   std::map<bool, std::size_t> count;
-  for (const auto& event : events(trace, "X")) ++count[event["pid"].get<int>() > 4];
+  for (const auto& event : operations(trace)) ++count[event["pid"].get<int>() > 4];
   EXPECT_NEAR(static_cast<double>(count[false]), static_cast<double>(count[true]), 10);
 }
 
@@ -155,6 +164,62 @@ TEST(Trace, ThousandsOfStrategiesWithLongNamesFitToo) {
   const std::string text = chrome_trace(traced_report(names, {0, 1, 2, 3}, 1));
   EXPECT_LT(text.size(), kLimit);
   EXPECT_GT(Json::parse(text)["otherData"]["left_out_events"].get<int>(), 0);
+}
+
+TEST(Trace, HasABarForEachStep) {
+  const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, {0, 5}, 3)));
+  std::vector<std::pair<double, double>> bars;
+  for (const auto& event : events(trace, "X")) {
+    if (event["cat"] != "user_annotation" || event["pid"] != 1) continue;
+    EXPECT_EQ(event["name"], "ProfilerStep#" + std::to_string(bars.size()));
+    bars.emplace_back(event["ts"].get<double>(), event["dur"].get<double>());
+  }
+  // Six operations of a millisecond a step.
+  EXPECT_EQ(bars, (std::vector<std::pair<double, double>>{{0, 6000}, {6000, 6000}, {12000, 6000}}));
+}
+
+TEST(Trace, CountsWhatIsInFlightAndExposed) {
+  const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, {0}, 1)));
+  std::vector<std::pair<double, int>> bytes, exposed;
+  for (const auto& event : events(trace, "C")) {
+    const bool flight = event["name"] == "bytes in flight";
+    (flight ? bytes : exposed)
+        .emplace_back(event["ts"].get<double>(),
+                      event["args"][flight ? "bytes" : "exposed"].get<int>());
+  }
+  // The exchange is the third millisecond, and nothing is computed meanwhile.
+  EXPECT_EQ(bytes, (std::vector<std::pair<double, int>>{{2000, 1280}, {3000, 0}}));
+  EXPECT_EQ(exposed, (std::vector<std::pair<double, int>>{{2000, 1}, {3000, 0}}));
+}
+
+// Backward -> exchange -> update: each arrow begins inside the bar that was waited for and ends
+// where the one that waited begins.
+TEST(Trace, ArrowsLeadFromWhatWasWaitedForToWhatWaited) {
+  measure::Report report = traced_report({"dgc"}, {0, 5}, 2);
+  report.traced[0].plan.ops[3].after = {1};
+  report.traced[0].plan.ops[6].after = {4, 5};  // 5 is on its own stream: the order says it
+  const Json trace = Json::parse(chrome_trace(report));
+  const auto starts = events(trace, "s"), ends = events(trace, "f");
+  ASSERT_EQ(starts.size(), 2U * 2U * 2U);
+  ASSERT_EQ(ends.size(), starts.size());
+  std::set<std::int64_t> ids;
+  const auto inside = [&](const Json& arrow, const std::string& name) {
+    for (const auto& bar : operations(trace)) {
+      const double begin = bar["ts"].get<double>(), end = begin + bar["dur"].get<double>();
+      const double at = arrow["ts"].get<double>();
+      if (bar["tid"] == arrow["tid"] && begin <= at && at < end)
+        return bar["name"].get<std::string>().starts_with(name);
+    }
+    return false;
+  };
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    EXPECT_TRUE(ids.insert(starts[i]["id"].get<std::int64_t>()).second);
+    EXPECT_EQ(starts[i]["id"], ends[i]["id"]);
+    EXPECT_EQ(starts[i]["pid"], ends[i]["pid"]);
+    const bool sends = inside(starts[i], "backward");
+    EXPECT_TRUE(sends || inside(starts[i], "decode bucket 0"));
+    EXPECT_TRUE(inside(ends[i], sends ? "all_gather bucket 0" : "update"));
+  }
 }
 
 TEST(Trace, NothingToShowIsStillATrace) {

@@ -1,0 +1,173 @@
+#include "reports/chart/scale.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/units.h"
+
+namespace syncline::reports::chart {
+namespace {
+
+struct Counted {
+  double size = 1;
+  const char* name = "";
+};
+
+constexpr std::array<Counted, 4> kSeconds{{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
+constexpr std::array<Counted, 5> kBytes{
+    {{1099511627776.0, "TiB"}, {1073741824.0, "GiB"}, {1048576.0, "MiB"}, {1024, "KiB"}, {1, "B"}}};
+constexpr std::array<Counted, 4> kRates{{{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}}};
+
+// The largest unit of which the value is at least one.
+template <std::size_t size>
+Counted counted_in(const std::array<Counted, size>& units, double value) {
+  for (const auto& unit : units) {
+    if (value >= unit.size * (1 - 1e-9)) return unit;
+  }
+  return units.back();
+}
+
+Counted counted_in(Unit unit, double value) {
+  switch (unit) {
+    case Unit::kSeconds:
+      return counted_in(kSeconds, value);
+    case Unit::kBytes:
+      return counted_in(kBytes, value);
+    case Unit::kBytesPerSecond:
+      return counted_in(kRates, value);
+    case Unit::kPercent:
+      return {1, "%"};
+    case Unit::kNumber:
+      break;
+  }
+  return {};
+}
+
+std::string fixed(double value, int decimals) {
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                 std::chars_format::fixed, decimals);
+  return {text.data(), end.ptr};
+}
+
+// Few digits, none of them superfluous.
+std::string shortest(double value) {
+  std::array<char, 64> text{};
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 6);
+  return {text.data(), end.ptr};
+}
+
+std::string with_unit(Unit unit, double value) {
+  const Counted counted = counted_in(unit, value);
+  const std::string number = shortest(value / counted.size);
+  return *counted.name == 0 ? number : number + " " + counted.name;
+}
+
+}  // namespace
+
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least) + 1e-9));
+  for (const double times : {1.0, 2.0, 5.0}) {
+    if (power * times >= least * (1 - 1e-9)) return power * times;
+  }
+  return power * 10;
+}
+
+Scale::Scale(const Axis& axis, const std::vector<double>& values)
+    : axis_(axis), logarithmic_(axis.logarithmic) {
+  bool any = false;
+  for (const double value : values) {
+    if (!std::isfinite(value) || (logarithmic_ && value <= 0)) continue;
+    least_ = any ? std::min(least_, value) : value;
+    most_ = any ? std::max(most_, value) : value;
+    any = true;
+  }
+  if (!any) {
+    least_ = logarithmic_ ? 1 : 0;
+    most_ = logarithmic_ ? 10 : 1;
+  }
+  widen();
+}
+
+// A little air above and below, so that nothing lies on the frame.
+void Scale::widen() {
+  if (logarithmic_) {
+    const double air = most_ / least_ < 1 + 1e-9 ? 2 : std::pow(most_ / least_, 0.02);
+    least_ /= air;
+    most_ *= air;
+    return;
+  }
+  // What is counted (nodes, evaluations) need not begin at nothing, what is measured does.
+  const bool near = least_ >= 0 && least_ < most_ / 2 && axis_.unit != Unit::kNumber;
+  const bool zero = axis_.from_zero || near;
+  if (zero) {
+    least_ = std::min(least_, 0.0);
+    most_ = std::max(most_, 0.0);
+  }
+  if (most_ <= least_) {
+    const double alone = least_ == 0 ? 1 : std::abs(least_) / 2;
+    least_ -= alone;
+    most_ += alone;
+  }
+  const double air = 0.05 * (most_ - least_);
+  if (least_ != 0) least_ -= air;
+  if (most_ != 0) most_ += air;
+}
+
+double Scale::share(double value) const {
+  if (!logarithmic_) return (value - least_) / (most_ - least_);
+  if (value <= least_) return 0;
+  return std::log(value / least_) / std::log(most_ / least_);
+}
+
+std::vector<Tick> Scale::ticks(int wanted) const {
+  std::vector<Tick> ticks = logarithmic_ ? by_factors(wanted) : by_steps(wanted);
+  // Within less than a decade or two, round factors are too far apart.
+  constexpr std::size_t kEnough = 3;
+  return ticks.size() < kEnough ? by_steps(wanted) : ticks;
+}
+
+// Powers of two of bytes, else of ten, with twice and five times these between where they are few.
+std::vector<Tick> Scale::by_factors(int wanted) const {
+  const bool bytes = axis_.unit == Unit::kBytes;
+  const double base = bytes ? 2 : 10;
+  const double powers = std::log(most_ / least_) / std::log(base);
+  const double stride = std::max(1.0, std::ceil(powers / wanted));
+  const bool between = !bytes && 3 * powers <= wanted + 1;
+  std::vector<Tick> ticks;
+  const double lowest = std::log(least_) / std::log(base);
+  const double first = between ? std::floor(lowest) : std::ceil(lowest - 1e-9);
+  for (double power = first; std::pow(base, power) <= most_ * (1 + 1e-9); power += stride) {
+    for (const double times : {1.0, 2.0, 5.0}) {
+      const double value = times * std::pow(base, power);
+      const bool within = value >= least_ * (1 - 1e-9) && value <= most_ * (1 + 1e-9);
+      if (within && (times == 1 || between)) ticks.push_back({value, with_unit(axis_.unit, value)});
+    }
+  }
+  return ticks;
+}
+
+std::vector<Tick> Scale::by_steps(int wanted) const {
+  const double unit = counted_in(axis_.unit, std::max(std::abs(least_), std::abs(most_))).size;
+  const double step = round_step((most_ - least_) / unit / wanted);
+  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+  std::vector<Tick> ticks;
+  for (double n = std::ceil(least_ / unit / step - 1e-9);
+       n * step * unit <= most_ + step * unit * 1e-9; ++n) {
+    const double value = n * step * unit;
+    ticks.push_back(
+        {value, logarithmic_ ? with_unit(axis_.unit, value) : fixed(n * step + 0.0, decimals)});
+  }
+  return ticks;
+}
+
+std::string Scale::title() const {
+  if (logarithmic_ || !axis_.names.empty()) return axis_.title;
+  const Counted counted = counted_in(axis_.unit, std::max(std::abs(least_), std::abs(most_)));
+  return *counted.name == 0 ? axis_.title : axis_.title + ", " + counted.name;
+}
+
+}  // namespace syncline::reports::chart

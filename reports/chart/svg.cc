@@ -1,0 +1,428 @@
+#include "reports/chart/svg.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "reports/chart/escape.h"
+#include "reports/chart/palette.h"
+#include "reports/chart/scale.h"
+
+namespace syncline::reports::chart {
+namespace {
+
+constexpr double kWide = 860;
+constexpr double kRight = 30;  // room on the right, for half a tick's label
+constexpr double kTop = 10;
+constexpr double kHead = 30;  // of a document's title
+constexpr double kPlotHigh = 320;
+constexpr double kLane = 22;
+constexpr double kRow = 18;      // of text
+constexpr double kLetter = 6.4;  // mean width of a letter
+constexpr std::size_t kLongestName = 44;
+constexpr int kDashes = 4;  // kinds of lines, the full one among them
+
+// Pixels, to a tenth; a whole number without a point.
+std::string px(double value) {
+  std::array<char, 32> text{};
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), std::round(value * 10) / 10 + 0.0);
+  return {text.data(), end.ptr};
+}
+
+// All digits.
+std::string exact(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end.ptr};
+}
+
+std::string attribute(const char* name, const std::string& value) {
+  return std::string(" ") + name + "=\"" + value + "\"";
+}
+
+double wide(const std::string& text) { return kLetter * static_cast<double>(letters_of(text)); }
+
+std::string written(double x, double y, const char* anchor, const std::string& text,
+                    const std::string& more = "") {
+  return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" text-anchor=\"" + anchor + "\"" + more +
+         ">" + escaped(text) + "</text>\n";
+}
+
+const char* unit_word(Unit unit) {
+  switch (unit) {
+    case Unit::kSeconds:
+      return "s";
+    case Unit::kBytes:
+      return "B";
+    case Unit::kBytesPerSecond:
+      return "B/s";
+    case Unit::kPercent:
+      return "%";
+    case Unit::kNumber:
+      break;
+  }
+  return "-";
+}
+
+std::string axis_data(const Axis& axis, const Scale& scale) {
+  return std::string(scale.logarithmic() ? "log " : "lin ") + exact(scale.least()) + " " +
+         exact(scale.most()) + " " + unit_word(axis.unit);
+}
+
+std::string colour_class(const char* letter, int colour) {
+  return letter + std::to_string(colour % kColours);
+}
+
+// Series beyond the colours share them, by other strokes.
+std::string line_class(int colour, bool dashed) {
+  const int dash = (colour / kColours + (dashed ? 1 : 0)) % kDashes;
+  return "l " + colour_class("l", colour) + (dash == 0 ? "" : " dash" + std::to_string(dash));
+}
+
+// Every value that an axis must show.
+struct Values {
+  std::vector<double> across;
+  std::vector<double> up;
+};
+
+void put_series(const Series& one, Values& values) {
+  for (const auto* points : {&one.points, &one.hollow}) {
+    for (const auto& point : *points) {
+      values.across.push_back(point.x);
+      values.up.push_back(point.y);
+    }
+  }
+  for (const auto* intervals : {&one.band, &one.whiskers}) {
+    for (const auto& interval : *intervals) {
+      values.across.push_back(interval.x);
+      values.up.push_back(interval.low);
+      values.up.push_back(interval.high);
+    }
+  }
+}
+
+Values values_of(const Figure& figure) {
+  Values values;
+  for (const auto& one : figure.series) put_series(one, values);
+  for (const auto& rule : figure.rules) {
+    (rule.upright ? values.across : values.up).push_back(rule.at);
+  }
+  for (const auto& box : figure.boxes) {
+    values.across.push_back(box.from);
+    values.across.push_back(box.to);
+  }
+  return values;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const Figure& figure)
+      : figure_(figure),
+        values_(values_of(figure)),
+        across_(figure.across, values_.across),
+        up_(figure.up, values_.up) {
+    const auto lanes = static_cast<double>(figure.up.names.size());
+    high_ = lanes > 0 ? lanes * kLane : kPlotHigh;
+    double label = 0;
+    if (lanes > 0) {
+      for (const auto& name : figure.up.names) {
+        label = std::max(label, wide(clipped(name, kLongestName)));
+      }
+    } else {
+      for (const auto& tick : up_.ticks(8)) label = std::max(label, wide(tick.text));
+    }
+    left_ = label + 14 + (figure.up.title.empty() ? 0 : kRow);
+    broad_ = kWide - left_ - kRight;
+  }
+
+  std::string text(bool document) {
+    top_ = kTop + (document ? kHead : 0);
+    std::string body = axes() + plot();
+    body += legend();  // stands below the axes
+    std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\"";
+    svg += attribute("viewBox", "0 0 " + px(kWide) + " " + px(end_));
+    svg += attribute("aria-label", escaped(figure_.title)) + ">\n";
+    if (document) {
+      svg += "<style>" + palette_css() + "</style>\n<rect class=\"paper\" width=\"100%\" " +
+             "height=\"100%\"/>\n" + written(14, 24, "start", figure_.title, " class=\"head\"");
+    }
+    return svg + body + "</svg>\n";
+  }
+
+ private:
+  // Places in the plot; its own corner is at 0, 0.
+  double x_of(double value) const {
+    const auto names = static_cast<double>(figure_.across.names.size());
+    return broad_ * (names > 0 ? (value + 0.5) / names : across_.share(value));
+  }
+  double y_of(double value) const { return high_ * (1 - up_.share(value)); }
+
+  std::string axes() {
+    std::string grid, text;
+    if (figure_.up.names.empty()) {
+      for (const auto& tick : up_.ticks(8)) {
+        const double y = top_ + y_of(tick.value);
+        grid += "M" + px(left_) + " " + px(y) + "h" + px(broad_);
+        text += written(left_ - 6, y + 4, "end", tick.text);
+      }
+    } else {
+      text += lane_names();
+    }
+    const double foot = top_ + high_;
+    std::string below;
+    for (const auto& tick : across_ticks()) {
+      const double x = left_ + x_of(tick.value);
+      if (figure_.across.names.empty()) grid += "M" + px(x) + " " + px(top_) + "v" + px(high_);
+      below += written(x, foot + 16, "middle", tick.text);
+    }
+    const double middle = top_ + high_ / 2;
+    if (!figure_.up.title.empty()) {
+      text += written(12, middle, "middle", up_.title(),
+                      " transform=\"rotate(-90 12 " + px(middle) + ")\"");
+    }
+    text += written(left_ + broad_ / 2, foot + 34, "middle", across_.title());
+    end_ = foot + 44;
+    return "<path class=\"grid\" d=\"" + grid + "\"/>\n<g class=\"below\">" + below + "</g>\n" +
+           text + "<path class=\"frame\" d=\"M" + px(left_) + " " + px(top_) + "v" + px(high_) +
+           "h" + px(broad_) + "\"/>\n";
+  }
+
+  // As many as there is room for.
+  std::vector<Tick> across_ticks() const {
+    const auto& names = figure_.across.names;
+    if (names.empty()) return across_.ticks(9);
+    double widest = 0;
+    for (const auto& name : names) widest = std::max(widest, wide(clipped(name, 12)) + 10);
+    const double room = broad_ / static_cast<double>(names.size());
+    const auto stride = static_cast<std::size_t>(std::max(1.0, std::ceil(widest / room)));
+    std::vector<Tick> ticks;
+    for (std::size_t i = 0; i < names.size(); i += stride) {
+      ticks.push_back({static_cast<double>(i), clipped(names[i], 12)});
+    }
+    return ticks;
+  }
+
+  std::string lane_names() const {
+    std::string text;
+    for (std::size_t lane = 0; lane < figure_.up.names.size(); ++lane) {
+      const std::string& name = figure_.up.names[lane];
+      const std::string shown = clipped(name, kLongestName);
+      const double y = top_ + kLane * (static_cast<double>(lane) + 0.5) + 4;
+      text += shown == name ? written(left_ - 6, y, "end", name)
+                            : "<g><title>" + escaped(name) + "</title>" +
+                                  written(left_ - 6, y, "end", shown) + "</g>\n";
+    }
+    return text;
+  }
+
+  // A drawing inside the drawing: it cuts off what lies outside, and the page's script zooms by its
+  // viewBox alone.
+  std::string plot() const {
+    std::string svg = "<svg class=\"plot\"" + attribute("x", px(left_)) + attribute("y", px(top_)) +
+                      attribute("width", px(broad_)) + attribute("height", px(high_)) +
+                      attribute("viewBox", "0 0 " + px(broad_) + " " + px(high_)) +
+                      attribute("preserveAspectRatio", "none");
+    if (figure_.across.names.empty())
+      svg += attribute("data-x", axis_data(figure_.across, across_));
+    if (figure_.up.names.empty()) svg += attribute("data-y", axis_data(figure_.up, up_));
+    svg += ">\n";
+    for (const auto& stretch : figure_.stretches) svg += drawn(stretch);
+    for (const auto& cell : figure_.cells) svg += drawn(cell);
+    for (const auto& box : figure_.boxes) svg += drawn(box);
+    for (const auto& rule : figure_.rules) svg += drawn(rule);
+    // The first is the most important, so it lies on top.
+    for (auto one = figure_.series.rbegin(); one != figure_.series.rend(); ++one) {
+      svg += drawn(*one);
+    }
+    return svg + "</svg>\n";
+  }
+
+  std::string drawn(const Stretch& stretch) const {
+    const double from = x_of(stretch.from);
+    return "<rect class=\"band " + colour_class("c", stretch.colour) + "\"" +
+           attribute("x", px(from)) + attribute("y", "0") +
+           attribute("width", px(std::max(2.0, x_of(stretch.to) - from))) +
+           attribute("height", px(high_)) + attribute("data-from", exact(stretch.from)) +
+           attribute("data-to", exact(stretch.to)) + "><title>" + escaped(stretch.name) +
+           "</title></rect>\n";
+  }
+
+  std::string drawn(const Rule& rule) const {
+    const std::string way = rule.upright ? "M" + px(x_of(rule.at)) + " 0v" + px(high_)
+                                         : "M0 " + px(y_of(rule.at)) + "h" + px(broad_);
+    return "<path class=\"" + line_class(rule.colour, true) + "\" d=\"" + way + "\"" +
+           attribute("data-at", exact(rule.at)) + kUnscaled + "><title>" + escaped(rule.name) +
+           "</title></path>\n";
+  }
+
+  std::string drawn(const Cell& cell) const {
+    const double room = broad_ / static_cast<double>(figure_.across.names.size());
+    const double x = x_of(cell.column) - room / 2;
+    const double y = kLane * cell.lane;
+    std::string svg =
+        "<rect class=\"cell h" + std::to_string(cell.shade) + "\"" + attribute("x", px(x)) +
+        attribute("y", px(y)) + attribute("width", px(room)) + attribute("height", px(kLane)) +
+        attribute("data-value", exact(cell.value)) + "><title>" +
+        escaped(figure_.up.names[static_cast<std::size_t>(cell.lane)] + ", " +
+                figure_.across.names[static_cast<std::size_t>(cell.column)] + ": " + cell.text) +
+        "</title></rect>\n";
+    if (wide(cell.text) + 4 < room) {
+      svg += written(x + room / 2, y + 15, "middle", cell.text,
+                     " class=\"on" + std::to_string(cell.shade) + "\"");
+    }
+    return svg;
+  }
+
+  std::string drawn(const Box& box) const {
+    const double x = x_of(box.from);
+    const double y = kLane * box.lane + (box.low ? kLane * 0.68 : 2);
+    const double tall = box.low ? kLane * 0.25 : kLane - 4;
+    std::string svg = "<rect class=\"box " + colour_class("c", box.colour) + "\"" +
+                      attribute("x", px(x)) + attribute("y", px(y)) +
+                      attribute("width", px(std::max(0.3, x_of(box.to) - x))) +
+                      attribute("height", px(tall)) + attribute("data-from", exact(box.from)) +
+                      attribute("data-to", exact(box.to));
+    if (!box.name.empty()) {
+      svg += attribute("data-name", escaped(box.name)) + "><title>" + escaped(box.name) +
+             "</title></rect>";
+    } else {
+      svg += "/>";
+    }
+    return box.link.empty() ? svg + "\n"
+                            : "<a href=\"#" + escaped(box.link) + "\">" + svg + "</a>\n";
+  }
+
+  std::string dots(const std::vector<Point>& points) const {
+    std::string way;
+    for (const auto& point : points)
+      way += "M" + px(x_of(point.x)) + " " + px(y_of(point.y)) + "h0";
+    return way;
+  }
+
+  std::string way_of(const Series& series) const {
+    std::string way;
+    for (const auto& point : series.points) {
+      const std::string x = px(x_of(point.x)), y = px(y_of(point.y));
+      if (way.empty()) {
+        way = "M" + x + " " + y;
+      } else if (series.steps) {
+        way += "H" + x + "V" + y;
+      } else {
+        way += "L" + x + " " + y;
+      }
+    }
+    if (series.steps && !way.empty()) way += "H" + px(broad_);
+    return way;
+  }
+
+  std::string band_of(const std::vector<Interval>& band) const {
+    std::string way;
+    for (const auto& at : band) {
+      way += (way.empty() ? "M" : "L") + px(x_of(at.x)) + " " + px(y_of(at.high));
+    }
+    for (auto at = band.rbegin(); at != band.rend(); ++at) {
+      way += "L" + px(x_of(at->x)) + " " + px(y_of(at->low));
+    }
+    return way + "Z";
+  }
+
+  std::string drawn(const Series& series) const {
+    const std::string colour = colour_class("l", series.colour);
+    std::string data;
+    for (const auto* points : {&series.points, &series.hollow}) {
+      for (const auto& point : *points) {
+        data += (data.empty() ? "" : " ") + exact(point.x) + "," + exact(point.y);
+      }
+    }
+    std::string labels;
+    for (const auto& label : series.labels) {
+      labels += (labels.empty() ? "" : "\n") + escaped(label);
+    }
+    std::string svg = "<g class=\"series\"" + attribute("data-name", escaped(series.name)) +
+                      attribute("data-points", data) +
+                      (labels.empty() ? "" : attribute("data-labels", labels)) + "><title>" +
+                      escaped(series.name) + "</title>";
+    const auto path = [&](const std::string& css, const std::string& way) {
+      if (!way.empty()) svg += "<path class=\"" + css + "\" d=\"" + way + "\"" + kUnscaled + "/>";
+    };
+    if (!series.band.empty()) {
+      path("band " + colour_class("c", series.colour), band_of(series.band));
+    }
+    std::string whiskers;
+    for (const auto& at : series.whiskers) {
+      whiskers += "M" + px(x_of(at.x)) + " " + px(y_of(at.low)) + "V" + px(y_of(at.high));
+    }
+    path("whisker " + colour, whiskers);
+    const std::string line = line_class(series.colour, series.dashed);
+    if (series.line) path(line + (series.faint ? " faint" : ""), way_of(series));
+    if (series.dots) path("dot " + colour, dots(series.points));
+    path("dot " + colour, dots(series.hollow));
+    path("core", dots(series.hollow));
+    return svg + "</g>\n";
+  }
+
+  // Entries side by side, as many as fit into a line.
+  std::string legend() {
+    std::string text;
+    double x = left_, y = end_ + 8;
+    const auto put = [&](const std::string& name, const std::string& glyph) {
+      const double room = 30 + wide(name) + 16;
+      if (x > left_ && x + room > kWide) {
+        x = left_;
+        y += kRow;
+      }
+      text += "<g transform=\"translate(" + px(x) + " " + px(y) + ")\">" + glyph +
+              written(30, 4, "start", name) + "</g>\n";
+      x += room;
+    };
+    for (const auto& key : figure_.keys) {
+      put(key.name,
+          "<rect class=\"" +
+              (key.shade ? "h" + std::to_string(key.colour) : colour_class("c", key.colour)) +
+              " cell\" y=\"-6\" width=\"22\" height=\"12\"/>");
+    }
+    for (const auto& one : figure_.series) {
+      if (!one.name.empty() && !one.faint) put(clipped(one.name, 80), glyph_of(one));
+    }
+    for (const auto& rule : figure_.rules) {
+      put(rule.name, "<path class=\"" + line_class(rule.colour, true) + "\" d=\"M0 0h22\"/>");
+    }
+    for (const auto& stretch : figure_.stretches) {
+      put(stretch.name, "<rect class=\"band " + colour_class("c", stretch.colour) +
+                            "\" y=\"-6\" width=\"22\" height=\"12\"/>");
+    }
+    if (!text.empty()) end_ = y + 14;
+    return text;
+  }
+
+  static std::string glyph_of(const Series& series) {
+    std::string glyph;
+    if (series.line) {
+      glyph += "<path class=\"" + line_class(series.colour, series.dashed) + "\" d=\"M0 0h22\"/>";
+    }
+    if (series.dots || !series.hollow.empty()) {
+      glyph += "<path class=\"dot " + colour_class("l", series.colour) + "\" d=\"M11 0h0\"/>";
+    }
+    if (!series.dots && !series.hollow.empty()) glyph += "<path class=\"core\" d=\"M11 0h0\"/>";
+    return glyph;
+  }
+
+  static constexpr const char* kUnscaled = " vector-effect=\"non-scaling-stroke\"";
+
+  const Figure& figure_;
+  Values values_;
+  Scale across_;
+  Scale up_;
+  double left_ = 0, top_ = 0, broad_ = 0, high_ = 0;
+  double end_ = 0;  // below what was drawn so far
+};
+
+}  // namespace
+
+std::string svg_file(const Figure& figure) { return Drawing(figure).text(true); }
+
+std::string svg_inline(const Figure& figure) { return Drawing(figure).text(false); }
+
+}  // namespace syncline::reports::chart

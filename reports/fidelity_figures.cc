@@ -1,0 +1,158 @@
+#include <algorithm>
+
+#include "reports/figures.h"
+#include "reports/format.h"
+
+namespace syncline::reports {
+namespace {
+
+using chart::Unit;
+
+// Times of each kind of operation, predicted over measured: two bars a kind.
+chart::Figure kinds_figure(const measure::ValidatedRow& row, std::size_t number) {
+  chart::Figure figure;
+  figure.id = "s-kinds-" + std::to_string(number);
+  figure.title = "By kind of operation, a step of " + one_line(row.strategy);
+  figure.across = {"time a step", Unit::kSeconds, false, true};
+  figure.keys = {{"predicted", chart::kSky}, {"measured", chart::kBlue}};
+  for (const auto& kind : row.kinds) {
+    const auto bar = [&](const char* word, Seconds time, int colour) {
+      figure.boxes.push_back({static_cast<int>(figure.up.names.size()), 0, time, colour,
+                              kind.kind + ", " + word + ": " + seconds_text(time)});
+      figure.up.names.push_back(kind.kind + ", " + word);
+    };
+    bar("predicted", kind.predicted, chart::kSky);
+    bar("measured", kind.measured, chart::kBlue);
+  }
+  return figure;
+}
+
+chart::Series error_dots(const char* name, int colour) {
+  chart::Series series{name, colour};
+  series.line = false;
+  series.dots = true;
+  return series;
+}
+
+}  // namespace
+
+chart::Figure scatter(const std::vector<Compared>& rows) {
+  chart::Figure figure;
+  figure.id = "s-scatter";
+  figure.title = "Measured and predicted step times";
+  figure.across = {"measured", Unit::kSeconds, true};
+  figure.up = {"predicted", Unit::kSeconds, true};
+  chart::Series dots = error_dots("predicted before it was measured", chart::kBlue);
+  chart::Series equal{"as measured", chart::kGrey};
+  equal.dashed = true;
+  for (const auto& row : rows) {
+    dots.points.push_back({row.measured, row.predicted});
+    dots.labels.push_back(one_line(row.name));
+    if (row.interval.high > 0) {
+      dots.whiskers.push_back({row.measured, row.interval.low, row.interval.high});
+    }
+    equal.points.push_back({row.measured, row.measured});
+  }
+  std::sort(equal.points.begin(), equal.points.end(),
+            [](const chart::Point& a, const chart::Point& b) { return a.x < b.x; });
+  if (!dots.whiskers.empty()) figure.note = "Strokes: 80 % intervals of the predictions.";
+  figure.series = {std::move(dots), std::move(equal)};
+  return figure;
+}
+
+std::vector<Illustration> figures_of(const measure::Validation& validation) {
+  std::vector<Compared> rows;
+  for (const auto& row : validation.rows) {
+    rows.push_back({row.strategy, row.predicted, row.median, row.interval});
+  }
+  if (rows.empty()) return {};
+  std::vector<Illustration> pictures{{scatter(rows)}};
+  const std::size_t shown = std::min(validation.rows.size(), kToldApart);
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (!validation.rows[i].kinds.empty()) {
+      pictures.push_back({kinds_figure(validation.rows[i], i)});
+    }
+  }
+  return pictures;
+}
+
+std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files) {
+  std::vector<Compared> rows;
+  for (const auto& file : files) {
+    for (const auto& row : file.rows) {
+      rows.push_back({file.scenario + ", " + row.strategy, row.predicted, row.median, {}});
+    }
+  }
+  if (rows.empty()) return {};
+  return {{scatter(rows)}};
+}
+
+std::vector<Illustration> figures_of(const std::vector<measure::FidelityTable>& tables) {
+  chart::Figure figure;
+  figure.id = "s-errors";
+  figure.title = "Errors of the predicted rows, table by table";
+  figure.across = {"error", Unit::kPercent, false, true};
+  figure.keys = {{"to the median", chart::kBlue},
+                 {"to the 90th percentile", chart::kSky},
+                 {"to the worst", chart::kGrey}};
+  for (const auto& table : tables) {
+    const auto errors = measure::summary_of(table.predicted);
+    if (!errors) continue;
+    const int lane = static_cast<int>(figure.up.names.size());
+    figure.up.names.push_back(one_line(table.name) +
+                              (table.out_of_range.empty() ? "" : " (out of range)"));
+    const auto part = [&](double from, double to, int colour, const char* what) {
+      figure.boxes.push_back({lane, from, to, colour,
+                              one_line(table.name) + ": " + what + " error " + share_text(to)});
+    };
+    part(0, errors->median, chart::kBlue, "median");
+    part(errors->median, errors->p90, chart::kSky, "90th percentile of the");
+    part(errors->p90, errors->worst, chart::kGrey, "worst");
+  }
+  if (figure.boxes.empty()) return {};
+  return {{std::move(figure)}};
+}
+
+std::vector<Illustration> figures_of(const measure::Explanation& explanation) {
+  chart::Figure shares;
+  shares.id = "s-shares";
+  shares.title = "What each step is spent on";
+  shares.across = {"time", Unit::kSeconds, false, true};
+  shares.keys = {{"computation", chart::kBlue},        {"waiting for slower ranks", chart::kGrey},
+                 {"the host's overhead", chart::kSky}, {"copying, encoding", chart::kOrange},
+                 {"latency", chart::kPurple},          {"bandwidth", chart::kVermilion}};
+  chart::Figure gains;
+  gains.id = "s-gains";
+  gains.title = "What changes would gain";
+  gains.across = {"shorter step", Unit::kPercent, false, true};
+  for (const auto& one : explanation.strategies) {
+    for (const auto& advice : one.advice) {
+      const std::string name = one_line(advice.change);
+      gains.boxes.push_back({static_cast<int>(gains.up.names.size()), 0, advice.gain_percent,
+                             chart::kGreen,
+                             one_line(one.strategy.name) + ", " + name + ": " +
+                                 seconds_text(advice.step_time) + " a step"});
+      gains.up.names.push_back(one_line(one.strategy.name) + ": " + name);
+    }
+    if (!one.bottleneck) continue;
+    const measure::Bottleneck& bound = *one.bottleneck;
+    const Seconds parts[] = {bound.compute,  bound.stragglers, bound.overhead,
+                             bound.handling, bound.start_up,   bound.transfer};
+    const int lane = static_cast<int>(shares.up.names.size());
+    shares.up.names.push_back(one_line(one.strategy.name));
+    Seconds at = 0;
+    for (std::size_t i = 0; i < shares.keys.size(); ++i) {
+      if (parts[i] > 0) {
+        shares.boxes.push_back({lane, at, at + parts[i], shares.keys[i].colour,
+                                shares.keys[i].name + ", " + seconds_text(parts[i])});
+      }
+      at += parts[i];
+    }
+  }
+  std::vector<Illustration> pictures;
+  if (!shares.boxes.empty()) pictures.push_back({std::move(shares)});
+  if (!gains.boxes.empty()) pictures.push_back({std::move(gains)});
+  return pictures;
+}
+
+}  // namespace syncline::reports

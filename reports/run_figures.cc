@@ -1,0 +1,453 @@
+#include "reports/figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reports/axes.h"
+#include "reports/format.h"
+#include "reports/gantt.h"
+
+namespace syncline::reports {
+namespace {
+
+using chart::Unit;
+using Rows = std::vector<const measure::Row*>;
+
+// Axes whose ends are this far apart are logarithmic.
+constexpr double kWideAxis = 8;
+constexpr double kWideTimes = 20;
+
+// The rows that the pictures are of: those of the first executor. Strategies in the report's order.
+struct Swept {
+  std::vector<Axis> axes;
+  std::vector<std::string> strategies;
+  std::vector<SweepPoint> points;
+  std::map<std::pair<std::string, std::size_t>, const measure::Row*> rows;  // strategy, point
+
+  const measure::Row* at(const std::string& strategy, std::size_t point) const {
+    const auto found = rows.find({strategy, point});
+    return found == rows.end() ? nullptr : found->second;
+  }
+};
+
+Swept swept(const measure::Report& report) {
+  Swept result;
+  result.axes = axes_of(report.rows);
+  std::map<std::string, std::size_t> place;
+  std::set<std::string> known;
+  for (const auto& row : report.rows) {
+    if (row.executor != report.rows.front().executor) continue;
+    Json key = Json::array();
+    for (const auto& [path, value] : row.sweep) key.push_back(Json::array({path, value}));
+    const auto [at, added] = place.emplace(key.dump(-1, ' ', false, Json::error_handler_t::replace),
+                                           result.points.size());
+    if (added) result.points.push_back(row.sweep);
+    if (known.insert(row.strategy).second) result.strategies.push_back(row.strategy);
+    result.rows.emplace(std::pair(row.strategy, at->second), &row);
+  }
+  return result;
+}
+
+// How many times slower than the best of its point a strategy is, over all points in the mean of
+// logarithms: what tells the interesting ones.
+std::vector<std::string> best_first(const Swept& all) {
+  std::map<std::string, double> rank;
+  std::map<std::string, int> count;
+  for (std::size_t point = 0; point < all.points.size(); ++point) {
+    double best = 0;
+    for (const auto& name : all.strategies) {
+      const auto* row = all.at(name, point);
+      if (row && (best == 0 || row->metrics.step_time < best)) best = row->metrics.step_time;
+    }
+    for (const auto& name : all.strategies) {
+      const auto* row = all.at(name, point);
+      if (!row || best <= 0) continue;
+      rank[name] += std::log(row->metrics.step_time / best);
+      ++count[name];
+    }
+  }
+  std::vector<std::string> order = all.strategies;
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return rank[a] / std::max(1, count[a]) < rank[b] / std::max(1, count[b]);
+  });
+  return order;
+}
+
+// The most interesting few, the baseline always among them, in the report's order.
+std::vector<std::string> chosen(const measure::Report& report, const Swept& all, std::size_t most) {
+  std::vector<std::string> order = best_first(all);
+  const auto baseline = std::find(order.begin(), order.end(), report.baseline);
+  if (baseline != order.end()) std::rotate(order.begin(), baseline, baseline + 1);
+  if (order.size() > most) order.resize(most);
+  const std::set<std::string> kept(order.begin(), order.end());
+  std::vector<std::string> result;
+  for (const auto& name : all.strategies) {
+    if (kept.contains(name)) result.push_back(name);
+  }
+  return result;
+}
+
+std::string left_out_note(std::size_t drawn, std::size_t all) {
+  if (drawn >= all) return "";
+  return " Drawn are " + std::to_string(drawn) + " of " + std::to_string(all) +
+         " strategies, the fastest and the baseline; the others are in the data.";
+}
+
+std::string words(const SweepPoint& point, const std::vector<Axis>& axes) {
+  measure::Row row;
+  row.sweep = point;
+  return point_text(row, axes);
+}
+
+// Where the step goes ---------------------------------------------------------------------------
+
+chart::Figure bars(const measure::Report& report, const Swept& all) {
+  std::vector<StepParts> parts;
+  for (const auto& name : chosen(report, all, kBarStrategies)) {
+    if (const auto* row = all.at(name, 0)) parts.push_back({row->strategy, row->metrics});
+  }
+  chart::Figure figure = step_bars(parts);
+  if (all.points.size() > 1) {
+    figure.note += " At the first of " + plural(all.points.size(), "sweep point") + ": " +
+                   words(all.points.front(), all.axes) + ".";
+  }
+  figure.note += left_out_note(parts.size(), all.strategies.size());
+  return figure;
+}
+
+// Over the sweep --------------------------------------------------------------------------------
+
+std::optional<double> number_on(const SweepPoint& point, const Axis& axis) {
+  for (const auto& [path, value] : point) {
+    if (path == axis.path && value.is_number()) return value.get<double>();
+  }
+  return std::nullopt;
+}
+
+// The points along one axis, all else as at the first point, by ascending value.
+std::vector<std::pair<double, std::size_t>> along(const Swept& all, const Axis& axis) {
+  std::vector<std::pair<double, std::size_t>> line;
+  const auto others = [&](SweepPoint point) {
+    std::erase_if(point, [&](const auto& entry) { return entry.first == axis.path; });
+    return point;
+  };
+  const SweepPoint first = others(all.points.front());
+  for (std::size_t i = 0; i < all.points.size(); ++i) {
+    const auto value = number_on(all.points[i], axis);
+    if (value && others(all.points[i]) == first) line.emplace_back(*value, i);
+  }
+  std::sort(line.begin(), line.end());
+  return line;
+}
+
+using Along = std::vector<std::pair<double, std::size_t>>;
+
+// A line a strategy; those beyond the colours are faint.
+template <typename Of>
+void add_lines(chart::Figure& figure, const measure::Report& report, const Swept& all,
+               const Along& line, Of value_of) {
+  const auto told = chosen(report, all, kToldApart);
+  const auto shown = chosen(report, all, kLines);
+  const bool bands = told.size() <= 3;
+  std::vector<chart::Series> faint;
+  int colour = 0;
+  for (const auto& name : shown) {
+    const bool clear = std::find(told.begin(), told.end(), name) != told.end();
+    chart::Series series;
+    series.name = one_line(name);
+    series.colour = clear ? colour++ : chart::kGrey;
+    series.faint = !clear;
+    series.dots = clear && line.size() <= 60;
+    for (const auto& [value, point] : line) {
+      const auto* row = all.at(name, point);
+      if (row == nullptr) continue;
+      series.points.push_back({value, value_of(*row, value)});
+      if (clear && bands && row->step.high > 0 && figure.up.unit == Unit::kSeconds) {
+        series.band.push_back({value, row->step.low, row->step.high});
+      }
+    }
+    (clear ? figure.series : faint).push_back(std::move(series));
+  }
+  if (!faint.empty()) {
+    figure.note +=
+        " Named are " + std::to_string(told.size()) + " of " +
+        std::to_string(all.strategies.size()) + " strategies, the fastest and the baseline; " +
+        (shown.size() < all.strategies.size() ? std::to_string(faint.size()) +
+                                                    " others are thin and grey, the rest is "
+                                                    "in the data alone."
+                                              : std::string("the others are thin and grey."));
+  }
+  std::move(faint.begin(), faint.end(), std::back_inserter(figure.series));
+}
+
+bool wide(const std::vector<double>& values, double times) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return !values.empty() && *least > 0 && *most / *least >= times;
+}
+
+chart::Axis across_of(const Axis& axis, const Along& line) {
+  std::vector<double> values;
+  for (const auto& [value, point] : line) values.push_back(value);
+  return {axis.name, Unit::kNumber, wide(values, kWideAxis)};
+}
+
+chart::Figure step_curve(const measure::Report& report, const Swept& all, const Axis& axis,
+                         const Along& line, std::size_t number) {
+  chart::Figure figure;
+  figure.id = "s-curve-" + std::to_string(number);
+  figure.title = "Step time over " + axis.name;
+  figure.across = across_of(axis, line);
+  std::vector<double> times;
+  for (const auto& [key, row] : all.rows) times.push_back(row->metrics.step_time);
+  figure.up = {"step time", Unit::kSeconds, wide(times, kWideTimes)};
+  if (all.axes.size() > 1) {
+    figure.note =
+        "All else as at the first sweep point: " + words(all.points.front(), all.axes) + ".";
+  }
+  add_lines(figure, report, all, line,
+            [](const measure::Row& row, double) { return row.metrics.step_time; });
+  if (!figure.series.empty() && !figure.series.front().band.empty()) {
+    figure.note += " Shaded: the 80 % interval.";
+  }
+  return figure;
+}
+
+// What is left of the throughput that as many times more ranks would have.
+chart::Figure efficiency(const measure::Report& report, const Swept& all, const Axis& axis,
+                         const Along& line) {
+  chart::Figure figure;
+  figure.id = "s-efficiency";
+  figure.title = "Efficiency over " + axis.name;
+  figure.across = across_of(axis, line);
+  figure.up = {"throughput a node, of that with the fewest nodes", Unit::kPercent, false, true};
+  const auto& [least, first] = line.front();
+  add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
+    const auto* alone = all.at(row.strategy, first);
+    return alone == nullptr
+               ? 0
+               : 100 * row.metrics.throughput / nodes / (alone->metrics.throughput / least);
+  });
+  return figure;
+}
+
+// The heat map ----------------------------------------------------------------------------------
+
+constexpr double kShadeEnds[] = {1.005, 1.02, 1.05, 1.1, 1.25, 1.5};
+constexpr const char* kShadeWords[] = {
+    "best, within 0.5 %", "to 2 % above", "to 5 %", "to 10 %", "to 25 %", "to 50 %",
+    "more than 50 %"};
+
+int shade_of(double ratio) {
+  int shade = 0;
+  for (const double end : kShadeEnds) shade += ratio > end ? 1 : 0;
+  return shade;
+}
+
+std::string ratio_text(double ratio) {
+  const auto hundredths = std::lround(100 * ratio);
+  const std::string cents = std::to_string(hundredths % 100);
+  return hundredths >= 10000
+             ? std::to_string(hundredths / 100)
+             : std::to_string(hundredths / 100) + "." + (cents.size() < 2 ? "0" : "") + cents;
+}
+
+chart::Figure heat_map(const measure::Report& report, const Swept& all) {
+  chart::Figure figure;
+  figure.id = "s-heat";
+  figure.title = "Step time over the best of each sweep point";
+  const auto names = chosen(report, all, kHeatStrategies);
+  const std::size_t points = std::min(all.points.size(), kHeatPoints);
+  for (const auto& name : names) figure.up.names.push_back(one_line(name));
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::string text = words(all.points[i], all.axes);
+    // With one axis its name need not stand at each column.
+    figure.across.names.push_back(
+        all.axes.size() == 1 ? text.substr(std::min(text.size(), all.axes[0].name.size() + 1))
+                             : text);
+  }
+  figure.across.title = all.axes.size() == 1 ? all.axes[0].name : "sweep point";
+  for (std::size_t point = 0; point < points; ++point) {
+    double best = 0;
+    for (const auto& name : all.strategies) {
+      const auto* row = all.at(name, point);
+      if (row && (best == 0 || row->metrics.step_time < best)) best = row->metrics.step_time;
+    }
+    for (std::size_t lane = 0; lane < names.size(); ++lane) {
+      const auto* row = all.at(names[lane], point);
+      if (row == nullptr || best <= 0) continue;
+      const double ratio = row->metrics.step_time / best;
+      figure.cells.push_back({static_cast<int>(point), static_cast<int>(lane), shade_of(ratio),
+                              ratio_text(ratio), row->metrics.step_time});
+    }
+  }
+  for (int shade = 0; shade < chart::kShades; ++shade) {
+    figure.keys.push_back({kShadeWords[shade], shade, true});
+  }
+  figure.note =
+      "1.00 is the fastest of its column." + left_out_note(names.size(), all.strategies.size());
+  if (points < all.points.size()) {
+    figure.note += " The first " + std::to_string(points) + " of " +
+                   plural(all.points.size(), "sweep point") + ".";
+  }
+  return figure;
+}
+
+// Against what was published --------------------------------------------------------------------
+
+// What somebody published, and what was predicted of it, with the ends of its interval.
+struct Foretold {
+  double published = 0;
+  double predicted = 0;
+  measure::Interval interval;
+};
+
+// By the first figure that was published, as the errors are.
+std::optional<Foretold> of_step_time(const measure::Row& row) {
+  if (!row.published->step_time) return std::nullopt;
+  return Foretold{*row.published->step_time, row.metrics.step_time, row.step};
+}
+
+std::optional<Foretold> of_throughput(const measure::Row& row) {
+  if (row.published->step_time || !row.published->throughput) return std::nullopt;
+  const double samples = row.metrics.throughput * row.metrics.step_time;
+  measure::Interval interval;
+  if (row.step.low > 0) interval = {samples / row.step.high, samples / row.step.low};
+  return Foretold{*row.published->throughput, row.metrics.throughput, interval};
+}
+
+std::optional<Foretold> of_speedup(const measure::Row& row) {
+  const Published& published = *row.published;
+  if (published.step_time || published.throughput || !published.speedup) return std::nullopt;
+  return Foretold{*published.speedup, row.speedup, row.gain};
+}
+
+chart::Series dots_of(const measure::Report& report, bool calibrated,
+                      std::optional<Foretold> (*of)(const measure::Row&)) {
+  chart::Series series{calibrated ? "calibrated" : "predicted",
+                       calibrated ? chart::kOrange : chart::kBlue};
+  series.line = false;
+  series.dots = true;
+  const auto axes = axes_of(report.rows);
+  for (const auto& row : report.rows) {
+    if (!row.published || row.published->calibrated != calibrated) continue;
+    const auto foretold = of(row);
+    if (!foretold) continue;
+    series.points.push_back({foretold->published, foretold->predicted});
+    const std::string point = point_text(row, axes);
+    series.labels.push_back(one_line(row.strategy + (point.empty() ? "" : ", " + point)));
+    if (foretold->interval.high > 0) {
+      series.whiskers.push_back(
+          {foretold->published, foretold->interval.low, foretold->interval.high});
+    }
+  }
+  return series;
+}
+
+void add_scatter(const measure::Report& report, const char* what, Unit unit,
+                 std::optional<Foretold> (*of)(const measure::Row&),
+                 std::vector<Illustration>& pictures) {
+  chart::Figure figure;
+  figure.id = "s-published-" + std::string(what, std::string_view(what).find(' '));
+  figure.title = "Published and predicted: " + std::string(what);
+  figure.across = {"published " + std::string(what), unit, true};
+  figure.up = {"predicted", unit, true};
+  chart::Series equal{"as published", chart::kGrey};
+  for (const bool calibrated : {false, true}) {
+    chart::Series series = dots_of(report, calibrated, of);
+    for (const auto& point : series.points) equal.points.push_back({point.x, point.x});
+    if (!series.points.empty()) figure.series.push_back(std::move(series));
+  }
+  if (figure.series.empty()) return;
+  std::sort(equal.points.begin(), equal.points.end(),
+            [](const chart::Point& a, const chart::Point& b) { return a.x < b.x; });
+  equal.dashed = true;
+  figure.series.push_back(std::move(equal));
+  figure.note = "Strokes: 80 % intervals of the predictions.";
+  pictures.push_back({std::move(figure)});
+}
+
+// The step --------------------------------------------------------------------------------------
+
+// The fastest traced strategy under the baseline; without one, or where that is the fastest, the
+// fastest two.
+std::vector<std::size_t> two_to_show(const measure::Report& report, const Swept& all) {
+  std::vector<std::pair<Seconds, std::size_t>> order;
+  std::optional<std::size_t> baseline;
+  for (std::size_t i = 0; i < report.traced.size(); ++i) {
+    const auto* row = all.points.empty() ? nullptr : all.at(report.traced[i].strategy, 0);
+    order.emplace_back(row ? row->metrics.step_time : 0, i);
+    if (report.traced[i].strategy == report.baseline) baseline = i;
+  }
+  std::stable_sort(order.begin(), order.end());
+  std::vector<std::size_t> which;
+  if (baseline) which.push_back(*baseline);
+  for (const auto& [time, place] : order) {
+    if (which.size() == 2) break;
+    if (which.empty() || place != which.front()) which.push_back(place);
+  }
+  return which;
+}
+
+}  // namespace
+
+chart::Figure step_bars(const std::vector<StepParts>& strategies) {
+  chart::Figure figure;
+  figure.id = "s-bars";
+  figure.title = "Where the step goes";
+  figure.across = {"time", Unit::kSeconds, false, true};
+  figure.keys = {{"computation", chart::kBlue},
+                 {"copying, encoding, the host", chart::kOrange},
+                 {"exposed communication and waiting", chart::kVermilion},
+                 {"hidden communication", chart::kGreen}};
+  for (const auto& [name, metrics] : strategies) {
+    const int lane = static_cast<int>(figure.up.names.size());
+    figure.up.names.push_back(one_line(name));
+    const Seconds step = metrics.step_time;
+    const Seconds compute = std::min(metrics.compute, step);
+    const Seconds handled = std::min(step, compute + metrics.handling);
+    const auto part = [&](Seconds from, Seconds to, int colour, const char* what, bool low) {
+      if (to - from <= step * 1e-9) return;
+      figure.boxes.push_back({lane, from, to, colour,
+                              one_line(name) + ": " + what + ", " + seconds_text(to - from), "",
+                              low});
+    };
+    part(0, compute, chart::kBlue, "computation", false);
+    part(compute, handled, chart::kOrange, "copying, encoding, the host", false);
+    part(handled, step, chart::kVermilion, "exposed communication and waiting", false);
+    // Under the computation that hides it.
+    const Seconds hidden = std::clamp(metrics.communication - (step - handled), 0.0, compute);
+    part(compute - hidden, compute, chart::kGreen, "hidden communication", true);
+  }
+  figure.note = "One training step in steady state on rank 0.";
+  return figure;
+}
+
+std::vector<Illustration> figures_of(const measure::Report& report) {
+  std::vector<Illustration> pictures;
+  if (report.rows.empty()) return pictures;
+  const Swept all = swept(report);
+  pictures.push_back({bars(report, all)});
+  const auto which = two_to_show(report, all);
+  if (!which.empty()) pictures.push_back(gantt(report, which));
+  std::size_t number = 0;
+  for (const auto& axis : all.axes) {
+    const Along line = along(all, axis);
+    if (line.size() < 2) continue;
+    pictures.push_back({step_curve(report, all, axis, line, number++)});
+    if (axis.path == "cluster.nodes") {
+      pictures.push_back({efficiency(report, all, axis, line)});
+    }
+  }
+  if (all.points.size() > 1 && all.strategies.size() > 1) {
+    pictures.push_back({heat_map(report, all)});
+  }
+  add_scatter(report, "step time", Unit::kSeconds, of_step_time, pictures);
+  add_scatter(report, "throughput of samples a second", Unit::kNumber, of_throughput, pictures);
+  add_scatter(report, "speedup over the baseline", Unit::kNumber, of_speedup, pictures);
+  return pictures;
+}
+
+}  // namespace syncline::reports

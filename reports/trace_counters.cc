@@ -1,0 +1,52 @@
+#include "reports/trace_counters.h"
+
+#include <cmath>
+#include <map>
+
+namespace syncline::reports {
+namespace {
+
+struct Change {
+  std::int64_t bytes = 0;
+  int exchanges = 0;
+  int computing = 0;
+};
+
+}  // namespace
+
+std::int64_t nanoseconds(Seconds time) { return std::llround(time * 1e9); }
+
+std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
+  std::map<std::int64_t, Change> changes;
+  for (const auto& span : traced.timeline.spans) {
+    const std::int64_t begin = nanoseconds(span.begin), end = nanoseconds(span.end);
+    if (span.rank != rank || end <= begin) continue;
+    const plan::Op& op = traced.plan.ops[static_cast<std::size_t>(span.op)];
+    if (const auto* exchange = std::get_if<collective::Collective>(&op.work)) {
+      changes[begin].bytes += exchange->bytes();
+      changes[end].bytes -= exchange->bytes();
+      ++changes[begin].exchanges;
+      --changes[end].exchanges;
+    }
+    if (op.stream != plan::kComputeStream) continue;
+    ++changes[begin].computing;
+    --changes[end].computing;
+  }
+  std::vector<Counted> counters;
+  Counted now;
+  int exchanges = 0, computing = 0;
+  for (const auto& [time, change] : changes) {
+    const Counted before = now;
+    now.nanoseconds = time;
+    now.bytes_in_flight += change.bytes;
+    exchanges += change.exchanges;
+    computing += change.computing;
+    now.exposed = exchanges > 0 && computing == 0;
+    if (now.bytes_in_flight != before.bytes_in_flight || now.exposed != before.exposed) {
+      counters.push_back(now);
+    }
+  }
+  return counters;
+}
+
+}  // namespace syncline::reports

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cmath>
+
+#include "reports/figures.h"
+#include "reports/format.h"
+
+namespace syncline::reports {
+namespace {
+
+using chart::Unit;
+
+// Frameworks that come to the same size and step, by names.
+struct Default {
+  Bytes size = 0;
+  Seconds step_time = 0;
+  std::vector<std::string> dialects;
+};
+
+Bytes size_of_default(const tune::FrameworkDefault& own) {
+  const auto cap = own.config.find("bucket_cap_mb");
+  const bool capped = cap != own.config.end() && cap->is_number();
+  return capped ? static_cast<Bytes>(cap->get<double>() * kMiB) : own.strategy.fusion.size;
+}
+
+std::vector<Default> defaults_of(const tune::Tuning& tuning) {
+  constexpr double kSame = 1e-3;
+  std::vector<Default> all;
+  for (const auto& own : tuning.defaults) {
+    const Bytes size = size_of_default(own);
+    if (size <= 0) continue;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Default& other) {
+      return other.size == size &&
+             std::abs(other.step_time - own.step_time) < kSame * own.step_time;
+    });
+    if (same == all.end()) {
+      all.push_back({size, own.step_time, {own.dialect}});
+    } else {
+      same->dialects.push_back(own.dialect);
+    }
+  }
+  return all;
+}
+
+// Frameworks' defaults that bucket by size. One far beyond the largest bucket there is would leave
+// no room to the others.
+void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
+  constexpr int kColours[] = {chart::kVermilion, chart::kGreen, chart::kPurple, chart::kSky};
+  const Bytes beyond = 4 * tuning.tuned.curve.back().size;
+  std::size_t drawn = 0;
+  for (const auto& own : defaults_of(tuning)) {
+    const std::string name =
+        "default of " + join_and(own.dialects) + ", " + bytes_text(static_cast<double>(own.size));
+    if (own.size > beyond) {
+      figure.note += " Not drawn: the " + name + ", which is one bucket of everything (" +
+                     seconds_text(own.step_time) + ").";
+      continue;
+    }
+    chart::Series series{name, kColours[drawn++ % std::size(kColours)]};
+    series.line = false;
+    series.dots = true;
+    series.points.push_back({static_cast<double>(own.size), own.step_time});
+    figure.series.push_back(std::move(series));
+  }
+}
+
+// The choice, where it is a size, with its interval.
+void add_choice(chart::Figure& figure, const tune::Tuning& tuning) {
+  const tune::Ranked& choice = tuning.tuned.choice;
+  const Fusion& fusion = choice.strategy.fusion;
+  if (fusion.rule != Fusion::Rule::kSize || fusion.size <= 0) return;
+  const auto size = static_cast<double>(fusion.size);
+  chart::Series series{"the choice, " + bytes_text(size) + ", with its 80 % interval",
+                       chart::kOrange};
+  series.line = false;
+  series.dots = true;
+  series.points.push_back({size, choice.metrics.step_time});
+  if (tuning.certainty.step.high > 0) {
+    series.whiskers.push_back({size, tuning.certainty.step.low, tuning.certainty.step.high});
+  }
+  figure.series.push_back(std::move(series));
+}
+
+}  // namespace
+
+chart::Figure size_figure(const tune::Tuning& tuning) {
+  const tune::Tuned& tuned = tuning.tuned;
+  chart::Figure figure;
+  figure.id = "s-size";
+  figure.title = "Step time over the size of a bucket: " + one_line(tuning.scenario.name);
+  figure.across = {"size of a bucket", Unit::kBytes, true};
+  figure.up = {"step time", Unit::kSeconds};
+  figure.note = one_line(tuning.scenario.workload.name) + " on " +
+                one_line(tuning.scenario.cluster.name) + ", by the " + tuning.executor +
+                " executor. A framework's default stands at its own step time, with its other "
+                "knobs.";
+  add_choice(figure, tuning);
+  add_defaults(figure, tuning);
+  chart::Series curve{"the best's other knobs held", chart::kBlue};
+  curve.steps = true;
+  for (const auto& point : tuned.curve) {
+    curve.points.push_back({static_cast<double>(point.size), point.step_time});
+  }
+  figure.series.push_back(std::move(curve));
+  figure.rules.push_back({"the best of all, " + seconds_text(tuned.winner().metrics.step_time),
+                          false, tuned.winner().metrics.step_time, chart::kGrey});
+  const tune::Certainty& sure = tuning.certainty;
+  if (sure.as_good) {
+    const auto low = static_cast<double>(sure.as_good->low);
+    const auto high = static_cast<double>(sure.as_good->high);
+    figure.stretches.push_back({"within " + share_text(100 * tune::kAsGood) + " of the best size",
+                                low, high, chart::kGreen});
+  }
+  return figure;
+}
+
+std::vector<Illustration> figures_of(const tune::Tuning& tuning) {
+  std::vector<Illustration> pictures;
+  if (tuning.tuned.curve.size() > 1) pictures.push_back({size_figure(tuning)});
+  std::vector<StepParts> parts;
+  for (const auto& ranked : tuning.tuned.ranking) {
+    if (parts.size() + 1 < kBarStrategies) parts.push_back({ranked.strategy.name, ranked.metrics});
+  }
+  const tune::Ranked& baseline = tuning.tuned.baseline;
+  parts.push_back({"baseline: " + baseline.strategy.name, baseline.metrics});
+  pictures.push_back({step_bars(parts)});
+  return pictures;
+}
+
+std::vector<Illustration> figures_of(const tune::LiveReport& report) {
+  chart::Figure figure;
+  figure.id = "s-search";
+  figure.title = "The search, evaluation by evaluation";
+  figure.across = {"evaluation", Unit::kNumber};
+  figure.up = {"step time", Unit::kSeconds};
+  chart::Series best{"the least so far", chart::kOrange}, seen{"measured", chart::kBlue};
+  best.steps = true;
+  seen.line = false;
+  seen.dots = true;
+  Seconds least = 0;
+  for (const auto& one : report.tuning.observations) {
+    const auto number = static_cast<double>(seen.points.size() + 1);
+    least = least == 0 ? one.step_time : std::min(least, one.step_time);
+    best.points.push_back({number, least});
+    seen.points.push_back({number, one.step_time});
+    seen.whiskers.push_back(
+        {number, one.step_time - one.standard_error, one.step_time + one.standard_error});
+    seen.labels.push_back(one_line(report.problem.candidates[one.candidate].name));
+  }
+  if (seen.points.empty()) return {};
+  figure.series = {std::move(seen), std::move(best)};
+  if (report.truth) {
+    figure.rules = {{"the best candidate, in truth", false, report.truth->least, chart::kGreen},
+                    {"the baseline", false, report.truth->baseline, chart::kGrey}};
+  }
+  figure.note = "Strokes: a standard error up and down.";
+  return {{std::move(figure)}};
+}
+
+}  // namespace syncline::reports

@@ -1,0 +1,152 @@
+#include "reports/chart/svg.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "core/visible.h"
+#include "reports/chart/escape.h"
+#include "tests/support/text.h"
+
+namespace syncline::reports::chart {
+namespace {
+
+const std::string kHostile =
+    "</script><script>alert(1)</script> \" onload='x' & ]]> \x01\x7f\xc2\x9b \xff\xfe end";
+
+// Every name of a figure, hostile.
+Figure hostile_figure() {
+  Figure figure;
+  figure.id = "s-x";
+  figure.title = kHostile;
+  figure.across = {kHostile, Unit::kBytes, true};
+  figure.up = {kHostile, Unit::kSeconds};
+  Series series{kHostile, kBlue};
+  series.points = {{1024, 0.1}, {4096, 0.2}};
+  series.labels = {kHostile, kHostile};
+  series.dots = true;
+  figure.series = {series};
+  figure.rules = {{kHostile, true, 2048, kGrey}};
+  figure.stretches = {{kHostile, 1024, 2048, kGreen}};
+  figure.keys = {{kHostile, kBlue}};
+  return figure;
+}
+
+Figure hostile_lanes() {
+  Figure figure;
+  figure.id = "s-y";
+  figure.across = {"time", Unit::kSeconds};
+  figure.up.names = {kHostile};
+  figure.boxes = {{0, 0, 1, kBlue, kHostile, kHostile}};
+  return figure;
+}
+
+// Well-formed as far as a name can break it: tags balance, attributes hold no markup.
+void expect_sound(const std::string& svg) {
+  EXPECT_FALSE(not_utf8(svg));
+  EXPECT_FALSE(test::contains(svg, "<script"));
+  EXPECT_FALSE(test::contains(svg, "nan"));
+  EXPECT_FALSE(test::contains(svg, "inf"));
+  std::vector<std::string> open;
+  const std::regex tag("<(/?)([a-z]+)((?:\\s+[a-zA-Z:-]+=\"[^\"<>]*\")*)\\s*(/?)>|<");
+  std::string rest = svg;
+  // The style sheet has its own letters.
+  const std::size_t style = rest.find("<style>");
+  if (style != std::string::npos) rest.erase(style, rest.find("</style>") + 8 - style);
+  for (std::sregex_iterator at(rest.begin(), rest.end(), tag), end; at != end; ++at) {
+    ASSERT_NE((*at)[0].str(), "<") << "a tag that is none: " << rest.substr(at->position(), 80);
+    const std::string name = (*at)[2];
+    if ((*at)[1].length() > 0) {
+      ASSERT_FALSE(open.empty());
+      EXPECT_EQ(open.back(), name);
+      open.pop_back();
+    } else if ((*at)[4].length() == 0) {
+      open.push_back(name);
+    }
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+TEST(Svg, NamesOfOthersStayText) {
+  for (const auto& figure : {hostile_figure(), hostile_lanes()}) {
+    expect_sound(svg_inline(figure));
+    expect_sound(svg_file(figure));
+    EXPECT_TRUE(test::contains(svg_inline(figure), "&lt;/script&gt;"));
+  }
+}
+
+TEST(Svg, HasTheFiguresWithAllDigits) {
+  Figure figure = hostile_figure();
+  figure.series[0].points = {{1024, 0.1}, {1048576, 0.30000000000000004}};
+  EXPECT_TRUE(
+      test::contains(svg_inline(figure), "data-points=\"1024,0.1 1048576,0.30000000000000004\""));
+}
+
+TEST(Svg, DrawsFromTheLowerLeftToTheUpperRight) {
+  Figure figure;
+  figure.id = "s-line";
+  figure.across = {"x"};
+  figure.up = {"y"};
+  Series series{"a line", kBlue};
+  series.points = {{0, 0}, {10, 10}};
+  figure.series = {series};
+  std::smatch found;
+  const std::string svg = svg_inline(figure);
+  ASSERT_TRUE(std::regex_search(svg, found,
+                                std::regex("class=\"l l0\" d=\"M(\\S+) (\\S+)L(\\S+) (\\S+)\"")))
+      << svg;
+  EXPECT_EQ(found[1], "0");
+  EXPECT_EQ(found[2], "320");
+  EXPECT_GT(std::stod(found[3]), 700);
+  EXPECT_LT(std::stod(found[4]), 20);
+}
+
+TEST(Svg, SeriesBeyondTheColoursHaveOtherStrokes) {
+  Figure figure = hostile_figure();
+  figure.series.assign(14, figure.series[0]);
+  figure.rules.clear();
+  for (int i = 0; i < 14; ++i) figure.series[static_cast<std::size_t>(i)].colour = i;
+  std::set<std::string> strokes;
+  const std::string svg = svg_inline(figure);
+  const std::regex line("class=\"(l l[^\"]*)\" d=\"M0 0h22\"");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), line), end; at != end; ++at) {
+    strokes.insert((*at)[1]);
+  }
+  EXPECT_EQ(strokes.size(), 14U);
+}
+
+TEST(Svg, LegendsStandBelowThePlot) {
+  const std::string svg = svg_inline(hostile_figure());
+  std::smatch plot, key;
+  ASSERT_TRUE(std::regex_search(
+      svg, plot,
+      std::regex("class=\"plot\" x=\"\\S+\" y=\"(\\S+)\" width=\"\\S+\" height=\"(\\S+)\"")));
+  ASSERT_TRUE(std::regex_search(svg, key, std::regex("translate\\(\\S+ (\\S+)\\)")));
+  EXPECT_GT(std::stod(key[1]), std::stod(plot[1]) + std::stod(plot[2]));
+}
+
+TEST(Svg, NothingToDrawIsStillAPicture) {
+  Figure figure;
+  figure.id = "s-none";
+  figure.across = {"x", Unit::kBytes, true};
+  figure.up = {"y", Unit::kSeconds, true};
+  expect_sound(svg_file(figure));
+}
+
+TEST(Escape, ClipsBetweenLetters) {
+  EXPECT_EQ(clipped("abc", 3), "abc");
+  EXPECT_EQ(clipped("abcd", 3), "ab\xe2\x80\xa6");
+  EXPECT_EQ(clipped("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f", 3), "\xc3\xa4\xc3\xb6\xe2\x80\xa6");
+  EXPECT_EQ(letters_of("\xc3\xa4\xc3\xb6"), 2U);
+}
+
+TEST(Escape, ReplacesWhatIsNoText) {
+  EXPECT_EQ(escaped("a\xff<"), "a\xef\xbf\xbd&lt;");
+  EXPECT_EQ(escaped("a\nb"), "a b");
+  EXPECT_EQ(escaped("a\nb", "\n"), "a\nb");
+  EXPECT_EQ(escaped("\xef\xbf\xbf"), "\xef\xbf\xbd");
+}
+
+}  // namespace
+}  // namespace syncline::reports::chart

@@ -1,0 +1,136 @@
+#include "reports/figures.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/reports/small_report.h"
+#include "tests/support/dice.h"
+#include "tests/support/text.h"
+
+namespace syncline::reports {
+namespace {
+
+const chart::Figure* figure_of(const std::vector<Illustration>& pictures, const std::string& id) {
+  for (const auto& picture : pictures) {
+    if (picture.figure.id == id) return &picture.figure;
+  }
+  return nullptr;
+}
+
+// Whatever the metrics: the parts of a bar follow each other without a gap and end at the step
+// time, and what is hidden lies under computation.
+TEST(Figures, BarsEndAtTheStepTime) {
+  test::Dice dice(11);
+  for (int round = 0; round < 500; ++round) {
+    measure::Metrics metrics;
+    metrics.compute = dice.between(0, 1000) * 1e-3;
+    metrics.handling = dice.between(0, 200) * 1e-3;
+    metrics.step_time = metrics.compute + metrics.handling + dice.between(1, 1000) * 1e-3;
+    metrics.communication = dice.between(0, 2000) * 1e-3;
+    const auto figure = step_bars({{"one", metrics}});
+    double end = 0;
+    for (const auto& box : figure.boxes) {
+      if (box.low) {
+        EXPECT_LE(box.to, metrics.compute + 1e-12);
+        EXPECT_GE(box.from, 0);
+        continue;
+      }
+      EXPECT_NEAR(box.from, end, 1e-12);
+      end = box.to;
+    }
+    EXPECT_NEAR(end, metrics.step_time, 1e-9);
+  }
+}
+
+TEST(Figures, ASweptNumberHasItsCurve) {
+  const auto report = test::dgc_report();
+  const auto pictures = figures_of(report);
+  const auto* curve = figure_of(pictures, "s-curve-0");
+  ASSERT_NE(curve, nullptr);
+  EXPECT_TRUE(curve->across.logarithmic);  // 1 to 100
+  ASSERT_EQ(curve->series.size(), 2U);
+  EXPECT_EQ(curve->series[1].name, "dgc");
+  ASSERT_EQ(curve->series[1].points.size(), 3U);
+  EXPECT_EQ(curve->series[1].points[0].x, 1);
+  EXPECT_EQ(curve->series[1].points[0].y, report.rows[5].metrics.step_time);
+  EXPECT_EQ(curve->series[1].points[2].x, 100);
+  EXPECT_EQ(figure_of(pictures, "s-efficiency"), nullptr);
+}
+
+TEST(Figures, AHeatMapShowsHowFarEachIsFromTheBest) {
+  const auto report = test::dgc_report();
+  const auto pictures = figures_of(report);
+  const auto* heat = figure_of(pictures, "s-heat");
+  ASSERT_NE(heat, nullptr);
+  ASSERT_EQ(heat->cells.size(), 6U);
+  for (const auto& cell : heat->cells) {
+    const auto& row = report.rows[static_cast<std::size_t>(2 * cell.column + cell.lane)];
+    EXPECT_EQ(cell.value, row.metrics.step_time);
+    EXPECT_EQ(cell.shade == 0, cell.text == "1.00");
+  }
+  EXPECT_EQ(heat->cells[5].text, "1.00");  // dgc at 1 Gbit/s
+  EXPECT_EQ(heat->cells[4].text, "6.55");
+  EXPECT_EQ(heat->cells[4].shade, chart::kShades - 1);
+}
+
+TEST(Figures, NodesHaveAnEfficiency) {
+  measure::Report report = test::report_of({}, "one");
+  for (const int nodes : {2, 4, 8}) {
+    report.rows.push_back(test::row("one", 1, {{"cluster.nodes", Json(nodes)}}));
+    report.rows.back().metrics.throughput = 100 * nodes * (nodes == 8 ? 0.5 : 1);
+  }
+  const auto pictures = figures_of(report);
+  const auto* efficiency = figure_of(pictures, "s-efficiency");
+  ASSERT_NE(efficiency, nullptr);
+  std::vector<double> shares;
+  for (const auto& point : efficiency->series[0].points) shares.push_back(point.y);
+  EXPECT_EQ(shares, (std::vector<double>{100, 100, 50}));
+}
+
+TEST(Figures, WhatWasPublishedStandsBesideWhatWasPredicted) {
+  measure::Report report = test::published_report();
+  const auto pictures = figures_of(report);
+  const auto* scatter = figure_of(pictures, "s-published-step");
+  ASSERT_NE(scatter, nullptr);
+  ASSERT_EQ(scatter->series.size(), 3U);  // predicted, calibrated, and where both are equal
+  EXPECT_EQ(scatter->series[0].points.size(), 2U);
+  EXPECT_EQ(scatter->series[1].points.size(), 1U);
+  EXPECT_EQ(scatter->series[1].points[0].x, 0.37);
+  EXPECT_EQ(scatter->series[1].points[0].y, report.rows[0].metrics.step_time);
+  EXPECT_EQ(figure_of(pictures, "s-published-throughput"), nullptr);
+  for (auto& row : report.rows) {
+    if (!row.published) continue;
+    row.published->step_time.reset();
+    row.published->throughput = 700;
+  }
+  const auto others = figures_of(report);
+  EXPECT_EQ(figure_of(others, "s-published-step"), nullptr);
+  ASSERT_NE(figure_of(others, "s-published-throughput"), nullptr);
+}
+
+TEST(Figures, OfManyStrategiesTheFastestAndTheBaselineAreNamed) {
+  measure::Report report = test::report_of({}, "strategy 0");
+  for (int strategy = 0; strategy < 40; ++strategy) {
+    for (int point = 1; point <= 2; ++point) {
+      report.rows.push_back(test::row("strategy " + std::to_string(strategy),
+                                      1 + 0.01 * strategy * point, test::at_bandwidth(point)));
+    }
+  }
+  const auto pictures = figures_of(report);
+  const auto* bars = figure_of(pictures, "s-bars");
+  EXPECT_EQ(bars->up.names.size(), kBarStrategies);
+  EXPECT_EQ(bars->up.names.front(), "strategy 0");
+  EXPECT_EQ(bars->up.names.back(), "strategy 39");
+  EXPECT_TRUE(test::contains(bars->note, "Drawn are 16 of 40 strategies"));
+  const auto* curve = figure_of(pictures, "s-curve-0");
+  EXPECT_EQ(std::count_if(curve->series.begin(), curve->series.end(),
+                          [](const chart::Series& series) { return !series.faint; }),
+            static_cast<std::ptrdiff_t>(kToldApart));
+  EXPECT_EQ(curve->series.size(), 40U);
+}
+
+TEST(Figures, OfNoRowsThereAreNone) { EXPECT_TRUE(figures_of(test::report_of({})).empty()); }
+
+}  // namespace
+}  // namespace syncline::reports

@@ -1,0 +1,131 @@
+#include "reports/html_page.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "reports/figures.h"
+#include "reports/run_report.h"
+#include "tests/reports/small_report.h"
+#include "tests/reports/traced_plan.h"
+#include "tests/support/text.h"
+
+namespace syncline::reports {
+namespace {
+
+using test::contains;
+
+const std::string kHostile = "</script></main><script>alert(1)</script>\"'&<!-- \x01\xff ]]>";
+
+measure::Report hostile_report() {
+  measure::Report report = test::report_of({}, kHostile);
+  report.scenario = report.about = report.workload = report.cluster = kHostile;
+  report.sources = {kHostile};
+  report.remarks = {kHostile};
+  report.rows = {test::row(kHostile, 1, {{kHostile, Json(kHostile)}}),
+                 test::row("other", 2, {{kHostile, Json(kHostile)}})};
+  report.traced_workload = test::named_workload(3);
+  report.traced_workload.tensors[1].name = kHostile;
+  const plan::Plan plan = test::small_plan(3);
+  report.traced = {{kHostile, plan, test::even_timeline(plan, {0}, 3)}};
+  return report;
+}
+
+std::string page_of_report(const measure::Report& report) {
+  return html_page(answer_of(report), "1.2.3");
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+Json data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" class=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  return Json::parse(page.substr(at, page.find("</script>", at) - at));
+}
+
+TEST(HtmlPage, NamesOfOthersEndNothing) {
+  const std::string page = page_of_report(hostile_report());
+  // The data and the page's own script.
+  EXPECT_EQ(count(page, "<script"), 2U);
+  EXPECT_EQ(count(page, "</script"), 2U);
+  EXPECT_EQ(count(page, "<main>"), 1U);
+  EXPECT_EQ(count(page, "</main>"), 1U);
+  EXPECT_EQ(count(page, "<!--"), 0U);
+  EXPECT_FALSE(contains(page, std::string(1, '\x01')));
+  EXPECT_FALSE(contains(page, "\xff"));
+}
+
+TEST(HtmlPage, LoadsNothing) {
+  const std::string page = page_of_report(hostile_report());
+  EXPECT_TRUE(contains(page, "default-src 'none'"));
+  for (const char* loads : {" src=", "<link", "@import", "url(", "fetch(", "XMLHttpRequest"}) {
+    EXPECT_FALSE(contains(page, loads)) << loads;
+  }
+}
+
+TEST(HtmlPage, CarriesTheAnswersJson) {
+  const auto report = test::dgc_report();
+  const Answer answer = answer_of(report);
+  EXPECT_EQ(data_of(html_page(answer, "1.2.3")),
+            Json::parse(printed(answer, Format::kJson, "1.2.3")));
+}
+
+TEST(HtmlPage, EveryIdIsGivenOnceAndEveryLinkLeadsToOne) {
+  const std::string page = page_of_report(hostile_report());
+  std::set<std::string> ids;
+  for (std::size_t at = page.find(" id=\""); at != std::string::npos;
+       at = page.find(" id=\"", at + 1)) {
+    const std::string id = page.substr(at + 5, page.find('"', at + 5) - at - 5);
+    EXPECT_TRUE(ids.insert(id).second) << id;
+  }
+  std::size_t links = 0;
+  for (std::size_t at = page.find("href=\"#"); at != std::string::npos;
+       at = page.find("href=\"#", at + 1), ++links) {
+    EXPECT_TRUE(ids.contains(page.substr(at + 7, page.find('"', at + 7) - at - 7)));
+  }
+  EXPECT_GT(links, 0U);
+}
+
+TEST(HtmlPage, StaysUnderTwoMegabytesAndSaysWhatIsMissing) {
+  measure::Report report = test::report_of({}, "strategy 0");
+  for (int point = 0; point < 50; ++point) {
+    for (int strategy = 0; strategy < 200; ++strategy) {
+      report.rows.push_back(test::row("strategy " + std::to_string(strategy),
+                                      1 + 0.001 * strategy + 0.0123 * point,
+                                      test::at_bandwidth(1 + point)));
+    }
+  }
+  const std::string page = page_of_report(report);
+  EXPECT_LT(page.size(), 2'000'000U);
+  EXPECT_TRUE(contains(page, "The first 400 of 10,000 lines") ||
+              contains(page, "The first 400 of 10000 lines"));
+  const Json data = data_of(page);
+  EXPECT_EQ(data["rows"].size() + data["left_out"]["rows"].get<std::size_t>(), 10000U);
+  EXPECT_TRUE(contains(page, "Drawn are 24 of 200"));
+}
+
+TEST(HtmlPage, SeveralJoinIntoOne) {
+  const std::string one = page_of_report(hostile_report());
+  const std::string page =
+      joined_pages({{"a.html", one}, {kHostile, page_of_report(test::dgc_report())}}, "1.2.3");
+  EXPECT_EQ(count(page, "<script"), 3U);
+  EXPECT_EQ(count(page, " id=\"s0-bars\""), 1U);
+  EXPECT_EQ(count(page, " id=\"s1-bars\""), 1U);
+  EXPECT_EQ(count(page, "href=\"#s0-bucket-0-0\""), count(one, "href=\"#s-bucket-0-0\""));
+  EXPECT_EQ(count(page, "\"#s-"), 0U);
+}
+
+TEST(HtmlPage, WhatIsNoReportIsNotJoined) {
+  EXPECT_THROW(joined_pages({{"a.html", "<html><main>\nx</main>\n</html>"}}, "1"), InputError);
+  EXPECT_THROW(joined_pages({{"a.html", ""}}, "1"), InputError);
+}
+
+}  // namespace
+}  // namespace syncline::reports
