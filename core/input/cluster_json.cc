@@ -41,6 +41,9 @@ Json device_json(const Device& device, int digits) {
     }
     if (overlap.delay > 0)
       json["overlap_delay_us"] = significant(overlap.delay / kMicrosecond, digits);
+    if (overlap.spread != Overlap::kMeasuredSpread) {
+      json["overlap_spread"] = significant(overlap.spread, digits);
+    }
   }
   return json;
 }

@@ -71,6 +71,7 @@ Overlap read_overlap(Reader& reader) {
   overlap.collective_slowdown =
       reader.number_or("overlap_collective_slowdown", overlap.slowdown, {0, 100});
   overlap.delay = reader.number_or("overlap_delay_us", 0, {0, 1e9}) * kMicrosecond;
+  overlap.spread = reader.number_or("overlap_spread", Overlap::kMeasuredSpread, {0, 10});
   for (const char* key : {"overlap_slowdown", "overlap_collective_slowdown", "overlap_delay_us"}) {
     overlap.given |= reader.has(key);
   }
@@ -223,13 +224,6 @@ Library read_library(Reader& reader, const Cluster& cluster) {
   return word == "nccl" ? Library::kNccl : word == "gloo" ? Library::kGloo : Library::kLinks;
 }
 
-// What nobody measured or fitted in another form.
-void assume_overlap(Cluster& cluster) {
-  Device& device = cluster.device;
-  const bool told = device.overlap.given || device.data_parallel_slowdown > 0;
-  if (!told) device.overlap = overlap_prior(cluster.library).likely;
-}
-
 }  // namespace
 
 Cluster read_cluster(Reader named) {
@@ -257,7 +251,7 @@ Cluster read_cluster(Reader named) {
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);
   cluster.library_given = reader.has("library");
-  assume_overlap(cluster);
+  cluster.device.overlap = overlap_belief(cluster).likely;
   reader.finish();
   return cluster;
 }

@@ -116,10 +116,8 @@ double copies_at(const Workload& workload, double deviations) {
 // What computation and collectives lose beside each other at one end of what is likely, over what
 // they are said to.
 double overlap_at(const Cluster& cluster, double deviations) {
-  constexpr double kMeasuredOverlap = 0.2;
-  if (cluster.device.overlap.given) return std::exp(deviations * kMeasuredOverlap);
-  const OverlapPrior prior = overlap_prior(cluster.library);
-  return deviations > 0 ? prior.most : prior.least;
+  const OverlapPrior belief = overlap_belief(cluster);
+  return deviations > 0 ? belief.most : belief.least;
 }
 
 }  // namespace

@@ -50,6 +50,11 @@ struct Overlap {
   // threads wait for a processor that computes. JSON: overlap_delay_us.
   Seconds delay = 0;
   bool given = false;
+  // How well the three are known where they are given: the standard deviation of log(true / said),
+  // of all of them together. JSON: overlap_spread.
+  double spread = kMeasuredSpread;
+
+  static constexpr double kMeasuredSpread = 0.2;  // seen by `record`, which does not say
 
   bool any() const { return slowdown > 0 || collective_slowdown > 0 || delay > 0; }
 };

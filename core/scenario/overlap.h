@@ -1,6 +1,8 @@
 // What computation and collectives take from each other where nobody measured it.
 #pragma once
 
+#include <cmath>
+
 #include "core/scenario/cluster.h"
 
 namespace syncline {
@@ -32,6 +34,18 @@ inline OverlapPrior overlap_prior(Library library) {
       break;
   }
   return {};
+}
+
+// What is believed of a cluster: its own figures where it gives them, nothing where it tells the
+// same in another form, else what is known of its library. `least` and `most` bound 80 % of what is
+// to be expected.
+inline OverlapPrior overlap_belief(const Cluster& cluster) {
+  const Overlap& overlap = cluster.device.overlap;
+  if (!overlap.given && cluster.device.data_parallel_slowdown > 0) return {};
+  if (!overlap.given) return overlap_prior(cluster.library);
+  constexpr double kDeviations = 1.2815515655446004;
+  const double most = std::exp(kDeviations * overlap.spread);
+  return {overlap, 1 / most, most};
 }
 
 }  // namespace syncline
