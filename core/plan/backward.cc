@@ -1,53 +1,84 @@
 #include "core/plan/backward.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/collective/price.h"
 #include "core/plan/priority.h"
 
 namespace syncline::plan {
+namespace {
+
+std::size_t place_of(int index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+Backward::Backward(Builder& build, const Workload& workload, const Cluster& cluster,
+                   const Strategy& strategy)
+    : build_(build),
+      workload_(workload),
+      cluster_(cluster),
+      strategy_(strategy),
+      rest_(workload.tensors.size() + 1, 0) {
+  for (std::size_t t = workload.tensors.size(); t-- > 0;) {
+    rest_[t] = rest_[t + 1] + workload.tensors[t].backward;
+  }
+}
 
 std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
                                 const std::vector<char>& split) {
   const std::size_t count = exchanges.buckets.size();
   const bool urgent = strategy_.priority == Strategy::Priority::kLayer && build_.plan.ranks > 1;
-  std::vector<OpId> done(count);
+  std::vector<OpId> ready(count);
+  std::vector<OpId> sent(count);
   awaited_ = 0;
   anew_ = parameters_anew(begin, exchanges, split);
   gathers_.clear();
   gathers_awaited_ = 0;
-  OpId segment = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
-  int next = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const int ready = exchanges.buckets[i].ready;
-    std::vector<OpId> needed;
-    if (next <= ready) needed = awaited(i, done);
-    while (next <= ready) {
-      // In pieces where parameters come in on the way.
-      fetch(next, segment, needed);
-      const bool cut = gathers_awaited_ < anew_.size() && anew_[gathers_awaited_].needed <= ready;
-      const int last = cut ? anew_[gathers_awaited_].needed - 1 : ready;
-      segment = compute(next, last, std::move(needed));
-      needed.clear();
-      next = last + 1;
+  segment_ = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
+  next_ = 0;
+  std::size_t reached = 0;
+  std::vector<int> turns(count);
+  std::iota(turns.begin(), turns.end(), 0);
+  if (urgent) turns = order(begin, exchanges, split);
+  for (std::size_t turn = 0; turn < count; ++turn) {
+    const std::size_t b = place_of(turns[turn]);
+    for (; reached <= b; ++reached) {
+      const int last = exchanges.buckets[reached].ready;
+      if (next_ <= last) pass_to(last, awaited(reached, urgent ? ready : sent));
+      ready[reached] = urgent ? build_.prepare(begin + reached, segment_) : segment_;
     }
-    if (urgent) {
-      done[i] = build_.prepare(begin + i, segment);
-    } else {
-      std::vector<OpId> after{segment};
-      if (!exchanges.releases.empty()) after.push_back(tick(exchanges.releases[i]));
-      done[i] = first_half(begin + i, begin + i, std::move(after), split[i] != 0, true);
-      done[i] = slow_down(begin + i, done[i], next);
+    std::vector<OpId> after{ready[b]};
+    if (!urgent && !exchanges.releases.empty()) after.push_back(tick(exchanges.releases[b]));
+    const std::size_t place = urgent ? turn : begin + b;
+    sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent);
+    const Seconds rest = rest_[place_of(next_)];
+    sent[b] = slowed_exchange(begin + b, sent[b], rest);
+    slowed_pass(begin + b, segment_, rest);
+  }
+  return sent;
+}
+
+void Backward::pass_to(int ready, std::vector<OpId> after) {
+  while (next_ <= ready) {
+    const std::size_t asked = gathers_.size();
+    fetch(next_, segment_, after);
+    const bool cut = gathers_awaited_ < anew_.size() && anew_[gathers_awaited_].needed <= ready;
+    const int last = cut ? anew_[gathers_awaited_].needed - 1 : ready;
+    const Seconds pass = rest_[place_of(next_)] - rest_[place_of(last + 1)];
+    // What was asked for and is not needed yet comes in beside this piece.
+    const std::size_t beside = std::max(asked, gathers_awaited_);
+    for (std::size_t g = beside; g < gathers_.size(); ++g) {
+      gathers_[g] = slowed_exchange(anew_[g].bucket, gathers_[g], pass);
     }
+    segment_ = compute(next_, last, std::move(after));
+    for (std::size_t g = beside; g < gathers_.size(); ++g) {
+      segment_ = slowed_pass(anew_[g].bucket, segment_, -pass);
+    }
+    after.clear();
+    next_ = last + 1;
   }
-  if (!urgent) return done;
-  std::size_t place = 0;
-  for (const int i : order(begin, exchanges, split)) {
-    const auto b = static_cast<std::size_t>(i);
-    done[b] = first_half(begin + b, place++, {done[b]}, split[b] != 0, false);
-  }
-  return done;
 }
 
 std::vector<Backward::Anew> Backward::parameters_anew(std::size_t begin, const Exchanges& exchanges,
@@ -113,23 +144,24 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
   return build_.compute(Phase::kBackward, seconds, first, last, std::move(after));
 }
 
-OpId Backward::slow_down(std::size_t bucket, OpId sent, int next) {
+bool Backward::slows(Seconds beside) const {
+  return strategy_.overlap && build_.plan.ranks > 1 && beside != 0 && cluster_.device.overlap.any();
+}
+
+OpId Backward::slowed_exchange(std::size_t bucket, OpId sent, Seconds rest) {
+  if (!slows(rest)) return sent;
   const Overlap& overlap = cluster_.device.overlap;
-  if (!overlap.any() || build_.plan.ranks == 1 || !strategy_.overlap) return sent;
-  const auto& tensors = workload_.tensors;
-  if (rest_.empty()) {
-    rest_.assign(tensors.size() + 1, 0);
-    for (std::size_t t = tensors.size(); t-- > 0;) rest_[t] = rest_[t + 1] + tensors[t].backward;
-  }
-  Seconds rest = rest_[std::min(static_cast<std::size_t>(next), tensors.size())];
-  if (rest <= 0) return sent;
-  rest *= 1 + overlap.slowdown;
   const StreamId stream = build_.plan.ops[static_cast<std::size_t>(sent)].stream;
-  const int index = static_cast<int>(bucket);
-  sent = build_.add(stream, Slowed{index, overlap.collective_slowdown, overlap.delay, rest});
+  return build_.add(stream, Slowed{static_cast<int>(bucket), overlap.collective_slowdown,
+                                   overlap.delay, rest * (1 + overlap.slowdown)});
+}
+
+OpId Backward::slowed_pass(std::size_t bucket, OpId last, Seconds beside) {
+  if (!slows(beside)) return last;
   // Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
-  build_.add(kComputeStream, Slowed{index, overlap.slowdown / (1 + overlap.slowdown), 0, rest});
-  return sent;
+  const double slowdown = cluster_.device.overlap.slowdown;
+  return build_.add(kComputeStream, Slowed{static_cast<int>(bucket), slowdown / (1 + slowdown), 0,
+                                           beside * (1 + slowdown)});
 }
 
 OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,

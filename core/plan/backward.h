@@ -9,13 +9,12 @@
 namespace syncline::plan {
 
 // The backward pass, each bucket's exchange (or the first half of a split one) as soon as its last
-// gradient is there, or its tick has come, or it is the most urgent. Buckets [begin, ...) of the
-// plan. Returns the last operation of each.
+// gradient is there, or its tick has come, or it is the most urgent; the pass up to a bucket stands
+// ahead of its exchange. Buckets [begin, ...) of the plan. Returns the last operation of each.
 class Backward {
  public:
   Backward(Builder& build, const Workload& workload, const Cluster& cluster,
-           const Strategy& strategy)
-      : build_(build), workload_(workload), cluster_(cluster), strategy_(strategy) {}
+           const Strategy& strategy);
 
   std::vector<OpId> run(std::size_t begin, const Exchanges& exchanges,
                         const std::vector<char>& split);
@@ -43,9 +42,20 @@ class Backward {
 
   OpId compute(int first, int last, std::vector<OpId> after);
 
-  // What the exchange of a bucket, `sent` its last operation, and the gradients from `next` on,
-  // which are computed beside it, cost each other. Returns the exchange's last operation.
-  OpId slow_down(std::size_t bucket, OpId sent, int next);
+  // The pass up to a tensor, in pieces where parameters come in on the way; the first waits for
+  // `after` too.
+  void pass_to(int ready, std::vector<OpId> after);
+
+  // Whether exchanges and so much of the pass beside them slow each other down.
+  bool slows(Seconds beside) const;
+
+  // The exchange of a bucket, `sent` its last operation, loses to the pass, of which `rest` is
+  // still to come. Returns the exchange's last operation.
+  OpId slowed_exchange(std::size_t bucket, OpId sent, Seconds rest);
+
+  // The pass, `last` its last operation, loses to a bucket's exchange, for so long from here on;
+  // negative: up to here. Returns its last operation then.
+  OpId slowed_pass(std::size_t bucket, OpId last, Seconds beside);
 
   OpId first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after, bool split,
                   bool prepare);
@@ -61,9 +71,11 @@ class Backward {
   const Workload& workload_;
   const Cluster& cluster_;
   const Strategy& strategy_;
+  std::vector<Seconds> rest_;  // of the pass, from each tensor on
+  OpId segment_ = 0;           // the pass, or what stands ahead of it, as far as it got
+  int next_ = 0;               // the first tensor behind that
   Seconds clock_ = 0;
-  std::vector<Seconds> rest_;  // of the backward pass, from each gradient on
-  std::size_t awaited_ = 0;    // exchanges, from the first on
+  std::size_t awaited_ = 0;  // exchanges, from the first on
   std::vector<Anew> anew_;
   std::vector<OpId> gathers_;  // of anew_, those that were asked for
   std::size_t gathers_awaited_ = 0;

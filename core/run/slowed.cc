@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace syncline::run {
 namespace {
@@ -39,9 +40,12 @@ class Pass {
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
       const Seconds time = book_.time(*collective);
       Window& window = windows_[static_cast<std::size_t>(collective->bucket)];
+      // Parameters that were gathered for the pass are another exchange than their gradients.
+      if (std::exchange(under_way_, collective->bucket) != collective->bucket) window = {};
       window = {std::min(window.begin, begin), begin + time};
       return time;
     }
+    if (op.stream == plan::kComputeStream) under_way_ = -1;
     auto* slowed = std::get_if<plan::Slowed>(&op.work);
     if (slowed == nullptr) return plan::seconds_of(op.work);
     Window& window = windows_[static_cast<std::size_t>(slowed->bucket)];
@@ -53,9 +57,11 @@ class Pass {
     return slowed->seconds;
   }
 
-  // By the computation, from this moment on.
+  // By the computation, from this moment on or up to it.
   static Seconds lost(const plan::Slowed& slowed, const Window& window, Seconds now) {
-    const Seconds beside = std::min(window.end, now + slowed.rest) - std::max(window.begin, now);
+    const Seconds from = now + std::min(0.0, slowed.rest);
+    const Seconds to = now + std::max(0.0, slowed.rest);
+    const Seconds beside = std::min(window.end, to) - std::max(window.begin, from);
     return slowed.share * std::max(0.0, beside);
   }
 
@@ -76,6 +82,7 @@ class Pass {
   std::vector<Seconds> ends_;
   std::vector<Seconds> free_;  // by stream
   std::vector<Window> windows_;
+  int under_way_ = -1;  // the bucket whose exchange is being listed
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
 #include "sim/sim_executor.h"
+#include "tests/support/random_scenario.h"
 
 namespace syncline::run {
 namespace {
@@ -104,6 +105,63 @@ TEST(Slowed, GrowsWithTheSlowdownAndTheSimulationAgrees) {
     before = step;
     const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
     EXPECT_NEAR(step_of(scenario, *simulated) / step, 1, 1e-6) << slowdown;
+  }
+}
+
+// The most urgent bucket first: the pass up to a bucket loses to what was sent before it.
+TEST(Slowed, ByPriorityLikeInOrder) {
+  for (const double gbps : {0.1, 10.0}) {
+    const Seconds in_order = modelled(two_gradients(0.25, gbps));
+    EXPECT_NEAR(modelled(two_gradients(0.25, gbps, R"(, "priority": "layer")")), in_order, 1e-9);
+  }
+}
+
+// Parameters that are gathered anew for the backward pass: the first bucket's while the pass waits
+// for them, the second's beside the first one's pass, the last one's never.
+TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
+  const auto scenario = [](double slowdown, bool regather) {
+    Scenario made = two_gradients(slowdown, 10, R"(, "exchange": "sharded")");
+    Tensor third = made.workload.tensors.back();
+    third.name = "c";
+    made.workload.tensors.push_back(third);
+    made.strategies.front().regather = regather;
+    return made;
+  };
+  const auto lost = [&](bool regather) {
+    return modelled(scenario(0.25, regather)) - modelled(scenario(0, regather));
+  };
+  const Scenario plain = scenario(0, false);
+  collective::PriceBook book(plain.cluster);
+  Seconds gather = 0;
+  for (const auto& op :
+       plan::make_plan(plain.workload, plain.cluster, plain.strategies.front()).ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr || collective->kind != collective::CollectiveKind::kAllGather)
+      continue;
+    gather = book.time(*collective);
+  }
+  ASSERT_GT(gather, 0);
+  EXPECT_NEAR(lost(true) - lost(false), 0.25 * gather, 1e-9);
+}
+
+// What may be run beside computation in any form takes no less time where both lose more. Where
+// streams share links, one that waits leaves its part to the others, so that what the update waits
+// for may come in earlier.
+TEST(Slowed, NoStrategyGetsFasterBySlowingDown) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Json root = test::random_small_scenario(seed, 16);
+    root["cluster"]["library"] = "links";
+    const bool shared = root["strategies"][0].value("streams", 1) > 1;
+    const double slack = shared ? 0.1 : 1e-9;
+    Seconds before = 0;
+    for (const double slowdown : {0.0, 0.1, 0.3, 0.6, 1.0}) {
+      root["cluster"]["device"]["overlap_slowdown"] = slowdown;
+      const Seconds step =
+          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
+      EXPECT_GE(step, before * (1 - slack))
+          << seed << " at " << slowdown << ": " << root["strategies"].dump();
+      before = step;
+    }
   }
 }
 
