@@ -16,11 +16,12 @@ namespace {
 int run(const CalibrateOptions& options) {
   expect_writable({options.out, options.svg, options.html});
   if (!options.live.empty()) return calibrate_live(options);
+  if (!options.steps.empty()) return calibrate_from_steps(options);
   if (options.logs.empty() && !options.kernels.empty()) return calibrate_from_kernels(options);
   if (options.logs.empty()) {
     throw InputError(
-        "logs: expected at least one, or --live gloo to measure the links, or --kernels with what "
-        "make gpu-check wrote");
+        "logs: expected at least one, --live gloo to measure the links, --kernels with what "
+        "make gpu-check wrote, or --steps with a scenario whose steps were measured");
   }
   if (!options.cluster.empty()) {
     throw InputError("--cluster: the logs make the cluster; expected only with --kernels alone");
@@ -70,6 +71,16 @@ VerbAction add_calibrate(CLI::App& app) {
                    "memory rate, launch and gap");
   verb->add_option("--cluster", options->cluster,
                    "cluster (JSON) whose device --kernels updates, where no logs make one");
+  auto* steps = verb->add_option(
+      "--steps", options->steps,
+      "instead of logs: a scenario (JSON) whose published rows are measured steps "
+      "of its own strategies; what computation and exchanges cost each other there "
+      "goes into its cluster.device");
+  verb->add_option("--rows", options->rows,
+                   "with --steps: the rows that are fitted, by their names, or the first N; the "
+                   "rest is predicted (default: those with \"use\": \"calibrated\", else the first "
+                   "two)")
+      ->needs(steps);
   add_format(*verb, options->format);
   add_html(*verb, options->html);
   auto* live = verb->add_option("--live", options->live,
@@ -79,7 +90,9 @@ VerbAction add_calibrate(CLI::App& app) {
        {"logs", "--against", "--svg", "--line-rate", "--algorithm", "--factor-from", "--trace",
         "--throughput", "--workload", "--kernels", "--cluster"}) {
     live->excludes(verb->get_option(other));
+    steps->excludes(verb->get_option(other));
   }
+  live->excludes(steps);
   add_ranks_options(*verb, options->ranks);
   for (const char* own : {"--ranks", "--timeout", "--meet"}) verb->get_option(own)->needs(live);
   verb->add_option("--gpus-per-node", options->gpus_per_node,

@@ -1,4 +1,4 @@
-// `syncline calibrate`: the three ways to a cluster, each with its printing.
+// `syncline calibrate`: the ways to a cluster, and to a device's losses, each with its printing.
 #pragma once
 
 #include <string>
@@ -29,6 +29,8 @@ struct CalibrateOptions {
   std::string codec = "dgc";
   std::string kernels;
   std::string cluster;
+  std::string steps;
+  std::vector<std::string> rows;
 };
 
 // Each returns the exit code and throws InputError and MachineError.
@@ -38,6 +40,9 @@ int calibrate_from_logs(const CalibrateOptions& options);
 
 // From what make gpu-check wrote: a cluster that is there gets the device that was measured.
 int calibrate_from_kernels(const CalibrateOptions& options);
+
+// From measured steps of a scenario's own strategies: what its device loses beside exchanges.
+int calibrate_from_steps(const CalibrateOptions& options);
 
 // Ranks measure their own links.
 int calibrate_live(const CalibrateOptions& options);

@@ -154,5 +154,33 @@ TEST(CalibrateVerb, SaysWhatIsWrongWithLogs) {
   EXPECT_NE(one_node.err.find("none of them is of several nodes"), std::string::npos);
 }
 
+TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
+  const std::string job = written("job.json", R"({"name": "job",
+      "workload": {"name": "w", "forward_ms": 5, "tensors": [
+        {"name": "b", "shape": [2000000], "backward_us": 10000},
+        {"name": "a", "shape": [2000000], "backward_us": 10000}]},
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1, "library": "nccl",
+        "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
+      "strategies": [{"name": "each"}, {"name": "all", "fusion": {"rule": "one"}}],
+      "published": [{"strategy": "each", "step_time_s": 0.036},
+                    {"strategy": "all", "step_time_s": 0.040}]})");
+  const std::string fitted = (fs::path(testing::TempDir()) / "fitted.json").string();
+  const Said said = calibrate_verb({"--steps", job, "--rows", "each", "-o", fitted});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("predicted"), std::string::npos) << said.out;
+  const Said again = calibrate_verb({"--steps", job, "--rows", "1", "--format", "json"});
+  const auto answer = nlohmann::json::parse(again.out);
+  ASSERT_EQ(answer.at("rows").size(), 2u);
+  EXPECT_TRUE(answer.at("rows")[0].at("fitted").get<bool>());
+  EXPECT_FALSE(answer.at("rows")[1].at("fitted").get<bool>());
+  const Said run = test::say({"run", fitted, "--format", "json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NEAR(nlohmann::json::parse(run.out).at("rows")[0].at("step_time_s").get<double>(),
+              answer.at("rows")[0].at("after_s").get<double>(), 1e-6);
+  EXPECT_EQ(calibrate_verb({"--rows", "1"}).code, 2);
+  EXPECT_EQ(calibrate_verb({kPcie, "--steps", job}).code, 2);
+  EXPECT_EQ(calibrate_verb({"--steps", job, "--rows", "nobody"}).code, 2);
+}
+
 }  // namespace
 }  // namespace syncline::cli

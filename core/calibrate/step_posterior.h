@@ -1,0 +1,65 @@
+// What is to be believed of what a device loses, once steps were measured: the prior of
+// core/scenario/overlap.h and the rows that are fitted, on axes on which values may be anything.
+#pragma once
+
+#include <Eigen/Dense>
+#include <string>
+#include <vector>
+
+#include "core/calibrate/step_model.h"
+
+namespace syncline::calibrate {
+
+// One value: the logarithm of what it is over what was believed, or what it is above what was
+// given, in units of what is to be expected.
+struct Axis {
+  enum class What { kSlowdown, kDelay, kOverhead } what;
+  Seconds centre = 0;  // what was believed; a share, of the slowdown
+  // Standard deviations of what was believed, below and above; linear axes have none.
+  double below = 1;
+  double above = 1;
+  Seconds scale = 1;  // of a linear axis
+
+  bool linear() const { return what == What::kOverhead; }
+  double value(double x) const;
+  // The square is -2 log of the prior, but for a constant.
+  double penalty(double x) const;
+  // How much is known without rows: one over the square of a standard deviation.
+  double precision(double x, bool lower) const;
+  double least() const;
+  double most() const;
+};
+
+struct MeasuredRow {
+  measure::RowKey key;
+  Seconds step = 0;
+};
+
+class StepPosterior {
+ public:
+  // The model must outlive this. Requires a row.
+  StepPosterior(StepModel& model, std::vector<MeasuredRow> rows);
+
+  // The overhead comes last.
+  const std::vector<Axis>& axes() const { return axes_; }
+  Losses losses(const std::vector<double>& place) const;
+
+  std::vector<double> likeliest() const;
+  // What the rows alone say about a place: the Gauss-Newton approximation.
+  Eigen::MatrixXd information(const std::vector<double>& place) const;
+  // What is still open of the axes, as far as values may be lower, or higher.
+  Eigen::MatrixXd covariance(const Eigen::MatrixXd& information, const std::vector<double>& place,
+                             bool lower) const;
+
+ private:
+  // log(predicted / measured), in standard deviations.
+  std::vector<double> misses(const std::vector<double>& place) const;
+  // The same with the penalties: the sum of the squares is least at the likeliest place.
+  std::vector<double> residuals(const std::vector<double>& place) const;
+
+  StepModel& model_;
+  std::vector<MeasuredRow> rows_;
+  std::vector<Axis> axes_;
+};
+
+}  // namespace syncline::calibrate
