@@ -88,7 +88,8 @@ struct Slowed {
   int bucket = 0;
   double share = 0;
   Seconds delay = 0;
-  Seconds rest = 0;  // of the backward pass behind the bucket, slowed down by it
+  // Of the backward pass behind the bucket, slowed down by it; below zero: since when it is over.
+  Seconds rest = 0;
   Seconds seconds = 0;
 };
 

@@ -59,7 +59,7 @@ TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
   EXPECT_EQ(against.at("file"), other);
   ASSERT_EQ(against.at("rows").size(), 103u);
   const auto& row = against.at("rows")[0];
-  EXPECT_EQ(row.size(), 7u) << "both ends of the interval are there";
+  EXPECT_EQ(row.size(), 8u) << "both ends of the interval are there";
   EXPECT_NEAR(row.at("error_percent").get<double>(),
               (row.at("predicted_s").get<double>() / row.at("measured_s").get<double>() - 1) * 100,
               1e-9);

@@ -431,10 +431,12 @@ TEST_F(LabVerb, WithoutTheRightsItSaysSo) {
           [] { ::prctl(PR_CAPBSET_DROP, 21 /* CAP_SYS_ADMIN */, 0, 0, 0); });
   EXPECT_EQ(lab.code(), 3);
   EXPECT_NE(lab.err().find("a lab needs root"), std::string::npos) << lab.err();
-  Lab bare(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "true"},
-           [] { ::setenv("PATH", "/nowhere", 1); });
-  EXPECT_EQ(bare.code(), 3);
-  EXPECT_NE(bare.err().find("package iproute2"), std::string::npos) << bare.err();
+}
+
+TEST_F(LabVerb, TakesItsToolsFromFixedPlaces) {
+  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "/bin/true"},
+          [] { ::setenv("PATH", "/nowhere", 1); });
+  EXPECT_EQ(lab.code(), 0) << lab.err();
 }
 
 // The kernel has netem, or the lab says that it has not.

@@ -75,7 +75,12 @@ TEST(Mistakes, AnUnknownKeyInAnyObject) {
 
 // Keys without which other keys have no meaning: then those are told first.
 bool decides_over_others(const Pointer& at) {
-  static const std::set<std::string> paths{"/sweep", "/training", "/published"};
+  static const std::set<std::string> paths{"/sweep",
+                                           "/training",
+                                           "/published",
+                                           "/strategies/9/exchange",
+                                           "/strategies/9/gather_groups",
+                                           "/strategies/9/regather"};
   static const std::set<std::string> keys{"rule", "adaptive", "form", "codec", "use"};
   return paths.contains(at.to_string()) || keys.contains(at.back());
 }
@@ -327,6 +332,10 @@ const Mistake kMistakes[] = {
     {R"([{"op":"replace","path":"/strategies/9/fusion/rule","value":"one"}])",
      {"strategies[9].fusion.groups", "only with 'groups'"}},
     {R"([{"op":"replace","path":"/strategies/9/exchange","value":"all_reduce"}])",
+     {"strategies[9].regather", "needs exchange 'sharded'"}},
+    {R"([{"op":"replace","path":"/strategies/9/exchange","value":"all_reduce"},
+         {"op":"remove","path":"/strategies/9/kept_groups"},
+         {"op":"remove","path":"/strategies/9/regather"}])",
      {"strategies[9].gather_groups", "only with exchange 'sharded'"}},
     {R"([{"op":"replace","path":"/strategies/9/kept_groups","value":2}])",
      {"strategies[9].kept_groups", "gather_groups has only 1"}},

@@ -58,6 +58,8 @@ constexpr std::string_view kMoreKeys = R"json([
   {"op": "add", "path": "/cluster/device/half_tflops", "value": 125},
   {"op": "add", "path": "/cluster/device/kernel_gap_us", "value": 1},
   {"op": "add", "path": "/cluster/device/overlap_slowdown", "value": 0.2},
+  {"op": "add", "path": "/cluster/device/overlap_collective_slowdown", "value": 0.1},
+  {"op": "add", "path": "/cluster/device/overlap_delay_us", "value": 100},
   {"op": "add", "path": "/cluster/device/overlap_spread", "value": 0.1},
   {"op": "add", "path": "/strategies/1/fusion/order", "value": "forward"},
   {"op": "add", "path": "/strategies/1/fusion/cycle_ms", "value": 1},
