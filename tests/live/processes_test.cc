@@ -182,10 +182,10 @@ TEST(Processes, WhatCannotBeStartedLeavesNothingRunning) {
     EXPECT_STREQ(error.what(),
                  "'no-such-program-of-syncline' cannot be run: No such file or directory");
   }
-  // The first may have been killed before it came to write.
+  // The first may have been killed before it came to write, or with the file just made.
   if (std::filesystem::exists(scratch.path("pid"))) {
     const std::string pid = text_of(scratch.path("pid"));
-    EXPECT_FALSE(running(pid.substr(0, pid.find('\n'))));
+    if (!pid.empty()) EXPECT_FALSE(running(pid.substr(0, pid.find('\n'))));
   }
   RankCommand refusing = shell("true");
   refusing.before_exec = [] { throw std::runtime_error("no network today"); };
