@@ -28,6 +28,7 @@ import torch
 import torch.distributed as dist
 
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
+_NOISY = 0.1  # a step's deviation from its neighbours, as a share
 _SWEEP = 1.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
            torch.float64: "fp64"}
@@ -426,6 +427,15 @@ class _Seen:
         # Half of all normal values are within 0.6745 deviations; a difference varies twice as much.
         return statistics.median(moves) / 0.6745 / 2 ** 0.5 / statistics.median(times)
 
+    def noise(self):
+        """What the user must know of a machine that was busy; empty on a quiet one."""
+        jitter = self.jitter()
+        if jitter < _NOISY:
+            return ""
+        return (f"recorded on a noisy machine: steps without communication differ by "
+                f"{100 * jitter:.0f} % from one to the next, which their prices repeat; record "
+                "again when it is quiet")
+
     def compared(self, kind, other, what="step"):
         """(how much longer the one takes, how far chance may put that off), in seconds."""
         # Of medians of normal values, 95 %: 1.96 * 1.253 * deviation / root of their number.
@@ -800,8 +810,11 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
         cluster["device"]["overlap_delay_us"] = _round(seen.overlap["delay"] * 1e6)
     if job.ranks > 1:
         measured["collectives"] = len(job.bucket_bytes())
-    return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
-            "cluster": cluster, "strategies": [strategy], "published": [measured]}
+    scenario = {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
+                "cluster": cluster, "strategies": [strategy], "published": [measured]}
+    if seen.noise():
+        scenario["notes"] = [seen.noise()]
+    return scenario
 
 
 def _nccl_tests_rows(hosts, points):
@@ -856,6 +869,8 @@ def _summary(job, seen, out):
     if seen.alone["step"] > 1.1 * seen.own_step:
         lines.append(f"rank {seen.slowest} computes longer than this one, which takes "
                      f"{1e3 * seen.own_step:.2f} ms: the scenario has its times")
+    if seen.noise():
+        lines.append(seen.noise())
     if not job.optimizers:
         lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
     if seen.unused:

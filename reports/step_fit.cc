@@ -30,9 +30,11 @@ Grid rows_grid(const StepFit& fit) {
 
 Grid values_grid(const StepFit& fit) {
   Grid grid{{{"of cluster.device", false}, {"before"}, {"fitted"}, {"80 % interval"}}, {}};
+  // Below a nanosecond or a tenth of a per cent nothing is left to read.
+  const auto shown = [](double value) { return plain_number(value < 1e-3 ? 0 : value); };
   for (const auto& figure : fit.figures) {
-    grid.lines.push_back({{figure.key, plain_number(figure.before), plain_number(figure.value),
-                           plain_number(figure.low) + " to " + plain_number(figure.high)}});
+    grid.lines.push_back({{figure.key, shown(figure.before), shown(figure.value),
+                           shown(figure.low) + " to " + shown(figure.high)}});
   }
   return grid;
 }
