@@ -10,11 +10,14 @@ namespace syncline::measure {
 namespace {
 
 // The model's own work, with what exchanges beside it add.
-bool is_model_work(const plan::Work& work) {
-  return std::holds_alternative<plan::Compute>(work) || std::holds_alternative<plan::Slowed>(work);
+bool is_model_work(const plan::Op& op) {
+  return std::holds_alternative<plan::Compute>(op.work) ||
+         (std::holds_alternative<plan::Slowed>(op.work) && op.stream == plan::kComputeStream);
 }
-bool is_collective(const plan::Work& work) {
-  return std::holds_alternative<collective::Collective>(work);
+// With what computation beside it adds.
+bool is_communication(const plan::Op& op) {
+  return std::holds_alternative<collective::Collective>(op.work) ||
+         (std::holds_alternative<plan::Slowed>(op.work) && op.stream != plan::kComputeStream);
 }
 
 bool is_handling(const plan::Work& work) {
@@ -77,12 +80,11 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   for (const auto& span : timeline.spans) {
     if (span.rank != 0 || span.period < warmup) continue;
     const plan::Op& op = plan.ops[static_cast<std::size_t>(span.op)];
-    const plan::Work& work = op.work;
-    if (is_model_work(work)) metrics.compute += span.end - span.begin;
-    if (op.stream == plan::kComputeStream && is_handling(work)) {
+    if (is_model_work(op)) metrics.compute += span.end - span.begin;
+    if (op.stream == plan::kComputeStream && is_handling(op.work)) {
       metrics.handling += span.end - span.begin;
     }
-    if (is_collective(work)) busy.emplace_back(span.begin, span.end);
+    if (is_communication(op)) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
   metrics.compute /= steps;

@@ -61,6 +61,19 @@ TEST(Slowed, AHiddenExchangeCostsItsShare) {
   EXPECT_NEAR(modelled(scenario), 0.005 + 0.020 + 0.25 * exchange + exchange + 0.001, 1e-9);
 }
 
+TEST(Slowed, WhatEachLosesIsCountedWhereItIsLost) {
+  const Scenario scenario = two_gradients(0.25, 10);
+  const Seconds exchange = exchange_of(scenario);
+  collective::PriceBook book(scenario.cluster);
+  const auto executor = make_model_executor({scenario.cluster, {}, 1});
+  const auto metrics =
+      measure::price_strategy(scenario, scenario.strategies.front(), *executor, book).metrics;
+  EXPECT_NEAR(metrics.compute, 0.026 + 0.2 * 1.25 * exchange, 1e-9);
+  EXPECT_NEAR(metrics.communication, 2.25 * exchange, 1e-9);
+  EXPECT_NEAR(metrics.exposed, exchange, 1e-9);
+  EXPECT_NEAR(metrics.compute + metrics.exposed, metrics.step_time, 1e-9);
+}
+
 TEST(Slowed, NoMoreIsLostThanIsComputedBesideIt) {
   const Scenario scenario = two_gradients(0.25, 0.1);
   const Seconds exchange = exchange_of(scenario);
