@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -63,14 +64,20 @@ std::string interface_of(const std::string& address) {
   return name;
 }
 
+// Ranks may be threads of one process: who looks a variable up while another thread adds one may
+// read a list that has just been freed.
+std::mutex variables_mutex;
+
 // Sets an environment variable for as long as this lives, unless the user has.
 class Environs {
  public:
   Environs(const char* name, const std::string& value) : name_(name) {
+    const std::lock_guard lock(variables_mutex);
     mine_ = !value.empty() && std::getenv(name) == nullptr;
     if (mine_) setenv(name, value.c_str(), 1);
   }
   ~Environs() {
+    const std::lock_guard lock(variables_mutex);
     if (mine_) unsetenv(name_);
   }
   Environs(const Environs&) = delete;
@@ -131,9 +138,10 @@ DevicePlace choose_device(live::ControlChannel& channel, int wanted) {
 }
 
 void set_environment(const live::ControlChannel& channel, bool shared) {
+  const std::string interface = shared ? interface_of(channel.own_address()) : "";
+  const std::lock_guard lock(variables_mutex);
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   if (!shared) return;
-  const std::string interface = interface_of(channel.own_address());
   const std::pair<const char*, std::string> variables[] = {
       {"NCCL_HOSTID", "rank" + std::to_string(channel.rank())},
       {"NCCL_NET", "Socket"},
