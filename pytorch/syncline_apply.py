@@ -7,9 +7,10 @@ Every rank calls it once, after init_process_group and the optimizer's making, w
 module. Gradients that travel together share a flat buffer, of which their .grad are views; a
 buffer is exchanged as soon as it and those before it are complete, on as many streams as the
 strategy has, and backward() returns when all are in: what .grad holds then is the mean over all
-ranks, as with DistributedDataParallel. Of a job that accumulates gradients, all passes but the last
-run under model.no_sync(). With zero_grad(set_to_none=False) the gradients stay in their buffers;
-otherwise each is copied there once.
+ranks, as with DistributedDataParallel. The model's own buffers (batch norm) are rank 0's ahead of
+each step, as there; LocalSGD averages them. Of a job that accumulates gradients, all passes but the
+last run under model.no_sync(). With zero_grad(set_to_none=False) the gradients stay in their
+buffers; otherwise each is copied there once.
 
 The strategy below is a table of numbers and names. Gradients are found by name; where the model
 knows none of the names, by their place in the order of readiness, which the first step shows, and
@@ -66,6 +67,8 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
         exchange = _Averager(model, trained, strategy, lanes)
     else:
         exchange = _Reducer(trained, optimizer, strategy, lanes, find_unused_parameters)
+        if strategy.get("broadcast_buffers", 1):
+            exchange.buffers = _same_types(model.buffers())
     _around_step(optimizer, exchange.before_step, exchange.after_step)
     return Applied(model, exchange)
 
@@ -79,6 +82,7 @@ class Applied(torch.nn.Module):
         self._exchange = exchange
 
     def forward(self, *args, **kwargs):
+        self._exchange.before_forward()
         return self.module(*args, **kwargs)
 
     @contextlib.contextmanager
@@ -106,6 +110,15 @@ def _take_from_first_rank(tensor):
     if wire.numel() > 0:
         dist.broadcast(wire.view(torch.uint8), src=0)
         tensor.copy_(wire.view_as(tensor))
+
+
+def _same_types(tensors):
+    """Lists of those that are not empty, a list a type."""
+    kinds = {}
+    for tensor in tensors:
+        if tensor.numel() > 0:
+            kinds.setdefault(tensor.dtype, []).append(tensor.detach())
+    return list(kinds.values())
 
 
 def _around_step(optimizer, before, after):
@@ -207,6 +220,17 @@ class _Lane:
                 first_line = str(error).strip().split("\n")[0]
                 self.failures.append(f"rank {dist.get_rank()}: {name} could not be exchanged; if "
                                      f"another rank has ended, see there: {first_line}")
+
+    @torch.no_grad()
+    def spread(self, kinds):
+        """Rank 0's values to all ranks, all tensors of a type at once."""
+        for tensors in kinds:
+            wire = torch.cat([tensor.reshape(-1) for tensor in tensors])
+            dist.broadcast(wire, src=0, group=self.world)
+            if dist.get_rank() == 0:
+                continue
+            for tensor, part in zip(tensors, wire.split([t.numel() for t in tensors])):
+                tensor.copy_(part.view_as(tensor))
 
     def mean(self, flat, codec=None):
         """Of all ranks, in place. Scaled ahead of the sum, as DistributedDataParallel does."""
@@ -340,6 +364,8 @@ class _Reducer:
         self.step = 0
         self.here = []  # names, in the order of readiness
         self.next = 0  # bucket
+        self.buffers = []  # the model's, by type
+        self.begins = True  # the next forward pass is the first one of a step
         if any(bucket.get("codec") == "dgc" for bucket in strategy["buckets"]):
             _check_sgd(optimizer)
         names = _matched(strategy["gradients"], trained, "parameter")
@@ -377,6 +403,15 @@ class _Reducer:
             for i in own:
                 buckets[i].power = _PowerSgd(hooks.powerSGD_hook, state, i, i == own[-1],
                                              buckets[i])
+
+    def before_forward(self):
+        """Ahead of a step all ranks take rank 0's buffers, as DistributedDataParallel has it: after
+        each forward pass whose gradients were exchanged."""
+        if self.begins and self.buffers:
+            lane = self.lanes[0]
+            lane.run("buffers", lambda: lane.spread(self.buffers))
+            lane.wait()
+        self.begins = self.on and torch.is_grad_enabled()
 
     def _arrived(self, name):
         if self.buckets is not None:
@@ -607,6 +642,9 @@ class _Averager:
         self.codecs = [bucket.get("codec") for bucket in strategy["buckets"]]
         self.flats = [_Flat({names[place]: tensors[names[place]] for place in bucket["places"]},
                             shards) for bucket in strategy["buckets"]]
+
+    def before_forward(self):
+        pass
 
     def before_step(self):
         pass

@@ -31,6 +31,12 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
     text += line("overhead", seconds_text(cluster.step_overhead()) +
                                  " per step on the host, for data-parallel execution");
   }
+  const plan::Plan& plan = one.priced.plan;
+  const Seconds buffers = plan::ahead_of_forward(plan) / plan.steps - cluster.step_overhead();
+  if (buffers > 1e-3 * kMicrosecond) {
+    text += line("buffers", seconds_text(buffers) +
+                                " per step until those of rank 0 are with all (broadcast_buffers)");
+  }
   return text;
 }
 

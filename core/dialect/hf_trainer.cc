@@ -48,6 +48,9 @@ Json ddp_arguments(Reader& config, std::vector<std::string>& notes) {
         "gradient_checkpointing, and the graph is searched in every step");
   }
   if (unused) arguments["find_unused_parameters"] = true;
+  if (given(config, "ddp_broadcast_buffers")) {
+    arguments["broadcast_buffers"] = config.boolean_or("ddp_broadcast_buffers", true);
+  }
   return arguments;
 }
 
@@ -56,7 +59,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     check_micro_batches(config, "gradient_accumulation_steps",
                         config.integer("gradient_accumulation_steps", 1, 1 << 20), workload);
   }
-  for (const char* key : {"ddp_broadcast_buffers", "ddp_backend", "ddp_timeout"}) config.find(key);
+  for (const char* key : {"ddp_backend", "ddp_timeout"}) config.find(key);
   if (given(config, "fsdp")) {
     config.fail("fsdp", "is a dialect of its own: \"dialect\": \"fsdp\" with its units");
   }
@@ -72,7 +75,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
       config.fail("deepspeed", "names a file: write what it holds in its place");
     }
     reading = deepspeed_dialect().read(config.object("deepspeed"), workload, cluster, as_documents);
-    for (const char* key : {"torch", "ddp_find_unused_parameters"}) config.find(key);
+    for (const char* key : {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"}) {
+      config.find(key);
+    }
   } else {
     Json arguments = ddp_arguments(config, notes);
     arguments["no_sync"] = true;  // what accelerate does around all but the last micro-batch
@@ -94,6 +99,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 Json in_arguments(const Json& ddp, const Workload& workload) {
   Json config{{"ddp_find_unused_parameters", ddp.value("find_unused_parameters", false)}};
   if (ddp.contains("bucket_cap_mb")) config["ddp_bucket_cap_mb"] = ddp["bucket_cap_mb"];
+  if (ddp.contains("broadcast_buffers")) {
+    config["ddp_broadcast_buffers"] = ddp["broadcast_buffers"];
+  }
   if (workload.micro_batches > 1) {
     config["gradient_accumulation_steps"] = workload.micro_batches;
   }

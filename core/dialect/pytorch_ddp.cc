@@ -144,6 +144,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const DdpLimits limits = limits_of(config, version);
   const bool small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   const bool views = config.boolean_or("gradient_as_bucket_view", false);
+  strategy.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
   const bool static_graph = config.boolean_or("static_graph", false);
   const bool find_unused = config.boolean_or("find_unused_parameters", false);
   const std::string hook =
@@ -222,6 +223,7 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
   if (cap) config["bucket_cap_mb"] = *cap;
   const std::string& codec = strategy.compression.codec;
   if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
+  if (!strategy.broadcast_buffers) config["broadcast_buffers"] = false;
   if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
   if (codec == "powersgd") {
     config["comm_hook"] = "powerSGD_hook";

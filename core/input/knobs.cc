@@ -407,6 +407,10 @@ std::vector<Knob<Strategy>> schedule_knobs() {
           .varied([](const S& s) {
             return std::string(s.bucket_copies ? "copied into buckets" : "gradients as views");
           }),
+      knob("broadcast_buffers", &S::broadcast_buffers, yes_or_no(),
+           "Whether the buffers of rank 0, such as the statistics of batch norm, come to all ranks "
+           "ahead of each step, for the workload's buffer_broadcast_ms. LocalSGD averages them "
+           "instead. Default true."),
       knob("host_sync", &S::host_sync, yes_or_no(),
            "Whether the host waits for each exchange before it issues the next on that stream, "
            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),

@@ -120,9 +120,13 @@ void price_forward(Reader& reader, Workload& workload, const std::vector<TensorW
   }
 }
 
-// What copies between gradients and buckets took where they were measured, and the host's delays.
+// What copies between gradients and buckets took where they were measured, what else stands in a
+// step, and how sure such times are.
 void read_copies(Reader& reader, Workload& workload, std::size_t given) {
   workload.host_gap = reader.number_or("host_gap_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
+  workload.buffer_broadcast =
+      reader.number_or("buffer_broadcast_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
+  workload.time_spread = reader.number_or("time_spread", 0, {0, 1});
   workload.copies_measured = given > 0;
   require_all(reader, "copy_in_us or copy_out_us", given, workload.tensors.size());
   if (!reader.has("copy_kernels_ms")) return;

@@ -22,7 +22,7 @@ Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster,
   bottleneck.compute =
       priced.metrics.compute / run::expected_slowest(cluster.jitter, plan.ranks, plan.steps);
   bottleneck.stragglers = priced.metrics.compute - bottleneck.compute;
-  bottleneck.overhead = std::min(cluster.step_overhead(), priced.metrics.exposed);
+  bottleneck.overhead = std::min(plan::ahead_of_forward(plan) / plan.steps, priced.metrics.exposed);
 
   Seconds all = 0, transfer = 0;
   for (const auto& op : plan.ops) {

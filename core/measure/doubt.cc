@@ -239,12 +239,14 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
                                       {},
                                       scenario_.seed})
           : model_);
-  const double assumed = scenario_.workload.rated_times ? kRatedComputation : kTimedComputation;
+  const Workload& workload = scenario_.workload;
+  const double timed = std::max(kTimedComputation, workload.time_spread);
+  const double assumed = workload.rated_times ? kRatedComputation : timed;
   const double computation = std::max(kOwnStep, pinned_.computation.value_or(assumed));
   if (doubt == Doubt::kComputation) known->computation = std::exp(deviations * computation);
   if (doubt == Doubt::kDevice) {
     known->device = std::exp(deviations * kDeviceSpread);
-    known->copies = copies_at(scenario_.workload, deviations);
+    known->copies = copies_at(workload, deviations);
   }
   if (doubt == Doubt::kOverlap) known->overlap = overlap_at(scenario_.cluster, deviations);
   return *known;
@@ -268,7 +270,9 @@ Seconds Doubts::step_with(const Strategy& strategy, Doubt doubt, bool slower) {
 // be off either way, one that nobody gave can only cost. Where a calibration fitted all that a step
 // costs, rows that it did not see differ either way.
 Interval Doubts::framework_share(Seconds step) const {
-  const Seconds overhead = scenario_.cluster.step_overhead();
+  const bool alone = scenario_.cluster.ranks() == 1;
+  const Seconds overhead =
+      scenario_.cluster.step_overhead() + (alone ? 0 : scenario_.workload.buffer_broadcast);
   double spread = std::min(0.5, kFrameworkSpread * overhead / step);
   if (pinned_.computation) spread = kFrameworkUnknown;
   if (pinned_.framework) spread = *pinned_.framework;

@@ -31,12 +31,11 @@ Seconds held_up(const plan::Op& op) {
   return copies || waits ? plan::seconds_of(op.work) : 0;
 }
 
-ModelWork model_work(const plan::Plan& plan, Seconds overhead) {
+ModelWork model_work(const plan::Plan& plan) {
   ModelWork work;
   int updates = 0;
   work.awaits = plan::crosses_steps(plan);
-  // What data-parallel running costs the host stands before each step's forward pass.
-  work.overhead = overhead * plan.steps;
+  work.overhead = plan::ahead_of_forward(plan);
   work.forward = work.overhead;
   for (const auto& op : plan.ops) {
     work.all += held_up(op);
@@ -207,7 +206,7 @@ std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
 }  // namespace
 
 Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book) {
-  const ModelWork work = model_work(plan, book.cluster().step_overhead());
+  const ModelWork work = model_work(plan);
   if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
 
   const Demands demands = demands_of(plan, book);

@@ -171,6 +171,10 @@ Seconds Builder::encode_time(const Bucket& bucket) const {
     return launches * static_cast<double>(sizes.matrices) * cluster_.device.launch +
            work_time(compress::encode_work(sizes, size_of(bucket.dtype)));
   }
+  if (bucket.codec->sparse && cluster_.device.select > 0) {
+    return launches * cluster_.device.launch +
+           static_cast<double>(bucket.elements) / cluster_.device.select;
+  }
   return launches * cluster_.device.launch +
          memory_time(
              bucket.codec->encode_traffic(bucket.elements, bucket.kept, size_of(bucket.dtype)));

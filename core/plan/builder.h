@@ -32,6 +32,13 @@ class Builder {
     if (cluster_.step_overhead() > 0) add(kComputeStream, HostSync{cluster_.step_overhead()});
   }
 
+  // What DDP does to buffers ahead of a step's first forward pass; LocalSGD's steps do not.
+  void broadcast_buffers() {
+    if (cluster_.ranks() == 1 || !strategy_.broadcast_buffers) return;
+    const Seconds taken = workload_.buffer_broadcast;
+    if (taken > 0) add(kComputeStream, HostSync{taken});
+  }
+
   OpId compute(Phase phase, Seconds seconds, int first = 0, int last = -1,
                std::vector<OpId> after = {}) {
     return add(kComputeStream, Compute{phase, seconds, first, last}, std::move(after));

@@ -90,6 +90,17 @@ bool overlaps(const Plan& plan) {
   return false;
 }
 
+Seconds ahead_of_forward(const Plan& plan) {
+  Seconds sum = 0;
+  int begun = -1;  // the last step whose forward pass stands in the plan
+  for (const auto& op : plan.ops) {
+    if (std::holds_alternative<Compute>(op.work)) begun = std::max(begun, op.step);
+    const auto* waits = std::get_if<HostSync>(&op.work);
+    if (waits != nullptr && op.stream == kComputeStream && op.step > begun) sum += waits->seconds;
+  }
+  return sum;
+}
+
 bool crosses_steps(const Plan& plan) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
     return !op.after_previous.empty() && std::holds_alternative<Compute>(op.work);

@@ -122,6 +122,9 @@ struct Plan {
 // Whether a period begins before the last one's exchange is over.
 bool crosses_steps(const Plan& plan);
 
+// What the host takes ahead of the forward passes of a period, all its steps together.
+Seconds ahead_of_forward(const Plan& plan);
+
 // Whether collectives may be under way at the same time: several streams communicate.
 bool overlaps(const Plan& plan);
 

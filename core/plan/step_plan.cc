@@ -115,6 +115,7 @@ class StepPlan {
   // of what the segment waited for goes ahead of it.
   void forward() {
     build_.begin_step();
+    build_.broadcast_buffers();
     if (!strategy_.cross_step) {
       const OpId whole = build_.compute(Phase::kForward, workload_.forward);
       if (!sharded_) return;

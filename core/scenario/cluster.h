@@ -65,9 +65,12 @@ struct Device {
   double flops = 0;           // reached rate, floating-point operations per second; 0: unknown
   double half_flops = 0;      // of matrix products in fp16 and bf16; 0: like the others
   BytesPerSecond memory = 0;  // reached rate; 0: such work is free
-  Seconds launch = 0;         // one kernel launch
-  Seconds kernel_gap = 0;     // the least time between two kernels on a stream
-  Seconds host_sync = 0;      // the host waits for a stream
+  // Elements a second that a sparse codec goes through until it has the largest ones, what it holds
+  // back included; 0: by its memory traffic.
+  double select = 0;
+  Seconds launch = 0;      // one kernel launch
+  Seconds kernel_gap = 0;  // the least time between two kernels on a stream
+  Seconds host_sync = 0;   // the host waits for a stream
   // What training in parallel costs a rank beyond its collectives, as soon as there are two of
   // them; published tables show a loss from one GPU to a node of eight that hardly grows with
   // further nodes, so it is not the wire. Both are 0 unless they were measured or fitted.

@@ -179,6 +179,8 @@ struct Strategy {
   Bytes credit = 0;            // kLayer: bytes handed to the network at a time; 0: one bucket
   Bytes partition = 0;         // tensors above this travel in parts of it; 0: whole
   bool bucket_copies = false;  // gradients are copied into their buckets and back (DDP)
+  // Buffers are made equal ahead of each step where the workload says what that takes (DDP).
+  bool broadcast_buffers = true;
   bool host_sync = false;  // the host waits for each exchange before it issues the next (Paddle)
   // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
   // parameters are updated when its collective is done, in order, after the backward pass.

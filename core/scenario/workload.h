@@ -42,9 +42,12 @@ struct Workload {
   // Forward and backward passes of a step: gradients add up over them (gradient accumulation), and
   // are exchanged beside the last backward pass. All times are those of one micro-batch.
   std::int64_t micro_batches = 1;
-  Seconds forward = 0;          // one forward pass
-  Seconds update = 0;           // the optimiser over all parameters
-  Seconds host_gap = 0;         // the device waits for the host ahead of the update
+  Seconds forward = 0;   // one forward pass
+  Seconds update = 0;    // the optimiser over all parameters
+  Seconds host_gap = 0;  // the device waits for the host ahead of the update
+  // Ahead of a step's first forward pass: rank 0's buffers come to all ranks (DDP's
+  // broadcast_buffers). LocalSGD averages them instead.
+  Seconds buffer_broadcast = 0;
   std::vector<Tensor> tensors;  // gradients, in backward (ready) order
   std::vector<Tensor>
       buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
@@ -56,6 +59,9 @@ struct Workload {
   // Of one step's copies, the part during which the device really copies: the rest is the host's,
   // which a profiler slows down. Negative: not known.
   Seconds copy_kernels = -1;
+  // How far apart recordings of the same job lie: the standard deviation of the logarithm of a
+  // time that was measured. 0: not known.
+  double time_spread = 0;
   bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 

@@ -220,6 +220,33 @@ def accumulation(folder):
     check_close(found, wanted, "accumulation")
 
 
+def statistics_of_batch_norm(folder):
+    """Buffers as DDP leaves them: through accumulation, and a look at the model in between."""
+    def steps(wrap):
+        model = net()
+        optimizer = sgd(model)
+        wrapped = wrap(model, optimizer)
+        for step in range(6):
+            optimizer.zero_grad()
+            with wrapped.no_sync():
+                (wrapped(batch(2 * step)[0])).pow(2).mean().backward()
+            (wrapped(batch(2 * step + 1)[0])).pow(2).mean().backward()
+            optimizer.step()
+            if step % 2 == 0:
+                model.eval()
+                with torch.no_grad():
+                    wrapped(batch(99)[0])
+                model.train()
+        return [b.clone() for b in model.buffers()]
+    found = {}
+    for on in (True, False):
+        table = strategy(_GROUPINGS["runs"], **({} if on else {"broadcast_buffers": 0}))
+        found[on] = steps(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
+        wanted = steps(lambda model, _: DistributedDataParallel(model, broadcast_buffers=on))
+        check_close(found[on], wanted, ("buffers", on), True)
+    assert dist.get_rank() == 0 or not torch.equal(found[True][0], found[False][0])
+
+
 def schedulers_and_copies(folder):
     """A scheduler wraps step(), before or after; an average of the weights copies the module."""
     for first in (True, False):
@@ -486,8 +513,8 @@ def emitted(folder):
 
 
 _CASES = {
-    "two": [groupings_and_streams, halves, later_torch, accumulation, schedulers_and_copies,
-            local_sgd, wrong_tables, unused_parameters],
+    "two": [groupings_and_streams, halves, later_torch, accumulation, statistics_of_batch_norm,
+            schedulers_and_copies, local_sgd, wrong_tables, unused_parameters],
     "four": [groupings_and_streams, hierarchies, local_sgd],
     "dgc": [dgc],
     "powersgd": [power_sgd],

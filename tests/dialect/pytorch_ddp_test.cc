@@ -349,6 +349,22 @@ TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
   EXPECT_TRUE(copies(R"({"gradient_as_bucket_view": true})").empty());
 }
 
+TEST(PyTorchDdp, BuffersAreBroadcastUnlessItIsTurnedOff) {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {1000}), tensor_of("a", {1000})};
+  workload.buffer_broadcast = 0.003;
+  const Cluster cluster = cluster_of(2, 4);
+  for (const bool on : {true, false}) {
+    const std::string config = on ? "{}" : R"({"broadcast_buffers": false})";
+    const Strategy strategy = reading_of(config, workload).strategy;
+    EXPECT_EQ(plan::ahead_of_forward(plan::make_plan(workload, cluster, strategy)),
+              on ? 0.003 : 0.0);
+    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster);
+    ASSERT_TRUE(written && written->exact) << on;
+    EXPECT_EQ(written->config.contains("broadcast_buffers"), !on);
+  }
+}
+
 TEST(PyTorchDdp, PostLocalSgd) {
   Workload workload;
   workload.forward = 1e-3;

@@ -180,5 +180,19 @@ TEST(Doubt, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
   EXPECT_DOUBLE_EQ(unsure.high, sure.high);
 }
 
+// A job whose recordings lie far apart is known no better than that.
+TEST(Doubt, TimesAreAsSureAsTheirRecording) {
+  Scenario scenario = scenario_over(1000);
+  const Strategy& strategy = scenario.strategies[1];
+  const auto computation = [&] {
+    return Doubts(scenario).sway(strategy).slower[static_cast<std::size_t>(Doubt::kComputation)];
+  };
+  const double assumed = computation();
+  scenario.workload.time_spread = 0.01;
+  EXPECT_DOUBLE_EQ(computation(), assumed);  // a quiet recording is no surer than others
+  scenario.workload.time_spread = 0.09;
+  EXPECT_GT(computation(), 2 * assumed);
+}
+
 }  // namespace
 }  // namespace syncline::measure

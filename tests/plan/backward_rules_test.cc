@@ -318,5 +318,34 @@ TEST(Padding, OfTensorsAndBucketsInElements) {
   EXPECT_EQ(plan.buckets[1].padded_bytes, 384 * 2);
 }
 
+// DDP makes the buffers equal ahead of a step, whatever is fused and whichever micro-batches there
+// are; LocalSGD does not, and neither does who turns it off, nor a rank that is alone.
+TEST(Buffers, AreBroadcastAheadOfEachStep) {
+  Workload workload = layers(4);
+  const Cluster cluster = cluster_of(2, 1);
+  Strategy strategy;
+  const Seconds without = step_time(workload, cluster, strategy);
+  workload.buffer_broadcast = 0.004;
+  EXPECT_NEAR(step_time(workload, cluster, strategy), without + 0.004, 1e-12);
+  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, cluster, strategy)), 0.004);
+  EXPECT_EQ(ahead_of_forward(make_plan(workload, cluster_of(1, 1), strategy)), 0);
+
+  Workload accumulating = workload;
+  accumulating.micro_batches = 3;
+  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(accumulating, cluster, strategy)), 0.004);
+
+  Cluster costly = cluster;
+  costly.device.data_parallel_overhead = 0.001;
+  workload.host_gap = 0.002;  // later in the step
+  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.005);
+
+  Strategy local;
+  local.local_sgd.enabled = true;
+  local.local_sgd.period = 4;
+  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
+  strategy.broadcast_buffers = false;
+  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.001);
+}
+
 }  // namespace
 }  // namespace syncline::plan

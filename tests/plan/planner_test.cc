@@ -253,6 +253,28 @@ TEST(Planner, EncodeComputesAndDecodeFollowsTheExchange) {
   }
 }
 
+// Where somebody measured what finding the largest elements takes, memory traffic does not say it;
+// codecs that keep all of them go on by traffic.
+TEST(Planner, SelectionTakesWhatWasMeasured) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.memory = 1e9;
+  cluster.device.select = 1e6;
+  // What encoding an element takes.
+  const auto encoding = [&](const Strategy& strategy) {
+    const Plan plan = make_plan(five(), cluster, strategy);
+    const auto& encode = std::get<Encode>(ops_of<Encode>(plan).at(0)->work);
+    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(encode.bucket)];
+    return encode.seconds / static_cast<double>(bucket.elements);
+  };
+  Strategy half = strategy_with(Fusion::Rule::kOne);
+  half.compression.codec = "fp16";
+  EXPECT_DOUBLE_EQ(encoding(dgc_strategy(10)), 1e-6);
+  const Seconds by_traffic = encoding(half);
+  cluster.device.select = 0;
+  EXPECT_DOUBLE_EQ(encoding(half), by_traffic);
+  EXPECT_LT(encoding(dgc_strategy(10)), 1e-7);
+}
+
 TEST(Planner, DgcIsDenseBeforeItsRamp) {
   Strategy strategy = dgc_strategy(10);
   strategy.compression.rampup_begin_step = 100;
