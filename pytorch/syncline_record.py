@@ -19,6 +19,7 @@ import contextlib
 import functools
 import gc
 import json
+import math
 import os
 import socket
 import statistics
@@ -61,6 +62,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         sweeps = _sweeps(job, hosts)
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
         seen.encoding = _half(job, sweeps)
+        seen.selection = _selection(job)
     finally:
         saved.put_back()
     if job.rank != 0:
@@ -138,6 +140,12 @@ class _Job:
             shared += torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(shared, group=self.group)
         return slowest, shared.tolist()
+
+    def most(self, values):
+        """The largest of all ranks, value by value."""
+        shared = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(shared, op=dist.ReduceOp.MAX, group=self.group)
+        return shared.tolist()
 
     def mean(self, values):
         """Of all ranks."""
@@ -383,6 +391,7 @@ class _Seen:
         self.own_step = own[0]
         self.slowest, times = job.of_slowest(own)
         self.alone = dict(zip(parts, times))
+        self.uneven = self._uneven(job)
         ready_of = dict(zip(job.gradients, times[len(parts):]))
         self.order = list(runs.get("exchanged", runs["alone"])[-1]["ready"])
         self.unused = [name for name in job.gradients if name not in self.order]
@@ -405,6 +414,7 @@ class _Seen:
         self.copy_out = {}
         self.overlap = {}
         self.encoding = 0.0
+        self.selection = 0.0
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -426,6 +436,27 @@ class _Seen:
         moves = [abs(b - a) for block in blocks for a, b in zip(block, block[1:])]
         # Half of all normal values are within 0.6745 deviations; a difference varies twice as much.
         return statistics.median(moves) / 0.6745 / 2 ** 0.5 / statistics.median(times)
+
+    def drift(self):
+        """How far apart the same steps lie at different moments: the standard deviation of the
+        logarithm of a block's median, each kind of step around its own."""
+        off = []
+        for kind, steps in self.runs.items():
+            times = [step["step"] for step in steps]
+            blocks = [times[i:i + _BLOCK] for i in range(0, len(times), _BLOCK)]
+            middle = statistics.median(times)
+            off += [math.log(statistics.median(block) / middle) for block in blocks]
+        return (sum(x * x for x in off) / max(1, len(off) - len(self.runs))) ** 0.5
+
+    def _uneven(self, job):
+        """The deviation of ranks' steps as a share that explains how much longer the slowest one
+        of a step takes than the slowest rank does: each step waits for it."""
+        if job.ranks == 1:
+            return 0.0
+        longest = statistics.median(job.most([step["step"] for step in self.runs["alone"]]))
+        # The largest of so many normal values (Blom 1958), in deviations.
+        largest = statistics.NormalDist().inv_cdf((job.ranks - 0.375) / (job.ranks + 0.25))
+        return max(0.0, longest / self.alone["step"] - 1) / largest
 
     def noise(self):
         """What the user must know of a machine that was busy; empty on a quiet one."""
@@ -657,6 +688,37 @@ def _half(job, sweeps):
     return 1 / job.mean([1 / rate])[0]
 
 
+def _selection(job):
+    """Elements a second at which DGC finds the largest hundredth of the largest gradient, as the
+    file of `syncline emit --python` does it: momentum, what was held back, selection."""
+    if job.ranks == 1:
+        return 0.0
+    elements = max(gradient.numel() for gradient in job.gradients.values())
+    gradient = torch.randn(elements, device=job.device)
+    velocity, residual = gradient.clone(), gradient.clone()
+    kept = max(1, elements // 100)
+
+    def once():
+        job.wait()
+        begin = time.perf_counter()
+        fast = velocity * 0.9 + gradient
+        held = residual + fast
+        finite = torch.isfinite(held)
+        fast, held = torch.where(finite, fast, velocity), torch.where(finite, held, residual)
+        magnitude = held.abs()
+        least = torch.topk(magnitude, kept).values[-1]
+        above = (magnitude > least).nonzero().flatten()
+        indices = torch.cat([above, (magnitude == least).nonzero().flatten()]).sort().values
+        _ = held[indices]
+        held[indices] = 0
+        fast[indices] = 0
+        job.wait()
+        return time.perf_counter() - begin
+    once()
+    rate = elements / statistics.median(once() for _ in range(7))
+    return 1 / job.mean([1 / rate])[0]
+
+
 def _shape(hosts):
     """Nodes and ranks on each. Where they are uneven, or not in order, every rank is a node."""
     runs = [host for i, host in enumerate(hosts) if i == 0 or hosts[i - 1] != host]
@@ -744,13 +806,17 @@ def _tensors(job, seen):
 
 def _workload(job, seen, name, batch):
     counted = len(seen.runs["alone"])
+    broadcasts = _broadcasts(job)
     workload = {"name": name,
                 "source": f"recorded by syncline_record, torch {torch.__version__}: medians of "
                           f"{counted} steps without communication, of rank {seen.slowest}, the "
                           f"slowest of {job.ranks}",
                 "forward_ms": _round(seen.alone["forward"] * 1e3),
                 "update_ms": _round(seen.alone["update"] * 1e3),
-                "host_gap_ms": _round(seen.gap * 1e3), "tensors": _tensors(job, seen)}
+                "host_gap_ms": _round(seen.gap * 1e3), "time_spread": _round(min(1, seen.drift()), 3),
+                "tensors": _tensors(job, seen)}
+    if broadcasts and seen.overhead() > 0:
+        workload["buffer_broadcast_ms"] = _round(seen.overhead() * 1e3)
     if batch:
         workload["batch"] = batch
     buffers = [{"name": n, "shape": list(b.shape), "dtype": _DTYPES[b.dtype]}
@@ -758,6 +824,11 @@ def _workload(job, seen, name, batch):
     if buffers:
         workload["buffers"] = buffers
     return workload
+
+
+def _broadcasts(job):
+    """Whether DDP makes buffers equal ahead of each step."""
+    return bool(job.logged("broadcast_buffers")) and any(True for _ in job.module.buffers())
 
 
 def _config(job):
@@ -778,6 +849,8 @@ def _config(job):
         config["static_graph"] = True
     if os.environ.get("DDP_SET_LAST_BUCKET_CAP") == "1":
         config["DDP_SET_LAST_BUCKET_CAP"] = 1
+    if job.logged("broadcast_buffers") == 0 and any(True for _ in job.module.buffers()):
+        config["broadcast_buffers"] = False
     hook = _hook(job)
     if hook in _KNOWN_HOOKS:
         config["comm_hook"] = hook
@@ -795,12 +868,14 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
     cluster = _cluster(job, hosts, sweeps)
-    if seen.overhead() > 0:
+    if seen.overhead() > 0 and not _broadcasts(job):
         cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
     if seen.encoding:
         cluster["device"]["memory_gbytes_per_s"] = _round(seen.encoding / 1e9)
+    if seen.selection:
+        cluster["device"]["select_gelements_per_s"] = _round(seen.selection / 1e9)
     if job.ranks > 1:
-        relative = _round(min(0.33, seen.jitter()), 3)
+        relative = _round(min(0.33, seen.uneven), 3)
         if relative > 0:
             cluster["jitter"] = {"distribution": "normal", "relative": relative}
     if seen.overlap:
@@ -858,7 +933,7 @@ def _summary(job, seen, out):
         if seen.overhead() > 0:
             lines.append(f"{1e3 * seen.overhead():.2f} ms of it in the forward pass" + (
                 ", where DDP broadcasts the buffers: broadcast_buffers=False saves that"
-                if job.logged("broadcast_buffers") and list(job.module.buffers()) else ""))
+                if _broadcasts(job) else ""))
     if seen.overlap:
         share = seen.overlap["slowdown"] / (1 + seen.overlap["slowdown"])
         lines.append(f"beside an exchange computation loses {100 * share:.0f} % of its time, the "
