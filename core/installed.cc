@@ -25,7 +25,7 @@ std::string scenarios_folder() {
 
 fs::path own_library(const std::string& name, const fs::path& program) {
   std::error_code error;
-  for (const fs::path& folder : {program, program.parent_path() / "lib" / "syncline"}) {
+  for (const fs::path& folder : {program, program.parent_path() / "lib" / "syncline" / "modules"}) {
     if (fs::exists(folder / name, error)) return folder / name;
   }
   return {};

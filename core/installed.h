@@ -1,7 +1,7 @@
 // Where the program's own files lie. They are found from where the program is, and nowhere else: an
 // installed one can be moved with its folders, and needs nothing of the sources.
 //
-//   installed   PREFIX/bin/syncline   PREFIX/share/syncline    PREFIX/lib/syncline
+//   installed   PREFIX/bin/syncline   PREFIX/share/syncline    PREFIX/lib/syncline/modules
 //   built       BUILD/syncline        BUILD/share/syncline     BUILD
 #pragma once
 

@@ -38,9 +38,9 @@ TEST(Installed, ALibraryLiesBesideTheProgramOrBelowThePrefix) {
   const test::Scratch prefix;
   fs::create_directories(prefix.path("bin"));
   EXPECT_EQ(own_library("x.so", prefix.path("bin")), "");
-  fs::create_directories(prefix.path("lib/syncline"));
-  test::write_text(prefix.path("lib/syncline/x.so"), "");
-  EXPECT_EQ(own_library("x.so", prefix.path("bin")), prefix.path("lib/syncline/x.so"));
+  fs::create_directories(prefix.path("lib/syncline/modules"));
+  test::write_text(prefix.path("lib/syncline/modules/x.so"), "");
+  EXPECT_EQ(own_library("x.so", prefix.path("bin")), prefix.path("lib/syncline/modules/x.so"));
   test::write_text(prefix.path("bin/x.so"), "");
   EXPECT_EQ(own_library("x.so", prefix.path("bin")), prefix.path("bin/x.so"));
 }
