@@ -81,6 +81,15 @@ TEST_F(Package, RunsFromAnEmptyFolder) {
   EXPECT_TRUE(contains(ran.out, "fp16 hook")) << ran.out;
 }
 
+// On a login node there is none of them.
+TEST_F(Package, IsLinkedToNeitherMpiNorCuda) {
+  const Ran linked = run({"ldd", path("bin/syncline")});
+  ASSERT_TRUE(contains(linked.out, "libstdc++")) << linked.out << linked.err;
+  for (const char* library : {"libmpi", "libopen-rte", "libnccl", "libcudart", "libcuda."}) {
+    EXPECT_FALSE(contains(linked.out, library)) << library << "\n" << linked.out;
+  }
+}
+
 TEST_F(Package, FindsItsOwnScenarios) {
   const Ran list = syncline({"list"});
   EXPECT_TRUE(contains(list.out, path("share/syncline/scenarios/workloads/NAME.json"))) << list.out;
