@@ -3,6 +3,9 @@
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
+#   make install  the program, its scenarios, manual page, completion and library below PREFIX
+#                 (/usr/local; DESTDIR in front of it); make uninstall removes what was installed
+#   make deb      a Debian package of the same, in build/
 #   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
@@ -14,6 +17,8 @@ PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev 
             libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
             liblbfgspp-dev libsimdjson-dev libprotobuf-dev zlib1g-dev iproute2 libgloo-dev \
             libopenmpi-dev openmpi-bin libssl-dev
+# What dpkg says of the libraries that the program is linked to.
+DEB_PACKAGES := dpkg-dev
 # Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
 # for those of the pages (100 MB to fetch, 400 MB).
 TEST_PACKAGES := python3-torch chromium chromium-driver python3-selenium
@@ -27,7 +32,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity man gpu-check fuzz faults measure check build configure program rooms setup setup-test setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb man gpu-check fuzz faults measure check build configure program rooms setup setup-test setup-deb setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -58,6 +63,23 @@ bench: setup
 
 fidelity: program
 	@$(BUILD)/syncline fidelity
+
+# The list of what was installed goes with it: another build, or none, can remove it.
+PREFIX ?= /usr/local
+INSTALLED := $(abspath $(DESTDIR)/$(PREFIX))/share/syncline/installed.txt
+install: installed
+	@DESTDIR='$(abspath $(DESTDIR))' cmake --install $(BUILD) --prefix '$(abspath $(PREFIX))' >/dev/null
+	@cp $(BUILD)/install_manifest.txt '$(INSTALLED)'
+	@echo "installed below $(DESTDIR)$(PREFIX)"
+
+uninstall:
+	@cmake/uninstall.sh '$(INSTALLED)' '$(abspath $(DESTDIR))'
+
+installed: configure
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_installed
+
+deb: setup-deb installed
+	cd $(BUILD) && cpack -G DEB
 
 man: program
 	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
@@ -130,6 +152,9 @@ setup:
 
 setup-test:
 	$(call install,$(TEST_PACKAGES))
+
+setup-deb:
+	$(call install,$(DEB_PACKAGES))
 
 setup-check:
 	$(call install,$(CHECK_PACKAGES))

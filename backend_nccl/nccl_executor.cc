@@ -241,7 +241,14 @@ std::string why_no_nccl() {
   if (error != cudaSuccess) {
     return std::string("no GPU: cudaGetDeviceCount: ") + cudaGetErrorString(error);
   }
-  return devices == 0 ? "no GPU: cudaGetDeviceCount finds none" : "";
+  if (devices == 0) return "no GPU: cudaGetDeviceCount finds none";
+  try {
+    int version = 0;
+    check_nccl(ncclGetVersion(&version), "ncclGetVersion");
+  } catch (const DeviceError& missing) {
+    return std::string("no NCCL: ") + missing.what();
+  }
+  return "";
 }
 
 std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload& workload,

@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
+#include "core/installed.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/validation_file.h"
 #include "reports/fidelity.h"
@@ -18,7 +19,7 @@ namespace syncline::cli {
 namespace {
 
 struct FidelityOptions {
-  std::string folder = "scenarios";
+  std::string folder = scenarios_folder();
   std::vector<std::string> sets;
   reports::Format format = reports::Format::kTable;
   std::vector<std::string> live;
@@ -66,8 +67,9 @@ VerbAction add_fidelity(CLI::App& app) {
   verb->add_option(
       "--set", options->sets,
       "only this set of tables: documents, jobs, live, nccl-tests, papers; may be repeated");
-  verb->add_option("--from", options->folder, "the scenarios folder of Syncline's sources")
-      ->capture_default_str();
+  verb->add_option("--from", options->folder,
+                   "the scenarios folder; without it the working directory's, or else the one that "
+                   "came with the program");
   verb->add_option("--live", options->live,
                    "reports of syncline validate (-o), instead: all of their rows in one table");
   add_format(*verb, options->format);

@@ -51,8 +51,8 @@ std::vector<TableFile> table_files(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(published, error)) {
     throw InputError(published.generic_string() +
-                     ": no such folder; name with --from the scenarios folder of Syncline's "
-                     "sources, which holds the published tables");
+                     ": no such folder; name with --from Syncline's scenarios folder, which holds "
+                     "the published tables");
   }
   std::vector<TableFile> files;
   for (const auto& path : entries_below(published)) {

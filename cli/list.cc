@@ -11,6 +11,7 @@
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
 #include "core/hardware/node.h"
+#include "core/installed.h"
 #include "core/job/format.h"
 #include "core/json/text.h"
 #include "core/operators/architecture.h"
@@ -121,7 +122,7 @@ std::string first_clause(const std::string& about) {
                                    : clause.substr(0, clause.rfind(' ', kLongest)) + " ...";
 }
 
-// The files of a folder that ships, where the program is run beside it.
+// The files of a folder that ships.
 Choices files_listed(const std::string& kind, const std::string& folder) {
   Choices choices{kind, folder + "/NAME.json", {}};
   std::error_code error;
@@ -151,8 +152,8 @@ std::vector<Choices> everything() {
                            devices_listed(),
                            nodes_listed(),
                            choices_of("import", "what it reads", job::formats()),
-                           files_listed("workload", "scenarios/workloads"),
-                           files_listed("cluster", "scenarios/clusters")};
+                           files_listed("workload", scenarios_folder() + "/workloads"),
+                           files_listed("cluster", scenarios_folder() + "/clusters")};
   std::erase_if(all, [](const Choices& choices) { return choices.rows.empty(); });
   return all;
 }

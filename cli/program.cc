@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/build_facts.h"
 #include "cli/exit.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -94,7 +95,7 @@ int run_verb(int argc, const char* const* argv) {
   CLI::App app{
       "Finds, predicts and validates how to synchronise gradients in data-parallel training."};
   app.name("syncline");
-  app.set_version_flag("--version", "syncline " + version());
+  app.set_version_flag("--version", build_facts());
   app.require_subcommand(1);
   app.footer(
       "A scenario (JSON) names a workload, a cluster and strategies; docs/scenario.md shows how to "
@@ -104,7 +105,7 @@ int run_verb(int argc, const char* const* argv) {
   std::map<const CLI::App*, VerbAction> actions;
   for (auto* add : {add_record, add_import, add_init, add_run, add_plan, add_buckets, add_explain,
                     add_emit, add_check, add_tune, add_calibrate, add_validate, add_fidelity,
-                    add_numerics, add_report, add_lab, add_list}) {
+                    add_numerics, add_report, add_lab, add_list, add_schema, add_completion}) {
     const VerbAction action = add(app);
     actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
   }

@@ -27,12 +27,12 @@ paragraphs() {
 }
 
 # The line that says what a verb is for: the first one of its help.
-purpose() { "$program" "$@" --help | sed -n '1s/-/\\-/gp;1q'; }
+purpose() { "$program" "$@" --help | sed -n '1s/-/\\-/gp'; }
 
 verbs=$("$program" --help | sed -n '/^\(Subcommands\|Commands\):/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
 
 cat <<END
-.TH SYNCLINE 1 "" "$("$program" --version | tail -n 1)" "User Commands"
+.TH SYNCLINE 1 "" "$("$program" --version | sed -n 1p)" "User Commands"
 .SH NAME
 syncline \\- how to synchronise gradients in data\\-parallel training, and what it gains
 .SH SYNOPSIS
@@ -40,7 +40,7 @@ syncline \\- how to synchronise gradients in data\\-parallel training, and what 
 .I VERB
 .RI [ options ]
 .SH DESCRIPTION
-$("$program" --help | head -n 1)
+$("$program" --help | sed -n 1p)
 A scenario, a JSON file, names a workload, a cluster and strategies.
 .SH VERBS
 END

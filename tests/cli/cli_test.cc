@@ -118,12 +118,13 @@ TEST_F(Cli, EveryVerbHasHelp) {
   }
 }
 
-TEST_F(Cli, VersionIsOneLine) {
+TEST_F(Cli, VersionSaysWhatTheProgramIsMadeOf) {
   const Ran ran = run({"--version"});
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.out.rfind("syncline ", 0), 0u) << ran.out;
-  EXPECT_EQ(lines_of(ran.out), 1u);
-  EXPECT_NE(ran.out.find('.'), std::string::npos) << ran.out;
+  for (const char* fact : {"\ncommit ", "\ncompiler ", "\nsimulator ", "\nbackends "}) {
+    EXPECT_NE(ran.out.find(fact), std::string::npos) << fact << ran.out;
+  }
 }
 
 TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
@@ -224,7 +225,8 @@ TEST_F(Cli, JsonHasTheDocumentedKeys) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   const Json report = Json::parse(ran.out);
   EXPECT_EQ(report.at("scenario"), "small");
-  EXPECT_EQ("syncline " + report.at("syncline").get<std::string>() + "\n", run({"--version"}).out);
+  const std::string version = "syncline " + report.at("syncline").get<std::string>() + "\n";
+  EXPECT_EQ(run({"--version"}).out.rfind(version, 0), 0u);
   ASSERT_TRUE(report.at("provenance").is_object());
   EXPECT_EQ(report["provenance"].at("executor"), "model");
   ASSERT_EQ(report.at("rows").size(), 4u);

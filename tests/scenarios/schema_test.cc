@@ -25,6 +25,7 @@
 #include "core/hardware/node.h"
 #include "core/input/knobs.h"
 #include "core/input/presets.h"
+#include "core/input/schema_part.h"
 #include "core/operators/architecture.h"
 #include "tests/support/full_scenario.h"
 
@@ -697,6 +698,51 @@ TEST(Schema, FilesMayBeChangedInPlace) {
 // The reader's tests make their mistakes in a scenario of their own; the schema knows its keys too.
 TEST(Schema, AcceptsTheScenarioOfTheReadersTests) {
   EXPECT_EQ(scenario_checker().errors(json::parse(test::kFullScenarioText)), "");
+}
+
+// A part stands alone: it has every definition that it refers to, and no other.
+TEST(Schema, PartsAreWholeAndHoldNothingElse) {
+  const Json schema = Json::parse(schema_json().dump());
+  for (const std::string name : {"workload", "cluster", "strategy"}) {
+    const json part = json::parse(input::schema_part(schema, name).dump());
+    std::set<std::string> wanted, held;
+    walk(part, Pointer(), [&](const Pointer&, const json& node) {
+      if (node.is_object() && node.contains("$ref")) {
+        wanted.insert(node["$ref"].get<std::string>().substr(std::string("#/definitions/").size()));
+      }
+    });
+    for (const auto& [key, unused] : part.at("definitions").items()) held.insert(key);
+    EXPECT_EQ(wanted, held) << name;
+    EXPECT_LT(held.size(), schema_json().at("definitions").size());
+  }
+}
+
+TEST(Schema, PartsAcceptTheirFilesAndRefuseAnUnknownKey) {
+  const Json schema = Json::parse(schema_json().dump());
+  for (const std::string name : {"workload", "cluster"}) {
+    const Checker checker(json::parse(input::schema_part(schema, name).dump()));
+    const auto files = json_files(kScenarios / (name + "s"));
+    EXPECT_GT(files.size(), 3u);
+    expect_all_accepted(checker, files);
+    json wrong = read_json(files.front());
+    wrong["not_a_key"] = 1;
+    EXPECT_FALSE(checker.accepts(wrong));
+  }
+}
+
+// An editor that follows a file's "$schema" comes to the definition of its kind.
+TEST(Schema, FilesNameTheSchemaOfTheirKind) {
+  for (const std::string name : {"workload", "cluster"}) {
+    for (const fs::path& path : json_files(kScenarios / (name + "s"))) {
+      const fs::path link = path.parent_path() / read_json(path).value("$schema", "");
+      ASSERT_TRUE(fs::is_regular_file(link)) << path;
+      const std::string reference = read_json(link).at("$ref");
+      const std::size_t mark = reference.find('#');
+      const fs::path target = link.parent_path() / reference.substr(0, mark);
+      EXPECT_TRUE(fs::equivalent(target, kScenarios / "schema.json")) << path;
+      EXPECT_EQ(reference.substr(mark), "#/definitions/" + name) << path;
+    }
+  }
 }
 
 // Editors offer the stated default: writing it down must mean what leaving the key out means.

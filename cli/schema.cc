@@ -1,0 +1,31 @@
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/schema_text.h"
+#include "cli/verbs.h"
+#include "core/input/schema_part.h"
+
+namespace syncline::cli {
+
+VerbAction add_schema(CLI::App& app) {
+  auto part = std::make_shared<std::string>(input::schema_parts().front());
+  auto* verb = app.add_subcommand(
+      "schema", "Print the JSON schema with which an editor completes and checks a file");
+  verb->add_option("part", *part, "what the file holds")
+      ->check(CLI::IsMember(input::schema_parts()))
+      ->capture_default_str();
+  verb->footer(
+      "Kept beside your files, it is named by their first key:\n"
+      "  syncline schema > schema.json     \"$schema\": \"schema.json\"");
+  return [part] {
+    if (*part == input::schema_parts().front()) {
+      std::cout << schema_text();
+    } else {
+      std::cout << input::schema_part(Json::parse(schema_text()), *part).dump(2) << "\n";
+    }
+    return 0;
+  };
+}
+
+}  // namespace syncline::cli

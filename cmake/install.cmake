@@ -1,0 +1,82 @@
+# What `cmake --install` puts below a prefix. The program finds it from its own place
+# (core/installed.h), so that the whole can be moved.
+#
+#   bin/syncline
+#   lib/syncline/          libsyncline.a; modules/: what is loaded, MPI's library and NCCL's tuner
+#   lib/cmake, pkgconfig   for programs that are built on libsyncline.a
+#   include/syncline/core/ its headers
+#   share/syncline/        scenarios: schema, clusters, workloads, published tables
+#   share/                 manual page, completion of three shells, licence, changes
+
+# A build finds its scenarios as an installed program does.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/syncline)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/scenarios ${PROJECT_BINARY_DIR}/share/syncline/scenarios
+     SYMBOLIC)
+
+if(SYNCLINE_SANITIZE OR SYNCLINE_SANITIZE_THREADS OR SYNCLINE_FUZZ)
+  message(STATUS "Install: nothing of a build with sanitizers is installed, tests/package is left out")
+  return()
+endif()
+
+# All rooms of core in one archive: programs link one library, in no order.
+set(CORE_ROOMS base json scenario compress operators hardware collective plan cost dialect input run
+               measure calibrate train job tune)
+list(TRANSFORM CORE_ROOMS REPLACE "(.+)" "$<TARGET_OBJECTS:syncline_\\1>" OUTPUT_VARIABLE CORE_OBJECTS)
+add_library(syncline_archive STATIC ${CORE_OBJECTS})
+set_target_properties(
+  syncline_archive PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME syncline EXPORT_NAME syncline
+                              ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/archive)
+target_compile_features(syncline_archive PUBLIC cxx_std_20)
+target_include_directories(syncline_archive INTERFACE $<INSTALL_INTERFACE:include/syncline>)
+target_link_libraries(
+  syncline_archive PUBLIC nlohmann_json::nlohmann_json Eigen3::Eigen ZLIB::ZLIB simdjson::simdjson
+                          protobuf::libprotobuf-lite)
+
+# Manual page and completion are what the program itself says about its verbs.
+set(MADE ${PROJECT_BINARY_DIR}/made)
+file(MAKE_DIRECTORY ${MADE})
+add_custom_command(
+  OUTPUT ${MADE}/syncline.1.gz ${MADE}/syncline.bash ${MADE}/_syncline ${MADE}/syncline.fish
+         ${MADE}/changelog.gz
+  COMMAND sh ${PROJECT_SOURCE_DIR}/docs/manual.sh $<TARGET_FILE:syncline> >${MADE}/syncline.1
+  COMMAND gzip -9nf ${MADE}/syncline.1
+  COMMAND syncline completion bash >${MADE}/syncline.bash
+  COMMAND syncline completion zsh >${MADE}/_syncline
+  COMMAND syncline completion fish >${MADE}/syncline.fish
+  COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/packaging/changelog >${MADE}/changelog.gz
+  DEPENDS syncline docs/manual.sh packaging/changelog
+  COMMENT "Writing the manual page and the shells' completion")
+add_custom_target(syncline_made ALL DEPENDS ${MADE}/syncline.1.gz)
+# All that is installed.
+add_custom_target(syncline_installed DEPENDS syncline syncline_archive syncline_nccl_tuner
+                                             syncline_made)
+
+install(TARGETS syncline RUNTIME DESTINATION bin)
+install(TARGETS syncline_nccl_tuner LIBRARY DESTINATION lib/syncline/modules)
+if(TARGET syncline_mpi)
+  install(TARGETS syncline_mpi LIBRARY DESTINATION lib/syncline/modules)
+endif()
+install(DIRECTORY scenarios DESTINATION share/syncline FILES_MATCHING
+        PATTERN "*.json" PATTERN "*.txt" PATTERN "*.csv" PATTERN "*.md"
+        PATTERN jobs EXCLUDE PATTERN record EXCLUDE)
+install(DIRECTORY scenarios/published/jobs DESTINATION share/syncline/scenarios/published)
+install(FILES ${MADE}/syncline.1.gz DESTINATION share/man/man1)
+install(FILES ${MADE}/syncline.bash DESTINATION share/bash-completion/completions RENAME syncline)
+# Debian's zsh looks for a package's in the second place.
+install(FILES ${MADE}/_syncline DESTINATION share/zsh/site-functions)
+install(FILES ${MADE}/_syncline DESTINATION share/zsh/vendor-completions)
+install(FILES ${MADE}/syncline.fish DESTINATION share/fish/vendor_completions.d)
+install(FILES packaging/copyright ${MADE}/changelog.gz DESTINATION share/doc/syncline)
+
+# For programs that are built on core.
+install(DIRECTORY core DESTINATION include/syncline FILES_MATCHING PATTERN "*.h")
+install(TARGETS syncline_archive EXPORT SynclineTargets ARCHIVE DESTINATION lib/syncline)
+install(EXPORT SynclineTargets NAMESPACE Syncline:: DESTINATION lib/cmake/Syncline)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${MADE}/SynclineConfigVersion.cmake COMPATIBILITY ExactVersion)
+install(FILES cmake/SynclineConfig.cmake ${MADE}/SynclineConfigVersion.cmake
+        DESTINATION lib/cmake/Syncline)
+configure_file(cmake/syncline.pc.in ${MADE}/syncline.pc @ONLY)
+install(FILES ${MADE}/syncline.pc DESTINATION lib/pkgconfig)
+
+include(cmake/package.cmake)

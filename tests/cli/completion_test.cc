@@ -1,0 +1,144 @@
+// What shells complete, against what each verb's --help says it has.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+using test::contains;
+using test::Scratch;
+using Words = std::set<std::string>;
+
+std::string help(const std::string& verb) { return test::syncline_run({verb, "--help"}).out; }
+
+Words matches(const std::string& text, const std::regex& pattern) {
+  Words found;
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+    found.insert((*at)[1]);
+  }
+  return found;
+}
+
+// The verbs, as the program's own --help lists them.
+Words verbs() {
+  const std::string text = test::syncline_run({"--help"}).out;
+  return matches(text.substr(text.find("ommands:")), std::regex("\n  ([a-z]+) "));
+}
+
+// The options of a verb, by the first column of its --help.
+Words options(const std::string& text) {
+  Words found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  -")) continue;
+    const std::string names = line.substr(2, line.find(' ', 2) - 2);
+    for (const std::string& name : matches(names, std::regex("(--?[a-z][a-z-]*)"))) {
+      found.insert(name);
+    }
+  }
+  return found;
+}
+
+class Bash {
+ public:
+  Bash() { test::write_text(file_.path("c"), test::syncline_run({"completion", "bash"}).out); }
+
+  // What bash offers for the last of the words.
+  Words offers(const std::vector<std::string>& words) const {
+    std::string line = "source " + file_.path("c") + "; COMP_WORDS=(";
+    for (const auto& word : words) line += "'" + word + "' ";
+    line += "); COMP_CWORD=" + std::to_string(words.size() - 1) + "; _syncline; ";
+    const auto ran =
+        test::Program({"bash", "-c", line + "printf '%s\\n' \"${COMPREPLY[@]}\""}).wait();
+    EXPECT_EQ(ran.err, "");
+    std::istringstream lines(ran.out);
+    Words offered;
+    for (std::string word; std::getline(lines, word);) {
+      if (!word.empty()) offered.insert(word);
+    }
+    return offered;
+  }
+
+ private:
+  Scratch file_;
+};
+
+TEST(Completion, BashOffersTheVerbs) {
+  Words all = verbs();
+  EXPECT_GT(all.size(), 15u);
+  all.insert({"--help", "--version"});
+  EXPECT_EQ(Bash().offers({"syncline", ""}), all);
+  EXPECT_EQ(Bash().offers({"syncline", "calib"}), Words{"calibrate"});
+}
+
+TEST(Completion, BashOffersEveryOptionOfAVerb) {
+  const Bash bash;
+  for (const auto& verb : verbs()) {
+    EXPECT_EQ(bash.offers({"syncline", verb, "-"}), options(help(verb))) << verb;
+  }
+}
+
+TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
+  const Bash bash;
+  int options_with_words = 0;
+  const std::regex line("\n  (?:-[a-z],)?(--[a-z-]+) TEXT:\\{([^}]*)\\}");
+  for (const auto& verb : verbs()) {
+    const std::string text = help(verb);
+    for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
+      const Words words = matches((*at)[2], std::regex("([^,]+)"));
+      EXPECT_EQ(bash.offers({"syncline", verb, (*at)[1], ""}), words) << verb << " " << (*at)[1];
+      EXPECT_EQ(
+          bash.offers({"syncline", verb, (*at)[1], "=", *words.begin()}).count(*words.begin()), 1u);
+      ++options_with_words;
+    }
+  }
+  EXPECT_GT(options_with_words, 10);
+}
+
+TEST(Completion, WhereAFileIsMeantBashIsLeftToItsOwn) {
+  EXPECT_EQ(Bash().offers({"syncline", "run", ""}), Words{});
+  EXPECT_EQ(Bash().offers({"syncline", "run", "--html", ""}), Words{});
+}
+
+TEST(Completion, TheOthersNameEveryOption) {
+  const std::string zsh = test::syncline_run({"completion", "zsh"}).out;
+  const std::string fish = test::syncline_run({"completion", "fish"}).out;
+  for (const auto& verb : verbs()) {
+    const std::size_t from = zsh.find("    " + verb + ")\n");
+    ASSERT_NE(from, std::string::npos) << verb;
+    const std::string part = zsh.substr(from, zsh.find(" ;;\n", from) - from);
+    EXPECT_TRUE(contains(fish, "-f -a " + verb + " -d ")) << verb;
+    for (const auto& option : options(help(verb))) {
+      EXPECT_TRUE(contains(part, option + "[")) << verb << " " << option;
+      const std::string letters =
+          option.starts_with("--") ? "-l " + option.substr(2) : "-s " + option.substr(1);
+      EXPECT_TRUE(std::regex_search(
+          fish, std::regex("seen_subcommand_from " + verb + "'.* " + letters + " ")))
+          << verb << " " << option;
+    }
+  }
+}
+
+TEST(Completion, AnUnknownShellIsNamedWithThoseThatAreKnown) {
+  const auto ran = test::syncline_run({"completion", "tcsh"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(contains(ran.err, "bash,zsh,fish")) << ran.err;
+}
+
+TEST(Schema, IsPrintedAsItLies) {
+  EXPECT_EQ(test::syncline_run({"schema"}).out,
+            test::text_of(SYNCLINE_SOURCE_DIR "/scenarios/schema.json"));
+  const auto cluster = test::syncline_run({"schema", "cluster"});
+  EXPECT_EQ(cluster.code, 0) << cluster.err;
+  EXPECT_TRUE(contains(cluster.out, "\"title\": \"Syncline cluster\"")) << cluster.out;
+  EXPECT_EQ(test::syncline_run({"schema", "plan"}).code, 2);
+}
+
+}  // namespace
+}  // namespace syncline::cli
