@@ -16,7 +16,7 @@ namespace {
 struct BucketsOptions {
   std::string file;
   std::string strategy;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 // The stream of each bucket's first collective; the compute stream where there is none.

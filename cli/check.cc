@@ -14,7 +14,7 @@ namespace {
 
 struct CheckOptions {
   std::string file;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 int run(const CheckOptions& options) {

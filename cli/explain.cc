@@ -17,7 +17,7 @@ struct ExplainOptions {
   std::string file;
   std::string strategy;
   std::string html;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 int run(const ExplainOptions& options) {

@@ -20,7 +20,7 @@ namespace {
 struct FidelityOptions {
   std::string folder = "scenarios";
   std::vector<std::string> sets;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::vector<std::string> live;
   std::string html;
 };

@@ -15,7 +15,7 @@ namespace {
 
 struct NumericsOptions {
   std::string scenario;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;

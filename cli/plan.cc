@@ -14,7 +14,7 @@ namespace {
 struct PlanOptions {
   std::string file;
   std::string strategy;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 int run(const PlanOptions& options) {

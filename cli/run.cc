@@ -22,7 +22,7 @@ namespace {
 struct RunOptions {
   std::string file;
   std::string executor = "model";
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string grain;
   std::string out;
   std::string trace;

@@ -32,7 +32,7 @@ struct TuneVerbOptions {
   std::string file;
   std::string emit;
   std::string python;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string svg;
   std::string html;
   std::string csv;

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/ranks.h"
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
-#include "reports/answer.h"
 
 namespace syncline::cli {
 
@@ -16,7 +16,7 @@ struct ValidateOptions {
   std::string backend = "gloo";
   RanksOptions ranks;
   std::string executor = "model";
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string out;
   std::string cluster_out;
   std::string trace;
