@@ -1,5 +1,7 @@
 #include "reports/table.h"
 
+#include <algorithm>
+
 #include "core/visible.h"
 #include "reports/format.h"
 
@@ -35,10 +37,26 @@ std::string draw(const Items& items, const Screen& screen) {
 
 std::string draw(const Grid& grid, const Screen& screen) { return plain_grid(grid, screen); }
 
-// A plot and a configuration stand as they are, prose is wrapped.
+// A plot down to its axis stands as it is, or not at all; what is told below it is prose.
+std::string draw_plot(const std::string& text, const Screen& screen) {
+  const std::size_t axis = text.find("+--");
+  if (screen.width == 0 || axis == std::string::npos) return text;
+  const std::size_t begin = text.rfind('\n', axis) + 1;  // 0 where there is none
+  const std::size_t end = std::min(text.find('\n', axis), text.size());
+  const std::size_t taken = end - begin;
+  if (taken > screen.width) {
+    const std::string told = "A plot is left out: it takes " + std::to_string(taken) + " columns.";
+    return painted(told, Tone::kFaint, screen) + "\n";
+  }
+  return text.substr(0, end) + "\n" +
+         wrapped_lines(text.substr(std::min(end + 1, text.size())), screen.width);
+}
+
+// A configuration stands as it is, prose is wrapped.
 std::string draw(const Listing& listing, const Screen& screen) {
   const std::string text = visible(listing.text, "\n");
-  return listing.plot || listing.language != "text" ? text : wrapped_lines(text, screen.width);
+  if (listing.plot) return draw_plot(text, screen);
+  return listing.language != "text" ? text : wrapped_lines(text, screen.width);
 }
 
 std::string title_of(const Page& page, const Screen& screen) {

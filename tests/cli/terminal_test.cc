@@ -62,8 +62,8 @@ TEST(Terminal, NoLineIsWiderThanTheTerminal) {
 
 TEST(Terminal, InitIsReadOnOneToo) {
   const test::Scratch scratch;
-  const std::vector<std::string> arguments{"init",     "gpt2", "--node",
-                                           "dgx-h100", "-o",   scratch.path("x.json")};
+  const std::vector<std::string> arguments{"init",     "gpt2_small", "--node",
+                                           "dgx-h100", "-o",         scratch.path("x.json")};
   const auto ran = run_on_terminal(arguments, 60);
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(too_wide(ran.out.substr(0, ran.out.find("Written: ")), 60), "");
