@@ -23,9 +23,12 @@ struct InputMistakes : InputError {
 class Mistakes {
  public:
   void add(const std::string& mistake);
-  bool none() const { return count_ == 0; }
-  // Those that are told: the first ten.
-  const std::vector<std::string>& told() const { return told_; }
+  // All of another's, in the words that `told_as` makes of them.
+  template <typename Words>
+  void add_all(const Mistakes& others, Words told_as) {
+    for (const auto& mistake : others.told_) add(told_as(mistake));
+    count_ += others.count_ - others.told_.size();
+  }
   std::size_t count() const { return count_; }
 
   // Reads a part. What it throws is added, unless mistakes inside it, or in a part that it builds
