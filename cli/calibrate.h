@@ -30,6 +30,7 @@ struct CalibrateOptions {
   std::string kernels;
   std::string cluster;
   std::string steps;
+  std::vector<std::string> set;
   std::vector<std::string> rows;
 };
 

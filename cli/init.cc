@@ -24,6 +24,7 @@ struct InitVerb {
 int run(InitVerb options) {
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
+  expect_writable({options.out});
   const job::Begun begun = job::init_scenario(options.init);
   // What is written must be right: it is read as a user's file would be.
   const std::string text = begun.scenario.dump(2) + "\n";

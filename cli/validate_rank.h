@@ -6,13 +6,14 @@
 
 #include "cli/output.h"
 #include "cli/ranks.h"
+#include "cli/scenario_option.h"
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline::cli {
 
 struct ValidateOptions {
-  std::string file;
+  ScenarioOption scenario;
   std::string backend = "gloo";
   RanksOptions ranks;
   std::string executor = "model";
