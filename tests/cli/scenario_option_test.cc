@@ -49,7 +49,8 @@ TEST(ScenarioOption, ADashReadsStandardInput) {
     const auto from_file = syncline_run(words(verb, file));
     const auto from_input = fed(file, words(verb, "-"));
     EXPECT_EQ(from_input.code, from_file.code) << verb[0] << from_input.err;
-    if (verb[0] != "check") EXPECT_EQ(from_input.out, from_file.out) << verb[0];
+    if (verb[0] == "check") continue;  // names its file
+    EXPECT_EQ(from_input.out, from_file.out) << verb[0];
   }
   EXPECT_TRUE(contains(fed(file, {"check", "-"}).out, "standard input: correct"));
 }

@@ -51,11 +51,12 @@ std::vector<std::vector<std::string>> verbs() {
 
 TEST(Terminal, NoLineIsWiderThanTheTerminal) {
   for (const auto& arguments : verbs()) {
-    for (const unsigned short columns : {80, 60}) {
-      const auto ran = run_on_terminal(arguments, columns);
+    for (const int columns : {80, 60}) {
+      const auto ran = run_on_terminal(arguments, static_cast<unsigned short>(columns));
       EXPECT_EQ(ran.code, 0) << arguments[0] << ran.err;
       EXPECT_FALSE(ran.out.empty()) << arguments[0];
-      EXPECT_EQ(too_wide(ran.out, columns), "") << arguments[0] << " at " << columns;
+      EXPECT_EQ(too_wide(ran.out, static_cast<std::size_t>(columns)), "")
+          << arguments[0] << " at " << columns;
     }
   }
 }

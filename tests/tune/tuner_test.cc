@@ -297,7 +297,9 @@ TEST(Tuner, EqualCandidatesAreRankedOnce) {
       EXPECT_FALSE(alike(one.metrics, result.ranking[k].metrics))
           << one.strategy.name << " and " << result.ranking[k].strategy.name;
     }
-    if (one.metrics.collectives == 1) EXPECT_EQ(one.strategy.streams, 1) << one.strategy.name;
+    if (one.metrics.collectives == 1) {
+      EXPECT_EQ(one.strategy.streams, 1) << one.strategy.name;
+    }
   }
 }
 
