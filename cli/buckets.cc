@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output.h"
-#include "cli/strategy_option.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -14,9 +14,9 @@ namespace syncline::cli {
 namespace {
 
 struct BucketsOptions {
-  std::string file;
+  ScenarioOption scenario;
   std::string strategy;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 // The stream of each bucket's first collective; the compute stream where there is none.
@@ -89,9 +89,9 @@ reports::CsvTable as_csv(const plan::Plan& plan, const Workload& workload) {
 }
 
 int run(const BucketsOptions& options) {
-  const input::Document document = input::read_document(options.file);
+  const input::Document document = read(options.scenario);
   const Scenario scenario = input::parse_scenario(document);
-  const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
+  const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, point);
   const reports::Answer answer{"buckets", scenario.name,
@@ -116,8 +116,8 @@ int run(const BucketsOptions& options) {
 VerbAction add_buckets(CLI::App& app) {
   auto options = std::make_shared<BucketsOptions>();
   auto* verb = app.add_subcommand("buckets", "Print which gradients travel together");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
-  verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
+  add_strategy(*verb, options->strategy, "the first one");
   add_format(*verb, options->format);
   return [options] { return run(*options); };
 }

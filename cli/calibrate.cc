@@ -6,6 +6,7 @@
 #include "cli/files.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/compress/codec.h"
 #include "core/error.h"
@@ -81,6 +82,7 @@ VerbAction add_calibrate(CLI::App& app) {
                    "rest is predicted (default: those with \"use\": \"calibrated\", else the first "
                    "two)")
       ->needs(steps);
+  add_set(*verb, options->set)->needs(steps);
   add_format(*verb, options->format);
   add_html(*verb, options->html);
   auto* live = verb->add_option("--live", options->live,

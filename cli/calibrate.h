@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/ranks.h"
-#include "reports/answer.h"
 
 namespace syncline::cli {
 
@@ -16,7 +16,7 @@ struct CalibrateOptions {
   std::string svg;
   std::string html;
   std::string name;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   double line_rate = 0;  // Gbit/s; 0: not given
   std::string algorithm = "nccl";
   std::string factor_from;
@@ -30,6 +30,7 @@ struct CalibrateOptions {
   std::string kernels;
   std::string cluster;
   std::string steps;
+  std::vector<std::string> set;
   std::vector<std::string> rows;
 };
 

@@ -3,6 +3,7 @@
 
 #include "cli/cost.h"
 #include "cli/output.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -13,14 +14,15 @@ namespace syncline::cli {
 namespace {
 
 struct CheckOptions {
-  std::string file;
-  reports::Format format = reports::Format::kTable;
+  ScenarioOption scenario;
+  std::vector<std::string> strategies;
+  OutputFormat format;
 };
 
 int run(const CheckOptions& options) {
-  const input::Document document = input::read_document(options.file);
+  const input::Document document = read(options.scenario);
   reports::Checked checked;
-  checked.file = options.file;
+  checked.file = document.file;
   checked.scenario = input::parse_scenario(document);
   const auto points = sweep_points(checked.scenario);
   checked.points = points.size();
@@ -28,6 +30,8 @@ int run(const CheckOptions& options) {
   for (auto& line : heavy_answers(checked.scenario)) {
     checked.remarks.push_back(std::move(line));
   }
+  checked.scenario.strategies =
+      chosen_strategies(checked.scenario, options.strategies, document.file);
   print(reports::answer_of(checked), options.format);
   return 0;
 }
@@ -37,7 +41,9 @@ int run(const CheckOptions& options) {
 VerbAction add_check(CLI::App& app) {
   auto options = std::make_shared<CheckOptions>();
   auto* verb = app.add_subcommand("check", "Validate a scenario at every sweep point");
-  verb->add_option("file", options->file, "the scenario (JSON)")->required();
+  add_scenario(*verb, options->scenario);
+  add_strategies(*verb, options->strategies,
+                 "whose notes are printed, instead of all; all of them are checked");
   add_format(*verb, options->format);
   return [options] { return run(*options); };
 }

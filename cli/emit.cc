@@ -5,7 +5,7 @@
 
 #include "cli/apply_file.h"
 #include "cli/files.h"
-#include "cli/strategy_option.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
@@ -21,7 +21,7 @@ namespace syncline::cli {
 namespace {
 
 struct EmitOptions {
-  std::string file;
+  ScenarioOption scenario;
   std::string strategy;
   std::string dialect;
   std::string python;
@@ -68,9 +68,10 @@ std::string way_out(const EmitOptions& options, const Scenario& scenario,
 }
 
 int run(const EmitOptions& options) {
-  const input::Document document = input::read_document(options.file);
+  const input::Document document = read(options.scenario);
   const Scenario scenario = input::parse_scenario(document);
-  const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
+  expect_writable({options.python, options.nccl_table});
+  const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
   if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
@@ -118,8 +119,8 @@ VerbAction add_emit(CLI::App& app) {
   auto options = std::make_shared<EmitOptions>();
   auto* verb =
       app.add_subcommand("emit", "Write a strategy as a framework's configuration, to paste there");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
-  verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
+  add_strategy(*verb, options->strategy, "the first one");
   verb->add_option("--dialect", options->dialect, "the framework")
       ->required()
       ->check(CLI::IsMember(dialect::written_dialect_names()));

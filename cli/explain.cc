@@ -3,7 +3,7 @@
 #include "cli/cost.h"
 #include "cli/files.h"
 #include "cli/output.h"
-#include "cli/strategy_option.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -14,20 +14,20 @@ namespace syncline::cli {
 namespace {
 
 struct ExplainOptions {
-  std::string file;
+  ScenarioOption scenario;
   std::string strategy;
   std::string html;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 int run(const ExplainOptions& options) {
-  const input::Document document = input::read_document(options.file);
+  const input::Document document = read(options.scenario);
   Scenario scenario = input::parse_scenario(document);
   std::vector<std::string> names;
   if (options.strategy.empty()) {
     for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
   } else {
-    names.push_back(chosen_strategy(scenario, options.strategy, options.file).name);
+    names.push_back(chosen_strategy(scenario, options.strategy, document.file).name);
   }
   announce(scenario, measure::Answer::kExplain);
   expect_writable({options.html});
@@ -43,8 +43,8 @@ VerbAction add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   auto* verb = app.add_subcommand(
       "explain", "Say in words what each strategy does here, and which changes would gain most");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
-  verb->add_option("--strategy", options->strategy, "which strategy; all of them if left out");
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
+  add_strategy(*verb, options->strategy, "all of them");
   add_format(*verb, options->format);
   add_html(*verb, options->html);
   return [options] { return run(*options); };

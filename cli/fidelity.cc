@@ -21,7 +21,7 @@ namespace {
 struct FidelityOptions {
   std::string folder = scenarios_folder();
   std::vector<std::string> sets;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::vector<std::string> live;
   std::string html;
 };

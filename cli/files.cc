@@ -2,8 +2,10 @@
 
 #include <exception>
 #include <filesystem>
+#include <iostream>
 
 #include "core/error.h"
+#include "reports/format.h"
 
 namespace syncline::cli {
 
@@ -15,15 +17,26 @@ void expect_writable(const std::vector<std::string>& paths) {
 
 void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer) {
   std::exception_ptr first;
+  std::vector<std::string> written;
   for (const auto& file : files) {
+    if (file.path.empty()) continue;
     try {
-      if (!file.path.empty()) write_file(file.path, file.content());
+      write_file(file.path, file.content());
+      written.push_back(file.path);
     } catch (const std::exception&) {
       if (!first) first = std::current_exception();
     }
   }
   print_answer();
+  tell_written(written);
   if (first) std::rethrow_exception(first);
+}
+
+void tell_written(const std::vector<std::string>& paths) {
+  std::vector<std::string> named = paths;
+  std::erase(named, "");
+  if (named.empty()) return;
+  std::cerr << "syncline: wrote " << reports::one_line(reports::join_and(named)) << "\n";
 }
 
 void make_folder(const std::string& path) {

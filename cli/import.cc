@@ -21,7 +21,7 @@ struct ImportVerb {
   std::string cluster;
   std::string html;
   std::int64_t batch = 1;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 int run(const ImportVerb& options) {

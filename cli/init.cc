@@ -1,9 +1,9 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/files.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -12,7 +12,7 @@
 namespace syncline::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
+constexpr std::size_t kUsualWidth = 80;  // of prose in a file
 
 struct InitVerb {
   job::InitOptions init;
@@ -21,23 +21,10 @@ struct InitVerb {
   std::int64_t sequence = 0;
 };
 
-// A sentence on lines of its own, the first one with a dash.
-void print_point(const std::string& text, std::ostream& out) {
-  std::istringstream words(text);
-  std::string line = "  -", word;
-  while (words >> word) {
-    if (line.size() + 1 + word.size() > kWidth) {
-      out << line << "\n";
-      line = "   ";
-    }
-    line += " " + word;
-  }
-  out << line << "\n";
-}
-
 int run(InitVerb options) {
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
+  expect_writable({options.out});
   const job::Begun begun = job::init_scenario(options.init);
   // What is written must be right: it is read as a user's file would be.
   const std::string text = begun.scenario.dump(2) + "\n";
@@ -51,9 +38,18 @@ int run(InitVerb options) {
   }
   // Beside a scenario on stdout the talk goes to stderr.
   std::ostream& talk = to_file ? std::cout : std::cerr;
-  talk << begun.scenario["name"].get<std::string>() << "\nAssumed:\n";
-  for (const std::string& line : begun.assumed) print_point(line, talk);
-  if (to_file) talk << "Written: " << options.out << "; next: syncline run " << options.out << "\n";
+  const std::size_t terminal = stdout_screen(Colour::kNever).width;
+  const std::size_t width = to_file && terminal > 0 ? terminal : kUsualWidth;
+  const auto tell = [&](const std::string& said, std::size_t indent) {
+    for (const auto& line : reports::wrapped(said, width, indent)) talk << line << "\n";
+  };
+  constexpr std::size_t kBehindDash = 4;
+  tell(begun.scenario["name"].get<std::string>(), 0);
+  tell("Assumed:", 0);
+  for (const std::string& line : begun.assumed) tell("  - " + line, kBehindDash);
+  if (to_file) {
+    talk << "Written: " << options.out << "; next: syncline run " << options.out << "\n";
+  }
   return 0;
 }
 

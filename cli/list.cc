@@ -202,7 +202,7 @@ Json list_json() {
 }  // namespace
 
 VerbAction add_list(CLI::App& app) {
-  auto format = std::make_shared<reports::Format>(reports::Format::kTable);
+  auto format = std::make_shared<OutputFormat>();
   auto* verb = app.add_subcommand(
       "list", "List what scenarios and options can name: algorithms, architectures, devices, ...");
   add_format(*verb, *format);

@@ -4,6 +4,7 @@
 #include "cli/exit.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -14,8 +15,8 @@ namespace syncline::cli {
 namespace {
 
 struct NumericsOptions {
-  std::string scenario;
-  reports::Format format = reports::Format::kTable;
+  ScenarioOption scenario;
+  OutputFormat format;
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;
@@ -24,8 +25,8 @@ struct NumericsOptions {
 int run(const NumericsOptions& options) {
   // A wrong scenario is to be known before minutes of training.
   std::unique_ptr<input::Document> document;
-  if (!options.scenario.empty()) {
-    document = std::make_unique<input::Document>(input::read_document(options.scenario));
+  if (!options.scenario.file.empty()) {
+    document = std::make_unique<input::Document>(read(options.scenario));
     input::parse_scenario(*document);
   }
   catch_interrupts();
@@ -56,8 +57,9 @@ VerbAction add_numerics(CLI::App& app) {
   auto options = std::make_shared<NumericsOptions>();
   auto* verb = app.add_subcommand(
       "numerics", "Train a small network with DGC and LocalSGD: what they do to the loss");
-  verb->add_option("scenario", options->scenario,
+  verb->add_option("scenario", options->scenario.file,
                    "workload and cluster (JSON) whose throughput LocalSGD's periods are priced on");
+  add_set(*verb, options->scenario.set);
   verb->add_option("--seeds", options->seeds, "trainings of each method")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

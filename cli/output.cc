@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "cli/verbs.h"
@@ -8,7 +9,25 @@
 
 namespace syncline::cli {
 
-CLI::Option* add_format(CLI::App& verb, reports::Format& format) {
+namespace {
+
+void add_color(CLI::App& verb, Colour& colour) {
+  static const std::vector<std::string> words{"auto", "always", "never"};
+  verb.add_option_function<std::string>(
+          "--color",
+          [&colour](const std::string& word) {
+            const auto at = std::find(words.begin(), words.end(), word) - words.begin();
+            colour = static_cast<Colour>(at);
+          },
+          "whether the winner and what does not pay stand out in the table")
+      ->check(CLI::IsMember(words))
+      ->default_str(words.front());
+}
+
+}  // namespace
+
+CLI::Option* add_format(CLI::App& verb, OutputFormat& format) {
+  add_color(verb, format.colour);
   const CLI::Validator known_as_table(
       [](std::string& word) {
         if (word == "text") word = reports::format_words().front();
@@ -17,7 +36,8 @@ CLI::Option* add_format(CLI::App& verb, reports::Format& format) {
       "");
   return verb
       .add_option_function<std::string>(
-          "--format", [&format](const std::string& word) { format = reports::format_of(word); },
+          "--format",
+          [&format](const std::string& word) { format.format = reports::format_of(word); },
           "what is printed")
       ->transform(known_as_table)
       ->check(CLI::IsMember(reports::format_words()))
@@ -32,9 +52,10 @@ SideFile html_file(const std::string& path, const reports::Answer& answer) {
   return {path, [&answer] { return reports::html_page(answer, version()); }};
 }
 
-void print(const reports::Answer& answer, reports::Format format) {
-  std::cout << reports::printed(answer, format, version()) << std::flush;
-  if (format != reports::Format::kCsv) return;
+void print(const reports::Answer& answer, const OutputFormat& format) {
+  std::cout << reports::printed(answer, format.format, version(), stdout_screen(format.colour))
+            << std::flush;
+  if (format.format != reports::Format::kCsv) return;
   for (const auto& remark : answer.remarks) {
     std::cerr << "syncline: " << reports::one_line(remark) << "\n";
   }

@@ -2,7 +2,7 @@
 
 #include "cli/cost.h"
 #include "cli/output.h"
-#include "cli/strategy_option.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -12,14 +12,15 @@ namespace syncline::cli {
 namespace {
 
 struct PlanOptions {
-  std::string file;
+  ScenarioOption scenario;
   std::string strategy;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
 };
 
 int run(const PlanOptions& options) {
-  const Scenario scenario = input::parse_scenario(input::read_document(options.file));
-  const Strategy& strategy = chosen_strategy(scenario, options.strategy, options.file);
+  const input::Document document = read(options.scenario);
+  const Scenario scenario = input::parse_scenario(document);
+  const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   announce(scenario, measure::Answer::kPlan);
   const reports::Planned planned = reports::planned(scenario, strategy);
   print(reports::answer_of(planned), options.format);
@@ -32,8 +33,8 @@ VerbAction add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   auto* verb =
       app.add_subcommand("plan", "Print the operations of a strategy without running them");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
-  verb->add_option("--strategy", options->strategy, "which strategy; the first one if left out");
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
+  add_strategy(*verb, options->strategy, "the first one");
   add_format(*verb, options->format);
   return [options] { return run(*options); };
 }

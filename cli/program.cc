@@ -12,6 +12,7 @@
 #include "cli/exit.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/json/mistakes.h"
 #include "core/json/reader.h"
 #include "core/visible.h"
 #include "live/failure_notice.h"
@@ -19,12 +20,14 @@
 namespace syncline::cli {
 namespace {
 
-int say(const std::string& message, int code) {
+// `below`: lines of their own.
+int say(const std::string& message, int code, const std::vector<std::string>& below = {}) {
   // What was echoed may be as long as the input.
   constexpr std::size_t kLongest = 4000;
   std::cout.flush();
   live::note_failure_printed();
   std::cerr << "syncline: " << shortened(visible(message), kLongest) << "\n";
+  for (const auto& line : below) std::cerr << shortened(visible(line), kLongest) << "\n";
   return code;
 }
 
@@ -141,6 +144,8 @@ int run_verb(int argc, const char* const* argv) {
 int run_program(int argc, const char* const* argv) {
   try {
     return run_verb(argc, argv);
+  } catch (const InputMistakes& error) {
+    return say(error.what(), kWrongInput, error.below);
   } catch (const InputError& error) {
     return say(error.what(), kWrongInput);
   } catch (const MachineError& error) {

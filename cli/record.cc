@@ -22,6 +22,7 @@ VerbAction add_record(CLI::App& app) {
       std::cout << record_script();
     } else {
       write_file(*file, std::string(record_script()));
+      tell_written({*file});
     }
     return 0;
   };

@@ -54,6 +54,7 @@ int run(const ReportOptions& options) {
   const auto pages = pages_in(options.folder, out);
   expect_writable({out.string()});
   write_file(out.string(), reports::joined_pages(pages, version()));
+  tell_written({out.string()});
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/row_sharing.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
@@ -20,9 +21,10 @@ namespace syncline::cli {
 namespace {
 
 struct RunOptions {
-  std::string file;
+  ScenarioOption scenario;
+  std::vector<std::string> strategies;
   std::string executor = "model";
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string grain;
   std::string out;
   std::string trace;
@@ -31,20 +33,33 @@ struct RunOptions {
   std::string shards;
 };
 
+constexpr std::pair<const char*, reports::Format> kReports[] = {
+    {"report.txt", reports::Format::kTable},
+    {"report.md", reports::Format::kMarkdown},
+    {"rows.csv", reports::Format::kCsv},
+    {"report.json", reports::Format::kJson}};
+constexpr const char* kTrace = "trace.json";
+
+// The files of --out, each in the folder.
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  if (folder.empty()) return files;
+  for (const auto& [name, format] : kReports) files.push_back(folder + "/" + name);
+  files.push_back(folder + "/" + kTrace);
+  return files;
+}
+
 std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& report,
                                  const reports::Answer& answer) {
   const auto trace = [&report] { return reports::chrome_trace(report); };
   std::vector<SideFile> files{{options.trace, trace}, html_file(options.html, answer)};
   if (options.out.empty()) return files;
-  const auto add = [&](const char* name, reports::Format format) {
-    files.push_back({options.out + "/" + name,
-                     [&answer, format] { return reports::printed(answer, format, version()); }});
-  };
-  add("report.txt", reports::Format::kTable);
-  add("report.md", reports::Format::kMarkdown);
-  add("rows.csv", reports::Format::kCsv);
-  add("report.json", reports::Format::kJson);
-  files.push_back({options.out + "/trace.json", trace});
+  for (const auto& [name, format] : kReports) {
+    files.push_back({options.out + "/" + name, [&answer, form = format] {
+                       return reports::printed(answer, form, version());
+                     }});
+  }
+  files.push_back({options.out + "/" + kTrace, trace});
   return files;
 }
 
@@ -53,7 +68,7 @@ int run(const RunOptions& options) {
     throw InputError("--grain: the " + options.executor +
                      " executor has no grain, only a simulation has: add --executor sim");
   }
-  input::Document document = input::read_document(options.file);
+  input::Document document = read(options.scenario);
   if (!options.grain.empty()) {
     input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
     input::set_key(document, "simulation.grain", options.grain);
@@ -66,16 +81,22 @@ int run(const RunOptions& options) {
   study.trace = !options.trace.empty() || !options.out.empty() || !options.html.empty();
   study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   study.interrupted = interrupted;
-  const std::string work_name = fingerprint(document.root.dump() + options.executor);
+  study.only = options.strategies;
+  const std::string work_name =
+      fingerprint(document.root.dump() + options.executor + Json(options.strategies).dump());
   study.parallel_map = shared_rows(options.jobs, options.shards, shard, work_name);
   // What cannot be written is known before the work, not after it.
   study.judged = [&] {
     if (!options.out.empty()) make_folder(options.out);
     if (!options.shards.empty()) make_folder(options.shards);
-    if (!shard || shard->rank == 0) expect_writable({options.trace, options.html});
+    if (shard && shard->rank != 0) return;
+    expect_writable({options.trace, options.html});
+    expect_writable(files_in(options.out));
   };
   catch_interrupts();
-  announce(input::parse_scenario(document),
+  const Scenario scenario = input::parse_scenario(document);
+  chosen_strategies(scenario, options.strategies, document.file);
+  announce(scenario,
            options.executor == "sim" ? measure::Answer::kSimulate : measure::Answer::kRun);
   measure::Report report = measure::run_study(document, study);
   // The answer is rank 0's to give.
@@ -93,7 +114,10 @@ int run(const RunOptions& options) {
 VerbAction add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   auto* verb = app.add_subcommand("run", "Price every strategy of a scenario and print the table");
-  verb->add_option("file", options->file, "the scenario (JSON)")->required();
+  add_scenario(*verb, options->scenario);
+  add_strategies(*verb, options->strategies,
+                 "strategies to price, instead of all: beside the baseline and those whose rows "
+                 "the scenario is calibrated on");
   verb->add_option("--executor", options->executor,
                    "model: closed form, microseconds a row; sim: SimGrid, every link and rank")
       ->check(CLI::IsMember(predictor_names()))

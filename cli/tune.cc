@@ -11,7 +11,7 @@
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/set_option.h"
+#include "cli/scenario_option.h"
 #include "cli/tune_live.h"
 #include "cli/verbs.h"
 #include "core/dialect/pytorch_apply.h"
@@ -29,15 +29,15 @@ namespace syncline::cli {
 namespace {
 
 struct TuneVerbOptions {
-  std::string file;
+  ScenarioOption scenario;
+  std::string strategy;
   std::string emit;
   std::string python;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string svg;
   std::string html;
   std::string csv;
   std::string executor = "model";
-  std::vector<std::string> set;
   std::size_t top = 5;
   std::optional<std::size_t> budget;
   bool exhaustive = false;
@@ -79,10 +79,10 @@ const tune::Ranked& best_to_apply(const tune::Tuning& tuning) {
   });
 }
 
-void write_python(const std::string& file, const tune::Tuning& tuning) {
+// What the Python file applies where that is not the choice.
+void tell_applied(const std::string& file, const tune::Tuning& tuning) {
   const tune::Ranked& best = best_to_apply(tuning);
-  write_file(file, apply_file(tuning.scenario, best.strategy, tuning.pinned));
-  if (&best == &tuning.tuned.choice) return;
+  if (file.empty() || &best == &tuning.tuned.choice) return;
   std::cerr << "syncline: " << file << " holds '" << best.strategy.name << "' ("
             << reports::seconds_text(best.metrics.step_time) << " a step): the best, '"
             << tuning.tuned.choice.strategy.name << "', cannot be applied by a Python file, as "
@@ -91,16 +91,26 @@ void write_python(const std::string& file, const tune::Tuning& tuning) {
             << "\n";
 }
 
+// The strategy around which candidates are searched, and which they are compared with.
+void start_from(const std::string& name, input::Document& document) {
+  if (name.empty()) return;
+  const std::string chosen =
+      chosen_strategy(input::parse_scenario(document), name, document.file).name;
+  document.root["baseline"] = chosen;
+  if (document.root.contains("search")) document.root["search"]["base"] = chosen;
+}
+
 int run(const TuneVerbOptions& verb, const std::string& command) {
   check_python(verb.python, verb.emit, "--emit");
   if (!verb.python.empty() && !verb.live.machine.empty()) {
     throw InputError("--python writes what the model found: leave --live out");
   }
-  input::Document document = input::read_document(verb.file);
-  set_keys(document, verb.set);
+  const bool live_ranks = !verb.live.machine.empty() && verb.live.machine != "emulated";
+  input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
+  start_from(verb.strategy, document);
   catch_interrupts();
   if (!verb.live.machine.empty()) return run_live(verb, document, command);
-  expect_writable({verb.svg, verb.csv, verb.html});
+  expect_writable({verb.svg, verb.csv, verb.python, verb.html});
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
   tune::TuneOptions options;
@@ -126,8 +136,12 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
                      [&] { return reports::chart::svg_file(reports::size_figure(tuning)); }};
   const SideFile csv{verb.csv, [&] { return reports::curve_csv(tuned.curve); }};
   const reports::Answer answer = reports::answer_of(tuning);
-  answer_with({svg, csv, html_file(verb.html, answer)}, [&] { print(answer, verb.format); });
-  if (!verb.python.empty()) write_python(verb.python, tuning);
+  const SideFile python{
+      verb.python,
+      [&] { return apply_file(tuning.scenario, best_to_apply(tuning).strategy, tuning.pinned); }};
+  answer_with({svg, csv, python, html_file(verb.html, answer)},
+              [&] { print(answer, verb.format); });
+  tell_applied(verb.python, tuning);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -137,7 +151,10 @@ VerbAction add_tune(CLI::App& app) {
   auto options = std::make_shared<TuneVerbOptions>();
   auto* verb = app.add_subcommand(
       "tune", "Find the best strategy, say how good it is, and write it for a framework");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
+  verb->add_option("--strategy", options->strategy,
+                   "the strategy whose knobs hold where nothing is searched, and which the others "
+                   "are compared with; the scenario's own choice if left out");
   verb->add_option(
           "--emit", options->emit,
           "also write the best as the configuration of this framework, or the best that it "
@@ -175,7 +192,6 @@ VerbAction add_tune(CLI::App& app) {
                    "processes that share exhaustive walks and simulations; the answer is the same")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  verb->add_option("--set", options->set, "change a key of the scenario first: KEY=VALUE");
   add_live_options(*verb, options->live);
   return [options, verb] { return run(*options, command_line(*verb)); };
 }

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/output.h"
 #include "cli/ranks.h"
 #include "core/input/document.h"
 #include "core/tune/guides.h"
-#include "reports/answer.h"
 
 namespace syncline::cli {
 
@@ -25,7 +25,7 @@ struct LiveVerbOptions {
   std::string wrong;    // "latency=2,bandwidth=0.5": the guiding model's error
   double pace = 0;      // seconds that an emulated second takes
   std::string emit;
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string html;
   std::string command;  // that resumes it, to be told to the user
 };

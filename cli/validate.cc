@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 
 #include "cli/executors.h"
@@ -9,35 +8,15 @@
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
-#include "core/visible.h"
 
 namespace syncline::cli {
 namespace {
 
-// The strategies named by --only, or all.
-std::vector<Strategy> strategies_of(const Scenario& scenario,
-                                    const std::vector<std::string>& only) {
-  if (only.empty()) return scenario.strategies;
-  std::vector<Strategy> chosen;
-  for (const auto& name : only) {
-    const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
-                                 [&](const Strategy& s) { return s.name == name; });
-    if (it == scenario.strategies.end()) {
-      std::string names;
-      for (const auto& s : scenario.strategies)
-        names += (names.empty() ? "'" : ", '") + s.name + "'";
-      throw InputError("--only: found '" + shortened(name) + "', expected one of " + names);
-    }
-    chosen.push_back(*it);
-  }
-  return chosen;
-}
-
 int run(const ValidateOptions& options) {
-  const input::Document document = input::read_document(options.file);
+  const input::Document document = read_on_ranks(options.scenario);
   Scenario scenario = input::parse_scenario(document);
   scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow
-  scenario.strategies = strategies_of(scenario, options.only);
+  scenario.strategies = chosen_strategies(scenario, options.only, document.file);
   if (!options.cluster_out.empty() && !options.calibrate) {
     throw InputError("--cluster-out: expected --calibrate too, which measures what is written");
   }
@@ -60,7 +39,7 @@ VerbAction add_validate(CLI::App& app) {
       "validate",
       "Run a scenario's plans on real machines too, and say where prediction and "
       "measurement differ");
-  verb->add_option("file", options->file, "the scenario (JSON); its sweep is ignored")->required();
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
   verb->add_option("--backend", options->backend, "what moves the gradients")
       ->check(CLI::IsMember(backend_names()))
       ->capture_default_str();
@@ -70,7 +49,7 @@ VerbAction add_validate(CLI::App& app) {
                  "figures stand");
   verb->add_option("--cluster-out", options->cluster_out,
                    "file for the cluster with the measured links (JSON)");
-  verb->add_option("--only", options->only, "names of strategies, instead of all");
+  verb->add_option("--strategy,--only", options->only, "names of strategies, instead of all");
   verb->add_option("--executor", options->executor, "executor used for the prediction")
       ->check(CLI::IsMember(predictor_names()))
       ->capture_default_str();

@@ -125,6 +125,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
     answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }},
                  html_file(options.html, answer)},
                 [&] { print(answer, options.format); });
+    tell_written({options.out, options.cluster_out});
   }
   channel.barrier(live::ControlChannel::kPatient);
   if (!live::all_values_match(report)) {

@@ -4,19 +4,20 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/ranks.h"
+#include "cli/scenario_option.h"
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
-#include "reports/answer.h"
 
 namespace syncline::cli {
 
 struct ValidateOptions {
-  std::string file;
+  ScenarioOption scenario;
   std::string backend = "gloo";
   RanksOptions ranks;
   std::string executor = "model";
-  reports::Format format = reports::Format::kTable;
+  OutputFormat format;
   std::string out;
   std::string cluster_out;
   std::string trace;

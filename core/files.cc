@@ -74,6 +74,23 @@ std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds pat
   }
 }
 
+// Appends what is left to read. A pipe or a device has no size beforehand: no more than `most` is
+// read.
+void read_to_end(int file, const std::string& name, long long most, std::string& text) {
+  wait_in_calls(file);
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(file, block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw InputError(name + ": cannot be read: " + std::strerror(errno));
+    if (got == 0) return;
+    text.append(block, static_cast<std::size_t>(got));
+    if (static_cast<long long>(text.size()) > most) {
+      throw InputError(name + ": more than " + std::to_string(most >> 20) + " MiB");
+    }
+  }
+}
+
 // Writing ------------------------------------------------------------------------------------
 
 // Where a path leads.
@@ -251,19 +268,14 @@ std::string read_text_file(const std::string& path, std::string_view kind, long 
     if (!first) throw InputError(path + ": a pipe into which nobody writes");
     text = *first;
   }
-  wait_in_calls(in.number());
-  // A pipe or a device has no size beforehand: read no more than the limit.
-  char block[1 << 16];
-  for (;;) {
-    const ssize_t got = ::read(in.number(), block, sizeof block);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InputError(path + ": cannot be read: " + std::strerror(errno));
-    if (got == 0) return text;
-    text.append(block, static_cast<std::size_t>(got));
-    if (static_cast<long long>(text.size()) > most) {
-      throw InputError(path + ": more than " + limit);
-    }
-  }
+  read_to_end(in.number(), path, most, text);
+  return text;
+}
+
+std::string read_standard_input() {
+  std::string text;
+  read_to_end(STDIN_FILENO, "standard input", kLargestFile, text);
+  return text;
 }
 
 void write_file(const std::string& path, const std::string& content,

@@ -20,6 +20,9 @@ std::string read_text_file(const std::string& path, std::string_view kind,
                            long long most = kLargestFile,
                            std::chrono::milliseconds patience = kPipePatience);
 
+// All of standard input, at most kLargestFile bytes. Throws InputError.
+std::string read_standard_input();
+
 // A file is there whole or not at all: written beside `path` and renamed, with the mode and, where
 // that is allowed, the owner of the file that was there. A link stays, the file that it leads to is
 // written. A device, a pipe and what /dev/stdout or /dev/fd/N names is written into. Throws

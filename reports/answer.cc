@@ -61,10 +61,11 @@ std::string csv_text(const CsvTable& table) {
   return text;
 }
 
-std::string printed(const Answer& answer, Format format, const std::string& version) {
+std::string printed(const Answer& answer, Format format, const std::string& version,
+                    const Screen& screen) {
   switch (format) {
     case Format::kTable:
-      return visible(text_page(whole_page(answer)), "\n");
+      return text_page(whole_page(answer), screen);
     case Format::kMarkdown:
       return visible(markdown_page(whole_page(answer)), "\n");
     case Format::kCsv:

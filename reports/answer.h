@@ -49,8 +49,9 @@ struct Answer {
 inline constexpr int kJsonFormat = 1;
 
 // JSON begins with the same head for all verbs: syncline (the version), format, verb and, where
-// there is one, scenario. The same answer gives the same bytes.
-std::string printed(const Answer& answer, Format format, const std::string& version);
+// there is one, scenario. The same answer gives the same bytes. The screen is the table's alone.
+std::string printed(const Answer& answer, Format format, const std::string& version,
+                    const Screen& screen = {});
 
 // The same before they are written: the blocks with the remarks, the object with its head.
 Page whole_page(const Answer& answer);

@@ -42,13 +42,13 @@ Grid summary_of(const calibrate::LogCalibration& calibration) {
   Grid grid{{{"table", false},
              {"nodes"},
              {"GPUs\na node"},
-             {"rows"},
-             {"use", false},
+             {"rows", true, 4},
+             {"use", false, 1},
              {"median\nerror"},
-             {"90th\npercentile"},
+             {"90th\npercentile", true, 3},
              {"worst"},
-             {"left out,\nmean"},
-             {"law", false}},
+             {"left out,\nmean", true, 2},
+             {"law", false, 5}},
             {}};
   const auto add = [&](const calibrate::ComparedTable& table, const char* use) {
     const measure::ErrorSummary errors = calibrate::errors_of(table);

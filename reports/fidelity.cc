@@ -21,16 +21,16 @@ std::string width_text(const measure::IntervalSummary& intervals) {
 Grid grid_of(const std::vector<measure::FidelityTable>& tables) {
   Grid grid{{{"set", false},
              {"table", false},
-             {"calibrated\nrows"},
-             {"median\nerror"},
-             {"worst"},
+             {"calibrated\nrows", true, 5},
+             {"median\nerror", true, 5},
+             {"worst", true, 5},
              {"predicted\nrows"},
              {"median\nerror"},
-             {"90th\npercentile"},
+             {"90th\npercentile", true, 2},
              {"worst"},
-             {"in 80 %\ninterval"},
-             {"median\nwidth"},
-             {"in\nrange", false}},
+             {"in 80 %\ninterval", true, 3},
+             {"median\nwidth", true, 4},
+             {"in\nrange", false, 1}},
             {}};
   const measure::FidelityTable* before = nullptr;
   for (const auto& table : tables) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdint>
+#include <numeric>
+#include <optional>
 
 #include "reports/format.h"
 
@@ -10,38 +11,6 @@ namespace syncline::reports {
 namespace {
 
 constexpr std::string_view kGap = "  ";
-
-struct CodeRange {
-  std::uint32_t first, last;
-};
-
-// The blocks of Unicode's "East Asian Width" table that are wide, and emoji.
-constexpr CodeRange kWide[] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
-                               {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
-                               {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
-// Combining marks, zero-width spaces and joiners, variation selectors.
-constexpr CodeRange kNoWidth[] = {{0x300, 0x36f},   {0x1ab0, 0x1aff}, {0x20d0, 0x20ff},
-                                  {0x200b, 0x200f}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
-
-template <std::size_t N>
-bool within(std::uint32_t code, const CodeRange (&ranges)[N]) {
-  return std::any_of(std::begin(ranges), std::end(ranges),
-                     [&](CodeRange r) { return r.first <= code && code <= r.last; });
-}
-
-// The code point that begins at `place`, which moves behind it. Wrong bytes count one each.
-std::uint32_t next_code(std::string_view text, std::size_t& place) {
-  const auto lead = static_cast<unsigned char>(text[place++]);
-  const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
-  std::uint32_t code = more == 0 ? lead : lead & (0x3fU >> more);
-  for (int i = 0; i < more && place < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[place]);
-    if ((byte & 0xc0) != 0x80) break;
-    code = (code << 6) | (byte & 0x3fU);
-    ++place;
-  }
-  return code;
-}
 
 std::string padded(const std::string& text, std::size_t width, bool right) {
   const std::size_t used = display_width(text);
@@ -99,15 +68,136 @@ Drawing drawing_of(const Grid& grid) {
   return drawing;
 }
 
-std::string plain_line(const Grid& grid, const Drawing& drawing,
-                       const std::vector<std::string>& cells) {
-  std::string text;
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    if (c > 0) text += kGap;
-    text += padded(cells[c], drawing.widths[c], grid.columns[c].right);
+// Which columns are drawn, and how wide.
+struct Layout {
+  std::vector<std::size_t> shown;
+  std::vector<std::size_t> widths;  // of all columns
+};
+
+// Names are not broken below this while another column can leave, then not below the second.
+constexpr std::size_t kNarrow = 24;
+constexpr std::size_t kNarrowest = 12;
+
+std::size_t total(const Layout& layout) {
+  std::size_t sum = 0;
+  for (const std::size_t c : layout.shown) sum += layout.widths[c] + kGap.size();
+  return sum > kGap.size() ? sum - kGap.size() : 0;
+}
+
+// Gives names, narrowest first, an equal share of the room that the others leave them.
+void share_room(const Grid& grid, const std::vector<std::size_t>& natural, std::size_t width,
+                Layout& layout) {
+  std::vector<std::size_t> names;
+  for (const std::size_t c : layout.shown) {
+    if (!grid.columns[c].right) names.push_back(c);
   }
-  text.erase(text.find_last_not_of(' ') + 1);
-  return text + "\n";
+  std::stable_sort(names.begin(), names.end(),
+                   [&](std::size_t a, std::size_t b) { return natural[a] < natural[b]; });
+  std::size_t room = width - total(layout);
+  for (const std::size_t c : names) room += layout.widths[c];
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t share = room / (names.size() - i);
+    layout.widths[names[i]] = std::max(std::min(natural[names[i]], share), layout.widths[names[i]]);
+    room -= std::min(room, layout.widths[names[i]]);
+  }
+}
+
+// The column that leaves first, or none where only the first is left or, with `ranked`, where all
+// that are left have rank 0.
+std::optional<std::size_t> first_to_leave(const Grid& grid, const Layout& layout, bool ranked) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 1; i < layout.shown.size(); ++i) {
+    const int rank = grid.columns[layout.shown[i]].rank;
+    if (ranked && rank == 0) continue;
+    if (!found || rank >= grid.columns[layout.shown[*found]].rank) found = i;
+  }
+  return found;
+}
+
+constexpr std::size_t kFurther = 2;  // blanks in front of a name's further lines
+
+// Names that are broken may not fill what they were given.
+void trim_names(const Grid& grid, const Drawing& drawing, Layout& layout) {
+  for (const std::size_t c : layout.shown) {
+    if (grid.columns[c].right) continue;
+    std::size_t used = 0;
+    for (const auto* lines : {&drawing.head, &drawing.body}) {
+      for (const auto& cells : *lines) {
+        for (const auto& part : wrapped(cells[c], layout.widths[c], kFurther)) {
+          used = std::max(used, display_width(part));
+        }
+      }
+    }
+    layout.widths[c] = std::min(used, layout.widths[c]);
+  }
+}
+
+Layout layout_of(const Grid& grid, const Drawing& drawing, std::size_t width) {
+  const auto& natural = drawing.widths;
+  Layout layout{std::vector<std::size_t>(natural.size()), natural};
+  std::iota(layout.shown.begin(), layout.shown.end(), std::size_t{0});
+  if (width == 0 || total(layout) <= width) return layout;
+  const auto narrow_to = [&](std::size_t least) {
+    for (const std::size_t c : layout.shown) {
+      if (!grid.columns[c].right) layout.widths[c] = std::min(natural[c], least);
+    }
+  };
+  for (const bool ranked : {true, false}) {
+    narrow_to(ranked ? kNarrow : kNarrowest);
+    while (total(layout) > width) {
+      const auto leaving = first_to_leave(grid, layout, ranked);
+      if (!leaving) break;
+      layout.shown.erase(layout.shown.begin() + static_cast<std::ptrdiff_t>(*leaving));
+    }
+  }
+  if (total(layout) <= width) {
+    share_room(grid, natural, width, layout);
+    trim_names(grid, drawing, layout);
+  } else {
+    layout.widths[layout.shown.front()] = width;
+  }
+  return layout;
+}
+
+// A line of cells as lines of text: what is too wide for its column goes on below it.
+std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
+                                     const std::vector<std::string>& cells) {
+  std::vector<std::vector<std::string>> parts;
+  std::size_t height = 1;
+  for (const std::size_t c : layout.shown) {
+    parts.push_back(wrapped(cells[c], layout.widths[c], grid.columns[c].right ? 0 : kFurther));
+    height = std::max(height, parts.back().size());
+  }
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < height; ++i) {
+    std::string text;
+    for (std::size_t s = 0; s < parts.size(); ++s) {
+      const std::size_t c = layout.shown[s];
+      if (s > 0) text += kGap;
+      text +=
+          padded(i < parts[s].size() ? parts[s][i] : "", layout.widths[c], grid.columns[c].right);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+// "Left out at 80 columns: lower bound, compute." Empty where nothing is.
+std::string left_out(const Grid& grid, const Layout& layout, const Screen& screen) {
+  std::string names;
+  for (std::size_t c = 0; c < grid.columns.size(); ++c) {
+    if (std::find(layout.shown.begin(), layout.shown.end(), c) != layout.shown.end()) continue;
+    names += (names.empty() ? "" : "; ") + one_line(grid.columns[c].heading);
+  }
+  if (names.empty()) return {};
+  std::string text;
+  const std::string sentence =
+      "Left out at " + std::to_string(screen.width) + " columns: " + names + ".";
+  for (const auto& line : wrapped(sentence, screen.width)) {
+    text += painted(line, Tone::kFaint, screen) + "\n";
+  }
+  return text;
 }
 
 std::string markdown_line(const Grid& grid, const std::vector<std::size_t>& widths,
@@ -129,30 +219,23 @@ bool inside_word(std::string_view text, std::size_t place) {
 
 }  // namespace
 
-std::size_t display_width(std::string_view text) {
-  std::size_t width = 0;
-  for (std::size_t place = 0; place < text.size();) {
-    const std::uint32_t code = next_code(text, place);
-    if (within(code, kNoWidth)) continue;
-    width += within(code, kWide) ? 2 : 1;
-  }
-  return width;
-}
-
-std::string plain_grid(const Grid& grid) {
+std::string plain_grid(const Grid& grid, const Screen& screen) {
   const Drawing drawing = drawing_of(grid);
-  std::size_t full = 0;
-  for (const std::size_t width : drawing.widths) full += width + kGap.size();
-  const std::string rule = std::string(full > kGap.size() ? full - kGap.size() : 0, '-') + "\n";
-
+  const Layout layout = layout_of(grid, drawing, screen.width);
+  const std::string rule = painted(std::string(total(layout), '-'), Tone::kFaint, screen) + "\n";
   std::string text;
-  for (const auto& cells : drawing.head) text += plain_line(grid, drawing, cells);
+  const auto add = [&](const std::vector<std::string>& cells, Tone tone) {
+    for (const auto& line : plain_lines(grid, layout, cells)) {
+      text += painted(line, tone, screen) + "\n";
+    }
+  };
+  for (const auto& cells : drawing.head) add(cells, Tone::kHeading);
   text += rule;
   for (std::size_t i = 0; i < grid.lines.size(); ++i) {
     if (grid.lines[i].rule_before) text += rule;
-    text += plain_line(grid, drawing, drawing.body[i]);
+    add(drawing.body[i], grid.lines[i].tone);
   }
-  return text;
+  return text + left_out(grid, layout, screen);
 }
 
 std::string markdown_grid(const Grid& grid) {

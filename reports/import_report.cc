@@ -6,6 +6,7 @@
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -124,10 +125,12 @@ Grid exchanges_grid(const ImportedJob& job, const Step& step) {
   const bool several = job.observed.ranks.size() > 1;
   Grid grid{{{"collective", false}, {"gradients"}, {"size"}}, {}};
   if (job.observed.timed) {
-    for (const char* heading : {"complete", "sent", "took"}) grid.columns.push_back({heading});
+    grid.columns.push_back({"complete", true, 3});
+    grid.columns.push_back({"sent", true, 2});
+    grid.columns.push_back({"took"});
     if (several) {
       grid.columns.push_back({"truly"});
-      grid.columns.push_back({"waiting"});
+      grid.columns.push_back({"waiting", true, 1});
     }
     grid.columns.push_back({"exposed"});
   }
@@ -166,6 +169,7 @@ Grid skew_grid(const ImportedJob& job, const Step& step) {
 Grid rows_grid(const ImportedJob& job) {
   Grid grid{{{"priced", false}, {"step"}, {"80 % interval"}, {"gain"}, {"measured"}, {"error"}},
             {}};
+  const auto tones = tones_of(job.priced);
   for (const measure::Row& row : job.priced.rows) {
     const bool own = row.strategy == job.priced.baseline;
     const bool measured = row.published && row.published->step_time;
@@ -174,7 +178,8 @@ Grid rows_grid(const ImportedJob& job) {
           seconds_range(row.step.low, row.step.high), own ? "" : speedup_text(row.speedup),
           measured ? seconds_text(*row.published->step_time) : "",
           row.error_percent ? percent_text(*row.error_percent) : ""},
-         false});
+         false,
+         tones[grid.lines.size()]});
   }
   return grid;
 }

@@ -29,7 +29,7 @@ Page page_of(const std::vector<measure::LiveFile>& files) {
              {"strategy", false},
              {"predicted"},
              {"measured\nmedian"},
-             {"measured\np95"},
+             {"measured\np95", true, 1},
              {"error"},
              {"values", false}},
             {}};

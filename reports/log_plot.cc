@@ -47,7 +47,7 @@ bool window_of(const std::vector<PlotSeries>& series, Window& window) {
 }  // namespace
 
 std::string text_plot(const std::vector<PlotSeries>& series) {
-  constexpr int kWidth = 72;
+  constexpr int kWidth = 68;  // with its labels within 80 columns
   constexpr int kHeight = 20;
   Window window;
   if (!window_of(series, window)) return "";

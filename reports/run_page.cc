@@ -17,10 +17,13 @@ namespace {
 // Buckets beyond these are counted, not listed.
 constexpr std::size_t kListedBuckets = 12;
 
+// What a row is called and how fast it is stays longest on a narrow screen, then what is published
+// of it; causes leave first.
 struct Column {
   std::string heading;
   bool right = true;
   std::function<std::string(const measure::Row&)> cell;
+  int rank = 0;  // Grid::Column::rank
 };
 
 // Columns --------------------------------------------------------------------------------------
@@ -57,13 +60,13 @@ std::vector<Column> speed_columns(const std::vector<measure::Row>& rows,
   std::vector<Column> columns{
       {"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
       {"80 %\ninterval", true,
-       [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }},
+       [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }, 1},
       {"throughput,\nsamples/s", true,
-       [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }},
+       [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }, 7},
       {"speedup over\n" + one_line(baseline), true,
        [](const measure::Row& row) { return speedup_text(row.speedup); }},
       {"80 %\ninterval", true,
-       [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }}};
+       [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }, 4}};
   // Rows that were put together by hand have none.
   std::erase_if(columns, [&](const Column& column) {
     return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
@@ -73,12 +76,12 @@ std::vector<Column> speed_columns(const std::vector<measure::Row>& rows,
 
 std::vector<Column> cause_columns() {
   return {{"collectives\nper step", true,
-           [](const measure::Row& row) { return count_text(row.metrics.collectives); }},
+           [](const measure::Row& row) { return count_text(row.metrics.collectives); }, 5},
           {"sent\nper rank", true,
-           [](const measure::Row& row) { return bytes_text(row.metrics.bytes_on_wire); }},
-          {"compute", true, seconds_cell<&measure::Metrics::compute>},
-          {"exposed\ncomm.", true, seconds_cell<&measure::Metrics::exposed>},
-          {"lower\nbound", true, seconds_cell<&measure::Metrics::lower_bound>}};
+           [](const measure::Row& row) { return bytes_text(row.metrics.bytes_on_wire); }, 8},
+          {"compute", true, seconds_cell<&measure::Metrics::compute>, 6},
+          {"exposed\ncomm.", true, seconds_cell<&measure::Metrics::exposed>, 3},
+          {"lower\nbound", true, seconds_cell<&measure::Metrics::lower_bound>, 9}};
 }
 
 // The published figure that the error is about.
@@ -102,14 +105,16 @@ std::vector<Column> comparison_columns(const std::vector<measure::Row>& rows) {
        [](const measure::Row& row) {
          if (!row.published || !row.published->collectives) return std::string();
          return count_text(static_cast<double>(*row.published->collectives));
-       }},
+       },
+       5},
       {"use", false,
        [](const measure::Row& row) {
          return row.published ? std::string(use_of(*row.published)) : "";
-       }},
+       },
+       2},
       {"error", true, [](const measure::Row& row) { return percent_cell(row.error_percent); }},
       {"left-out\nerror", true,
-       [](const measure::Row& row) { return percent_cell(row.left_out_error_percent); }},
+       [](const measure::Row& row) { return percent_cell(row.left_out_error_percent); }, 2},
       {"accuracy\n(published)", true, [](const measure::Row& row) {
          if (!row.published || !row.published->accuracy) return std::string();
          return exact(*row.published->accuracy).dump();
@@ -124,7 +129,8 @@ std::vector<Column> comparison_columns(const std::vector<measure::Row>& rows) {
 
 Grid grid_of(const std::vector<measure::Row>& rows, const std::vector<Column>& columns) {
   Grid grid;
-  for (const auto& column : columns) grid.columns.push_back({column.heading, column.right});
+  for (const auto& column : columns)
+    grid.columns.push_back({column.heading, column.right, column.rank});
   // Rules stand between sweep points, unless every row is a point of its own.
   std::size_t changes = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -149,7 +155,10 @@ Grid main_grid(const measure::Report& report) {
   append(columns, speed_columns(report.rows, report.baseline));
   append(columns, cause_columns());
   append(columns, comparison_columns(report.rows));
-  return grid_of(report.rows, columns);
+  Grid grid = grid_of(report.rows, columns);
+  const auto tones = tones_of(report);
+  for (std::size_t i = 0; i < tones.size(); ++i) grid.lines[i].tone = tones[i];
+  return grid;
 }
 
 Grid split_grid(const measure::Split& split, const std::string& baseline) {

@@ -1,28 +1,79 @@
 #include "reports/table.h"
 
+#include <algorithm>
+
+#include "core/visible.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
 namespace {
 
-std::string draw(const std::string& paragraph) { return paragraph + "\n"; }
+std::string on_lines(const std::string& text, const Screen& screen, std::size_t indent = 0) {
+  std::string lines;
+  for (const auto& line : wrapped(text, screen.width, indent)) lines += line + "\n";
+  return lines;
+}
 
-std::string draw(const Items& items) {
-  std::string text = items.heading + "\n";
-  for (const auto& item : items.items) text += "- " + one_line(item) + "\n";
+std::string draw(const std::string& paragraph, const Screen& screen) {
+  // One that has lines of its own keeps them.
+  std::string text;
+  const std::string shown = visible(paragraph, "\n");
+  for (std::size_t begin = 0; begin <= shown.size();) {
+    const std::size_t end = std::min(shown.find('\n', begin), shown.size());
+    text += on_lines(shown.substr(begin, end - begin), screen);
+    begin = end + 1;
+  }
   return text;
 }
 
-std::string draw(const Grid& grid) { return plain_grid(grid); }
+std::string draw(const Items& items, const Screen& screen) {
+  constexpr std::size_t kBehindDash = 2;
+  std::string text = painted(visible(items.heading, "\n"), Tone::kHeading, screen) + "\n";
+  for (const auto& item : items.items) {
+    text += on_lines("- " + one_line(item), screen, kBehindDash);
+  }
+  return text;
+}
 
-std::string draw(const Listing& listing) { return listing.text; }
+std::string draw(const Grid& grid, const Screen& screen) { return plain_grid(grid, screen); }
+
+// A plot down to its axis stands as it is, or not at all; what is told below it is prose.
+std::string draw_plot(const std::string& text, const Screen& screen) {
+  const std::size_t axis = text.find("+--");
+  if (screen.width == 0 || axis == std::string::npos) return text;
+  const std::size_t begin = text.rfind('\n', axis) + 1;  // 0 where there is none
+  const std::size_t end = std::min(text.find('\n', axis), text.size());
+  const std::size_t taken = end - begin;
+  if (taken > screen.width) {
+    const std::string told = "A plot is left out: it takes " + std::to_string(taken) + " columns.";
+    return painted(told, Tone::kFaint, screen) + "\n";
+  }
+  return text.substr(0, end) + "\n" +
+         wrapped_lines(text.substr(std::min(end + 1, text.size())), screen.width);
+}
+
+// A configuration stands as it is, prose is wrapped.
+std::string draw(const Listing& listing, const Screen& screen) {
+  const std::string text = visible(listing.text, "\n");
+  if (listing.plot) return draw_plot(text, screen);
+  return listing.language != "text" ? text : wrapped_lines(text, screen.width);
+}
+
+std::string title_of(const Page& page, const Screen& screen) {
+  std::string text;
+  const std::string title = page.title + (page.about.empty() ? "" : ": " + page.about);
+  for (const auto& line : wrapped(one_line(title), screen.width)) {
+    text += painted(line, Tone::kHeading, screen) + "\n";
+  }
+  return text;
+}
 
 }  // namespace
 
-std::string text_page(const Page& page) {
-  std::string text = page.title + (page.about.empty() ? "" : ": " + page.about) + "\n";
+std::string text_page(const Page& page, const Screen& screen) {
+  std::string text = title_of(page, screen);
   for (const auto& block : page.blocks) {
-    text += "\n" + std::visit([](const auto& b) { return draw(b); }, block);
+    text += "\n" + std::visit([&](const auto& b) { return draw(b, screen); }, block);
   }
   return text;
 }

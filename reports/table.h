@@ -7,6 +7,7 @@
 
 namespace syncline::reports {
 
-std::string text_page(const Page& page);
+// Control characters in the page are blanks; the screen's own are all that it has.
+std::string text_page(const Page& page, const Screen& screen = {});
 
 }  // namespace syncline::reports

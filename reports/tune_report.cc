@@ -14,6 +14,7 @@
 #include "reports/markdown.h"
 #include "reports/page.h"
 #include "reports/table.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -190,14 +191,18 @@ void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
 Grid ranking_grid(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Grid grid;
+  // A verdict repeats what the best gains over the frameworks' defaults: those leave first.
   grid.columns = {
-      {"strategy", false}, {"step\ntime"}, {"80 %\ninterval"}, {"speedup over\nbaseline"}};
-  for (const auto& own : tuning.defaults) grid.columns.push_back({"over\n" + own.dialect});
-  grid.columns.push_back({"above\noptimum"});
-  grid.columns.push_back({"above lower\nbound"});
-  grid.columns.push_back({"collectives\nper step"});
+      {"strategy", false}, {"step\ntime"}, {"80 %\ninterval", true, 1}, {"speedup over\nbaseline"}};
+  for (const auto& own : tuning.defaults) {
+    grid.columns.push_back({"over\n" + own.dialect, true, 6});
+  }
+  grid.columns.push_back({"above\noptimum", true, 3});
+  grid.columns.push_back({"above lower\nbound", true, 5});
+  grid.columns.push_back({"collectives\nper step", true, 4});
   const bool confirmed = !tuning.confirmed_by.empty();
-  if (confirmed) grid.columns.push_back({"step time,\nsimulated"});
+  if (confirmed) grid.columns.push_back({"step time,\nsimulated", true, 2});
+  const double best = tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time;
   const auto add = [&](const tune::Ranked& ranked, const measure::Interval& interval, bool rule) {
     const Seconds step = ranked.metrics.step_time;
     Grid::Line line{{one_line(ranked.strategy.name), seconds_text(step),
@@ -210,6 +215,7 @@ Grid ranking_grid(const tune::Tuning& tuning) {
     line.cells.push_back(percent_text(tune::percent_above(step, ranked.metrics.lower_bound)));
     line.cells.push_back(count_text(ranked.metrics.collectives));
     if (confirmed) line.cells.push_back(ranked.confirmed ? seconds_text(*ranked.confirmed) : "");
+    line.tone = tone_of(tuned.baseline.metrics.step_time / step, best);
     grid.lines.push_back(std::move(line));
   };
   for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {

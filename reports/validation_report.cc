@@ -28,10 +28,15 @@ Grid rows_grid(const measure::Validation& validation) {
   Grid grid;
   bool published = false;
   for (const auto& row : validation.rows) published = published || row.published_speedup;
-  grid.columns = {{"strategy", false}, {"predicted"}, {"80 %\ninterval"},    {"measured\nmedian"},
-                  {"measured\np95"},   {"error"},     {"speedup,\nmeasured"}};
-  if (published) grid.columns.push_back({"speedup,\npublished"});
-  grid.columns.push_back({"sent\na step"});
+  grid.columns = {{"strategy", false},
+                  {"predicted"},
+                  {"80 %\ninterval", true, 3},
+                  {"measured\nmedian"},
+                  {"measured\np95", true, 4},
+                  {"error"},
+                  {"speedup,\nmeasured", true, 1}};
+  if (published) grid.columns.push_back({"speedup,\npublished", true, 2});
+  grid.columns.push_back({"sent\na step", true, 5});
   grid.columns.push_back({"values", false});
   for (const auto& row : validation.rows) {
     const auto speedup = measure::measured_speedup(validation, row);

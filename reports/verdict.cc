@@ -225,16 +225,21 @@ struct Lead {
   Outcome outcome;
 };
 
+double best_of(const std::vector<const measure::Row*>& point) {
+  double best = 0;
+  for (const measure::Row* row : point) {
+    if (std::isfinite(row->speedup)) best = std::max(best, row->speedup);
+  }
+  return best;
+}
+
 std::vector<Lead> leads_of(const Study& study) {
   std::vector<Lead> leads;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
-    double best = 0;
-    for (const measure::Row* row : study.points[i]) {
-      if (std::isfinite(row->speedup)) best = std::max(best, row->speedup);
-    }
+    const double best = best_of(study.points[i]);
     Names names;
     for (const measure::Row* row : study.points[i]) {
-      if (best > kTie && row->speedup * kTie >= best) names.push_back(row->strategy);
+      if (tone_of(row->speedup, best) == Tone::kBest) names.push_back(row->strategy);
     }
     auto lead = std::find_if(leads.begin(), leads.end(),
                              [&](const Lead& other) { return other.names == names; });
@@ -362,6 +367,22 @@ std::string upper_first(std::string text) {
 }
 
 }  // namespace
+
+Tone tone_of(double speedup, double best) {
+  if (best > kTie && speedup * kTie >= best) return Tone::kBest;
+  return speedup < kPays ? Tone::kFaint : Tone::kPlain;
+}
+
+std::vector<Tone> tones_of(const measure::Report& report) {
+  std::vector<Tone> tones(report.rows.size(), Tone::kPlain);
+  for (const auto& point : study_of(report).points) {
+    const double best = best_of(point);
+    for (const measure::Row* row : point) {
+      tones[static_cast<std::size_t>(row - report.rows.data())] = tone_of(row->speedup, best);
+    }
+  }
+  return tones;
+}
 
 std::string verdict(const measure::Report& report) {
   const Study study = study_of(report);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/measure/report.h"
+#include "reports/screen.h"
 
 namespace syncline::reports {
 
@@ -16,5 +18,11 @@ inline constexpr double kPays = 0.9995;
 // pay: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
 // does not pay (0.985x)." Speaks about the first row's executor where there are several.
 std::string verdict(const measure::Report& report);
+
+// How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
+// what does not pay there. Plain where there is nothing to compare with.
+std::vector<Tone> tones_of(const measure::Report& report);
+// The same of one speedup over a baseline, beside the best one.
+Tone tone_of(double speedup, double best);
 
 }  // namespace syncline::reports

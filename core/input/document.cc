@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/input/knobs.h"
+#include "core/json/mistakes.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 #include "core/visible.h"
@@ -46,8 +47,29 @@ std::string nearest_file(const fs::path& path) {
   return there ? " (did you mean '" + whole + "'?)" : did_you_mean(path.filename().string(), names);
 }
 
+// Puts what a scenario gives beside a file's name into the file's own object, key by key and as
+// deep as both have objects. `changed` gets the paths that were given.
+void merge(const Json& overrides, const std::string& place, Json& object,
+           std::vector<std::string>& changed) {
+  for (const auto& [key, value] : overrides.items()) {
+    const std::string path = place + "." + key;
+    const bool known = object.contains(key);
+    // A device by its name, and what is changed of it. One that names its own base is another.
+    const bool changes = value.is_object() && !(key == "device" && value.contains("base"));
+    if (known && changes && key == "device" && object[key].is_string()) {
+      object[key] = Json{{"base", object[key]}};
+    }
+    if (known && changes && object[key].is_object()) {
+      merge(value, path, object[key], changed);
+      continue;
+    }
+    changed.push_back(path);
+    object[key] = value;
+  }
+}
+
 // Puts a workload or cluster file in place of its name: "cluster": "x.json", or
-// "cluster": {"file": "x.json", "nodes": 8}, where the other keys replace the file's own.
+// "cluster": {"file": "x.json", "nodes": 8}, where the other keys go over the file's own (merge).
 // Gives the file's path.
 std::string put_in_place(Document& document, const std::string& key) {
   Json& root = document.root;
@@ -70,6 +92,8 @@ std::string put_in_place(Document& document, const std::string& key) {
   const std::string file = path.lexically_normal().string();
   try {
     root[key] = read_json_file(file);
+  } catch (const InputMistakes& error) {
+    throw InputMistakes(scenario_file + ": " + key + ": " + error.what(), error.below);
   } catch (const InputError& error) {
     std::error_code unknown;
     throw InputError(scenario_file + ": " + key + ": " + error.what() +
@@ -81,10 +105,7 @@ std::string put_in_place(Document& document, const std::string& key) {
     throw InputError(scenario_file + ": " + key + ": " + file + " is " + std::string(kind) +
                      ", expected a " + key);
   }
-  for (const auto& [changed, value] : overrides.items()) {
-    root[key][changed] = value;
-    document.changed.push_back(key + "." + changed);
-  }
+  merge(overrides, key, root[key], document.changed);
   return file;
 }
 
@@ -139,6 +160,9 @@ std::vector<std::string> names_inside(const Json& node) {
 }  // namespace
 
 Document read_document(const std::string& path) {
+  if (path == kStandardInput) {
+    return document_from_text("standard input", read_standard_input());
+  }
   Document document{read_json_file(path), path, {}, {}, {}};
   resolve(document);
   return document;

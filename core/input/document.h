@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json/json.h"
@@ -22,6 +23,10 @@ struct Document {
   // Dotted paths of keys inside those files' objects that the scenario gave itself.
   std::vector<std::string> changed;
 };
+
+// The path that stands for standard input: files that are named there are taken from the current
+// directory.
+inline constexpr std::string_view kStandardInput = "-";
 
 // Loads `path` and the files it refers to. Throws InputError for a missing, cut, huge or malformed
 // file and for repeated keys.

@@ -252,9 +252,9 @@ void read_knobs(Reader& reader, const Table<T>& table, const Setting& setting, T
     refuse_idle(knob);
     read(knob);
   }
-  for (const auto& knob : table.knobs) refuse_idle(knob);
+  for (const auto& knob : table.knobs) reader.attempt([&] { refuse_idle(knob); });
   for (const auto& knob : table.knobs) {
-    if (!knob.is(kDecides)) read(knob);
+    if (!knob.is(kDecides)) reader.attempt([&] { read(knob); });
   }
 }
 

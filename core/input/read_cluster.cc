@@ -158,7 +158,7 @@ std::vector<int> read_units(Reader& reader, std::vector<Reader>& upper, int all_
   std::vector<int> units;
   int below = 1;
   for (auto& level : upper) {
-    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, all_nodes));
+    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, kMostRanks));
     if (nodes % below != 0 || all_nodes % nodes != 0) {
       level.fail("nodes_per_group", "found " + std::to_string(nodes) + ", expected a multiple of " +
                                         std::to_string(below) + " that divides the " +
@@ -229,7 +229,7 @@ Library read_library(Reader& reader, const Cluster& cluster) {
 
 Cluster read_cluster(Reader named) {
   const Json whole = with_known_hardware(named);
-  Reader reader(whole, named.file(), named.place());
+  Reader reader(whole, named.file(), named.place(), named.mistakes());
   Cluster cluster;
   reader.text_or("$schema", "");
   reader.has("node");  // filled in above

@@ -177,25 +177,41 @@ Simulation read_simulation(Reader reader) {
   return simulation;
 }
 
-// A part that came from a file of its own is named by that file in messages, unless the scenario
-// gave the key itself: then the mistake stands in the scenario.
-template <typename Read>
-auto read_part(const Document& document, const std::string& key, const std::string& file,
-               Reader& top, Read read) {
-  if (file.empty()) return read(top.object(key));
-  try {
-    return read(Reader(top.require(key), file, ""));
-  } catch (const InputError& error) {
-    const std::string message = error.what();
-    const std::string inside = message.substr(std::min(message.size(), file.size() + 2));
-    for (const auto& path : document.changed) {
-      if (path.rfind(key + ".", 0) != 0) continue;
-      const std::string changed = path.substr(key.size() + 1);
-      if (inside.rfind(changed + ":", 0) != 0 && inside.rfind(changed + ".", 0) != 0) continue;
-      throw InputError(document.file + ": " + key + "." + inside);
-    }
-    throw;
+// A mistake in a part that came from a file of its own, as the file's; as the scenario's where that
+// gave the key itself.
+std::string told_of_part(const Document& document, const std::string& key, const std::string& file,
+                         const std::string& message) {
+  const std::string inside = message.substr(std::min(message.size(), file.size() + 2));
+  for (const auto& path : document.changed) {
+    if (path.rfind(key + ".", 0) != 0) continue;
+    const std::string changed = path.substr(key.size() + 1);
+    if (inside.rfind(changed + ":", 0) != 0 && inside.rfind(changed + ".", 0) != 0) continue;
+    return document.file + ": " + key + "." + inside;
   }
+  return message;
+}
+
+// A part of the scenario. Whether it is there, though maybe with mistakes; `sound`: see
+// Mistakes::attempt.
+template <typename Part, typename Read>
+bool read_part(const Document& document, const std::string& key, const std::string& file,
+               Reader& top, bool sound, Part& part, Read read) {
+  bool whole = false;
+  const auto put = [&](Reader reader) {
+    part = read(std::move(reader));
+    whole = true;
+  };
+  if (file.empty()) {
+    top.mistakes()->attempt([&] { put(top.object(key)); }, sound);
+  } else {
+    Mistakes inside;
+    const Json& object = top.require(key);
+    inside.attempt([&] { put(Reader(object, file, "", &inside)); }, sound);
+    top.mistakes()->add_all(inside, [&](const std::string& message) {
+      return told_of_part(document, key, file, message);
+    });
+  }
+  return whole;
 }
 
 // Sentences that go with the scenario: verbs say them as remarks, read from the document.
@@ -209,40 +225,41 @@ void check_notes(Reader& top) {
   }
 }
 
-}  // namespace
+// What the strategies, and nothing else, are needed for.
+void read_rows(Reader& top, Scenario& scenario) {
+  Mistakes& mistakes = *top.mistakes();
+  const std::size_t before = mistakes.count();
+  for (auto& reader : top.objects("published")) {
+    reader.attempt([&] { scenario.published.push_back(read_published(reader, scenario)); });
+  }
+  const auto read = [&] {
+    scenario.calibration = read_calibration(top.object("calibration"), scenario);
+  };
+  if (top.has("calibration")) mistakes.attempt(read, mistakes.count() == before);
+  if (top.has("search")) {  // judged here, kept by tune
+    top.attempt([&] { read_search(top.object("search"), scenario); });
+  }
+}
 
-Scenario parse_scenario(const Document& document) {
-  Scenario scenario;
-  Reader top(document.root, document.file, "");
-  top.text_or("$schema", "");
-  scenario.name = top.text("name");
-  scenario.about = top.text_or("about", "");
-  check_notes(top);
-
-  top.require("workload");
-  scenario.cluster = read_part(document, "cluster", document.cluster_file, top,
-                               [](Reader reader) { return read_cluster(std::move(reader)); });
-  scenario.workload = read_part(
-      document, "workload", document.workload_file, top,
-      [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
-
+// `sound`: the workload and the cluster are without mistakes.
+void read_strategies(Reader& top, bool sound, Scenario& scenario) {
   top.require("strategies");
-  for (auto& reader : top.objects("strategies")) {
-    Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
-    for (const auto& other : scenario.strategies) {
-      if (other.name == strategy.name) {
+  const auto readers = top.objects("strategies");
+  if (readers.empty()) top.fail("strategies", "empty, expected at least one strategy");
+  for (const auto& reader : readers) {
+    const auto read = [&] {
+      Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
+      if (find_strategy(scenario, strategy.name) != nullptr) {
         reader.fail("name", "'" + strategy.name + "' names two strategies");
       }
-    }
-    scenario.strategies.push_back(std::move(strategy));
+      scenario.strategies.push_back(std::move(strategy));
+    };
+    top.mistakes()->attempt(read, sound);
   }
-  if (scenario.strategies.empty()) top.fail("strategies", "empty, expected at least one strategy");
-  std::vector<std::string> names;
-  for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
-  scenario.baseline = top.word_or("baseline", names.front(), names);
+}
 
-  if (top.has("sweep")) scenario.sweep = read_sweep(top.object("sweep"));
-  if (top.has("training")) scenario.training = read_training(top.object("training"));
+// The strategies' own figures of the run.
+void require_training(Reader& top, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
     const auto& local = scenario.strategies[i].local_sgd;
     if (local.adaptive && (!scenario.training.steps || scenario.training.loss.empty())) {
@@ -251,16 +268,53 @@ Scenario parse_scenario(const Document& document) {
                "reads");
     }
   }
+}
+
+}  // namespace
+
+Scenario parse_scenario(const Document& document) {
+  Scenario scenario;
+  Mistakes mistakes;
+  Reader top(document.root, document.file, "", &mistakes);
+  top.text_or("$schema", "");
+  scenario.name = top.text("name");
+  scenario.about = top.text_or("about", "");
+  top.attempt([&] { check_notes(top); });
+  top.attempt([&] { top.require("workload"); });
+  const std::size_t before = mistakes.count();
+  bool parts = false;
+  if (top.has("workload") && top.has("cluster")) {
+    parts = read_part(document, "cluster", document.cluster_file, top, true, scenario.cluster,
+                      [](Reader reader) { return read_cluster(std::move(reader)); });
+    const bool priced = mistakes.count() == before;
+    parts &= read_part(
+        document, "workload", document.workload_file, top, priced, scenario.workload,
+        [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
+  } else {
+    top.attempt([&] { top.require("cluster"); });
+  }
+  const bool sound = mistakes.count() == before;
+  if (parts || !top.has("strategies")) {
+    top.attempt([&] { read_strategies(top, sound, scenario); });
+  }
+  if (top.has("sweep")) top.attempt([&] { scenario.sweep = read_sweep(top.object("sweep")); });
+  if (top.has("training")) {
+    top.attempt([&] { scenario.training = read_training(top.object("training")); });
+  }
   scenario.seed = static_cast<std::uint64_t>(top.integer_or("seed", 1, 0, (std::int64_t{1} << 53)));
-  for (auto& reader : top.objects("published")) {
-    scenario.published.push_back(read_published(reader, scenario));
+  if (top.has("simulation")) {
+    top.attempt([&] { scenario.simulation = read_simulation(top.object("simulation")); });
   }
-  if (top.has("calibration")) {
-    scenario.calibration = read_calibration(top.object("calibration"), scenario);
+  for (const char* known : {"baseline", "published", "calibration", "search"}) top.has(known);
+  if (parts && mistakes.count() == before) {
+    std::vector<std::string> names;
+    for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
+    top.attempt([&] { scenario.baseline = top.word_or("baseline", names.front(), names); });
+    top.attempt([&] { require_training(top, scenario); });
+    top.attempt([&] { read_rows(top, scenario); });
   }
-  if (top.has("simulation")) scenario.simulation = read_simulation(top.object("simulation"));
-  if (top.has("search")) read_search(top.object("search"), scenario);  // judged here, kept by tune
   top.finish();
+  mistakes.raise();
   return scenario;
 }
 

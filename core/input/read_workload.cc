@@ -161,6 +161,29 @@ void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
   }
 }
 
+void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<TensorWork>& work,
+                 std::size_t& copied) {
+  Tensor tensor = read_shape(item, dtype);
+  if (item.has("sparse_rows")) {
+    tensor.sparse = true;
+    const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+    tensor.sparse_rows = item.integer("sparse_rows", 0, rows);
+  }
+  TensorWork flops;
+  flops.has_wait = item.has("backward_us");
+  tensor.backward = item.number_or("backward_us", 0, {0, 1e11}) * kMicrosecond;
+  tensor.forward = item.number_or("forward_us", 0, {0, 1e11}) * kMicrosecond;
+  flops.has_forward = item.has("forward_us");
+  copied += item.has("copy_in_us") || item.has("copy_out_us");
+  tensor.copy_in = item.number_or("copy_in_us", 0, {0, 1e11}) * kMicrosecond;
+  tensor.copy_out = item.number_or("copy_out_us", 0, {0, 1e11}) * kMicrosecond;
+  flops.backward_flops = item.number_or("backward_flops", 0, {0, 1e21});
+  flops.forward_flops = item.number_or("forward_flops", 0, {0, 1e21});
+  item.finish();
+  workload.tensors.push_back(std::move(tensor));
+  work.push_back(flops);
+}
+
 }  // namespace
 
 Workload read_workload(Reader reader, const Device& device) {
@@ -179,25 +202,12 @@ Workload read_workload(Reader reader, const Device& device) {
   std::vector<TensorWork> work;
   std::size_t copied = 0;
   for (auto& item : reader.objects("tensors")) {
-    Tensor tensor = read_shape(item, dtype);
-    if (item.has("sparse_rows")) {
-      tensor.sparse = true;
-      const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
-      tensor.sparse_rows = item.integer("sparse_rows", 0, rows);
-    }
-    TensorWork flops;
-    flops.has_wait = item.has("backward_us");
-    tensor.backward = item.number_or("backward_us", 0, {0, 1e11}) * kMicrosecond;
-    tensor.forward = item.number_or("forward_us", 0, {0, 1e11}) * kMicrosecond;
-    flops.has_forward = item.has("forward_us");
-    copied += item.has("copy_in_us") || item.has("copy_out_us");
-    tensor.copy_in = item.number_or("copy_in_us", 0, {0, 1e11}) * kMicrosecond;
-    tensor.copy_out = item.number_or("copy_out_us", 0, {0, 1e11}) * kMicrosecond;
-    flops.backward_flops = item.number_or("backward_flops", 0, {0, 1e21});
-    flops.forward_flops = item.number_or("forward_flops", 0, {0, 1e21});
-    item.finish();
-    workload.tensors.push_back(std::move(tensor));
-    work.push_back(flops);
+    const std::size_t before = workload.tensors.size();
+    item.attempt([&] { read_tensor(item, dtype, workload, work, copied); });
+    if (workload.tensors.size() > before) continue;
+    // Others are named by their places: something stands in this one's.
+    workload.tensors.emplace_back().elements = 1;
+    work.emplace_back();
   }
   read_copies(reader, workload, copied);
   if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {

@@ -177,8 +177,8 @@ std::string checked_word(const Json& value, const std::vector<std::string>& word
   fail_at(file, place, "found " + describe(value) + ", expected one of " + join(words) + hint);
 }
 
-Reader::Reader(const Json& object, std::string file, std::string place)
-    : object_(object), file_(std::move(file)), place_(std::move(place)) {
+Reader::Reader(const Json& object, std::string file, std::string place, Mistakes* mistakes)
+    : object_(object), file_(std::move(file)), place_(std::move(place)), mistakes_(mistakes) {
   if (!object_.is_object()) {
     fail_at(file_, place_, "found " + describe(object_) + ", expected an object");
   }
@@ -190,6 +190,18 @@ std::string Reader::place_of(std::string_view key) const {
 
 void Reader::fail(std::string_view key, const std::string& what) const {
   fail_at(file_, place_of(key), what);
+}
+
+// `allowed` stands in for what is wrong, where mistakes are gathered.
+template <typename Value, typename Read>
+Value Reader::or_instead(const Value& allowed, Read read) const {
+  if (mistakes_ == nullptr) return read();
+  try {
+    return read();
+  } catch (const InputError& error) {
+    mistakes_->add(error.what());
+    return allowed;
+  }
 }
 
 const Json* Reader::find(std::string_view key) {
@@ -207,6 +219,7 @@ const Json& Reader::require(std::string_view key) {
   for (const auto& [present, unused] : object_.items()) {
     const bool asked = std::find(asked_.begin(), asked_.end(), present) != asked_.end();
     if (!asked && nearest_word(present, {std::string(key)})) {
+      asked_.push_back(present);  // one mistake, not also a key that nobody knows
       fail(key, "missing (found '" + shortened(present) + "': did you mean '" + std::string(key) +
                     "'?)");
     }
@@ -215,10 +228,12 @@ const Json& Reader::require(std::string_view key) {
 }
 
 std::string Reader::text(std::string_view key) {
-  const Json& value = with_expectation(
-      "text", [&]() -> std::reference_wrapper<const Json> { return require(key); });
-  if (!value.is_string()) fail(key, "found " + describe(value) + ", expected text");
-  return value.get<std::string>();
+  return or_instead(std::string(), [&] {
+    const Json& value = with_expectation(
+        "text", [&]() -> std::reference_wrapper<const Json> { return require(key); });
+    if (!value.is_string()) fail(key, "found " + describe(value) + ", expected text");
+    return value.get<std::string>();
+  });
 }
 
 std::string Reader::text_or(std::string_view key, std::string fallback) {
@@ -228,15 +243,19 @@ std::string Reader::text_or(std::string_view key, std::string fallback) {
 bool Reader::boolean_or(std::string_view key, bool fallback) {
   const Json* value = find(key);
   if (value == nullptr) return fallback;
-  if (!value->is_boolean()) fail(key, "found " + describe(*value) + ", expected true or false");
-  return value->get<bool>();
+  return or_instead(fallback, [&] {
+    if (!value->is_boolean()) fail(key, "found " + describe(*value) + ", expected true or false");
+    return value->get<bool>();
+  });
 }
 
 double Reader::number(std::string_view key, Limits limits) {
-  const Json& value =
-      with_expectation("a number " + limits_text(limits),
-                       [&]() -> std::reference_wrapper<const Json> { return require(key); });
-  return checked_number(value, limits, file_, place_of(key));
+  return or_instead(limits.min_excluded ? limits.max : limits.min, [&] {
+    const Json& value =
+        with_expectation("a number " + limits_text(limits),
+                         [&]() -> std::reference_wrapper<const Json> { return require(key); });
+    return checked_number(value, limits, file_, place_of(key));
+  });
 }
 
 double Reader::number_or(std::string_view key, double fallback, Limits limits) {
@@ -244,9 +263,11 @@ double Reader::number_or(std::string_view key, double fallback, Limits limits) {
 }
 
 std::int64_t Reader::integer(std::string_view key, std::int64_t min, std::int64_t max) {
-  const Json& value = with_expectation(
-      whole_text(min, max), [&]() -> std::reference_wrapper<const Json> { return require(key); });
-  return checked_integer(value, min, max, file_, place_of(key));
+  return or_instead(min, [&] {
+    const Json& value = with_expectation(
+        whole_text(min, max), [&]() -> std::reference_wrapper<const Json> { return require(key); });
+    return checked_integer(value, min, max, file_, place_of(key));
+  });
 }
 
 std::int64_t Reader::integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,
@@ -260,7 +281,9 @@ std::string Reader::word_or(std::string_view key, std::string fallback,
   return value == nullptr ? fallback : checked_word(*value, words, file_, place_of(key));
 }
 
-Reader Reader::object(std::string_view key) { return Reader(require(key), file_, place_of(key)); }
+Reader Reader::object(std::string_view key) {
+  return Reader(require(key), file_, place_of(key), mistakes_);
+}
 
 const Json& Reader::array(std::string_view key) {
   const Json& value = require(key);
@@ -274,7 +297,7 @@ std::vector<Reader> Reader::objects(std::string_view key) {
   const Json& list = array(key);
   readers.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
-    readers.emplace_back(list[i], file_, place_of(key) + "[" + std::to_string(i) + "]");
+    readers.emplace_back(list[i], file_, place_of(key) + "[" + std::to_string(i) + "]", mistakes_);
   }
   return readers;
 }
@@ -283,7 +306,9 @@ void Reader::finish() {
   for (const auto& [key, value] : object_.items()) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
     const std::string hint = did_you_mean(key, asked_);
-    fail(key, "unknown key" + (hint.empty() ? ", known here: " + join(asked_) : hint));
+    attempt([&, unknown = key] {
+      fail(unknown, "unknown key" + (hint.empty() ? ", known here: " + join(asked_) : hint));
+    });
   }
 }
 

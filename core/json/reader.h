@@ -1,5 +1,8 @@
 // Strict reading of one JSON object: every key is asked for by name, and a key that nobody asked
 // for is an error that suggests the nearest known one. Messages name file, path, value and limits.
+//
+// A reader that was given `Mistakes` adds to them what hides nothing else (a number, a text, a key
+// that nobody knows) and goes on with a value that is allowed; everything else is thrown.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +14,15 @@
 #include <vector>
 
 #include "core/json/json.h"
+#include "core/json/mistakes.h"
 
 namespace syncline {
 
 class Reader {
  public:
-  // `place` is the dotted path of `object` inside `file`, empty at the top.
-  Reader(const Json& object, std::string file, std::string place);
+  // `place` is the dotted path of `object` inside `file`, empty at the top. `mistakes` must outlive
+  // this and whatever is read from it.
+  Reader(const Json& object, std::string file, std::string place, Mistakes* mistakes = nullptr);
 
   bool has(std::string_view key);
   // The value at `key`, or nullptr when it is absent; counts as asked for.
@@ -52,18 +57,31 @@ class Reader {
   // Fails on any key that was not asked for. Call it last.
   void finish();
 
+  // Carries out `read`, a part that nothing else hangs on: what it throws is added to the mistakes,
+  // if there are any to add to.
+  template <typename Read>
+  void attempt(Read read) {
+    if (mistakes_ == nullptr) return read();
+    mistakes_->attempt(read);
+  }
+
   // Throws InputError about the value at `key`.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
   std::string place_of(std::string_view key) const;
   const std::string& file() const { return file_; }
   const std::string& place() const { return place_; }
   const Json& json() const { return object_; }
+  Mistakes* mistakes() const { return mistakes_; }
 
  private:
+  template <typename Value, typename Read>
+  Value or_instead(const Value& allowed, Read read) const;
+
   const Json& object_;
   std::string file_;
   std::string place_;
   std::vector<std::string> asked_;
+  Mistakes* mistakes_;
 };
 
 // The word of `words` with the smallest edit distance to `word`, if it is close enough to help.

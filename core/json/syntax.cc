@@ -114,33 +114,78 @@ std::string position_text(const std::string& text, std::size_t byte) {
   return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
 }
 
-std::optional<std::string> syntax_mistake(const std::string& text, std::size_t byte,
-                                          bool behind_key) {
-  if (auto encoding = other_encoding(text)) return encoding;
+std::vector<std::string> shown_place(const std::string& text, std::size_t byte) {
+  constexpr std::size_t kBefore = 50, kBehind = 20;  // letters of the line that are shown
+  const std::size_t at = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const std::size_t newline = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+  const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
+  const std::size_t end = std::min(text.find('\n', at), text.size());
+  const auto inside = [&](std::size_t place) {
+    return place < text.size() && (static_cast<unsigned char>(text[place]) & 0xc0) == 0x80;
+  };
+  std::size_t first = at, last = at;
+  for (std::size_t i = 0; first > begin && (i < kBefore || inside(first)); --first) {
+    if (!inside(first)) ++i;
+  }
+  for (std::size_t i = 0; last < end && (i < kBehind || inside(last)); ++last) {
+    if (!inside(last)) ++i;
+  }
+  // What is no UTF-8 is not for a terminal.
+  const auto shown = [&](std::size_t from, std::size_t to) {
+    std::string part = visible(std::string_view(text).substr(from, to - from));
+    while (const auto bad = not_utf8(part)) part[*bad] = '?';
+    return part;
+  };
+  const std::string number =
+      "  " +
+      std::to_string(
+          std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1) +
+      " | " + (first > begin ? "..." : "");
+  const std::string before = shown(first, at);
+  const auto letters =
+      static_cast<std::size_t>(std::count_if(before.begin(), before.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+      }));
+  return {number + before + shown(at, last) + (last < end ? "..." : ""),
+          std::string(number.size() + letters, ' ') + "^"};
+}
+
+std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t byte,
+                                            bool behind_key) {
+  if (auto encoding = other_encoding(text)) return SyntaxMistake{*encoding, 0};
   const auto [before, at] = tokens_at(text, byte);
   const std::string_view found = at.in(text);
   const std::string_view last = before.in(text);
   const std::string where = " (" + position_text(text, at.begin + 1) + ")";
+  const auto here = [&, place = at.begin + 1](const std::string& what) {
+    return SyntaxMistake{what, place};
+  };
   if (const auto bad = not_utf8(found)) {
-    return "a letter that is not UTF-8 at " + position_text(text, at.begin + *bad + 1) +
-           " (Latin-1?), save the file as UTF-8";
+    return SyntaxMistake{"a letter that is not UTF-8 at " +
+                             position_text(text, at.begin + *bad + 1) +
+                             " (Latin-1?), save the file as UTF-8",
+                         at.begin + *bad + 1};
   }
-  if (is_open_string(found)) return "a quote is missing in " + line_text(text, at);
+  if (is_open_string(found)) return here("a quote is missing in " + line_text(text, at));
   if (found.starts_with("//") || found.starts_with("/*") || found.starts_with("#")) {
-    return "JSON has no comments" + where + "; \"about\" holds text";
+    return here("JSON has no comments" + where + "; \"about\" holds text");
   }
-  if (not_a_number(found)) return std::string(found) + " is not a JSON number" + where;
-  if (found.starts_with("'")) return "JSON quotes with \", not with '" + where;
-  if (last == "," && found == ",") return "two commas in a row (" + line_text(text, at) + ")";
+  if (not_a_number(found)) return here(std::string(found) + " is not a JSON number" + where);
+  if (found.starts_with("'")) return here("JSON quotes with \", not with '" + where);
+  if (last == "," && found == ",") return here("two commas in a row (" + line_text(text, at) + ")");
   if (last == "," && (found == "}" || found == "]")) {
-    return "a comma before '" + std::string(found) + "' (" + line_text(text, before) + ")";
+    return SyntaxMistake{
+        "a comma before '" + std::string(found) + "' (" + line_text(text, before) + ")",
+        before.begin + 1};
   }
   if (behind_key && is_value(last)) {
-    return "a colon is missing after " + quoted_text(last) + where;
+    return here("a colon is missing after " + quoted_text(last) + where);
   }
   const bool begins_value = is_value(found) || found == "{" || found == "[";
   if (is_value(last) && begins_value && found != "}" && found != "]") {
-    return "a comma is missing after " + line_text(text, before) + ", before " + quoted_text(found);
+    return SyntaxMistake{
+        "a comma is missing after " + line_text(text, before) + ", before " + quoted_text(found),
+        before.end + 1};
   }
   return std::nullopt;
 }

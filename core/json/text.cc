@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/json/mistakes.h"
 #include "core/json/syntax.h"
 #include "core/visible.h"
 
@@ -133,13 +134,17 @@ Json parse_json_text(const std::string& name, const std::string& text) {
     const bool behind_key =
         std::string_view(error.what()).find("expected ':'") != std::string::npos;
     if (const auto mistake = syntax_mistake(text, error.byte, behind_key)) {
-      throw InputError(name + ": not valid JSON: " + *mistake);
+      const std::string what = name + ": not valid JSON: " + mistake->what;
+      if (mistake->byte == 0) throw InputError(what);
+      throw InputMistakes(what, shown_place(text, mistake->byte));
     }
     std::string what = error.what();
     const auto colon = what.rfind("; ");
     what = colon != std::string::npos ? what.substr(colon + 2) : what;
-    throw InputError(name + ": not valid JSON at " + position_text(text, error.byte) +
-                     (error.byte >= text.size() ? " (the file ends too early)" : "") + ": " + what);
+    throw InputMistakes(name + ": not valid JSON at " + position_text(text, error.byte) +
+                            (error.byte >= text.size() ? " (the file ends too early)" : "") + ": " +
+                            what,
+                        shown_place(text, error.byte));
   } catch (const Json::exception& error) {
     throw InputError(name + ": " + overflow_text(text, error.what()));
   }

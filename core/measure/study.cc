@@ -68,20 +68,30 @@ std::vector<std::string> sources_of(const Scenario& scenario) {
   return sources;
 }
 
+// Whether a strategy becomes rows.
+bool is_priced(const Strategy& strategy, const Scenario& scenario, const StudyOptions& options) {
+  const auto named = [&](const std::string& name) { return name == strategy.name; };
+  return options.only.empty() || named(scenario.baseline) ||
+         std::any_of(options.only.begin(), options.only.end(), named) ||
+         std::any_of(scenario.published.begin(), scenario.published.end(),
+                     [&](const Published& row) { return row.calibrated && named(row.strategy); });
+}
+
 // Everything that a report says besides its rows.
-Report head_of(const Scenario& scenario, const std::string& executor) {
+Report head_of(const Scenario& scenario, const StudyOptions& options) {
   Report report;
   report.scenario = scenario.name;
   report.about = scenario.about;
   report.workload = scenario.workload.name;
   report.cluster = scenario.cluster.name;
-  report.executor = executor;
+  report.executor = options.executor;
   report.baseline = scenario.baseline;
   report.seed = scenario.seed;
   report.sources = sources_of(scenario);
   report.out_of_range = scenario.calibration.out_of_range;
   for (const auto& strategy : scenario.strategies) {
-    if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) {
+    const bool inexact = !strategy.compression.codec.empty() || strategy.local_sgd.enabled;
+    if (inexact && is_priced(strategy, scenario, options)) {
       report.inexact.push_back(strategy.name);
     }
   }
@@ -107,7 +117,7 @@ bool add_rows(const input::Document& document, const std::vector<RowKey>& keys, 
 
 Report run_study(const input::Document& document, const StudyOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
-  Report report = head_of(scenario, options.executor);
+  Report report = head_of(scenario, options);
 
   const auto points = sweep_points(scenario);
   // Every point is validated before the first is priced: a mistake in the last one costs no time.
@@ -125,7 +135,9 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
   std::vector<RowKey> others;
   for (const auto& point : points) {
     auto& keys = options.trace && &point == &points.front() ? traced : others;
-    for (const auto& strategy : scenario.strategies) keys.push_back({point, strategy.name});
+    for (const auto& strategy : scenario.strategies) {
+      if (is_priced(strategy, scenario, options)) keys.push_back({point, strategy.name});
+    }
   }
   const std::size_t wanted = traced.size() + others.size();
   report.complete = add_rows(document, traced, true, wanted, options, report);

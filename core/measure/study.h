@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/measure/price_strategy.h"
 #include "core/measure/report.h"
@@ -21,6 +22,9 @@ struct StudyOptions {
   std::function<void()> judged = [] {};
   // Called after each row with the number of rows done and wanted.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
+  // Strategies that become rows, beside the baseline and those with published rows that the
+  // scenario is calibrated on; empty: all.
+  std::vector<std::string> only;
   // Asked between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
   // Prices the rows elsewhere, in other processes (run_jobs) or on other machines (run_sharded);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "core/digits.h"
 #include "core/run/model_executor.h"
@@ -111,6 +112,18 @@ class Tuner {
     return least;
   }
 
+  // How far a walk is: by its candidates, or by its budget where that ends it earlier.
+  void tell_progress(std::size_t seen, std::size_t candidates) const {
+    const std::size_t most = budget();
+    const double of_all = static_cast<double>(seen) / static_cast<double>(candidates);
+    const double of_budget = static_cast<double>(tuned_.evaluations) / static_cast<double>(most);
+    if (of_budget > of_all) {
+      options_.progress(tuned_.evaluations, most);
+    } else {
+      options_.progress(seen, candidates);
+    }
+  }
+
   // Prices candidates one after the other, in a pruned walk those only that may matter by what was
   // found before.
   void walk() {
@@ -122,7 +135,7 @@ class Tuner {
     }
     tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      options_.progress(i + 1, order.size());
+      tell_progress(i + 1, order.size());
       const Point& point = points()[order[i]];
       if (pruned() && !can_matter(point)) continue;
       if (options_.interrupted() || tuned_.evaluations >= budget()) {
@@ -158,7 +171,7 @@ class Tuner {
     if (!tuned_.complete) tuned_.left_bound = least_bound(order, done);
   }
 
-  // How many of the best groups are found for certain: kinds of one arm may come to the same plan,
+  // How many of the best groups are found for certain: arms and kinds may come to the same figures,
   // of which only one is reported.
   std::size_t few() const {
     constexpr std::size_t kKinds = 7;
@@ -200,20 +213,24 @@ class Tuner {
   }
 
   void rank() {
-    // By step time; of those alike, the one that was written first.
+    // By step time; of those alike the simplest, and the one that was written first.
     std::vector<Best*> bests;
     for (auto& [key, best] : groups_) bests.push_back(&best);
-    std::stable_sort(bests.begin(), bests.end(), [](const Best* a, const Best* b) {
-      return rounded(a->step) != rounded(b->step) ? rounded(a->step) < rounded(b->step)
-                                                  : a->index < b->index;
+    std::map<const Best*, int> effort;
+    for (const Best* best : bests) effort[best] = effort_of(*best);
+    std::stable_sort(bests.begin(), bests.end(), [&](const Best* a, const Best* b) {
+      return std::make_tuple(rounded(a->step), effort.at(a), a->index) <
+             std::make_tuple(rounded(b->step), effort.at(b), b->index);
     });
     // The ranking, and the best of each kind and of either way to train.
+    std::size_t place = 0;
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
       auto& best_so = input::changes_training(best->ranked.strategy) ? tuned_.best_changed
                                                                      : tuned_.best_as_before;
       if (!best_so) best_so = best->ranked;
-      if (tuned_.ranking.size() < options_.top && !ranked_already(best->ranked)) {
+      const bool certain = place++ < few() || !pruned();
+      if (certain && tuned_.ranking.size() < options_.top && !ranked_already(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
       }
     }
@@ -259,12 +276,18 @@ class Tuner {
     return 2 + static_cast<int>(knobs) * 10 + (by_hand ? 5 : static_cast<int>(best.ranked.kind));
   }
 
-  // Whether the ranking has the same buckets with the same knobs, under another rule.
+  // Whether the ranking has a candidate of the same figures: its knobs are others, or its rule, but
+  // they change nothing here (streams that are never busy together).
   bool ranked_already(const Ranked& ranked) const {
+    const auto alike = [&](Seconds measure::Metrics::*figure, const Ranked& other) {
+      return rounded(other.metrics.*figure) == rounded(ranked.metrics.*figure);
+    };
+    using measure::Metrics;
     return std::any_of(tuned_.ranking.begin(), tuned_.ranking.end(), [&](const Ranked& other) {
-      return rounded(other.metrics.step_time) == rounded(ranked.metrics.step_time) &&
+      return alike(&Metrics::step_time, other) && alike(&Metrics::communication, other) &&
+             alike(&Metrics::exposed, other) &&
              other.metrics.collectives == ranked.metrics.collectives &&
-             input::arm_words(other.strategy, ranked.strategy).empty();
+             other.metrics.bytes_on_wire == ranked.metrics.bytes_on_wire;
     });
   }
 

@@ -1,6 +1,7 @@
 // Files and paths: what is loaded, what is refused, and which keys a sweep can reach.
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/json/mistakes.h"
 #include "core/json/text.h"
 
 #include <gtest/gtest.h>
@@ -129,6 +130,44 @@ TEST_F(DocumentFiles, KeysBesideFileReplaceItsOwn) {
   EXPECT_EQ(read.cluster.tiers.at(0).span, 6);
   EXPECT_EQ(read.workload.batch, 64);
   EXPECT_DOUBLE_EQ(read.workload.update, 0.002);
+}
+
+TEST_F(DocumentFiles, KeysBesideFileGoAsDeepAsBothHaveObjects) {
+  Json scenario = small_scenario();
+  Json cluster = scenario["cluster"];
+  cluster["device"] = "v100-sxm";
+  cluster["jitter"] = {{"distribution", "normal"}, {"relative", 0.05}};
+  write("c.json", cluster.dump());
+  scenario["cluster"] = Json::parse(R"({"file": "c.json", "inter": {"bandwidth_gbps": 16},
+                                        "device": {"launch_us": 8}, "jitter": {"relative": 0}})");
+  write("scenario.json", scenario.dump());
+  const Scenario read = parse_scenario(read_document(path("scenario.json")));
+  scenario["cluster"] = "c.json";
+  write("plain.json", scenario.dump());
+  const Scenario plain = parse_scenario(read_document(path("plain.json")));
+  EXPECT_DOUBLE_EQ(read.cluster.tiers.at(0).bandwidth, 2 * plain.cluster.tiers.at(0).bandwidth);
+  EXPECT_DOUBLE_EQ(read.cluster.tiers.at(0).latency, plain.cluster.tiers.at(0).latency);
+  EXPECT_GT(plain.cluster.device.memory, 0);
+  EXPECT_DOUBLE_EQ(read.cluster.device.memory, plain.cluster.device.memory);
+  EXPECT_EQ(read.cluster.jitter.kind, Jitter::Kind::kNone);
+}
+
+TEST_F(DocumentFiles, ADeepMistakeIsTheFilesOrTheScenarios) {
+  Json scenario = small_scenario();
+  Json cluster = scenario["cluster"];
+  cluster["inter"]["latency_us"] = -1;
+  write("c.json", cluster.dump());
+  scenario["cluster"] = Json::parse(R"({"file": "c.json", "inter": {"bandwidth_gbps": -16}})");
+  write("scenario.json", scenario.dump());
+  try {
+    parse_scenario(read_document(path("scenario.json")));
+    FAIL() << "no mistake was found";
+  } catch (const InputMistakes& mistakes) {
+    ASSERT_EQ(mistakes.below.size(), 1U);
+    const std::string both = std::string(mistakes.what()) + "\n" + mistakes.below[0];
+    EXPECT_TRUE(contains(both, path("c.json") + ": inter.latency_us: ")) << both;
+    EXPECT_TRUE(contains(both, path("scenario.json") + ": cluster.inter.bandwidth_gbps: ")) << both;
+  }
 }
 
 // The mistake stands in the scenario, so the message must not send its author to the other file.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json/mistakes.h"
 #include "core/json/text.h"
 #include "tests/support/full_scenario.h"
 
@@ -44,6 +45,37 @@ TEST(Syntax, WordsThatAreNoJson) {
 TEST(Syntax, NumbersThatNoDoubleHolds) {
   EXPECT_EQ(refusal("{\n \"a\": 1e400}"),
             "x.json: the number 1e400 at line 2, column 7 is too large");
+}
+
+std::vector<std::string> place_shown(const std::string& text) {
+  try {
+    parse_json_text("x.json", text);
+  } catch (const InputMistakes& mistake) {
+    return mistake.below;
+  } catch (const InputError&) {
+  }
+  return {};
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Syntax, TheLineIsShownWithAMarkBelowTheMistake) {
+  EXPECT_EQ(place_shown("{\n  \"a\": 1,\n}"), (Lines{"  2 |   \"a\": 1,", "              ^"}));
+  EXPECT_EQ(place_shown("{\n\t\"a\": 1\n\t\"b\": 2}"),
+            (Lines{"  2 |  \"a\": 1", "             ^"}));
+  EXPECT_EQ(place_shown("{\"\u00fc\": // note\n1}"),
+            (Lines{"  1 | {\"\u00fc\": // note", "            ^"}));
+  EXPECT_EQ(place_shown("{\"a\": 1"), (Lines{"  1 | {\"a\": 1", "             ^"}));
+  EXPECT_TRUE(place_shown("\x1f\x8b\x08\x01").empty());
+}
+
+TEST(Syntax, ALongLineIsCutAroundTheMistake) {
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "1, ";
+  const auto shown = place_shown("[" + many + "2,, " + many + "3]");
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_LT(shown[0].size(), 100U);
+  EXPECT_EQ(shown[0].substr(shown[1].size() - 2, 2), ",,") << shown[0] << "\n" << shown[1];
 }
 
 TEST(Syntax, OtherEncodingsAreNamedAndNeverPrinted) {

@@ -280,6 +280,40 @@ TEST(Tuner, ABudgetIsKeptAndSaid) {
   EXPECT_LE(result.left_bound, tuned(small_document(kJointSearch)).winner().metrics.step_time);
 }
 
+// What changes no figure is no other answer: of streams that are never busy together the fewest.
+TEST(Tuner, EqualCandidatesAreRankedOnce) {
+  const Tuned result = tuned(small_document(
+      R"({"fusion": {"rules": ["none", "one"], "size_mb": [0.1, 1]}, "streams": [4, 3, 2, 1],
+          "confirm": 0})"));
+  const auto alike = [](const measure::Metrics& a, const measure::Metrics& b) {
+    return std::abs(a.step_time / b.step_time - 1) < 1e-9 && a.collectives == b.collectives &&
+           std::abs(a.communication / b.communication - 1) < 1e-9 &&
+           a.bytes_on_wire == b.bytes_on_wire;
+  };
+  ASSERT_GE(result.ranking.size(), 2U);
+  for (std::size_t i = 0; i < result.ranking.size(); ++i) {
+    const Ranked& one = result.ranking[i];
+    for (std::size_t k = i + 1; k < result.ranking.size(); ++k) {
+      EXPECT_FALSE(alike(one.metrics, result.ranking[k].metrics))
+          << one.strategy.name << " and " << result.ranking[k].strategy.name;
+    }
+    if (one.metrics.collectives == 1) {
+      EXPECT_EQ(one.strategy.streams, 1) << one.strategy.name;
+    }
+  }
+}
+
+TEST(Tuner, ProgressCountsTheBudget) {
+  TuneOptions options;
+  options.budget = 7;
+  std::size_t most = 0, last = 0;
+  options.progress = [&](std::size_t done, std::size_t wanted) { last = done, most = wanted; };
+  const Tuned result = tuned(small_document(kJointSearch), options);
+  ASSERT_GT(result.points, 100U);
+  EXPECT_EQ(most, 7U);
+  EXPECT_EQ(last, 7U);
+}
+
 TEST(Tuner, HoldsWhatTheSearchDoesNotName) {
   const input::Document document =
       small_document(R"({"streams": [1, 2], "confirm": 0})", "",

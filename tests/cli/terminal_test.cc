@@ -1,0 +1,146 @@
+// What verbs print on a terminal: as wide as it is, the winner in colour, nothing of that in files.
+#include "tests/support/terminal.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+
+#include "reports/screen.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+using test::contains;
+using test::run_on_terminal;
+
+const std::string kSource = SYNCLINE_SOURCE_DIR "/";
+const std::string kFirst = kSource + "scenarios/first.json";
+
+std::string without_codes(const std::string& text) {
+  return std::regex_replace(text, std::regex("\033\\[[0-9;]*m"), "");
+}
+
+// The lines that are wider than a terminal of that many columns, each on a line.
+std::string too_wide(const std::string& text, std::size_t columns) {
+  std::istringstream lines(without_codes(text));
+  std::string line, found;
+  while (std::getline(lines, line)) {
+    if (reports::display_width(line) > columns) found += line + "\n";
+  }
+  return found;
+}
+
+std::vector<std::vector<std::string>> verbs() {
+  return {{"run", kFirst},
+          {"run", kSource + "scenarios/resnet50_ddp.json"},
+          {"tune", kFirst},
+          {"explain", kFirst},
+          {"check", kFirst},
+          {"plan", kFirst},
+          {"buckets", kFirst},
+          {"import", kSource + "tests/data/kineto/resnet50_ddp_2xA100_rank0.json.gz"},
+          {"calibrate",
+           kSource + "scenarios/measured/nccl-tests/h100-cluster01-ib_allreduce_n010x1.txt",
+           kSource + "scenarios/measured/nccl-tests/h100-cluster01-ib_allreduce_n010x2.txt"},
+          {"fidelity", "--from", kSource + "scenarios", "--set", "live"},
+          {"fidelity", "--live", kSource + "scenarios/measured/live/dgc_1gbit.json"},
+          {"list"}};
+}
+
+TEST(Terminal, NoLineIsWiderThanTheTerminal) {
+  for (const auto& arguments : verbs()) {
+    for (const int columns : {80, 60}) {
+      const auto ran = run_on_terminal(arguments, static_cast<unsigned short>(columns));
+      EXPECT_EQ(ran.code, 0) << arguments[0] << ran.err;
+      EXPECT_FALSE(ran.out.empty()) << arguments[0];
+      EXPECT_EQ(too_wide(ran.out, static_cast<std::size_t>(columns)), "")
+          << arguments[0] << " at " << columns;
+    }
+  }
+}
+
+TEST(Terminal, InitIsReadOnOneToo) {
+  const test::Scratch scratch;
+  const std::vector<std::string> arguments{"init",     "gpt2_small", "--node",
+                                           "dgx-h100", "-o",         scratch.path("x.json")};
+  const auto ran = run_on_terminal(arguments, 60);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(too_wide(ran.out.substr(0, ran.out.find("Written: ")), 60), "");
+}
+
+TEST(Terminal, ThePipeHasTheFullWidthAndNoCodes) {
+  const std::string piped = test::syncline_run({"run", kFirst}).out;
+  EXPECT_NE(too_wide(piped, 80), "");
+  EXPECT_FALSE(contains(piped, "\033"));
+  EXPECT_FALSE(contains(piped, "Left out"));
+}
+
+TEST(Terminal, AWideTerminalShowsWhatAPipeDoes) {
+  const std::string wide = run_on_terminal({"run", kFirst}, 200).out;
+  EXPECT_EQ(without_codes(wide), test::syncline_run({"run", kFirst}).out);
+}
+
+TEST(Terminal, ColumnsOfTheEnvironmentGoFirst) {
+  const auto ran = run_on_terminal({"run", kFirst}, 200, {{"COLUMNS", "70"}});
+  EXPECT_EQ(too_wide(ran.out, 70), "");
+  EXPECT_TRUE(contains(ran.out, "Left out at 70 columns: "));
+}
+
+// The columns leave in the order that grid.h and docs/tour.md state.
+TEST(Terminal, TheStepAndTheGainStayLongest) {
+  const std::string out = without_codes(run_on_terminal({"run", kFirst}, 80).out);
+  for (const char* heading : {"strategy", "time", "all at the end", "interval"}) {
+    EXPECT_TRUE(contains(out, heading)) << heading;
+  }
+  EXPECT_TRUE(contains(out, "lower bound")) << out;
+  EXPECT_TRUE(contains(out, "60.63 ms  58.3 to 64.0 ms")) << out;
+}
+
+TEST(Terminal, TheWinnerStandsOut) {
+  const std::string out = run_on_terminal({"run", kFirst}, 120).out;
+  EXPECT_TRUE(std::regex_search(out, std::regex("\033\\[1;32m *25  sparse[^\n]*\033\\[0m\n")))
+      << out;
+  EXPECT_FALSE(std::regex_search(out, std::regex("\033\\[1;32m[^\n]*one by one"))) << out;
+}
+
+TEST(Terminal, ColoursAreAskedForOrRefused) {
+  const auto coloured = [](const std::string& text) { return contains(text, "\033["); };
+  EXPECT_TRUE(coloured(run_on_terminal({"run", kFirst}, 80).out));
+  EXPECT_FALSE(coloured(run_on_terminal({"run", kFirst, "--color", "never"}, 80).out));
+  EXPECT_FALSE(coloured(run_on_terminal({"run", kFirst}, 80, {{"NO_COLOR", "1"}}).out));
+  EXPECT_FALSE(coloured(run_on_terminal({"run", kFirst}, 80, {{"TERM", "dumb"}}).out));
+  const std::string asked = test::syncline_run({"run", kFirst, "--color=always"}).out;
+  EXPECT_TRUE(coloured(asked));
+  EXPECT_EQ(without_codes(asked), test::syncline_run({"run", kFirst}).out);
+  for (const char* format : {"markdown", "csv", "json"}) {
+    const std::vector<std::string> words{"run", kFirst, "--color=always", "--format", format};
+    EXPECT_FALSE(coloured(test::syncline_run(words).out)) << format;
+  }
+  EXPECT_EQ(test::syncline_run({"run", kFirst, "--color", "blue"}).code, 2);
+}
+
+TEST(Terminal, FilesHaveNoneOfIt) {
+  const test::Scratch scratch;
+  const std::string folder = scratch.path("out");
+  const auto ran = run_on_terminal({"run", kFirst, "--color=always", "--out", folder}, 80);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(test::text_of(folder + "/report.txt"), test::syncline_run({"run", kFirst}).out);
+}
+
+// Names of others may hold codes of their own: those never reach the terminal.
+TEST(Terminal, NamesBringNoCodes) {
+  const test::Scratch scratch;
+  std::string text = test::text_of(kFirst);
+  const std::string name = "\"one by one\"";
+  text.replace(text.find(name), name.size(), "\"one\\u001b[31m by one\"");
+  test::write_text(scratch.path("x.json"), text);
+  for (const char* verb : {"run", "explain", "check", "plan", "buckets"}) {
+    const std::string out = run_on_terminal({verb, scratch.path("x.json")}, 80).out;
+    EXPECT_FALSE(contains(out, "\033[31m")) << verb;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::cli
