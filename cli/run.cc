@@ -4,6 +4,7 @@
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
+#include "cli/objective.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/row_sharing.h"
@@ -15,6 +16,7 @@
 #include "core/measure/study.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
+#include "reports/worth_report.h"
 
 namespace syncline::cli {
 namespace {
@@ -29,6 +31,7 @@ struct RunOptions {
   std::string html;
   int jobs = 1;
   std::string shards;
+  ObjectiveOptions objective;
 };
 
 std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& report,
@@ -48,7 +51,27 @@ std::vector<SideFile> side_files(const RunOptions& options, const measure::Repor
   return files;
 }
 
+int run_to_target(const RunOptions& options, const input::Document& document,
+                  worth::Objective objective) {
+  for (const auto& [name, value] : {std::pair("--out", options.out),
+                                    {"--trace", options.trace},
+                                    {"--shards", options.shards}}) {
+    if (!value.empty()) {
+      throw InputError(std::string(name) + " is for steps: --objective " +
+                       options.objective.objective + " has none of it");
+    }
+  }
+  expect_writable({options.html});
+  announce(input::parse_scenario(document), measure::Answer::kRun);
+  const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
+                                             predictor_named(options.executor).make, std::nullopt);
+  const reports::Answer answer = reports::answer_of(worth, "run");
+  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
+  return 0;
+}
+
 int run(const RunOptions& options) {
+  auto objective = objective_of(options.objective);
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
                      " executor has no grain, only a simulation has: add --executor sim");
@@ -58,6 +81,7 @@ int run(const RunOptions& options) {
     input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
     input::set_key(document, "simulation.grain", options.grain);
   }
+  if (objective) return run_to_target(options, document, std::move(*objective));
   const auto shard = shard_among_ranks(options.shards);
   Progress progress("syncline run");
   measure::StudyOptions study;
@@ -114,6 +138,7 @@ VerbAction add_run(CLI::App& app) {
       "--shards", options->shards,
       "folder that all ranks of an mpirun or a Slurm array share: they share the rows, "
       "rank 0 prints");
+  add_objective(*verb, options->objective);
   return [options] { return run(*options); };
 }
 
