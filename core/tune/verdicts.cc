@@ -60,6 +60,14 @@ std::string outermost_bandwidth(const input::Document& document, const Scenario&
                                     : "cluster.intra.bandwidth_gbps";
 }
 
+// The same links by latency and bandwidth alone: steps that were measured speak of one bandwidth.
+input::Document without_measured_steps(input::Document document, const std::string& path) {
+  std::string tier = "/" + path.substr(0, path.rfind('.'));
+  std::replace(tier.begin(), tier.end(), '.', '/');
+  document.root.at(Json::json_pointer(tier)).erase("measured_steps_us");
+  return document;
+}
+
 double number_at(const input::Document& document, const std::string& path) {
   std::string pointer = "/" + path;
   std::replace(pointer.begin(), pointer.end(), '.', '/');
@@ -83,9 +91,11 @@ std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
   even.now = number_at(document, even.path);
   even.least = even.now / 1000;
   even.most = even.now * 1000;
-  const Comparison compare(document, even.path, strategy, against, takes);
+  const Comparison here(document, even.path, strategy, against, takes);
+  even.gain_percent = here.gain(even.now).value_or(0);
+  const input::Document links = without_measured_steps(document, even.path);
+  const Comparison compare(links, even.path, strategy, against, takes);
   const auto pays = [&](double bandwidth) { return compare.gain(bandwidth).value_or(0) > 0; };
-  even.gain_percent = compare.gain(even.now).value_or(0);
 
   // From above in steps of a quarter of a decade: the first at which it pays.
   constexpr int kSteps = 24;

@@ -38,7 +38,7 @@ Curve reaching(const std::string& strategy, std::int64_t seed, double steps) {
 }
 
 Objective objective(std::vector<Curve> curves) {
-  return {Quantity::kAccuracy, 1, std::move(curves)};
+  return {Quantity::kAccuracy, 1, std::move(curves), {}};
 }
 
 Worth worth_with(std::vector<Curve> curves,
@@ -78,9 +78,13 @@ TEST(TimeToTarget, SpreadOfTheSeedsWidensTheTimeAndNotTheStep) {
   const Row& other = doubtful.rows.front();
   EXPECT_NEAR(one.time, other.time, 0.01 * one.time);
   EXPECT_NEAR(width(one.interval), width(one.step_interval), 1e-9);
-  // Two seeds, log-deviation of 0.504: 0.504 * sqrt(1.5) * 3.078 to either side.
-  EXPECT_NEAR(width(other.interval),
-              std::hypot(width(other.step_interval), 2 * 0.50442 * std::sqrt(1.5) * 3.0777), 0.02);
+  // Two seeds, log-deviation of 0.5044: with Student's t, 0.5044 * sqrt(1.5) * 3.0777 to either
+  // side.
+  const double spread = 0.50442 * std::sqrt(1.5) * 3.0777;
+  EXPECT_NEAR(std::log(other.interval.high / other.time),
+              std::hypot(std::log(other.step_interval.high / other.step), spread), 1e-3);
+  EXPECT_NEAR(std::log(other.time / other.interval.low),
+              std::hypot(std::log(other.step / other.step_interval.low), spread), 1e-3);
 }
 
 TEST(TimeToTarget, ARampIsPricedOverTheStepsToTheTarget) {
@@ -117,6 +121,25 @@ TEST(TimeToTarget, AtTheBreakEvenBandwidthBothTakeAsLong) {
              "local 4")
           .gain,
       1);
+}
+
+// Steps that were measured on a link speak of its own bandwidth; of others the link speaks.
+TEST(TimeToTarget, TheBreakEvenLooksBeyondALinkThatWasMeasured) {
+  const std::vector<Curve> curves{reaching("dense", 1, 100), reaching("local 4", 1, 130)};
+  const auto even_of = [&](const input::Document& asked) {
+    return *row_of(
+                worth_of(asked, objective(curves), "model", run::make_model_executor, std::nullopt),
+                "local 4")
+                .even;
+  };
+  const auto plain = even_of(document());
+  input::Document measured = document();
+  measured.root["cluster"]["inter"]["measured_steps_us"] =
+      Json::parse("[[1000, 60], [1000000, 8100], [4000000, 32100]]");
+  const auto even = even_of(measured);
+  ASSERT_TRUE(plain.value && even.value);
+  EXPECT_GT(*plain.value, 2 * plain.now);
+  EXPECT_NEAR(*even.value, *plain.value, 1e-3 * *plain.value);
 }
 
 TEST(TimeToTarget, WhatWasMeasuredStandsBesideIt) {
