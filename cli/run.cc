@@ -14,6 +14,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "reports/chart/svg.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
 #include "reports/worth_report.h"
@@ -29,6 +30,7 @@ struct RunOptions {
   std::string out;
   std::string trace;
   std::string html;
+  std::string svg;
   int jobs = 1;
   std::string shards;
   ObjectiveOptions objective;
@@ -61,17 +63,22 @@ int run_to_target(const RunOptions& options, const input::Document& document,
                        options.objective.objective + " has none of it");
     }
   }
-  expect_writable({options.html});
+  expect_writable({options.html, options.svg});
   announce(input::parse_scenario(document), measure::Answer::kRun);
   const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
                                              predictor_named(options.executor).make, std::nullopt);
   const reports::Answer answer = reports::answer_of(worth, "run");
-  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
+  const SideFile svg{options.svg,
+                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
+  answer_with({svg, html_file(options.html, answer)}, [&] { print(answer, options.format); });
   return 0;
 }
 
 int run(const RunOptions& options) {
   auto objective = objective_of(options.objective);
+  if (!objective && !options.svg.empty()) {
+    throw InputError("--svg draws the way to a target: it needs --objective; --html has figures");
+  }
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
                      " executor has no grain, only a simulation has: add --executor sim");
@@ -139,6 +146,8 @@ VerbAction add_run(CLI::App& app) {
       "folder that all ranks of an mpirun or a Slurm array share: they share the rows, "
       "rank 0 prints");
   add_objective(*verb, options->objective);
+  verb->add_option("--svg", options->svg,
+                   "with --objective: file for loss or accuracy over the time of the training");
   return [options] { return run(*options); };
 }
 

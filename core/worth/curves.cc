@@ -13,6 +13,8 @@
 namespace syncline::worth {
 namespace {
 
+constexpr double kMost = 1e12;  // steps, or seconds
+
 // The cells of a line, by RFC 4180; a quoted cell ends in the line where it begins.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells(1);
@@ -84,8 +86,8 @@ class CurveReader {
     };
     if (cell("strategy").empty()) fail("found no strategy's name");
     const double at = number<double>(cell(across_), across_);
-    if (!(at >= 0) || std::isinf(at)) {
-      fail("found " + std::string(across_) + " " + cell(across_) + ", expected 0 or more");
+    if (!(at >= 0 && at <= kMost)) {
+      fail("found " + std::string(across_) + " " + cell(across_) + ", expected 0 to 1e12");
     }
     const auto seed =
         columns_.contains("seed") ? number<std::int64_t>(cell("seed"), "seed") : std::int64_t{0};

@@ -32,10 +32,10 @@ enum class Over { kSteps, kSeconds };
 
 // The curves of a CSV file, in the order in which their first rows stand there. Its first line
 // names the columns: strategy and step (or, over seconds, seconds), loss or accuracy or both, and
-// seed where there are several;
-// others are passed over. An empty value is no look; nan and inf are looks that reach nothing.
-// Throws InputError naming file and line for anything else that is no such table, for steps below 0
-// and for a step twice in one training. `name` is the file's, for messages.
+// seed where there are several; others are passed over. An empty value is no look; nan and inf are
+// looks that reach nothing. Throws InputError naming file and line for anything else that is no
+// such table, for steps below 0 or above 1e12, and for a step twice in one training. `name` is the
+// file's, for messages.
 std::vector<Curve> curves_of(std::string_view text, const std::string& name, Quantity quantity,
                              Over over = Over::kSteps);
 

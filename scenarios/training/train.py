@@ -226,10 +226,10 @@ class Model:
                                  "--target", self.target, "--curves", self.folder / "curves.csv",
                                  "--format", "json")))
 
-    def measure(self):
+    def measure(self, seed):
         for rate in self.options.rates:
             if (self.folder / f"{rate}.predicted.json").exists():  # first predicted, then measured
-                self.trained(rate, self.training(rate, MEASURED_SEEDS, self.target))
+                self.trained(rate, self.training(rate, [seed], self.target))
 
     def keep(self):
         """What was predicted from, and what was measured."""
@@ -283,8 +283,9 @@ def main():
     run("record", "-o", options.folder / "syncline_record.py")
     models = [Model(options, ranks, model) for ranks in options.ranks for model in options.models]
     for stage in options.stages:
-        for model in models:
-            getattr(model, stage)()
+        for seed in MEASURED_SEEDS if stage == "measure" else [None]:
+            for model in models:
+                getattr(model, stage)(*([] if seed is None else [seed]))
     print("\n".join(f"{one.model}, {one.ranks} ranks: {one.left()} trainings left"
                     for one in models))
 

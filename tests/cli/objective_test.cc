@@ -102,7 +102,7 @@ TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
   const std::string svg = testing::TempDir() + "objective.svg";
   const Said said = say(asked("tune", {"--emit", "pytorch", "--python", file, "--svg", svg}));
   ASSERT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(read(file).find("\"local_sgd\": {\"begin_step\": 1, \"period\": 4}"),
+  EXPECT_NE(read(file).find("\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"),
             std::string::npos);
   EXPECT_NE(read(svg).find("accuracy over the time of the training"), std::string::npos);
 }

@@ -45,9 +45,9 @@ TEST(Curves, WhatIsNoTableIsSaidWithItsPlace) {
   EXPECT_EQ(message_of("strategy,step,loss\na,1,0.5x\n"),
             "c.csv, line 2: column loss: found '0.5x', expected a number");
   EXPECT_EQ(message_of("strategy,step,loss\na,-1,0.5\n"),
-            "c.csv, line 2: found step -1, expected 0 or more");
+            "c.csv, line 2: found step -1, expected 0 to 1e12");
   EXPECT_EQ(message_of("strategy,step,loss\na,nan,0.5\n"),
-            "c.csv, line 2: found step nan, expected 0 or more");
+            "c.csv, line 2: found step nan, expected 0 to 1e12");
   EXPECT_EQ(message_of("strategy,step,loss,loss\n"), "c.csv, line 1: column 'loss' twice");
   EXPECT_EQ(message_of("strategy,step,loss\n,1,1\n"), "c.csv, line 2: found no strategy's name");
   EXPECT_EQ(message_of(""), "c.csv, line 0: found no line, expected the columns' names first");
