@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/digits.h"
 #include "core/statistics.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -50,7 +51,16 @@ std::array<std::string, 2> measured_cells(const worth::Row& row) {
   return {seconds_text(row.measured->at), percent_text(100 * (*ratio - 1))};
 }
 
+// "97.8 % +- 0.4": what the curves come to, with half of its 95 % interval.
+std::string end_text(const worth::Reach& reach, worth::Quantity quantity) {
+  const bool share = quantity == worth::Quantity::kAccuracy;
+  const std::string mean = share ? share_text(100 * reach.end) : plain_number(reach.end);
+  if (!reach.end_half_width) return mean;
+  return mean + " +- " + plain_number(significant((share ? 100 : 1) * *reach.end_half_width, 2));
+}
+
 Grid grid_of(const worth::Worth& worth) {
+  const worth::Quantity quantity = worth.objective.quantity;
   Grid grid{{{"strategy", false},
              {"steps to target\n(80 %)"},
              {"step time"},
@@ -58,7 +68,8 @@ Grid grid_of(const worth::Worth& worth) {
              {"80 % interval"},
              {"speedup"},
              {"80 % interval"},
-             {"pays", false}},
+             {"pays", false},
+             {std::string(worth::word_of(quantity)) + "\nat the end"}},
             {}};
   if (worth.searched) grid.columns.push_back({"as", false});
   const bool measured = !worth.objective.measured.empty();
@@ -72,7 +83,7 @@ Grid grid_of(const worth::Worth& worth) {
                      seconds_text(row.time), seconds_range(row.interval.low, row.interval.high),
                      compared ? speedup_text(row.gain) : "",
                      compared ? speedup_range(row.gain_interval.low, row.gain_interval.high) : "",
-                     row.even ? pays_text(*row.even) : ""}};
+                     row.even ? pays_text(*row.even) : "", end_text(row.reach, quantity)}};
     if (worth.searched) line.cells.push_back(one_line(row.strategy.name));
     if (measured) {
       for (const auto& cell : measured_cells(row)) line.cells.push_back(cell);
@@ -80,18 +91,20 @@ Grid grid_of(const worth::Worth& worth) {
     grid.lines.push_back(std::move(line));
   }
   const std::size_t width = grid.columns.size();
-  const auto add = [&](const std::string& name, const std::string& why) {
+  constexpr std::size_t kEnd = 8;  // the column
+  const auto add = [&](const std::string& name, const std::string& why, const std::string& end) {
     Grid::Line line{std::vector<std::string>(width)};
     line.cells[0] = name;
     line.cells[1] = why;
+    line.cells[kEnd] = end;
     grid.lines.push_back(std::move(line));
   };
   for (const auto& reach : worth.never) {
-    add(reach.strategy, reach.reached == 0 ? "never"
-                                           : "in " + std::to_string(reach.reached) + " of " +
-                                                 plural(reach.seeds, "seed"));
+    const std::string some =
+        "in " + std::to_string(reach.reached) + " of " + plural(reach.seeds, "seed");
+    add(reach.strategy, reach.reached == 0 ? "never" : some, end_text(reach, quantity));
   }
-  for (const auto& name : worth.none) add(name, "no curve");
+  for (const auto& name : worth.none) add(name, "no curve", "");
   return grid;
 }
 
@@ -196,6 +209,8 @@ Json json_of(const worth::Row& row, const worth::Worth& worth) {
               {"time_s", exact(row.time)},
               {"time_low_s", exact(row.interval.low)},
               {"time_high_s", exact(row.interval.high)}};
+  object["end"] = exact(row.reach.end);
+  if (row.reach.end_half_width) object["end_half_width"] = exact(*row.reach.end_half_width);
   if (row.reach.spread) {
     const auto steps = steps_interval(row.reach);
     object["steps_low"] = exact(steps.low);

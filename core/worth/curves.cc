@@ -147,9 +147,18 @@ std::vector<Look> smoothed(const std::vector<Look>& looks) {
   return means;
 }
 
+void add_end(Reach& reach, const std::vector<double>& ends) {
+  reach.end = mean(ends);
+  const auto count = static_cast<double>(ends.size());
+  if (ends.size() < 2 || !std::isfinite(reach.end)) return;
+  reach.end_half_width = sample_deviation(ends) / std::sqrt(count) * student_t(0.95, count - 1);
+}
+
 Reach reach_of(const std::string& strategy, const std::vector<std::optional<double>>& at) {
   constexpr double kSoonest = 1e-3;  // what begins at its target: a product with it stays a time
-  Reach reach{strategy, at.size(), 0, 0, {}};
+  Reach reach;
+  reach.strategy = strategy;
+  reach.seeds = at.size();
   std::vector<double> logs;
   for (const auto& one : at) {
     if (one) logs.push_back(std::log(std::max(*one, kSoonest)));
@@ -194,13 +203,18 @@ std::optional<double> reached_at(const Curve& curve, Quantity quantity, double t
 std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantity, double target) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::optional<double>>> at;
+  std::map<std::string, std::vector<double>> ends;
   for (const Curve& curve : curves) {
     auto& known = at[curve.strategy];
     if (known.empty()) names.push_back(curve.strategy);
     known.push_back(reached_at(curve, quantity, target));
+    ends[curve.strategy].push_back(curve.looks.back().value);
   }
   std::vector<Reach> reaches;
-  for (const auto& name : names) reaches.push_back(reach_of(name, at.at(name)));
+  for (const auto& name : names) {
+    reaches.push_back(reach_of(name, at.at(name)));
+    add_end(reaches.back(), ends.at(name));
+  }
   return reaches;
 }
 

@@ -54,6 +54,10 @@ struct Reach {
   // few seeds count as few). No spread of a single one.
   double at = 0;  // steps, or seconds
   std::optional<double> spread;
+  // What the trainings came to at the end of their curves: the mean, and half of its 95 % interval
+  // by Student's t; none of a single one.
+  double end = 0;
+  std::optional<double> end_half_width;
 
   bool always() const { return reached == seeds; }
 };

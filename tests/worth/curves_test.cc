@@ -131,6 +131,9 @@ TEST(Curves, AStrategyThatSometimesFailsIsNotAlwaysThere) {
   EXPECT_EQ(reaches[0].reached, 1U);
   EXPECT_FALSE(reaches[0].always());
   EXPECT_TRUE(reaches[1].always());
+  EXPECT_EQ(reaches[0].end, 0.5);  // of 1 and 0: a deviation of 0.7071, by t of one degree
+  EXPECT_NEAR(*reaches[0].end_half_width, 0.70711 / std::sqrt(2.0) * 12.706, 1e-3);
+  EXPECT_FALSE(reaches[1].end_half_width);
   EXPECT_FALSE(reaches[1].spread);  // of a single training
 }
 
