@@ -20,6 +20,7 @@ struct NumericsOptions {
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;
+  std::string curves;
 };
 
 int run(const NumericsOptions& options) {
@@ -29,11 +30,13 @@ int run(const NumericsOptions& options) {
     document = std::make_unique<input::Document>(read(options.scenario));
     input::parse_scenario(*document);
   }
+  expect_writable({options.curves});
   catch_interrupts();
   train::NumericsSettings settings;
   settings.seeds = options.seeds;
   settings.steps = options.steps;
   settings.jobs = options.jobs;
+  settings.curves = !options.curves.empty();
   train::Numerics numerics;
   {
     Progress progress("syncline numerics");
@@ -47,7 +50,9 @@ int run(const NumericsOptions& options) {
   if (!numerics.complete) {
     std::cerr << "syncline: interrupted: only methods with all of their seeds are shown\n";
   }
-  print(reports::answer_of(numerics), options.format);
+  const SideFile curves{options.curves,
+                        [&] { return reports::csv_text(reports::curves_of(numerics)); }};
+  answer_with({curves}, [&] { print(reports::answer_of(numerics), options.format); });
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -70,6 +75,9 @@ VerbAction add_numerics(CLI::App& app) {
                    "processes that share the trainings; the answer is the same")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  verb->add_option("--curves", options->curves,
+                   "file for the curves of loss and accuracy (CSV), as `run --objective "
+                   "time_to_loss` takes them");
   add_format(*verb, options->format);
   return [options] { return run(*options); };
 }

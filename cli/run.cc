@@ -4,6 +4,7 @@
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
+#include "cli/objective.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/row_sharing.h"
@@ -14,8 +15,10 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "reports/chart/svg.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
+#include "reports/worth_report.h"
 
 namespace syncline::cli {
 namespace {
@@ -29,8 +32,10 @@ struct RunOptions {
   std::string out;
   std::string trace;
   std::string html;
+  std::string svg;
   int jobs = 1;
   std::string shards;
+  ObjectiveOptions objective;
 };
 
 constexpr std::pair<const char*, reports::Format> kReports[] = {
@@ -63,7 +68,32 @@ std::vector<SideFile> side_files(const RunOptions& options, const measure::Repor
   return files;
 }
 
+int run_to_target(const RunOptions& options, const input::Document& document,
+                  worth::Objective objective) {
+  for (const auto& [name, value] : {std::pair("--out", options.out),
+                                    {"--trace", options.trace},
+                                    {"--shards", options.shards}}) {
+    if (!value.empty()) {
+      throw InputError(std::string(name) + " is for steps: --objective " +
+                       options.objective.objective + " has none of it");
+    }
+  }
+  expect_writable({options.html, options.svg});
+  announce(input::parse_scenario(document), measure::Answer::kRun);
+  const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
+                                             predictor_named(options.executor).make, std::nullopt);
+  const reports::Answer answer = reports::answer_of(worth, "run");
+  const SideFile svg{options.svg,
+                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
+  answer_with({svg, html_file(options.html, answer)}, [&] { print(answer, options.format); });
+  return 0;
+}
+
 int run(const RunOptions& options) {
+  auto objective = objective_of(options.objective);
+  if (!objective && !options.svg.empty()) {
+    throw InputError("--svg draws the way to a target: it needs --objective; --html has figures");
+  }
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
                      " executor has no grain, only a simulation has: add --executor sim");
@@ -73,6 +103,7 @@ int run(const RunOptions& options) {
     input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
     input::set_key(document, "simulation.grain", options.grain);
   }
+  if (objective) return run_to_target(options, document, std::move(*objective));
   const auto shard = shard_among_ranks(options.shards);
   Progress progress("syncline run");
   measure::StudyOptions study;
@@ -138,6 +169,9 @@ VerbAction add_run(CLI::App& app) {
       "--shards", options->shards,
       "folder that all ranks of an mpirun or a Slurm array share: they share the rows, "
       "rank 0 prints");
+  add_objective(*verb, options->objective);
+  verb->add_option("--svg", options->svg,
+                   "with --objective: file for loss or accuracy over the time of the training");
   return [options] { return run(*options); };
 }
 

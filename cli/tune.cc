@@ -9,6 +9,7 @@
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
+#include "cli/objective.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/scenario_option.h"
@@ -24,6 +25,7 @@
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/tune_report.h"
+#include "reports/worth_report.h"
 
 namespace syncline::cli {
 namespace {
@@ -43,6 +45,7 @@ struct TuneVerbOptions {
   bool exhaustive = false;
   int jobs = 1;
   LiveVerbOptions live;
+  ObjectiveOptions objective;
 };
 
 int run_live(const TuneVerbOptions& verb, const input::Document& document,
@@ -100,23 +103,11 @@ void start_from(const std::string& name, input::Document& document) {
   if (document.root.contains("search")) document.root["search"]["base"] = chosen;
 }
 
-int run(const TuneVerbOptions& verb, const std::string& command) {
-  check_python(verb.python, verb.emit, "--emit");
-  if (!verb.python.empty() && !verb.live.machine.empty()) {
-    throw InputError("--python writes what the model found: leave --live out");
-  }
-  const bool live_ranks = !verb.live.machine.empty() && verb.live.machine != "emulated";
-  input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
-  start_from(verb.strategy, document);
-  catch_interrupts();
-  if (!verb.live.machine.empty()) return run_live(verb, document, command);
-  expect_writable({verb.svg, verb.csv, verb.python, verb.html});
-  Progress progress("syncline tune");
-  const bool simulated = verb.executor == "sim";
+// How far the search goes, and by which executor.
+tune::TuneOptions search_options(const TuneVerbOptions& verb) {
   tune::TuneOptions options;
   options.executor = verb.executor;
   options.make_executor = predictor_named(verb.executor).make;
-  if (!simulated) options.confirm = predictor_named("sim").make;
   options.top = verb.top;
   constexpr std::size_t kPricedAtMost = 3000;
   options.budget = verb.budget.value_or(kPricedAtMost);
@@ -126,8 +117,55 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
     options.budget = options.work = 0;
   }
   options.parallel_map = run::over_processes(verb.jobs);
-  options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   options.interrupted = interrupted;
+  return options;
+}
+
+// Each strategy that has a curve is searched by itself: nothing that leaves its training as it is
+// changes its steps to the target.
+int tune_to_target(const TuneVerbOptions& verb, const input::Document& document,
+                   worth::Objective objective) {
+  if (!verb.live.machine.empty() || !verb.csv.empty()) {
+    throw InputError("--live and --csv are for steps: leave them out with --objective " +
+                     verb.objective.objective);
+  }
+  if (!verb.emit.empty() && verb.python.empty()) {
+    throw InputError("--objective " + verb.objective.objective +
+                     " writes its best as a file: --emit pytorch --python FILE");
+  }
+  expect_writable({verb.svg, verb.html, verb.python});
+  announce(input::parse_scenario(document), measure::Answer::kTune);
+  const worth::Worth worth =
+      worth::worth_of(document, std::move(objective), verb.executor,
+                      predictor_named(verb.executor).make, search_options(verb));
+  const reports::Answer answer = reports::answer_of(worth, "tune");
+  const SideFile svg{verb.svg,
+                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
+  answer_with({svg, html_file(verb.html, answer)}, [&] { print(answer, verb.format); });
+  if (!verb.python.empty() && !worth.rows.empty()) {
+    write_file(verb.python, apply_file(worth.scenario, worth.rows.front().strategy, worth.pinned));
+  }
+  return interrupted() ? kInterruptedExit : 0;
+}
+
+int run(const TuneVerbOptions& verb, const std::string& command) {
+  auto objective = objective_of(verb.objective);
+  check_python(verb.python, verb.emit, "--emit");
+  if (!verb.python.empty() && !verb.live.machine.empty()) {
+    throw InputError("--python writes what the model found: leave --live out");
+  }
+  const bool live_ranks = !verb.live.machine.empty() && verb.live.machine != "emulated";
+  input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
+  start_from(verb.strategy, document);
+  catch_interrupts();
+  if (objective) return tune_to_target(verb, document, std::move(*objective));
+  if (!verb.live.machine.empty()) return run_live(verb, document, command);
+  expect_writable({verb.svg, verb.csv, verb.python, verb.html});
+  Progress progress("syncline tune");
+  const bool simulated = verb.executor == "sim";
+  tune::TuneOptions options = search_options(verb);
+  if (!simulated) options.confirm = predictor_named("sim").make;
+  options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
   announce(input::parse_scenario(document), measure::Answer::kTune);
   const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
@@ -192,6 +230,7 @@ VerbAction add_tune(CLI::App& app) {
                    "processes that share exhaustive walks and simulations; the answer is the same")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  add_objective(*verb, options->objective);
   add_live_options(*verb, options->live);
   return [options, verb] { return run(*options, command_line(*verb)); };
 }

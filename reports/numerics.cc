@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -189,6 +190,27 @@ Json json_of(const train::Numerics& numerics) {
 }
 
 }  // namespace
+
+CsvTable curves_of(const train::Numerics& numerics) {
+  CsvTable table{{"strategy", "seed", "step", "loss", "accuracy"}, {}};
+  std::set<std::string> known;
+  for (const auto& result : numerics.experiments) {
+    for (const auto& method : result.methods) {
+      const bool first = known.insert(method.name).second;
+      const std::string name =
+          first ? method.name : method.name + " (" + result.experiment.name + ")";
+      for (std::size_t i = 0; i < method.runs.size(); ++i) {
+        for (const auto& [step, test] : method.runs[i].seen) {
+          // A training that has lost its way goes on as no number.
+          const std::string loss = std::isfinite(test.loss) ? exact(test.loss).dump() : "nan";
+          table.lines.push_back({name, std::to_string(i + 1), std::to_string(step), loss,
+                                 exact(test.accuracy).dump()});
+        }
+      }
+    }
+  }
+  return table;
+}
 
 Answer answer_of(const train::Numerics& numerics) {
   return {"numerics", "", [&] { return page_of(numerics); }, [&] { return csv_of(numerics); },

@@ -17,4 +17,8 @@ namespace syncline::reports {
 // The numerics must outlive the answer.
 Answer answer_of(const train::Numerics& numerics);
 
+// The curves of the test set as `--objective time_to_loss` takes them: strategy, seed, step, loss,
+// accuracy. A method that several experiments have is named with its experiment from the second on.
+CsvTable curves_of(const train::Numerics& numerics);
+
 }  // namespace syncline::reports

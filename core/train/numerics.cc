@@ -1,6 +1,7 @@
 #include "core/train/numerics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,13 +15,17 @@ namespace {
 std::string packed(const Trained& run) {
   Json periods = Json::array();
   for (const auto& share : run.periods) periods.push_back({share.period, share.steps});
+  Json seen = Json::array();
+  // A loss that is no number has no JSON: it is nothing.
+  for (const auto& at : run.seen) seen.push_back({at.step, at.test.loss, at.test.accuracy});
   return Json{{"train", {run.train.loss, run.train.accuracy}},
               {"test", {run.test.loss, run.test.accuracy}},
               {"diverged", run.diverged},
               {"steps", run.steps},
               {"synchronisations", run.synchronisations},
               {"sent_bytes", run.sent_bytes},
-              {"periods", periods}}
+              {"periods", periods},
+              {"seen", seen}}
       .dump();
 }
 
@@ -32,6 +37,10 @@ Trained unpacked(const std::string& text) {
   run.synchronisations = json.at("synchronisations");
   run.sent_bytes = json.at("sent_bytes");
   for (const auto& share : json.at("periods")) run.periods.push_back({share[0], share[1]});
+  for (const auto& at : json.at("seen")) {
+    const double loss = at[1].is_null() ? std::nan("") : at[1].get<double>();
+    run.seen.push_back({at[0], {loss, at[2]}});
+  }
   if (run.diverged) return run;  // its scores may be no numbers
   run.train = {json.at("train")[0], json.at("train")[1]};
   run.test = {json.at("test")[0], json.at("test")[1]};
@@ -102,6 +111,11 @@ Numerics run_numerics(const NumericsSettings& settings, std::vector<Experiment> 
     std::uint64_t seed;
   };
   std::vector<Piece> pieces;
+  constexpr std::int64_t kLooks = 40;
+  for (auto& experiment : experiments) {
+    const std::int64_t steps = *experiment.course.training.steps;
+    if (settings.curves) experiment.course.look = std::max<std::int64_t>(1, steps / kLooks);
+  }
   for (const auto& experiment : experiments) {
     for (const auto& method : experiment.methods) {
       for (int seed = 1; seed <= settings.seeds; ++seed) {

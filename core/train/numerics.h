@@ -53,6 +53,7 @@ struct NumericsSettings {
   int seeds = 5;
   std::int64_t steps = 4000;
   int jobs = 1;
+  bool curves = false;  // looks at the test set forty times in each training
   run::JobHooks hooks;
 };
 

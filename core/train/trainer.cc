@@ -71,6 +71,7 @@ class Run {
     assert(course_.training.steps && "a course has a length");
     Trained result;
     for (std::int64_t step = 0; step < *course_.training.steps; ++step) {
+      if (course_.look > 0 && step % course_.look == 0) look(step, result);
       rate_ = plan::learning_rate_at(course_.training, step);
       loss_ = 0;
       const double most = course_.clip / std::sqrt(static_cast<double>(course_.workers));
@@ -97,6 +98,7 @@ class Run {
     }
     result.train = score(network_, parameters_, task_.train);
     result.test = score(network_, parameters_, task_.test);
+    if (course_.look > 0) result.seen.push_back({result.steps, result.test});
     result.diverged = !std::isfinite(result.train.loss) || !std::isfinite(result.test.loss);
     return result;
   }
@@ -104,6 +106,21 @@ class Run {
  private:
   bool sparse() const { return !method_.compression.codec.empty(); }
   float rate() const { return static_cast<float>(rate_); }
+
+  void look(std::int64_t step, Trained& result) const {
+    result.seen.push_back({step, score(network_, mean_parameters(), task_.test)});
+  }
+
+  // Of the workers, wherever each of them is.
+  Tensors mean_parameters() const {
+    if (own_parameters_.empty()) return parameters_;
+    Tensors means = zeros(network_);
+    for (std::size_t tensor = 0; tensor < means.size(); ++tensor) {
+      for (const auto& own : own_parameters_) add(means[tensor], 1, own[tensor]);
+      for (float& value : means[tensor]) value /= static_cast<float>(course_.workers);
+    }
+    return means;
+  }
 
   // Gradients are exchanged, sparse or dense, and every worker takes the same step.
   void shared_step(std::int64_t step, Trained& result) {
@@ -178,13 +195,8 @@ class Run {
   }
 
   void average(Trained& result) {
-    for (std::size_t tensor = 0; tensor < parameters_.size(); ++tensor) {
-      std::vector<float> mean(parameters_[tensor].size());
-      for (const auto& own : own_parameters_) add(mean, 1, own[tensor]);
-      for (float& value : mean) value /= static_cast<float>(course_.workers);
-      for (auto& own : own_parameters_) own[tensor] = mean;
-      parameters_[tensor] = mean;
-    }
+    parameters_ = mean_parameters();
+    for (auto& own : own_parameters_) own = parameters_;
     ++result.synchronisations;
     result.sent_bytes += kDenseBytes * static_cast<double>(network_.parameters());
   }

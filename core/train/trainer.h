@@ -22,6 +22,7 @@ struct Course {
   // Each worker clips its own gradient to this norm over the root of the workers (Lin et al. 2018,
   // section 3.2), whatever the method, so that methods differ in nothing else. 0: it does not.
   double clip = 0;
+  std::int64_t look = 0;  // steps between two looks at the test set; 0: none before the end
 };
 
 // How the workers agree. Without compression and LocalSGD: gradients are averaged at every step,
@@ -42,6 +43,12 @@ struct TrainingMethod {
   LocalSgd local_sgd;
 };
 
+// The test set after so many steps, with the mean of the workers' parameters.
+struct SeenAt {
+  std::int64_t step = 0;
+  Score test;
+};
+
 struct Trained {
   Score train;  // over the whole sets, with the final parameters
   Score test;
@@ -50,6 +57,7 @@ struct Trained {
   std::int64_t synchronisations = 0;
   double sent_bytes = 0;  // by a worker, all steps: 4 a dense element, 8 a sparse one
   std::vector<plan::PeriodShare> periods;  // LocalSGD: how many steps were spent in which period
+  std::vector<SeenAt> seen;                // as often as the course says, from step 0 on
 };
 
 // The same seed gives all methods the same first parameters and the same batches.

@@ -14,28 +14,29 @@
 namespace syncline::tune {
 namespace {
 
-// Step times of two strategies at one value of a key, or nothing where the scenario has no meaning
+// What two strategies take at one value of a key, or nothing where the scenario has no meaning
 // there.
 class Comparison {
  public:
   Comparison(const input::Document& document, std::string path, const std::string& strategy,
-             const std::string& against)
-      : document_(document), path_(std::move(path)), strategy_(strategy), against_(against) {}
+             const std::string& against, const Takes& takes)
+      : document_(document),
+        path_(std::move(path)),
+        strategy_(strategy),
+        against_(against),
+        takes_(takes) {}
 
-  // How much shorter the strategy's step is, in percent.
+  // How much less the strategy takes, in percent.
   std::optional<double> gain(const Json& value) const {
     input::Document changed = document_;
     try {
       input::set_key(changed, path_, value);
       const Scenario scenario = input::parse_scenario(changed);
       if (scenario.cluster.ranks() == 1) return std::nullopt;
-      const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-      collective::PriceBook book(scenario.cluster);
-      const auto step = [&](const std::string& name) {
-        return measure::price_strategy(scenario, *find_strategy(scenario, name), *executor, book)
-            .metrics.step_time;
+      const auto taken = [&](const std::string& name) {
+        return takes_(scenario, *find_strategy(scenario, name));
       };
-      return 100 * (1 - step(strategy_) / step(against_));
+      return 100 * (1 - taken(strategy_) / taken(against_));
     } catch (const InputError&) {
       return std::nullopt;
     }
@@ -46,6 +47,7 @@ class Comparison {
   std::string path_;
   const std::string& strategy_;
   const std::string& against_;
+  const Takes& takes_;
 };
 
 // The key that holds the bandwidth between the outermost units.
@@ -58,6 +60,14 @@ std::string outermost_bandwidth(const input::Document& document, const Scenario&
                                     : "cluster.intra.bandwidth_gbps";
 }
 
+// The same links by latency and bandwidth alone: steps that were measured speak of one bandwidth.
+input::Document without_measured_steps(input::Document document, const std::string& path) {
+  std::string tier = "/" + path.substr(0, path.rfind('.'));
+  std::replace(tier.begin(), tier.end(), '.', '/');
+  document.root.at(Json::json_pointer(tier)).erase("measured_steps_us");
+  return document;
+}
+
 double number_at(const input::Document& document, const std::string& path) {
   std::string pointer = "/" + path;
   std::replace(pointer.begin(), pointer.end(), '.', '/');
@@ -66,18 +76,26 @@ double number_at(const input::Document& document, const std::string& path) {
 
 }  // namespace
 
+Seconds step_by_model(const Scenario& scenario, const Strategy& strategy) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+}
+
 std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
                                               const std::string& strategy,
-                                              const std::string& against) {
+                                              const std::string& against, const Takes& takes) {
   const Scenario scenario = input::parse_scenario(document);
   if (scenario.cluster.ranks() == 1) return std::nullopt;
   BreakEven even{strategy, against, outermost_bandwidth(document, scenario), 0, 0, {}, 0, 0};
   even.now = number_at(document, even.path);
   even.least = even.now / 1000;
   even.most = even.now * 1000;
-  const Comparison compare(document, even.path, strategy, against);
+  const Comparison here(document, even.path, strategy, against, takes);
+  even.gain_percent = here.gain(even.now).value_or(0);
+  const input::Document links = without_measured_steps(document, even.path);
+  const Comparison compare(links, even.path, strategy, against, takes);
   const auto pays = [&](double bandwidth) { return compare.gain(bandwidth).value_or(0) > 0; };
-  even.gain_percent = compare.gain(even.now).value_or(0);
 
   // From above in steps of a quarter of a decade: the first at which it pays.
   constexpr int kSteps = 24;
@@ -107,7 +125,8 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
   constexpr int kMostNodes = 1024;
   BreakEven even{strategy, against, "cluster.nodes", 0, 0, {}, 0, 0};
   even.now = scenario.cluster.nodes;
-  const Comparison compare(document, even.path, strategy, against);
+  const Takes takes = step_by_model;
+  const Comparison compare(document, even.path, strategy, against, takes);
   even.gain_percent = compare.gain(scenario.cluster.nodes).value_or(0);
 
   std::vector<std::pair<int, bool>> tried;  // (nodes, whether it pays), doubling

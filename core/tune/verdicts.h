@@ -2,6 +2,7 @@
 // what rarer averaging brings. Figures only; reports/ puts them into words.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ struct BreakEven {
   std::string against;
   std::string path;         // of the key
   double now = 0;           // its value in the scenario
-  double gain_percent = 0;  // now: how much shorter the step is; below 0: longer
+  double gain_percent = 0;  // now: how much less the strategy takes; below 0: more
   // The value at which the two are equal; it pays below it for a bandwidth, from it on for nodes.
   // Nothing: the same answer at all values that were tried, from `least` to `most`.
   std::optional<double> value;
@@ -26,11 +27,18 @@ struct BreakEven {
   bool pays_now() const { return gain_percent > 0; }
 };
 
+// What a strategy takes in a scenario.
+using Takes = std::function<Seconds(const Scenario& scenario, const Strategy& strategy)>;
+
+// A step, by the model.
+Seconds step_by_model(const Scenario& scenario, const Strategy& strategy);
+
 // The bandwidth (Gbit/s, as the key says) of the outermost level, by bisection between a thousandth
 // and a thousand times what it is; the highest of several. Nothing for one rank.
 std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
                                               const std::string& strategy,
-                                              const std::string& against);
+                                              const std::string& against,
+                                              const Takes& takes = step_by_model);
 
 // The number of nodes, among those up to 1,024 for which the scenario is valid; the smallest from
 // which on it pays at every doubling.

@@ -175,6 +175,23 @@ TEST(Trainer, TheAdaptivePeriodGrowsAsTheRateFalls) {
   EXPECT_EQ(steps, 400);
 }
 
+// Looking on changes nothing, whoever trains on its own, and the last look is the result.
+TEST(Trainer, LookingOnLeavesTheTrainingAsItIs) {
+  for (const auto& method : {TrainingMethod{}, sparse(0.9), local(7)}) {
+    Small small;
+    const Trained alone = train(small.task, small.network, small.course, method, 3);
+    small.course.look = 16;
+    const Trained seen = train(small.task, small.network, small.course, method, 3);
+    EXPECT_TRUE(alone.seen.empty());
+    EXPECT_EQ(seen.train.loss, alone.train.loss);
+    ASSERT_EQ(seen.seen.size(), 4U);  // 0, 16, 32, and 40 at the end
+    EXPECT_EQ(seen.seen[2].step, 32);
+    EXPECT_EQ(seen.seen.back().step, 40);
+    EXPECT_EQ(seen.seen.back().test.loss, alone.test.loss);
+    EXPECT_GT(seen.seen.front().test.loss, seen.seen.back().test.loss);
+  }
+}
+
 TEST(Trainer, SaysWhereTheLossIsNoNumberAnyMore) {
   Small small;
   small.course.training.learning_rate = {1e20, 0, 1, true};

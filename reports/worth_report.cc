@@ -1,0 +1,325 @@
+#include "reports/worth_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/digits.h"
+#include "core/statistics.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+
+namespace syncline::reports {
+namespace {
+
+std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
+
+std::string target_text(const worth::Objective& objective) {
+  if (objective.quantity == worth::Quantity::kLoss) {
+    return "a loss of " + plain_number(objective.target);
+  }
+  return "an accuracy of " + plain_number(objective.target);
+}
+
+// "below 1.25 Gbit/s", "everywhere", "nowhere".
+std::string pays_text(const tune::BreakEven& even) {
+  if (even.value) return "below " + plain_number(*even.value) + " Gbit/s";
+  return even.pays_now() ? "everywhere" : "nowhere";
+}
+
+// The ends of the steps' interval, for another training.
+measure::Interval steps_interval(const worth::Reach& reach) {
+  return measure::interval_of(reach.at, {.own = reach.spread.value_or(0)});
+}
+
+std::string steps_text(const worth::Reach& reach) {
+  const auto whole = [](double steps) { return count_text(std::round(steps)); };
+  if (!reach.spread) return whole(reach.at);
+  const auto interval = steps_interval(reach);
+  return whole(reach.at) + " (" + whole(interval.low) + " to " + whole(interval.high) + ")";
+}
+
+// The seconds that a training took, and how far the prediction is off.
+std::array<std::string, 2> measured_cells(const worth::Row& row) {
+  if (!row.measured) return {"", ""};
+  const auto ratio = worth::measured_ratio(row);
+  if (!ratio) {
+    return {std::to_string(row.measured->reached) + " of " + plural(row.measured->seeds, "seed"),
+            ""};
+  }
+  return {seconds_text(row.measured->at), percent_text(100 * (*ratio - 1))};
+}
+
+// "97.8 % +- 0.4": what the curves come to, with half of its 95 % interval.
+std::string end_text(const worth::Reach& reach, worth::Quantity quantity) {
+  const bool share = quantity == worth::Quantity::kAccuracy;
+  const std::string mean = share ? share_text(100 * reach.end) : plain_number(reach.end);
+  if (!reach.end_half_width) return mean;
+  return mean + " +- " + plain_number(significant((share ? 100 : 1) * *reach.end_half_width, 2));
+}
+
+Grid grid_of(const worth::Worth& worth) {
+  const worth::Quantity quantity = worth.objective.quantity;
+  Grid grid{{{"strategy", false},
+             {"steps to target\n(80 %)"},
+             {"step time"},
+             {"time to\ntarget"},
+             {"80 % interval"},
+             {"speedup"},
+             {"80 % interval"},
+             {"pays", false},
+             {std::string(worth::word_of(quantity)) + "\nat the end"}},
+            {}};
+  if (worth.searched) grid.columns.push_back({"as", false});
+  const bool measured = !worth.objective.measured.empty();
+  if (measured) {
+    grid.columns.push_back({"measured"});
+    grid.columns.push_back({"error"});
+  }
+  for (const auto& row : worth.rows) {
+    const bool compared = row.gain > 0;
+    Grid::Line line{{row.name, steps_text(row.reach), seconds_text(row.step),
+                     seconds_text(row.time), seconds_range(row.interval.low, row.interval.high),
+                     compared ? speedup_text(row.gain) : "",
+                     compared ? speedup_range(row.gain_interval.low, row.gain_interval.high) : "",
+                     row.even ? pays_text(*row.even) : "", end_text(row.reach, quantity)}};
+    if (worth.searched) line.cells.push_back(one_line(row.strategy.name));
+    if (measured) {
+      for (const auto& cell : measured_cells(row)) line.cells.push_back(cell);
+    }
+    grid.lines.push_back(std::move(line));
+  }
+  const std::size_t width = grid.columns.size();
+  constexpr std::size_t kEnd = 8;  // the column
+  const auto add = [&](const std::string& name, const std::string& why, const std::string& end) {
+    Grid::Line line{std::vector<std::string>(width)};
+    line.cells[0] = name;
+    line.cells[1] = why;
+    line.cells[kEnd] = end;
+    grid.lines.push_back(std::move(line));
+  };
+  for (const auto& reach : worth.never) {
+    const std::string some =
+        "in " + std::to_string(reach.reached) + " of " + plural(reach.seeds, "seed");
+    add(reach.strategy, reach.reached == 0 ? "never" : some, end_text(reach, quantity));
+  }
+  for (const auto& name : worth.none) add(name, "no curve", "");
+  return grid;
+}
+
+std::string first_sentence(const worth::Worth& worth) {
+  const worth::Row& first = worth.rows.front();
+  std::string text = quoted(first.name) + " is first at " + target_text(worth.objective) + ": " +
+                     seconds_text(first.time);
+  const std::string range = seconds_range(first.interval.low, first.interval.high);
+  if (!range.empty()) text += " (80 %: " + range + ")";
+  if (worth.rows.size() > 1) {
+    const worth::Row& next = worth.rows[1];
+    text += ", with a chance of " + share_text(100 * first.chance_over_next) + " before " +
+            quoted(next.name) + " (" + seconds_text(next.time) + ")";
+  }
+  return text + ".";
+}
+
+std::string pays_sentence(const worth::Row& row, const worth::Row& base) {
+  const tune::BreakEven& even = *row.even;
+  const bool less = row.reach.at < base.reach.at;
+  const double steps = 100 * (row.reach.at / base.reach.at - 1);
+  const double step = 100 * (row.step / base.step - 1);
+  std::string text = quoted(row.name) + (even.pays_now() ? " pays here" : " does not pay here") +
+                     " against " + quoted(base.name) + ": " + share_text(std::fabs(steps)) +
+                     (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
+                     (step < 0 ? " shorter" : " longer");
+  if (even.value) return text + "; it pays " + pays_text(even) + ".";
+  return text + "; it pays " + pays_text(even) + " from " + plain_number(even.least) + " to " +
+         plain_number(even.most) + " Gbit/s.";
+}
+
+// How the predictions stand to what was measured.
+std::string measured_sentence(const worth::Worth& worth) {
+  std::vector<double> errors;
+  std::size_t held = 0;
+  const worth::Row* first = nullptr;
+  for (const auto& row : worth.rows) {
+    const auto ratio = worth::measured_ratio(row);
+    if (!ratio) continue;
+    errors.push_back(std::fabs(*ratio - 1));
+    const double at = row.measured->at;
+    held += row.interval.low <= at && at <= row.interval.high ? 1 : 0;
+    if (first == nullptr || at < first->measured->at) first = &row;
+  }
+  if (errors.empty()) return {};
+  return "Measured: the predictions are off by " + share_text(100 * median(errors)) +
+         " in the median, " + std::to_string(held) + " of " + std::to_string(errors.size()) +
+         " strategies lie in their intervals; by the clock " + quoted(first->name) +
+         " was first (" + seconds_text(first->measured->at) + ").";
+}
+
+Page page_of(const worth::Worth& worth) {
+  Page page{"Time to target: " + one_line(worth.scenario.name),
+            "Workload " + one_line(worth.scenario.workload.name) + ", cluster " +
+                one_line(worth.scenario.cluster.name) + ", to " + target_text(worth.objective) +
+                ".",
+            {}};
+  page.blocks.emplace_back(grid_of(worth));
+  page.blocks.emplace_back(Items{"Verdicts:", worth_verdicts(worth)});
+  page.blocks.emplace_back(
+      "Steps to the target are those of the curves that were given: where the mean of each look "
+      "and its neighbours first crosses it, in the geometric mean over the seeds; the interval "
+      "holds another training's. Step times are predicted by the " +
+      worth.executor + " executor, as the mean over these steps" +
+      std::string(worth.searched ? ", after a search for whatever leaves the training as it is"
+                                 : "") +
+      "; both doubts are in the time's interval.");
+  return page;
+}
+
+CsvTable csv_of(const worth::Worth& worth) {
+  CsvTable table{
+      {"strategy", "seeds", "reached", "steps", "steps_low", "steps_high", "step_time_s", "time_s",
+       "time_low_s", "time_high_s", "speedup", "speedup_low", "speedup_high", "chance_over_next"},
+      {}};
+  const auto add = [&](const std::string& name, std::size_t seeds, std::size_t reached,
+                       const std::vector<double>& figures) {
+    std::vector<std::string> line{name, std::to_string(seeds), std::to_string(reached)};
+    for (const double figure : figures) line.push_back(exact(figure).dump());
+    line.resize(table.columns.size());
+    table.lines.push_back(std::move(line));
+  };
+  for (const auto& row : worth.rows) {
+    const auto steps = steps_interval(row.reach);
+    add(row.name, row.reach.seeds, row.reach.reached,
+        {row.reach.at, steps.low, steps.high, row.step, row.time, row.interval.low,
+         row.interval.high, row.gain, row.gain_interval.low, row.gain_interval.high,
+         row.chance_over_next});
+  }
+  for (const auto& reach : worth.never) add(reach.strategy, reach.seeds, reach.reached, {});
+  for (const auto& name : worth.none) add(name, 0, 0, {});
+  return table;
+}
+
+Json json_of(const worth::Row& row, const worth::Worth& worth) {
+  Json object{{"strategy", row.name},
+              {"seeds", row.reach.seeds},
+              {"steps", exact(row.reach.at)},
+              {"step_time_s", exact(row.step)},
+              {"step_time_low_s", exact(row.step_interval.low)},
+              {"step_time_high_s", exact(row.step_interval.high)},
+              {"time_s", exact(row.time)},
+              {"time_low_s", exact(row.interval.low)},
+              {"time_high_s", exact(row.interval.high)}};
+  object["end"] = exact(row.reach.end);
+  if (row.reach.end_half_width) object["end_half_width"] = exact(*row.reach.end_half_width);
+  if (row.reach.spread) {
+    const auto steps = steps_interval(row.reach);
+    object["steps_low"] = exact(steps.low);
+    object["steps_high"] = exact(steps.high);
+  }
+  if (row.gain > 0) {
+    object["speedup"] = exact(row.gain);
+    object["speedup_low"] = exact(row.gain_interval.low);
+    object["speedup_high"] = exact(row.gain_interval.high);
+  }
+  if (row.measured) {
+    object["measured_seeds"] = row.measured->seeds;
+    object["measured_reached"] = row.measured->reached;
+    if (row.measured->always()) object["measured_s"] = exact(row.measured->at);
+  }
+  if (&row != &worth.rows.back()) object["chance_over_next"] = exact(row.chance_over_next);
+  if (row.even) {
+    object["pays"] = row.even->pays_now();
+    if (row.even->value) object["pays_below_gbps"] = exact(*row.even->value);
+  }
+  if (worth.searched) object["as"] = row.strategy.name;
+  return object;
+}
+
+Json json_of(const worth::Worth& worth) {
+  Json rows = Json::array();
+  for (const auto& row : worth.rows) rows.push_back(json_of(row, worth));
+  Json never = Json::array();
+  for (const auto& reach : worth.never) {
+    never.push_back(
+        {{"strategy", reach.strategy}, {"seeds", reach.seeds}, {"reached", reach.reached}});
+  }
+  return {{"objective", "time_to_" + std::string(worth::word_of(worth.objective.quantity))},
+          {"target", exact(worth.objective.target)},
+          {"executor", worth.executor},
+          {"searched", worth.searched},
+          {"rows", std::move(rows)},
+          {"never", std::move(never)},
+          {"no_curve", worth.none},
+          {"no_strategy", worth.left},
+          {"verdicts", worth_verdicts(worth)}};
+}
+
+// The first of its trainings by the clock.
+void add_measured(const worth::Worth& worth, chart::Series& series) {
+  for (const auto& curve : worth.objective.measured) {
+    if (one_line(curve.strategy) != series.name) continue;
+    for (const auto& look : curve.looks) series.hollow.push_back({look.at, look.value});
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> worth_verdicts(const worth::Worth& worth) {
+  std::vector<std::string> sentences;
+  if (!worth.rows.empty()) sentences.push_back(first_sentence(worth));
+  const std::string measured = measured_sentence(worth);
+  if (!measured.empty()) sentences.push_back(measured);
+  const worth::Row* base = worth.baseline();
+  for (const auto& row : worth.rows) {
+    if (row.even) sentences.push_back(pays_sentence(row, *base));
+  }
+  if (base == nullptr) {
+    sentences.push_back("Nothing is compared with the baseline " + quoted(worth.scenario.baseline) +
+                        ", which does not reach the target in all of its curves.");
+  }
+  for (const auto& reach : worth.never) {
+    sentences.push_back(quoted(reach.strategy) + " reached it in " + std::to_string(reach.reached) +
+                        " of " + plural(reach.seeds, "training") + ": it has no time to it.");
+  }
+  if (!worth.left.empty()) {
+    std::vector<std::string> names;
+    for (const auto& name : worth.left) names.push_back(quoted(name));
+    sentences.push_back("The scenario has no strategy for the curves of " + join_and(names) + ".");
+  }
+  return sentences;
+}
+
+chart::Figure worth_figure(const worth::Worth& worth) {
+  const std::string quantity(worth::word_of(worth.objective.quantity));
+  chart::Figure figure;
+  figure.id = "time-to-target";
+  figure.title = quantity + " over the time of the training";
+  figure.note = "Mean of the curves that were given, at the step times that are predicted.";
+  figure.across = {"time", chart::Unit::kSeconds};
+  figure.up = {quantity};
+  constexpr std::size_t kMost = 8;
+  for (std::size_t i = 0; i < std::min(kMost, worth.rows.size()); ++i) {
+    chart::Series series{one_line(worth.rows[i].name), static_cast<int>(i)};
+    for (const auto& look : worth.rows[i].seen) series.points.push_back({look.at, look.value});
+    add_measured(worth, series);
+    figure.series.push_back(std::move(series));
+  }
+  if (!worth.objective.measured.empty()) {
+    figure.note += " Dots: measured, the first training of each.";
+  }
+  figure.rules.push_back({"target", false, worth.objective.target});
+  return figure;
+}
+
+Answer answer_of(const worth::Worth& worth, const std::string& verb) {
+  return {verb,
+          worth.scenario.name,
+          [&] { return page_of(worth); },
+          [&] { return csv_of(worth); },
+          [&] { return json_of(worth); },
+          {},
+          [&] { return std::vector<Illustration>{{worth_figure(worth)}}; }};
+}
+
+}  // namespace syncline::reports

@@ -1,0 +1,30 @@
+// What strategies are worth: the time of a training to its target, from steps that are predicted
+// and curves that were measured. For people a table, verdicts and a figure; CSV has a line a
+// strategy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/worth/time_to_target.h"
+#include "reports/answer.h"
+#include "reports/chart/figure.h"
+
+namespace syncline::reports {
+
+// Who is there first, since when, and how sure that is: plain sentences.
+std::vector<std::string> worth_verdicts(const worth::Worth& worth);
+
+// The quantity over the seconds of the training, a line a strategy; of the fastest eight.
+chart::Figure worth_figure(const worth::Worth& worth);
+
+// JSON: {"objective", "target", "executor", "searched", "rows": [{"strategy", "seeds", "steps",
+// "steps_low", "steps_high", "step_time_s", "step_time_low_s", "step_time_high_s", "time_s",
+// "time_low_s", "time_high_s", "end", "end_half_width", "speedup", "speedup_low", "speedup_high",
+// "chance_over_next", "pays", "pays_below_gbps", "measured_s", "measured_seeds",
+// "measured_reached", "as"}], "never": [{"strategy", "seeds", "reached"}], "no_curve": [...],
+// "no_strategy": [...], "verdicts": [...]}; what does not apply is left out. `verb`: who asked. The
+// worth must outlive the answer.
+Answer answer_of(const worth::Worth& worth, const std::string& verb);
+
+}  // namespace syncline::reports

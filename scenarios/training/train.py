@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Real trainings in the lab, to an accuracy: learnt from other seeds, predicted, then measured.
+
+    scenarios/training/train.py [--ranks 2 4] [--models mlp convnet] [--rates 500mbit 50mbit]
+                                [--stages record tune curves predict measure keep]
+                                [--seconds 3600] [--folder build/training]
+                                [--keep scenarios/published/training]
+
+For each number of ranks and model, in this order:
+
+record   the job records itself behind links of each rate (syncline_record), and every strategy is
+         written as the file that applies it (syncline emit)
+tune     three learning rates for each strategy, all with seed 100: the fewest steps to the target
+curves   seeds 5 to 9 trained to the end, on links that hold nobody up: accuracy over steps
+predict  syncline prices the steps and multiplies by the curves: seconds to the target
+measure  seeds 0 to 4 trained to the target behind links of each rate, by the clock; strategies take
+         turns, seed by seed
+keep     scenarios, curves and what was measured, which `syncline run --objective` shows together
+
+Each result has a file of its own and what is done is not done again: the script ends after
+--seconds and says what is left. Needs root, python3-torch and python3-sklearn (for its digits).
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SYNCLINE = os.environ.get("SYNCLINE", str(ROOT / "build/syncline"))
+PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
+STAGES = ("record", "tune", "curves", "predict", "measure", "keep")
+STEPS = 320
+EVERY = 16  # steps between two looks: rank.py's
+TARGETS = {"mlp": 0.96, "convnet": 0.96}
+LEARNING_RATES = (0.03, 0.1, 0.3)
+TUNING_SEED = 100
+CURVE_SEEDS = (5, 6, 7)
+MEASURED_SEEDS = (0, 1, 2, 3, 4)
+FREE = "10gbit"  # holds nobody up
+RAMP = {"codec": "dgc", "sparsity": [0.75, 0.9375, 0.984375, 0.99], "rampup_step": 80,
+        "min_elements": 4096}
+
+
+def strategies(recorded):
+    """As a scenario names them, and the part of DGC that is left out."""
+    def local(name, period, **more):
+        return {"name": name, "local_sgd": {"period": period, **more}, "fusion": {"rule": "one"}}
+
+    def dgc(name, **changed):
+        return {"name": name, "compression": {**RAMP, **changed}}
+    return [({"name": "dense", "dialect": "pytorch", "config": {"torch": recorded["torch"]}}, None),
+            ({"name": "fp16", "fusion": {"rule": "one"}, "compression": {"codec": "fp16"}}, None),
+            ({"name": "powersgd 4", "fusion": {"rule": "one"},
+              "compression": {"codec": "powersgd", "rank": 4, "rampup_begin_step": 10}}, None),
+            (dgc("dgc"), None),
+            (dgc("dgc without warm-up", sparsity=RAMP["sparsity"][-1:], rampup_step=1), None),
+            (dgc("dgc without momentum correction"), "momentum correction"),
+            (dgc("dgc without masking"), "masking"),
+            *((local(f"localsgd {k}", k), None) for k in (2, 4, 8, 16)),
+            (local("post-local 8", 8, begin_step=48), None)]
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write(path, value):
+    beside = path.with_suffix(".part")
+    beside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    beside.replace(path)
+
+
+def run(*arguments, environment=None, captured=True):
+    done = subprocess.run([SYNCLINE, *map(str, arguments)], text=True, check=False,
+                          stdout=subprocess.PIPE if captured else None, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"train.py: syncline {' '.join(map(str, arguments))} ended with {done.returncode}")
+    return done.stdout
+
+
+def crossing_of(points, target):
+    """As syncline says it: the mean of a look and its neighbours, on straight lines between. The
+    look behind the crossing, and the share of the way from the one before."""
+    values = [point[3] for point in points]
+    means = [statistics.fmean(values[max(0, i - 1):i + 2]) for i in range(len(values))]
+    for i, value in enumerate(means):
+        if value >= target and i > 0:
+            return i, (target - means[i - 1]) / (value - means[i - 1])
+    return None
+
+
+def steps_to(points, target):
+    """The step at which the target is crossed; None: never."""
+    crossing = crossing_of(points, target)
+    if crossing is None:
+        return None
+    i, share = crossing
+    return points[i - 1][0] + share * (points[i][0] - points[i - 1][0])
+
+
+class Model:
+    """One model on so many ranks: all of its strategies, seeds and rates."""
+
+    def __init__(self, options, ranks, model):
+        self.options, self.ranks, self.model = options, ranks, model
+        self.target = TARGETS[model]
+        self.folder = options.folder / f"{model}_{ranks}"
+        for below in ("apply", "tune", "curves", *options.rates):
+            (self.folder / below).mkdir(parents=True, exist_ok=True)
+
+    def in_lab(self, rate, *arguments):
+        modules = [str(self.options.folder), str(HERE)]
+        environment = dict(os.environ, PYTHONPATH=":".join(modules), PYTHONDONTWRITEBYTECODE="1",
+                           OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        run("lab", "--ranks", self.ranks, "--rate", rate, "--", PYTHON, HERE / "rank.py",
+            *arguments, environment=environment, captured=False)
+
+    def job(self, rate):
+        return self.folder / f"{rate}.json"
+
+    def scenario(self, rate):
+        return self.folder / f"{rate}.scenario.json"
+
+    def listed(self):
+        return strategies(read(self.job(self.options.rates[0]))["strategies"][0]["config"])
+
+    def record(self):
+        for rate in self.options.rates:
+            if not self.job(rate).exists():
+                self.in_lab(rate, "record", self.model, self.job(rate))
+            recorded = read(self.job(rate))
+            recorded.update(name=f"{self.model}, {self.ranks} ranks at {rate}", published=[],
+                            strategies=[strategy for strategy, _ in self.listed()],
+                            baseline="dense")
+            write(self.scenario(rate), recorded)
+        for strategy, _ in self.listed():
+            if not self.file_of(strategy["name"]).exists():
+                run("emit", self.scenario(self.options.rates[0]), "--strategy", strategy["name"],
+                    "--dialect", "pytorch", "--python", self.file_of(strategy["name"]))
+
+    def file_of(self, name):
+        return self.folder / "apply" / (name.replace(" ", "_") + ".py")
+
+    def task(self, folder, strategy, part, seed, rate, target=None):
+        name = strategy["name"]
+        label = f"{name.replace(' ', '_')}.{seed}" + ("" if rate is None else f".{rate}")
+        return {"model": self.model, "strategy": name, "apply": str(self.file_of(name)),
+                "leave_out": part, "seed": seed,
+                "rate": self.rate_of(name) if rate is None else rate,
+                "steps": STEPS, "target": target,
+                "out": str(self.folder / folder / f"{label}.json")}
+
+    def trained(self, link, tasks):
+        """Trains what has no result yet, as far as time allows."""
+        tasks = [task for task in tasks if not pathlib.Path(task["out"]).exists()]
+        left = self.options.until - time.monotonic()
+        if not tasks or left <= 0:
+            return
+        listed = self.folder / "tasks.json"
+        write(listed, tasks)
+        self.in_lab(link, "train", listed, left)
+
+    def tuning(self):
+        return [self.task("tune", strategy, part, TUNING_SEED, rate)
+                for strategy, part in self.listed() for rate in LEARNING_RATES]
+
+    def tune(self):
+        self.trained(FREE, self.tuning())
+
+    def rate_of(self, name):
+        """The learning rate that took fewest steps to the target, or came nearest to it."""
+        def quality(task):
+            points = read(pathlib.Path(task["out"]))["points"]
+            step = steps_to(points, self.target)
+            return (step is None, step or -max(point[3] for point in points))
+        return min((task for task in self.tuning() if task["strategy"] == name),
+                   key=quality)["rate"]
+
+    def complete(self, tasks):
+        return all(pathlib.Path(task["out"]).exists() for task in tasks)
+
+    def training(self, folder, seeds, target=None):
+        if not self.complete(self.tuning()):
+            return []
+        return [self.task(folder, strategy, part, seed, None, target)
+                for seed in seeds for strategy, part in self.listed()]
+
+    def curves(self):
+        self.trained(FREE, self.training("curves", CURVE_SEEDS))
+
+    def results(self, folder, seeds):
+        found = {}
+        for task in self.training(folder, seeds):
+            if pathlib.Path(task["out"]).exists():
+                found.setdefault(task["strategy"], []).append(read(pathlib.Path(task["out"])))
+        return found
+
+    def table(self, path, folder, seeds, every):
+        """All points of all trainings, as syncline reads curves."""
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(["strategy", "seed", "step", *(["seconds"] if every else []), "loss",
+                            "accuracy"])
+            for name, runs in self.results(folder, seeds).items():
+                for one in runs:
+                    for step, seconds, loss, accuracy in one["points"]:
+                        clock = [round(seconds, 4)] if every else []
+                        table.writerow([name, one["seed"], step, *clock, round(loss, 4),
+                                        round(accuracy, 4)])
+
+    def predict(self):
+        curves = self.training("curves", CURVE_SEEDS)
+        if not curves or not self.complete(curves):
+            return
+        self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS, False)
+        for rate in self.options.rates:
+            write(self.folder / f"{rate}.predicted.json",
+                  json.loads(run("run", self.scenario(rate), "--objective", "time_to_accuracy",
+                                 "--target", self.target, "--curves", self.folder / "curves.csv",
+                                 "--format", "json")))
+
+    def measure(self, seed):
+        for rate in self.options.rates:
+            if (self.folder / f"{rate}.predicted.json").exists():  # first predicted, then measured
+                self.trained(rate, self.training(rate, [seed], self.target))
+
+    def keep(self):
+        """What was predicted from, and what was measured."""
+        self.options.keep.mkdir(parents=True, exist_ok=True)
+        named = self.options.keep / f"{self.model}_{self.ranks}"
+        if (self.folder / "curves.csv").exists():
+            self.table(f"{named}.curves.csv", "curves", CURVE_SEEDS, False)
+        for rate in self.options.rates:
+            if not self.results(rate, MEASURED_SEEDS):
+                continue
+            write(pathlib.Path(f"{named}x{rate}.json"), self.kept_scenario(rate))
+            self.table(f"{named}x{rate}.measured.csv", rate, MEASURED_SEEDS, True)
+
+    def kept_scenario(self, rate):
+        """With the seconds a step over as many steps as all trainings had."""
+        scenario = read(self.scenario(rate))
+        results = self.results(rate, MEASURED_SEEDS)
+        looks = min(len(one["points"]) for runs in results.values() for one in runs) - 1
+        scenario["training"] = {"steps": looks * EVERY}
+        for name, runs in results.items():
+            steps = [one["points"][looks][1] / (looks * EVERY) for one in runs]
+            scenario["published"].append(
+                {"strategy": name, "use": "predicted",
+                 "step_time_s": round(statistics.median(steps), 6),
+                 "source": f"python3-torch in the lab, median of {len(steps)} trainings' first "
+                           f"{looks * EVERY} steps"})
+        return scenario
+
+    def left(self):
+        """Trainings that are still to be done."""
+        wanted = self.tuning() if self.job(self.options.rates[0]).exists() else []
+        for folder, seeds in [("curves", CURVE_SEEDS)] + [
+                (rate, MEASURED_SEEDS) for rate in self.options.rates]:
+            wanted += self.training(folder, seeds)
+        return sum(not pathlib.Path(task["out"]).exists() for task in wanted)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--models", nargs="+", default=list(TARGETS), choices=list(TARGETS))
+    parser.add_argument("--rates", nargs="+", default=["500mbit", "50mbit"])
+    parser.add_argument("--stages", nargs="+", default=list(STAGES), choices=STAGES)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/training")
+    parser.add_argument("--keep", type=pathlib.Path, default=ROOT / "scenarios/published/training")
+    options = parser.parse_args()
+    options.until = time.monotonic() + options.seconds
+    options.folder.mkdir(parents=True, exist_ok=True)
+    (options.folder / "syncline_record.py").unlink(missing_ok=True)
+    run("record", "-o", options.folder / "syncline_record.py")
+    models = [Model(options, ranks, model) for ranks in options.ranks for model in options.models]
+    for stage in options.stages:
+        for seed in MEASURED_SEEDS if stage == "measure" else [None]:
+            for model in models:
+                getattr(model, stage)(*([] if seed is None else [seed]))
+    print("\n".join(f"{one.model}, {one.ranks} ranks: {one.left()} trainings left"
+                    for one in models))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+// `run` and `tune` by the time of a training to its target, and the curves that `numerics` writes.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/json/json.h"
+#include "tests/support/said.h"
+
+namespace syncline::cli {
+namespace {
+
+using test::Said;
+using test::say;
+
+std::string written(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string scenario() {
+  return written("objective.json", R"({"name": "a job",
+      "workload": {"name": "w", "forward_ms": 5, "tensors": [
+        {"name": "b", "shape": [1000000], "backward_us": 4000},
+        {"name": "a", "shape": [1000000], "backward_us": 4000}]},
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1, "library": "gloo",
+                  "inter": {"latency_us": 50, "bandwidth_gbps": 1}},
+      "baseline": "dense",
+      "strategies": [{"name": "dense"},
+                     {"name": "rare", "local_sgd": {"period": 4}, "fusion": {"rule": "one"}},
+                     {"name": "wild", "local_sgd": {"period": 64}, "fusion": {"rule": "one"}},
+                     {"name": "untrained", "fusion": {"rule": "layer"}}]})");
+}
+
+std::string curves(const std::string& over = "step", double scale = 1) {
+  std::string text = "strategy,seed," + over + ",accuracy\n";
+  const auto add = [&](const std::string& name, double slope) {
+    for (int seed = 1; seed <= 3; ++seed) {
+      for (int i = 0; i <= 10; ++i) {
+        text += name + "," + std::to_string(seed) + "," + std::to_string(20 * i * scale) + "," +
+                std::to_string(slope * i * (1 + 0.05 * seed)) + "\n";
+      }
+    }
+  };
+  add("dense", 0.15);
+  add("rare", 0.13);
+  add("wild", 0.01);
+  return written("objective_" + over + ".csv", text);
+}
+
+std::vector<std::string> asked(const std::string& verb, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{verb,       scenario(), "--objective", "time_to_accuracy",
+                                 "--target", "0.9",      "--curves",    curves()};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(ObjectiveOption, RanksByTheTimeToTheTarget) {
+  const Said said = say(asked("run", {"--format", "json"}));
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json json = Json::parse(said.out);
+  EXPECT_EQ(json.at("objective"), "time_to_accuracy");
+  ASSERT_EQ(json.at("rows").size(), 2U);
+  const Json& first = json.at("rows")[0];
+  EXPECT_EQ(first.at("strategy"), "rare");  // more steps, each a third as long
+  EXPECT_GT(first.at("steps"), json.at("rows")[1].at("steps"));
+  EXPECT_GT(first.at("speedup"), 1);
+  EXPECT_GT(first.at("chance_over_next"), 0.5);
+  EXPECT_TRUE(first.at("pays"));
+  EXPECT_EQ(json.at("never")[0].at("strategy"), "wild");
+  EXPECT_EQ(json.at("no_curve"), Json::array({"untrained"}));
+}
+
+TEST(ObjectiveOption, IsSaidInWordsToo) {
+  const Said said = say(asked("run"));
+  ASSERT_EQ(said.code, 0) << said.err;
+  for (const char* words : {"'rare' is first at an accuracy of 0.9", "it pays below", "never",
+                            "no curve", "more steps"}) {
+    EXPECT_NE(said.out.find(words), std::string::npos) << words << "\n" << said.out;
+  }
+}
+
+TEST(ObjectiveOption, StandsBesideWhatWasMeasured) {
+  const Said said = say(asked("run", {"--measured", curves("seconds", 0.03)}));
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("measured"), std::string::npos);
+  EXPECT_NE(said.out.find("by the clock 'dense' was first"), std::string::npos) << said.out;
+}
+
+TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
+  const std::string file = testing::TempDir() + "objective_best.py";
+  const std::string svg = testing::TempDir() + "objective.svg";
+  const Said said = say(asked("tune", {"--emit", "pytorch", "--python", file, "--svg", svg}));
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(read(file).find("\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"),
+            std::string::npos);
+  EXPECT_NE(read(svg).find("accuracy over the time of the training"), std::string::npos);
+}
+
+TEST(ObjectiveOption, SaysWhatIsMissing) {
+  const Said target = say({"run", scenario(), "--target", "1"});
+  EXPECT_EQ(target.code, 2);
+  EXPECT_NE(target.err.find("belong to --objective"), std::string::npos) << target.err;
+  const Said curveless = say({"tune", scenario(), "--objective", "time_to_loss"});
+  EXPECT_EQ(curveless.code, 2);
+  EXPECT_NE(curveless.err.find("needs --target and --curves"), std::string::npos) << curveless.err;
+  const Said nowhere = say({"run", scenario(), "--objective", "time_to_loss", "--target", "1",
+                            "--curves", "/no/file.csv"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.err.find("/no/file.csv"), std::string::npos) << nowhere.err;
+  const Said step_file = say(asked("run", {"--trace", "/tmp/t.json"}));
+  EXPECT_EQ(step_file.code, 2);
+  EXPECT_NE(step_file.err.find("--trace is for steps"), std::string::npos) << step_file.err;
+}
+
+TEST(NumericsVerb, WritesCurvesThatAnObjectiveTakes) {
+  const std::string file = testing::TempDir() + "numerics_curves.csv";
+  const Said said = say({"numerics", "--seeds", "1", "--steps", "40", "--curves", file});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_TRUE(read(file).starts_with("strategy,seed,step,loss,accuracy\r\ndense momentum,1,0,"));
+  const std::string job = written("objective_numerics.json", R"({"name": "n",
+      "workload": {"name": "w", "forward_ms": 5,
+                   "tensors": [{"name": "a", "shape": [1000000], "backward_us": 4000}]},
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
+                  "inter": {"latency_us": 50, "bandwidth_gbps": 1}},
+      "strategies": [{"name": "k=1"}, {"name": "k=8", "local_sgd": {"period": 8}}]})");
+  const Said used = say({"run", job, "--objective", "time_to_loss", "--target", "1000", "--curves",
+                         file, "--format", "json"});
+  ASSERT_EQ(used.code, 0) << used.err;
+  EXPECT_EQ(Json::parse(used.out).at("rows").size(), 2U);
+}
+
+}  // namespace
+}  // namespace syncline::cli
