@@ -295,13 +295,15 @@ chart::Figure worth_figure(const worth::Worth& worth) {
   chart::Figure figure;
   figure.id = "time-to-target";
   figure.title = quantity + " over the time of the training";
-  figure.note = "Mean of the curves that were given, at the step times that are predicted.";
+  figure.note = "Mean of the curves that were given, at the mean step time that is predicted.";
   figure.across = {"time", chart::Unit::kSeconds};
   figure.up = {quantity};
-  constexpr std::size_t kMost = 8;
-  for (std::size_t i = 0; i < std::min(kMost, worth.rows.size()); ++i) {
-    chart::Series series{one_line(worth.rows[i].name), static_cast<int>(i)};
-    for (const auto& look : worth.rows[i].seen) series.points.push_back({look.at, look.value});
+  constexpr int kMost = 5;
+  int drawn = 0;
+  for (const auto& row : worth.rows) {
+    if (drawn >= kMost && &row != worth.baseline()) continue;
+    chart::Series series{one_line(row.name), drawn++};
+    for (const auto& look : row.seen) series.points.push_back({look.at, look.value});
     add_measured(worth, series);
     figure.series.push_back(std::move(series));
   }
