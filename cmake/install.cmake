@@ -19,8 +19,8 @@ if(SYNCLINE_SANITIZE OR SYNCLINE_SANITIZE_THREADS OR SYNCLINE_FUZZ)
 endif()
 
 # All rooms of core in one archive: programs link one library, in no order.
-set(CORE_ROOMS base json scenario compress operators hardware collective plan cost dialect input run
-               measure calibrate train job tune)
+get_property(CORE_ROOMS GLOBAL PROPERTY SYNCLINE_CORE_ROOMS)
+list(PREPEND CORE_ROOMS base)
 list(TRANSFORM CORE_ROOMS REPLACE "(.+)" "$<TARGET_OBJECTS:syncline_\\1>" OUTPUT_VARIABLE CORE_OBJECTS)
 add_library(syncline_archive STATIC ${CORE_OBJECTS})
 set_target_properties(
