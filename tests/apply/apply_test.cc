@@ -71,8 +71,11 @@ TEST(Apply, HierarchiesOfFourRanks) {
 void expect_loss(const test::Ran& ran, const std::string& rank) {
   EXPECT_EQ(ran.code, 1) << ran.err;
   const auto last = ran.err.rfind('\n', ran.err.size() - 2) + 1;
-  EXPECT_EQ(ran.err.find("RuntimeError: syncline_apply: rank " + rank + ": bucket "), last)
-      << ran.err;
+  // Of a backward pass, or of the next step's begin.
+  const std::string said = "RuntimeError: syncline_apply: rank " + rank + ": bu";
+  EXPECT_EQ(ran.err.find(said), last) << ran.err;
+  const std::string what = ran.err.substr(std::min(ran.err.size(), last + said.size()));
+  EXPECT_TRUE(what.starts_with("cket ") || what.starts_with("ffers could not")) << ran.err;
 }
 
 TEST(Apply, ARankThatIsKilledEndsTheOthers) {

@@ -40,6 +40,7 @@ Words complaints(const std::string& err) {
   Words found;
   std::istringstream in(err);
   for (std::string line; std::getline(in, line);) {
+    if (line.rfind("syncline: wrote ", 0) == 0) continue;
     if (line.rfind("syncline: ", 0) == 0) {
       found.push_back(line);
       continue;
