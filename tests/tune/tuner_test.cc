@@ -111,7 +111,8 @@ void expect_same_answer(const input::Document& document) {
   EXPECT_EQ(everything.points, pruned.points);
   EXPECT_EQ(everything.evaluations, everything.points);
   EXPECT_LT(pruned.evaluations, everything.evaluations / 2);
-  // Of equal figures one is ranked, and a pruned walk ranks what it knows for certain: perhaps less.
+  // Of equal figures one is ranked, and a pruned walk ranks what it knows for certain: perhaps
+  // less.
   ASSERT_GE(pruned.ranking.size(), std::min<std::size_t>(3, everything.ranking.size()));
   ASSERT_LE(pruned.ranking.size(), everything.ranking.size());
   for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
