@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
-#include "core/measure/remarks.h"
 #include "reports/certainty.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
@@ -449,7 +448,7 @@ Answer answer_of(const tune::Tuning& tuning) {
           [&] { return page_of(tuning); },
           [&] { return csv_of(tuning); },
           [&] { return json_of(tuning); },
-          measure::remarks_of(tuning.scenario),
+          tuning.remarks,
           [&] { return figures_of(tuning); }};
 }
 

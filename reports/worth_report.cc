@@ -320,7 +320,7 @@ Answer answer_of(const worth::Worth& worth, const std::string& verb) {
           [&] { return page_of(worth); },
           [&] { return csv_of(worth); },
           [&] { return json_of(worth); },
-          {},
+          worth.remarks,
           [&] { return std::vector<Illustration>{{worth_figure(worth)}}; }};
 }
 

@@ -6,6 +6,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
+#include "core/measure/remarks.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::tune {
@@ -55,6 +56,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   Tuning tuning;
   tuning.scenario = input::parse_scenario(fitted);
   tuning.pinned = pinned;
+  tuning.remarks = measure::remarks_of(fitted, {SweepPoint()});
   const Scenario& scenario = tuning.scenario;
   tuning.calibrated = !scenario.calibration.parameters.empty();
   const auto own = input::parse_search(fitted, scenario);

@@ -33,6 +33,7 @@ struct Tuning {
   std::vector<Averaging> averaging;
   std::optional<Emitted> emitted;
   std::string emitted_dialect;
+  std::vector<std::string> remarks;  // what every verb says of such a scenario (remarks.h)
 };
 
 // `emit`: the dialect for the winner's configuration, or nullptr.

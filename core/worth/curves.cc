@@ -135,11 +135,12 @@ class CurveReader {
   std::vector<Curve> curves_;
 };
 
+// The first look stands by itself: its one neighbour is later and would run ahead of the training.
 std::vector<Look> smoothed(const std::vector<Look>& looks) {
   std::vector<Look> means;
   for (std::size_t i = 0; i < looks.size(); ++i) {
     const std::size_t first = i > 0 ? i - 1 : 0;
-    const std::size_t last = std::min(i + 1, looks.size() - 1);
+    const std::size_t last = i > 0 ? std::min(i + 1, looks.size() - 1) : 0;
     double sum = 0;
     for (std::size_t k = first; k <= last; ++k) sum += looks[k].value;
     means.push_back({looks[i].at, sum / static_cast<double>(last - first + 1)});

@@ -40,8 +40,8 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name, Qua
                              Over over = Over::kSteps);
 
 // The step (or second) at which the smoothed curve first reaches the target: the mean of each look
-// with its neighbours (two of them; one at an end), on straight lines in between. A loss reaches
-// what it falls to, an accuracy what it rises to. Nothing: it never does.
+// with its neighbours (the last has one; the first stands by itself), on straight lines in between.
+// A loss reaches what it falls to, an accuracy what it rises to. Nothing: it never does.
 std::optional<double> reached_at(const Curve& curve, Quantity quantity, double target);
 
 // What all seeds of a strategy say together.

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/input/read_scenario.h"
+#include "core/measure/remarks.h"
 #include "core/measure/study_calibration.h"
 #include "core/tune/search_space.h"
 
@@ -147,6 +148,7 @@ Worth worth_of(const input::Document& document, Objective objective, const std::
   worth.objective = std::move(objective);
   worth.searched = search.has_value();
   worth.executor = executor;
+  worth.remarks = measure::remarks_of(fitted, {SweepPoint()});
   const Pricing pricing(worth, make_executor);
   auto reaches =
       reaches_of(worth.objective.curves, worth.objective.quantity, worth.objective.target);

@@ -50,10 +50,11 @@ struct Worth {
   Objective objective;
   bool searched = false;
   std::string executor;
-  std::vector<Row> rows;          // the fastest first
-  std::vector<Reach> never;       // by no training, or not by all
-  std::vector<std::string> none;  // strategies without a curve
-  std::vector<std::string> left;  // curves without a strategy
+  std::vector<Row> rows;             // the fastest first
+  std::vector<Reach> never;          // by no training, or not by all
+  std::vector<std::string> none;     // strategies without a curve
+  std::vector<std::string> left;     // curves without a strategy
+  std::vector<std::string> remarks;  // what every other verb says of such a scenario (remarks.h)
 
   const Row* baseline() const;
 };

@@ -1,6 +1,7 @@
 // `run` and `tune` by the time of a training to its target, and the curves that `numerics` writes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -87,6 +88,24 @@ TEST(ObjectiveOption, IsSaidInWordsToo) {
   for (const char* words : {"'rare' is first at an accuracy of 0.9", "it pays below", "never",
                             "no curve", "more steps"}) {
     EXPECT_NE(said.out.find(words), std::string::npos) << words << "\n" << said.out;
+  }
+}
+
+// What an import minded is said by every verb that answers from it.
+TEST(ObjectiveOption, NotesOfTheScenarioReachTheAnswer) {
+  for (const char* verb : {"run", "tune"}) {
+    for (const bool objective : {true, false}) {
+      std::vector<std::string> words =
+          objective ? asked(verb) : std::vector<std::string>{verb, scenario()};
+      words.insert(words.end(), {"--set", "notes=[\"one rank only was read\"]"});
+      const Said table = say(words);
+      ASSERT_EQ(table.code, 0) << table.err;
+      EXPECT_NE(table.out.find("one rank only was read"), std::string::npos) << verb << objective;
+      words.insert(words.end(), {"--format", "json"});
+      const Json remarks = Json::parse(say(words).out).at("remarks");
+      EXPECT_NE(std::find(remarks.begin(), remarks.end(), "one rank only was read"), remarks.end())
+          << verb << objective;
+    }
   }
 }
 
