@@ -464,8 +464,7 @@ class _Seen:
         if jitter < _NOISY:
             return ""
         return (f"recorded on a noisy machine: steps without communication differ by "
-                f"{100 * jitter:.0f} % from one to the next, which their prices repeat; record "
-                "again when it is quiet")
+                f"{100 * jitter:.0f} % from one to the next; record again when it is quiet")
 
     def compared(self, kind, other, what="step"):
         """(how much longer the one takes, how far chance may put that off), in seconds."""
