@@ -16,33 +16,13 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-SYNCLINE = os.environ.get("SYNCLINE", str(ROOT / "build/syncline"))
-PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
+sys.path.insert(0, str(HERE.parent))
+from experiment import PYTHON, ROOT, read, syncline, write  # noqa: E402
 CAPS = (1, 2, 4, 8, 16, 25, 1000)
 JOBS = ("mlp", "convnet", "transformer", "resnet18")
-
-
-def read(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def write(path, value):
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
-
-
-def syncline(*arguments, environment=None, captured=True):
-    done = subprocess.run([SYNCLINE, *map(str, arguments)], text=True, check=False,
-                          stdout=subprocess.PIPE if captured else None, env=environment)
-    if done.returncode != 0:
-        sys.exit(f"jobs.py: syncline {' '.join(map(str, arguments))} ended with {done.returncode}")
-    return done.stdout
 
 
 class Experiment:

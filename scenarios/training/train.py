@@ -27,14 +27,13 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-SYNCLINE = os.environ.get("SYNCLINE", str(ROOT / "build/syncline"))
-PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
+sys.path.insert(0, str(HERE.parent))
+from experiment import PYTHON, ROOT, read, syncline, write  # noqa: E402
+
 STAGES = ("record", "tune", "curves", "predict", "measure", "keep")
 STEPS = 320
 EVERY = 16  # steps between two looks: rank.py's
@@ -67,29 +66,11 @@ def strategies(recorded):
             (local("post-local 8", 8, begin_step=48), None)]
 
 
-def read(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def write(path, value):
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
-
-
-def run(*arguments, environment=None, captured=True):
-    done = subprocess.run([SYNCLINE, *map(str, arguments)], text=True, check=False,
-                          stdout=subprocess.PIPE if captured else None, env=environment)
-    if done.returncode != 0:
-        sys.exit(f"train.py: syncline {' '.join(map(str, arguments))} ended with {done.returncode}")
-    return done.stdout
-
-
 def crossing_of(points, target):
-    """As syncline says it: the mean of a look and its neighbours, on straight lines between. The
-    look behind the crossing, and the share of the way from the one before."""
+    """As syncline says it: the mean of a look but the first and its neighbours, on straight lines.
+    The look behind the crossing, and the share of the way from the one before."""
     values = [point[3] for point in points]
-    means = [statistics.fmean(values[max(0, i - 1):i + 2]) for i in range(len(values))]
+    means = values[:1] + [statistics.fmean(values[i - 1:i + 2]) for i in range(1, len(values))]
     for i, value in enumerate(means):
         if value >= target and i > 0:
             return i, (target - means[i - 1]) / (value - means[i - 1])
@@ -119,8 +100,8 @@ class Model:
         modules = [str(self.options.folder), str(HERE)]
         environment = dict(os.environ, PYTHONPATH=":".join(modules), PYTHONDONTWRITEBYTECODE="1",
                            OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-        run("lab", "--ranks", self.ranks, "--rate", rate, "--", PYTHON, HERE / "rank.py",
-            *arguments, environment=environment, captured=False)
+        syncline("lab", "--ranks", self.ranks, "--rate", rate, "--", PYTHON, HERE / "rank.py",
+                 *arguments, environment=environment, captured=False)
 
     def job(self, rate):
         return self.folder / f"{rate}.json"
@@ -142,8 +123,8 @@ class Model:
             write(self.scenario(rate), recorded)
         for strategy, _ in self.listed():
             if not self.file_of(strategy["name"]).exists():
-                run("emit", self.scenario(self.options.rates[0]), "--strategy", strategy["name"],
-                    "--dialect", "pytorch", "--python", self.file_of(strategy["name"]))
+                syncline("emit", self.scenario(self.options.rates[0]), "--strategy", strategy["name"],
+                         "--dialect", "pytorch", "--python", self.file_of(strategy["name"]))
 
     def file_of(self, name):
         return self.folder / "apply" / (name.replace(" ", "_") + ".py")
@@ -222,9 +203,9 @@ class Model:
         self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS, False)
         for rate in self.options.rates:
             write(self.folder / f"{rate}.predicted.json",
-                  json.loads(run("run", self.scenario(rate), "--objective", "time_to_accuracy",
-                                 "--target", self.target, "--curves", self.folder / "curves.csv",
-                                 "--format", "json")))
+                  json.loads(syncline("run", self.scenario(rate), "--objective", "time_to_accuracy",
+                                      "--target", self.target, "--curves", self.folder / "curves.csv",
+                                      "--format", "json")))
 
     def measure(self, seed):
         for rate in self.options.rates:
@@ -280,7 +261,7 @@ def main():
     options.until = time.monotonic() + options.seconds
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "syncline_record.py").unlink(missing_ok=True)
-    run("record", "-o", options.folder / "syncline_record.py")
+    syncline("record", "-o", options.folder / "syncline_record.py")
     models = [Model(options, ranks, model) for ranks in options.ranks for model in options.models]
     for stage in options.stages:
         for seed in MEASURED_SEEDS if stage == "measure" else [None]:

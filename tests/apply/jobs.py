@@ -199,50 +199,50 @@ def later_torch(folder):
     assert (calls.count("before"), calls.count("after")) == (_STEPS, _STEPS)
 
 
-def accumulation(folder):
-    """Two backward passes a step; the first adds up, the second exchanges both."""
-    def steps(wrap):
-        model = net()
-        optimizer = sgd(model)
-        wrapped = wrap(model, optimizer)
-        for step in range(6):
-            optimizer.zero_grad()
-            with wrapped.no_sync():
-                x, y = batch(2 * step)
-                (wrapped(x) - y).pow(2).mean().backward()
-            x, y = batch(2 * step + 1)
+def accumulated(wrap, look=lambda model, wrapped, step: None):
+    """A model after steps of two backward passes: the first adds up, the second exchanges both."""
+    model = net()
+    optimizer = sgd(model)
+    wrapped = wrap(model, optimizer)
+    for step in range(6):
+        optimizer.zero_grad()
+        with wrapped.no_sync():
+            x, y = batch(2 * step)
             (wrapped(x) - y).pow(2).mean().backward()
-            optimizer.step()
-        return [p.detach().clone() for p in model.parameters()]
+        x, y = batch(2 * step + 1)
+        (wrapped(x) - y).pow(2).mean().backward()
+        optimizer.step()
+        look(model, wrapped, step)
+    return model
+
+
+def accumulation(folder):
+    def parameters(wrap):
+        return [p.detach().clone() for p in accumulated(wrap).parameters()]
     table = strategy(_GROUPINGS["runs"])
-    found = steps(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
-    wanted = steps(lambda model, _: DistributedDataParallel(model, broadcast_buffers=False))
+    found = parameters(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
+    wanted = parameters(lambda model, _: DistributedDataParallel(model, broadcast_buffers=False))
     check_close(found, wanted, "accumulation")
 
 
 def statistics_of_batch_norm(folder):
     """Buffers as DDP leaves them: through accumulation, and a look at the model in between."""
-    def steps(wrap):
-        model = net()
-        optimizer = sgd(model)
-        wrapped = wrap(model, optimizer)
-        for step in range(6):
-            optimizer.zero_grad()
-            with wrapped.no_sync():
-                (wrapped(batch(2 * step)[0])).pow(2).mean().backward()
-            (wrapped(batch(2 * step + 1)[0])).pow(2).mean().backward()
-            optimizer.step()
-            if step % 2 == 0:
-                model.eval()
-                with torch.no_grad():
-                    wrapped(batch(99)[0])
-                model.train()
-        return [b.clone() for b in model.buffers()]
+    def look(model, wrapped, step):
+        if step % 2 == 0:
+            model.eval()
+            with torch.no_grad():
+                wrapped(batch(99)[0])
+            model.train()
+
+    def buffers(wrap):
+        return [b.clone() for b in accumulated(wrap, look).buffers()]
     found = {}
     for on in (True, False):
         table = strategy(_GROUPINGS["runs"], **({} if on else {"broadcast_buffers": 0}))
-        found[on] = steps(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
-        wanted = steps(lambda model, _: DistributedDataParallel(model, broadcast_buffers=on))
+        found[on] = buffers(
+            lambda model, optimizer, table=table: applier.apply(model, optimizer, strategy=table))
+        wanted = buffers(
+            lambda model, _, on=on: DistributedDataParallel(model, broadcast_buffers=on))
         check_close(found[on], wanted, ("buffers", on), True)
     assert dist.get_rank() == 0 or not torch.equal(found[True][0], found[False][0])
 
