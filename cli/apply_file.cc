@@ -33,6 +33,12 @@ Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
       .strategy;
 }
 
+std::string how_often(const LocalSgd& local) {
+  if (!local.adaptive) return "every " + std::to_string(local.period) + " steps";
+  return "every 1 to " + std::to_string(local.max_period) +
+         " steps,\n# as the loss tells: the job calls model.loss(value) in each step";
+}
+
 // "3 buffers on 2 streams, fp16, in groups of 8 ranks".
 std::string what_it_does(const Strategy& strategy, std::size_t buffers) {
   std::string text = reports::plural(buffers, "buffer");
@@ -43,9 +49,7 @@ std::string what_it_does(const Strategy& strategy, std::size_t buffers) {
   if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     text += ", in groups of " + std::to_string(strategy.hierarchy.group_size) + " ranks";
   }
-  if (strategy.local_sgd.enabled) {
-    text += ", parameters averaged every " + std::to_string(strategy.local_sgd.period) + " steps";
-  }
+  if (strategy.local_sgd.enabled) text += ", parameters averaged " + how_often(strategy.local_sgd);
   return text;
 }
 

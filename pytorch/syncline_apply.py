@@ -21,6 +21,7 @@ import atexit
 import contextlib
 import datetime
 import functools
+import math
 import queue
 import threading
 import types
@@ -64,7 +65,7 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
               f"job has {dist.get_world_size()}", flush=True)
     lanes = _lanes(device, strategy, timeout)
     if "local_sgd" in strategy:
-        exchange = _Averager(model, trained, strategy, lanes)
+        exchange = _Averager(model, trained, optimizer, strategy, lanes)
     else:
         exchange = _Reducer(trained, optimizer, strategy, lanes, find_unused_parameters)
         if strategy.get("broadcast_buffers", 1):
@@ -97,6 +98,10 @@ class Applied(torch.nn.Module):
     def average(self):
         """LocalSGD: the ranks' parameters now, as at the end of a training. Collective."""
         self._exchange.average()
+
+    def loss(self, value):
+        """Of this step on this rank: an adaptive period of LocalSGD follows it. Others ignore it."""
+        self._exchange.told_loss = value.detach() if torch.is_tensor(value) else value
 
 
 def _fail(message):
@@ -622,13 +627,17 @@ class _PowerSgd:
 class _Averager:
     """Each rank trains alone; every few steps the parameters are replaced by their mean."""
 
-    def __init__(self, model, trained, strategy, lanes):
+    def __init__(self, model, trained, optimizer, strategy, lanes):
         self.on = True
         self.lanes = lanes
-        self.period = strategy["local_sgd"]["period"]
-        self.begin = strategy["local_sgd"]["begin_step"]
+        self.optimizer = optimizer
+        self.local = strategy["local_sgd"]
+        self.adaptive = self.local.get("adaptive", 0) == 1
+        self.begin = self.local["begin_step"]
+        self.period = self._period(1.0) if self.adaptive else self.local["period"]
         self.step = 0
         self.averaged = 0
+        self.told_loss = None
         buffers = {name: b for name, b in model.named_buffers()
                    if b.is_floating_point() and b.numel() > 0}
         if not strategy.get("buffers"):
@@ -652,8 +661,33 @@ class _Averager:
     def after_step(self):
         """Steps count from 1; up to begin_step each is averaged."""
         self.step += 1
-        if self.step <= self.begin or self.step - self.averaged >= self.period:
+        due = self.step <= self.begin or self.step - self.averaged >= self.period
+        if due:
             self.average()
+        if self.adaptive and (due or self.step == 1):
+            self._follow_loss(due)
+        self.told_loss = None
+
+    def _follow_loss(self, due):
+        """The next period by how far loss and learning rate are from those of the first step."""
+        if self.told_loss is None:
+            _fail("the period of averaging follows the loss: call model.loss(value) in each step, "
+                  "ahead of optimizer.step()")
+        rate = self.optimizer.param_groups[0]["lr"]
+        mean = torch.tensor(float(self.told_loss), device=self.lanes[0].device)
+        dist.all_reduce(mean, group=self.lanes[0].world)
+        loss = float(mean) / self.lanes[0].ranks
+        if self.step == 1:
+            self.first = rate, loss
+        if due and math.isfinite(loss):
+            first_rate, first_loss = self.first
+            left = rate * first_loss
+            self.period = self._period(first_rate * loss / left if left > 0 else math.inf)
+
+    def _period(self, share):
+        """As Paddle's adaptive_localsgd has it: init_period stands inside the root."""
+        root = math.sqrt(max(0.0, share) * self.local["init_period"])
+        return max(1, math.ceil(min(root, self.local["max_period"])))
 
     @torch.no_grad()
     def average(self):

@@ -28,7 +28,6 @@ std::string exchange_obstacle(const Strategy& strategy) {
 
 std::string averaging_obstacle(const LocalSgd& local) {
   if (!local.enabled) return {};
-  if (local.adaptive) return "its period of averaging follows the loss";
   if (local.subgroup > 1 || local.warmup_gradients) {
     return "it exchanges gradients beside the averaging, which DistributedDataParallel's "
            "post_localSGD_hook does";
@@ -70,6 +69,14 @@ std::vector<Json> buckets_of(const plan::Plan& plan) {
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+Json periods_of(const LocalSgd& local) {
+  if (!local.adaptive) return {{"period", local.period}, {"begin_step", local.begin_step}};
+  return {{"adaptive", 1},
+          {"init_period", local.init_period},
+          {"max_period", local.max_period},
+          {"begin_step", local.begin_step}};
 }
 
 Json levels_of(const Hierarchy& hierarchy) {
@@ -141,7 +148,7 @@ std::string apply_table(const Strategy& strategy, const Workload& workload,
                                  {"min_compression_rate", compression.min_rate}}));
   }
   if (local.enabled) {
-    add("local_sgd", literal(Json{{"period", local.period}, {"begin_step", local.begin_step}}));
+    add("local_sgd", literal(periods_of(local)));
     if (!workload.buffers.empty()) add("buffers", entries(named_sizes(workload.buffers)));
   }
   add("gradients", entries(named_sizes(workload.tensors)));

@@ -373,6 +373,20 @@ TEST(Apply, AveragesBuffersToo) {
   EXPECT_TRUE(contains(file, "9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10, 11]")) << file;
 }
 
+TEST(Apply, FollowsTheLoss) {
+  const test::Scratch scratch;
+  const auto ran = emitted("adaptive", scratch.path("job.py"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("job.py"));
+  EXPECT_TRUE(contains(file, R"("local_sgd": {"adaptive": 1, "init_period": 1, "max_period": 16, )"
+                             R"("begin_step": 1},)"))
+      << file;
+  EXPECT_TRUE(contains(file,
+                       "every 1 to 16 steps,\n# as the loss tells: the job calls "
+                       "model.loss(value) in each step"))
+      << file;
+}
+
 TEST(Apply, SaysWhenOnlyTheFileExpressesIt) {
   const auto refused =
       test::syncline_run({"emit", kNet, "--strategy", "groups", "--dialect", "pytorch"});
@@ -397,7 +411,6 @@ TEST(Apply, NamesWhatItCannotApply) {
       {"parts", "it cuts gradients into parts"},
       {"first layers", "it sends the first layers first"},
       {"ticks", "it releases gradients at ticks"},
-      {"adaptive", "its period of averaging follows the loss"},
       {"post-local", "post_localSGD_hook"}};
   for (const auto& [strategy, reason] : refused) {
     const auto ran = emitted(strategy, scratch.path("job.py"));

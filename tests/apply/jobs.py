@@ -310,6 +310,53 @@ def local_sgd(folder):
             check_same_on_all([t.detach() for t in averaged(model)], "the training's end")
 
 
+def adaptive_local_sgd(folder):
+    """Averaged when the rule says so, told of losses of which each rank knows its own."""
+    def mean_loss(step):
+        return 2.0 * 0.9 ** step  # rank by rank a tenth apart
+
+    def wanted(begin, init, most):
+        """The steps of averaging: the least period whose square reaches the rule's."""
+        steps, step, period = [], 0, None
+        while step <= 24:
+            step += 1
+            period = period or next(k for k in range(1, 99) if k * k >= init or k == most)
+            if step <= begin or step - (steps[-1] if steps else 0) >= period:
+                steps.append(step)
+                square = init * mean_loss(step) * rate(1) / (mean_loss(1) * rate(step))
+                period = next(k for k in range(1, 99) if k * k >= square or k == most)
+        return [s for s in steps if s <= 24]
+
+    def rate(step):
+        return 0.05 * 0.7 ** step
+    apart = (dist.get_rank() - (dist.get_world_size() - 1) / 2) * 0.1
+    for begin, init, most, as_tensor in ((1, 1, 16, True), (3, 4, 16, False), (0, 9, 5, True)):
+        table = strategy([_ALL], local_sgd={"adaptive": 1, "init_period": init, "max_period": most,
+                                            "begin_step": begin})
+        model = net()
+        optimizer = sgd(model)
+        applied = applier.apply(model, optimizer, strategy=table)
+        equal = []
+        for step in range(1, 25):
+            optimizer.param_groups[0]["lr"] = rate(step)
+            loss = mean_loss(step) + apart
+            applied.loss(torch.tensor(loss, requires_grad=True) if as_tensor else loss)
+            train(applied, optimizer, steps=1, begin=step - 1)
+            first = model[0].weight.detach().clone()
+            dist.broadcast(first, src=0)
+            same = torch.tensor(int(torch.equal(first, model[0].weight)))
+            dist.all_reduce(same, op=dist.ReduceOp.MIN)
+            if same.item():
+                equal.append(step)
+        assert equal == wanted(begin, init, most), (equal, wanted(begin, init, most))
+        assert len({b - a for a, b in zip(equal, equal[1:])}) > 1, equal
+    try:
+        train(applied, optimizer, steps=20)
+        raise AssertionError("trained without a loss")
+    except RuntimeError as error:
+        assert "call model.loss(value)" in str(error), error
+
+
 def dgc(folder):
     """Writes what each rank had and what came of it, for whoever knows it better."""
     ramp = {"sparsity": [0.75, 0.9, 0.97], "rampup_begin_step": 3, "rampup_step": 6}
@@ -514,8 +561,8 @@ def emitted(folder):
 
 _CASES = {
     "two": [groupings_and_streams, halves, later_torch, accumulation, statistics_of_batch_norm,
-            schedulers_and_copies, local_sgd, wrong_tables, unused_parameters],
-    "four": [groupings_and_streams, hierarchies, local_sgd],
+            schedulers_and_copies, local_sgd, adaptive_local_sgd, wrong_tables, unused_parameters],
+    "four": [groupings_and_streams, hierarchies, local_sgd, adaptive_local_sgd],
     "dgc": [dgc],
     "powersgd": [power_sgd],
     "killed": [rank_is_killed],
