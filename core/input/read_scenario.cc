@@ -14,6 +14,22 @@ namespace {
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr std::size_t kMostPoints = 1000000;
 
+Training::LearningRate read_learning_rate(Reader reader) {
+  using Decay = Training::LearningRate::Decay;
+  Training::LearningRate rate;
+  rate.initial = reader.number_or("initial", 0.1, {0, 1e6, true});
+  const std::string decay =
+      reader.word_or("decay", "constant", {"constant", "polynomial", "cosine"});
+  if (decay == "polynomial") rate.decay = Decay::kPolynomial;
+  if (decay == "cosine") rate.decay = Decay::kCosine;
+  rate.power = reader.number_or("power", 1, {0, 100, true});
+  rate.final = reader.number_or("final", 0, {0, 1e6});
+  rate.warmup = reader.integer_or("warmup_steps", 0, 0, kMostSteps);
+  if (reader.has("steps")) rate.steps = reader.integer("steps", 1, kMostSteps);
+  reader.finish();
+  return rate;
+}
+
 Training read_training(Reader reader) {
   Training training;
   if (reader.has("step")) training.step = reader.integer("step", 0, kMostSteps);
@@ -23,13 +39,7 @@ Training read_training(Reader reader) {
     reader.fail("steps", "cannot stand beside step: price one step or a run of steps");
   }
   if (reader.has("learning_rate")) {
-    Reader rate = reader.object("learning_rate");
-    training.learning_rate.initial = rate.number_or("initial", 0.1, {0, 1e6, true});
-    training.learning_rate.polynomial =
-        rate.word_or("decay", "constant", {"constant", "polynomial"}) == "polynomial";
-    training.learning_rate.power = rate.number_or("power", 1, {0, 100, true});
-    training.learning_rate.final = rate.number_or("final", 0, {0, 1e6});
-    rate.finish();
+    training.learning_rate = read_learning_rate(reader.object("learning_rate"));
   }
   if (reader.has("loss")) {
     for (const Json& point : reader.array("loss")) {

@@ -3,15 +3,28 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 
 namespace syncline::plan {
+namespace {
+
+using Decay = Training::LearningRate::Decay;
+
+}  // namespace
 
 double learning_rate_at(const Training& training, std::int64_t step) {
   const auto& rate = training.learning_rate;
-  if (!rate.polynomial || !training.steps) return rate.initial;
-  const double total = static_cast<double>(training.from + *training.steps);
-  const double left = 1.0 - std::min(1.0, static_cast<double>(step) / total);
-  return rate.final + (rate.initial - rate.final) * std::pow(left, rate.power);
+  if (step < rate.warmup) {
+    const auto risen = static_cast<double>(std::max<std::int64_t>(1, step));
+    return rate.initial * risen / static_cast<double>(rate.warmup);
+  }
+  if (rate.decay == Decay::kConstant || !(rate.steps || training.steps)) return rate.initial;
+  const std::int64_t end = rate.steps ? *rate.steps : training.from + *training.steps;
+  const auto falling = static_cast<double>(std::max<std::int64_t>(1, end - rate.warmup));
+  const double left = 1.0 - std::min(1.0, static_cast<double>(step - rate.warmup) / falling);
+  const double share = rate.decay == Decay::kCosine ? (1 - std::cos(std::numbers::pi * left)) / 2
+                                                    : std::pow(left, rate.power);
+  return rate.final + (rate.initial - rate.final) * share;
 }
 
 double loss_at(const Training& training, std::int64_t step) {

@@ -24,8 +24,10 @@ struct Training {
   struct LearningRate {
     double initial = 0.1;
     double final = 0;
-    double power = 1;
-    bool polynomial = false;  // otherwise constant
+    double power = 1;  // of a polynomial decay
+    enum class Decay { kConstant, kPolynomial, kCosine } decay = Decay::kConstant;
+    std::int64_t warmup = 0;            // steps in which it rises to initial
+    std::optional<std::int64_t> steps;  // at which it is final; the run's if left out
   } learning_rate;
   std::vector<std::pair<double, double>> loss;  // (step, value), linear in between
 };

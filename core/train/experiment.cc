@@ -27,7 +27,10 @@ Course course(std::int64_t steps, double rate) {
   course.batch = 8;
   course.clip = 8;
   course.training.steps = steps;
-  course.training.learning_rate = {rate, 0, 3, true};
+  auto& falling = course.training.learning_rate;
+  falling.initial = rate;
+  falling.power = 3;
+  falling.decay = Training::LearningRate::Decay::kPolynomial;
   return course;
 }
 

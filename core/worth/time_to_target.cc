@@ -15,6 +15,10 @@ namespace {
 
 // The scenario whose price of a step is the mean over the training's first so many.
 Scenario over_steps(Scenario scenario, double steps) {
+  auto& rate = scenario.training.learning_rate;
+  if (!rate.steps && scenario.training.steps) {  // it falls over the whole training all the same
+    rate.steps = scenario.training.from + *scenario.training.steps;
+  }
   scenario.training.step.reset();
   scenario.training.from = 0;
   scenario.training.steps = std::max<std::int64_t>(1, std::llround(steps));

@@ -82,13 +82,36 @@ TEST(LearningRate, ConstantOrPolynomial) {
   training.learning_rate.final = 0.1;
   EXPECT_EQ(learning_rate_at(training, 0), 0.5);
   EXPECT_EQ(learning_rate_at(training, 100), 0.5);
-  training.learning_rate.polynomial = true;
+  training.learning_rate.decay = Training::LearningRate::Decay::kPolynomial;
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 0), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 50), 0.3);
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 100), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 1000), 0.1);
   training.learning_rate.power = 2;
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 50), 0.2);
+}
+
+TEST(LearningRate, RisesAndThenFallsOverItsOwnSteps) {
+  Training training;
+  training.steps = 30;  // as far as the run is priced
+  auto& rate = training.learning_rate;
+  rate.initial = 0.5;
+  rate.final = 0.1;
+  rate.decay = Training::LearningRate::Decay::kCosine;
+  rate.warmup = 20;
+  rate.steps = 100;
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 0), 0.025);
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 1), 0.025);
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 10), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 20), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 60), 0.3);
+  EXPECT_NEAR(learning_rate_at(training, 40), 0.3 + 0.2 * std::sqrt(0.5), 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 100), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 101), 0.1);
+  rate.decay = Training::LearningRate::Decay::kPolynomial;
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 40), 0.4);
+  rate.decay = Training::LearningRate::Decay::kConstant;
+  EXPECT_DOUBLE_EQ(learning_rate_at(training, 40), 0.5);
 }
 
 TEST(Loss, IsLinearBetweenPointsAndConstantOutside) {
@@ -139,7 +162,7 @@ TEST(PeriodShares, AddUpToTheRun) {
           EXPECT_EQ(total(shares_of(fixed(period, begin), run_of(steps, from))), steps);
           Training training = run_of(steps, from);
           training.loss = {{0, 7}, {50, 3}, {1000, 1}};
-          training.learning_rate.polynomial = true;
+          training.learning_rate.decay = Training::LearningRate::Decay::kPolynomial;
           EXPECT_EQ(total(shares_of(adaptive(period, begin), training)), steps);
         }
       }
@@ -171,7 +194,7 @@ Shares walked(const LocalSgd& local, const Training& training) {
 TEST(PeriodShares, AdaptivePeriodsOfADecayingRate) {
   Training training = run_of(5000);
   training.loss = {{0, 7}, {500, 3}, {5000, 1.5}};
-  training.learning_rate.polynomial = true;
+  training.learning_rate.decay = Training::LearningRate::Decay::kPolynomial;
   for (const std::int64_t init : {1, 4, 25}) {
     for (const std::int64_t begin : {1, 30}) {
       const Shares expected = walked(adaptive(init, begin), training);
