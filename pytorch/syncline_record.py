@@ -414,7 +414,7 @@ class _Seen:
         self.copy_out = {}
         self.overlap = {}
         self.encoding = 0.0
-        self.selection = 0.0
+        self.selection = 0.0, 0.0
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -529,8 +529,7 @@ def _sweeps(job, hosts):
 
 
 def _sweep(job, group):
-    """(bytes, seconds) of all-reduces from 4 KiB to the largest bucket, medians of rounds over all
-    sizes."""
+    """(bytes, seconds) of all-reduces from 4 KiB to the largest bucket, of rounds over all sizes."""
     largest = max(16384, max(job.bucket_bytes()) // 4)  # elements
     counts = [1024]
     while counts[-1] < largest:
@@ -551,11 +550,28 @@ def _sweep(job, group):
         return (times / dist.get_world_size(group)).tolist()
     round_of_all()
     rounds = max(5, min(50, int(_SWEEP / sum(round_of_all()))))
-    medians = [statistics.median(times) for times in zip(*(round_of_all() for _ in range(rounds)))]
-    # More bytes take no less time: what looks otherwise was disturbed.
-    for i in reversed(range(len(medians) - 1)):
-        medians[i] = min(medians[i], medians[i + 1])
-    return [(4 * count, seconds) for count, seconds in zip(counts, medians)]
+    times = [_mean(times) for times in zip(*(round_of_all() for _ in range(rounds)))]
+    return [(4 * count, seconds) for count, seconds in zip(counts, _rising(times))]
+
+
+def _mean(times):
+    """Without the tenth on either side. Of exchanges, not the median: where one of three waits for
+    the processor's next tick, a step pays for all three."""
+    cut = len(times) // 10
+    return statistics.mean(sorted(times)[cut:len(times) - cut])
+
+
+def _rising(values):
+    """The nearest that nowhere fall, for more bytes take no less time: neighbours that do share
+    their mean."""
+    runs = []  # [sum, how many]
+    for value in values:
+        runs.append([value, 1])
+        while len(runs) > 1 and runs[-2][0] * runs[-1][1] > runs[-1][0] * runs[-2][1]:
+            total, count = runs.pop()
+            runs[-1][0] += total
+            runs[-1][1] += count
+    return [total / count for total, count in runs for _ in range(count)]
 
 
 class _Beside:
@@ -634,7 +650,7 @@ def _delays(turns, large, small):
     """(seconds that an exchange waits, share that it takes longer), of exchanges that take so long
     by themselves."""
     took = [[t for turn in turns for one in turn[i] for t in one["took"]] for i in (0, 1)]
-    longer = [statistics.median(times) - alone if times else 0.0
+    longer = [_mean(times) - alone if times else 0.0
               for times, alone in zip(took, (large, small))]
     told_apart = large > small and took[0] and took[1]
     slope = max(0.0, (longer[0] - longer[1]) / (large - small)) if told_apart else 0.0
@@ -663,8 +679,9 @@ def _half(job, sweeps):
     sizes = dict(sweeps["world"])
     wide = max(sizes)
     narrow = [size for size in sizes if size >= wide / 2]
-    # Once narrow, as many bytes as were measured.
-    whole = torch.full((2 * min(narrow) // 4,), 0.01, device=job.device)
+    # Once narrow, as many bytes as were measured. Sums of values too small for 16 bits to hold them
+    # whole take a processor twice as long: it is the job's own that count.
+    whole = _gradient_values(job, 2 * min(narrow) // 4)
 
     def once():
         job.wait()
@@ -687,13 +704,33 @@ def _half(job, sweeps):
     return 1 / job.mean([1 / rate])[0]
 
 
+def _gradient_values(job, count):
+    """So many values as the job's gradients have them, those of the last step again and again."""
+    known = [p.grad.detach().reshape(-1).float() for p in job.gradients.values()
+             if p.grad is not None and not p.grad.is_sparse]
+    if not known:
+        return torch.full((count,), 0.01, device=job.device)
+    together = torch.cat(known)
+    return together.repeat(-(-count // together.numel()))[:count]
+
+
 def _selection(job):
-    """Elements a second at which DGC finds the largest hundredth of the largest gradient, as the
-    file of `syncline emit --python` does it: momentum, what was held back, selection."""
+    """(elements a second, seconds besides) with which DGC finds the largest hundredth of a gradient
+    as the file of `syncline emit --python` does it: momentum, what was held back, selection, what
+    is sent and added again. Of the largest gradient and of one of a sixteenth."""
     if job.ranks == 1:
-        return 0.0
-    elements = max(gradient.numel() for gradient in job.gradients.values())
-    gradient = torch.randn(elements, device=job.device)
+        return 0.0, 0.0
+    largest = max(gradient.numel() for gradient in job.gradients.values())
+    small = max(1, largest // 16)
+    times = [_selection_time(job, elements) for elements in (small, largest)]
+    per_element, besides = job.mean([(times[1] - times[0]) / max(1, largest - small), times[0]])
+    if per_element <= 0:  # too few elements to tell
+        return job.mean([largest / times[1]])[0], 0.0
+    return 1 / per_element, max(0.0, besides - small * per_element)
+
+
+def _selection_time(job, elements):
+    gradient = _gradient_values(job, elements)
     velocity, residual = gradient.clone(), gradient.clone()
     kept = max(1, elements // 100)
 
@@ -706,16 +743,18 @@ def _selection(job):
         fast, held = torch.where(finite, fast, velocity), torch.where(finite, held, residual)
         magnitude = held.abs()
         least = torch.topk(magnitude, kept).values[-1]
-        above = (magnitude > least).nonzero().flatten()
-        indices = torch.cat([above, (magnitude == least).nonzero().flatten()]).sort().values
-        _ = held[indices]
+        above = magnitude > least
+        equal = (magnitude == least).nonzero().flatten()[:kept - int(above.sum())]
+        indices = torch.cat([above.nonzero().flatten(), equal]).sort().values
+        values = held[indices]
         held[indices] = 0
         fast[indices] = 0
+        sent = torch.cat([indices.to(torch.int32), values.view(torch.int32)])
+        held.index_add_(0, sent[:kept].long(), sent[kept:].view(torch.float32))
         job.wait()
         return time.perf_counter() - begin
     once()
-    rate = elements / statistics.median(once() for _ in range(7))
-    return 1 / job.mean([1 / rate])[0]
+    return statistics.median(once() for _ in range(15))
 
 
 def _shape(hosts):
@@ -871,8 +910,9 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
         cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
     if seen.encoding:
         cluster["device"]["memory_gbytes_per_s"] = _round(seen.encoding / 1e9)
-    if seen.selection:
-        cluster["device"]["select_gelements_per_s"] = _round(seen.selection / 1e9)
+    if seen.selection[0] > 0:
+        cluster["device"]["select_gelements_per_s"] = _round(seen.selection[0] / 1e9)
+        cluster["device"]["selection_us"] = _round(seen.selection[1] * 1e6)
     if job.ranks > 1:
         relative = _round(min(0.33, seen.uneven), 3)
         if relative > 0:

@@ -172,7 +172,7 @@ Seconds Builder::encode_time(const Bucket& bucket) const {
            work_time(compress::encode_work(sizes, size_of(bucket.dtype)));
   }
   if (bucket.codec->sparse && cluster_.device.select > 0) {
-    return launches * cluster_.device.launch +
+    return launches * cluster_.device.launch + cluster_.device.selection +
            static_cast<double>(bucket.elements) / cluster_.device.select;
   }
   return launches * cluster_.device.launch +

@@ -68,6 +68,7 @@ struct Device {
   // Elements a second that a sparse codec goes through until it has the largest ones, what it holds
   // back included; 0: by its memory traffic.
   double select = 0;
+  Seconds selection = 0;   // beside its elements
   Seconds launch = 0;      // one kernel launch
   Seconds kernel_gap = 0;  // the least time between two kernels on a stream
   Seconds host_sync = 0;   // the host waits for a stream

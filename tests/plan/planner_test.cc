@@ -269,6 +269,10 @@ TEST(Planner, SelectionTakesWhatWasMeasured) {
   Strategy half = strategy_with(Fusion::Rule::kOne);
   half.compression.codec = "fp16";
   EXPECT_DOUBLE_EQ(encoding(dgc_strategy(10)), 1e-6);
+  cluster.device.selection = 1e-3;  // once a bucket, whatever is in it
+  const auto elements =
+      static_cast<double>(make_plan(five(), cluster, dgc_strategy(10)).buckets[0].elements);
+  EXPECT_NEAR(encoding(dgc_strategy(10)), 1e-6 + 1e-3 / elements, 1e-15);
   const Seconds by_traffic = encoding(half);
   cluster.device.select = 0;
   EXPECT_DOUBLE_EQ(encoding(half), by_traffic);

@@ -161,6 +161,8 @@ def plain_job_records_its_order_and_buckets(folder):
     assert (cluster["nodes"], cluster["gpus_per_node"], cluster["library"]) == (1, 2, "gloo")
     curve = cluster["intra"]["measured_steps_us"]
     assert curve[0][0] == 2048 and curve == sorted(curve), curve
+    device = cluster["device"]
+    assert device["select_gelements_per_s"] > 0 and device["selection_us"] >= 0, device
     sent = scenario["published"][0]["collectives"]
     assert sent == len(job.model._get_ddp_logging_data()["bucket_sizes"].split(",")), sent
 
@@ -408,12 +410,36 @@ def clusters(folder):
         json.dump(uneven, file)
 
 
+def what_exchanges_take(folder):
+    # Values that fall share their mean, over as many as it takes; nothing is lost of the sum.
+    assert recorder._rising([1, 3, 2, 4]) == [1, 2.5, 2.5, 4]
+    assert recorder._rising([5, 4, 3]) == [4, 4, 4]
+    assert recorder._rising([1, 2, 9, 3, 3]) == [1, 2, 5, 5, 5]
+    assert recorder._rising([1, 1, 2]) == [1, 1, 2]
+    # A third that waits counts; one in twenty does not.
+    assert recorder._mean([1.0]) == 1
+    assert recorder._mean([1.0] * 19 + [1000]) == 1
+    assert abs(recorder._mean([0.3] * 20 + [4.0] * 10) - (0.3 * 17 + 4.0 * 7) / 24) < 1e-12
+
+
+def values_of_gradients(folder):
+    weights = {name: torch.zeros(2, requires_grad=True) for name in ("a", "b", "c")}
+    job = types.SimpleNamespace(gradients=weights, device=None)
+    assert recorder._gradient_values(job, 3).tolist() == torch.full((3,), 0.01).tolist()
+    weights["a"].grad = torch.tensor([1.0, 2.0])
+    weights["b"].grad = torch.sparse_coo_tensor([[0]], [5.0], (2,))
+    assert recorder._gradient_values(job, 5).tolist() == [1, 2, 1, 2, 1]
+    weights["c"].grad = torch.tensor([3.0, 4.0])
+    assert recorder._gradient_values(job, 3).tolist() == [1, 2, 3]
+
+
 def main():
     torch.set_num_threads(1)
     if sys.argv[1] == "ddp":
         in_two_ranks(int(sys.argv[2]), sys.argv[3])
         return
-    for case in (one_rank_alone, later_torch, times_of_a_gpu, clusters):
+    for case in (one_rank_alone, later_torch, times_of_a_gpu, clusters, what_exchanges_take,
+                 values_of_gradients):
         case(sys.argv[2])
 
 

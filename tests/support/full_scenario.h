@@ -48,7 +48,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
                "flow_cap_gbps": 30, "nics": 1, "efficiency": 1, "oversubscription": 2.5}],
     "collective_overhead_us": 5, "library": "nccl",
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
-               "select_gelements_per_s": 7, "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
+               "select_gelements_per_s": 7, "selection_us": 3, "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
                "data_parallel_slowdown": 0.05},
     "jitter": {"distribution": "normal", "relative": 0.05},
     "nccl": {"cpu": "amd", "compute_capability": 80, "nvlink": true, "nvswitch": true,
@@ -117,7 +117,8 @@ inline constexpr std::string_view kFullScenarioText = R"json({
   "training": {
     "from": 0,
     "steps": 1000,
-    "learning_rate": {"initial": 0.1, "decay": "polynomial", "power": 1, "final": 0},
+    "learning_rate": {"initial": 0.1, "decay": "polynomial", "power": 1, "final": 0,
+                      "warmup_steps": 2, "steps": 50},
     "loss": [[0, 6.9], [1000, 1.5]]
   },
   "seed": 7,
