@@ -10,8 +10,9 @@ For each number of ranks and model, in this order:
 
 record   the job records itself behind links of each rate (syncline_record), and every strategy is
          written as the file that applies it (syncline emit)
-tune     three learning rates for each strategy, all with seed 100: the fewest steps to the target
-curves   seeds 5 to 9 trained to the end, on links that hold nobody up: accuracy over steps
+tune     three learning rates for each strategy, all with the seeds 100 and 101: the fewest steps to
+         the target
+curves   seeds 5 to 14 trained to the end, on links that hold nobody up: accuracy over steps
 predict  syncline prices the steps and multiplies by the curves: seconds to the target
 measure  seeds 0 to 4 trained to the target behind links of each rate, by the clock; strategies take
          turns, seed by seed
@@ -37,10 +38,11 @@ from experiment import PYTHON, ROOT, read, syncline, write  # noqa: E402
 STAGES = ("record", "tune", "curves", "predict", "measure", "keep")
 STEPS = 320
 EVERY = 16  # steps between two looks: rank.py's
+WARM_UP = 20  # steps in which the learning rate rises: rank.py's
 TARGETS = {"mlp": 0.96, "convnet": 0.96}
 LEARNING_RATES = (0.03, 0.1, 0.3)
-TUNING_SEED = 100
-CURVE_SEEDS = (5, 6, 7)
+TUNING_SEEDS = (100, 101)
+CURVE_SEEDS = tuple(range(5, 15))
 MEASURED_SEEDS = (0, 1, 2, 3, 4)
 FREE = "10gbit"  # holds nobody up
 RAMP = {"codec": "dgc", "sparsity": [0.75, 0.9375, 0.984375, 0.99], "rampup_step": 80,
@@ -63,7 +65,23 @@ def strategies(recorded):
             (dgc("dgc without momentum correction"), "momentum correction"),
             (dgc("dgc without masking"), "masking"),
             *((local(f"localsgd {k}", k), None) for k in (2, 4, 8, 16)),
-            (local("post-local 8", 8, begin_step=48), None)]
+            (local("post-local 8", 8, begin_step=48), None),
+            (adaptive(), None)]
+
+
+def adaptive():
+    """By Paddle's rule, which holds the rate against the first step's: a twentieth of the highest,
+    as it still rises. Every fourth step once it has risen, if the loss is what it was."""
+    return {"name": "localsgd adaptive", "fusion": {"rule": "one"},
+            "local_sgd": {"adaptive": True, "init_period": 16 * WARM_UP, "max_period": 16,
+                          "begin_step": WARM_UP}}
+
+
+def training_of(loss):
+    """What the adaptive rule follows: of the learning rate only how it moves matters."""
+    return {"steps": STEPS, "loss": loss,
+            "learning_rate": {"initial": 0.1, "decay": "cosine", "warmup_steps": WARM_UP,
+                              "steps": STEPS}}
 
 
 def crossing_of(points, target):
@@ -119,6 +137,7 @@ class Model:
             recorded = read(self.job(rate))
             recorded.update(name=f"{self.model}, {self.ranks} ranks at {rate}", published=[],
                             strategies=[strategy for strategy, _ in self.listed()],
+                            training=training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
                             baseline="dense")
             write(self.scenario(rate), recorded)
         for strategy, _ in self.listed():
@@ -149,20 +168,22 @@ class Model:
         self.in_lab(link, "train", listed, left)
 
     def tuning(self):
-        return [self.task("tune", strategy, part, TUNING_SEED, rate)
+        return [self.task("tune", strategy, part, seed, rate) for seed in TUNING_SEEDS
                 for strategy, part in self.listed() for rate in LEARNING_RATES]
 
     def tune(self):
         self.trained(FREE, self.tuning())
 
     def rate_of(self, name):
-        """The learning rate that took fewest steps to the target, or came nearest to it."""
-        def quality(task):
+        """The learning rate that took fewest steps to the target; one that missed it counts as
+        all of them, and the lower it stayed the longer."""
+        def steps(task):
             points = read(pathlib.Path(task["out"]))["points"]
             step = steps_to(points, self.target)
-            return (step is None, step or -max(point[3] for point in points))
-        return min((task for task in self.tuning() if task["strategy"] == name),
-                   key=quality)["rate"]
+            return 2 * STEPS - STEPS * max(p[3] for p in points) if step is None else step
+        tasks = [task for task in self.tuning() if task["strategy"] == name]
+        return min(LEARNING_RATES, key=lambda rate: sum(
+            steps(task) for task in tasks if task["rate"] == rate))
 
     def complete(self, tasks):
         return all(pathlib.Path(task["out"]).exists() for task in tasks)
@@ -202,10 +223,18 @@ class Model:
             return
         self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS, False)
         for rate in self.options.rates:
+            write(self.scenario(rate), {**read(self.scenario(rate)),
+                                        "training": training_of(self.loss_of("localsgd adaptive"))})
             write(self.folder / f"{rate}.predicted.json",
                   json.loads(syncline("run", self.scenario(rate), "--objective", "time_to_accuracy",
                                       "--target", self.target, "--curves", self.folder / "curves.csv",
                                       "--format", "json")))
+
+    def loss_of(self, name):
+        """[step, mean over the seeds of the curves]."""
+        runs = [one["points"] for one in self.results("curves", CURVE_SEEDS)[name]]
+        return [[looks[0][0], round(statistics.fmean(look[2] for look in looks), 4)]
+                for looks in zip(*runs)]
 
     def measure(self, seed):
         for rate in self.options.rates:
@@ -229,7 +258,7 @@ class Model:
         scenario = read(self.scenario(rate))
         results = self.results(rate, MEASURED_SEEDS)
         looks = min(len(one["points"]) for runs in results.values() for one in runs) - 1
-        scenario["training"] = {"steps": looks * EVERY}
+        scenario["training"] = {**scenario["training"], "steps": looks * EVERY}
         for name, runs in results.items():
             steps = [one["points"][looks][1] / (looks * EVERY) for one in runs]
             scenario["published"].append(
