@@ -62,6 +62,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         sweeps = _sweeps(job, hosts)
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
         seen.encoding = _half(job, sweeps)
+        seen.memory = _memory(job)
         seen.selection = _selection(job)
     finally:
         saved.put_back()
@@ -414,6 +415,7 @@ class _Seen:
         self.copy_out = {}
         self.overlap = {}
         self.encoding = 0.0
+        self.memory = 0.0
         self.selection = 0.0, 0.0
 
     def median(self, kind, what):
@@ -670,6 +672,23 @@ def _exchanges_of(job, seen, size):
     return lambda: _Beside(job, payload, places)
 
 
+def _memory(job):
+    """Bytes a second that pass memory while all gradients are copied: read and written."""
+    own = [torch.zeros_like(parameter) for parameter in job.gradients.values()]
+    copies = [torch.zeros_like(tensor) for tensor in own]
+    passing = 2 * sum(t.numel() * t.element_size() for t in own)
+
+    def once():
+        job.wait()
+        begin = time.perf_counter()
+        for tensor, copy in zip(own, copies):
+            copy.copy_(tensor)
+        job.wait()
+        return time.perf_counter() - begin
+    once()
+    return 1 / job.mean([statistics.median(once() for _ in range(7)) / passing])[0]
+
+
 def _half(job, sweeps):
     """Bytes a second at which gradients become 16 bits wide and come back, by what an exchange of
     them takes beyond its bytes: rounding and dividing as DDP's hook does, sums that the backend
@@ -909,7 +928,8 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
     if seen.overhead() > 0 and not _broadcasts(job):
         cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
     if seen.encoding:
-        cluster["device"]["memory_gbytes_per_s"] = _round(seen.encoding / 1e9)
+        cluster["device"]["memory_gbytes_per_s"] = _round(seen.memory / 1e9)
+        cluster["device"]["rounding_gbytes_per_s"] = _round(seen.encoding / 1e9)
     if seen.selection[0] > 0:
         cluster["device"]["select_gelements_per_s"] = _round(seen.selection[0] / 1e9)
         cluster["device"]["selection_us"] = _round(seen.selection[1] * 1e6)

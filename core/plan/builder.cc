@@ -176,8 +176,8 @@ Seconds Builder::encode_time(const Bucket& bucket) const {
            static_cast<double>(bucket.elements) / cluster_.device.select;
   }
   return launches * cluster_.device.launch +
-         memory_time(
-             bucket.codec->encode_traffic(bucket.elements, bucket.kept, size_of(bucket.dtype)));
+         codec_time(bucket, bucket.codec->encode_traffic(bucket.elements, bucket.kept,
+                                                         size_of(bucket.dtype)));
 }
 
 Seconds Builder::decode_time(const Bucket& bucket) const {
@@ -188,8 +188,13 @@ Seconds Builder::decode_time(const Bucket& bucket) const {
            work_time(compress::decode_work(sizes, size_of(bucket.dtype)));
   }
   return launches * cluster_.device.launch +
-         memory_time(bucket.codec->decode_traffic(bucket.elements, bucket.kept, plan.ranks,
-                                                  size_of(bucket.dtype)));
+         codec_time(bucket, bucket.codec->decode_traffic(bucket.elements, bucket.kept, plan.ranks,
+                                                         size_of(bucket.dtype)));
+}
+
+Seconds Builder::codec_time(const Bucket& bucket, double traffic) const {
+  const bool rounded = !bucket.codec->sparse && cluster_.device.rounding > 0;
+  return rounded ? traffic / cluster_.device.rounding : memory_time(traffic);
 }
 
 }  // namespace syncline::plan

@@ -97,6 +97,7 @@ class Builder {
   Seconds encode_time(const Bucket& bucket) const;
 
   Seconds decode_time(const Bucket& bucket) const;
+  Seconds codec_time(const Bucket& bucket, double traffic) const;
 
   // A roofline: what a device computes and moves at the same time.
   Seconds work_time(const compress::LowRankWork& work) const;

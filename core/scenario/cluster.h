@@ -62,9 +62,10 @@ struct Overlap {
 // The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
 struct Device {
   std::string name;
-  double flops = 0;           // reached rate, floating-point operations per second; 0: unknown
-  double half_flops = 0;      // of matrix products in fp16 and bf16; 0: like the others
-  BytesPerSecond memory = 0;  // reached rate; 0: such work is free
+  double flops = 0;             // reached rate, floating-point operations per second; 0: unknown
+  double half_flops = 0;        // of matrix products in fp16 and bf16; 0: like the others
+  BytesPerSecond memory = 0;    // reached rate; 0: such work is free
+  BytesPerSecond rounding = 0;  // by codecs that keep all elements, narrower; 0: like memory
   // Elements a second that a sparse codec goes through until it has the largest ones, what it holds
   // back included; 0: by its memory traffic.
   double select = 0;

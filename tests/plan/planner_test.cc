@@ -253,6 +253,25 @@ TEST(Planner, EncodeComputesAndDecodeFollowsTheExchange) {
   }
 }
 
+// Where a processor rounds and adds them, 16 bits take longer than the memory that they pass.
+TEST(Planner, RoundingHasARateOfItsOwn) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.memory = 1e9;
+  const auto times = [&](const char* codec) {
+    Strategy strategy = strategy_with(Fusion::Rule::kOne);
+    strategy.compression.codec = codec;
+    const Plan plan = make_plan(five(), cluster, strategy);
+    return std::pair(std::get<Encode>(ops_of<Encode>(plan).at(0)->work).seconds,
+                     std::get<Decode>(ops_of<Decode>(plan).at(0)->work).seconds);
+  };
+  const auto by_memory = times("fp16");
+  const auto largest = times("dgc");
+  cluster.device.rounding = 1e9 / 4;
+  EXPECT_DOUBLE_EQ(times("fp16").first, 4 * by_memory.first);
+  EXPECT_DOUBLE_EQ(times("bf16").second, 4 * by_memory.second);
+  EXPECT_EQ(times("dgc"), largest);
+}
+
 // Where somebody measured what finding the largest elements takes, memory traffic does not say it;
 // codecs that keep all of them go on by traffic.
 TEST(Planner, SelectionTakesWhatWasMeasured) {
