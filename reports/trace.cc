@@ -17,7 +17,10 @@ namespace {
 constexpr std::size_t kListedTensors = 8;
 constexpr std::int64_t kThreadsApart = 1000;  // thread ids of a process: its id * 1000 + stream
 constexpr plan::StreamId kStepsThread = 999;
-constexpr std::int64_t kFlowsApart = 10'000'000;  // ids of arrows of a strategy
+constexpr plan::StreamId kLaunchThread = 998;
+constexpr plan::StreamId kProcess = -1;  // beside the streams, where names are kept
+// Ids of a strategy's arrows, and of what links its operations to their launches.
+constexpr std::int64_t kIdsApart = 10'000'000;
 // Kept back of a strategy's share for the event that says what was left out.
 constexpr std::size_t kNoticeBytes = 400;
 
@@ -92,6 +95,11 @@ const char* colour_of(const std::string& category) {
   return colours.at(category);
 }
 
+// Whether a profiler would see it on the device: the others are the host's, or nobody's.
+bool on_device(const plan::Work& work) {
+  return !std::holds_alternative<plan::Wait>(work) && !std::holds_alternative<plan::HostSync>(work);
+}
+
 Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workload) {
   Json args = Json::object();
   if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
@@ -141,15 +149,22 @@ Json metadata(std::string_view what, std::int64_t process, std::int64_t thread, 
 
 std::string stream_name(plan::StreamId stream, bool waits) {
   if (waits) return "ticks";
+  if (stream == kStepsThread) return "steps";
+  if (stream == kLaunchThread) return "launches";
   return stream == plan::kComputeStream ? "compute" : "communication " + std::to_string(stream);
 }
 
 // The events of one strategy, up to a number of bytes.
 class Track {
  public:
-  Track(const measure::Traced& traced, const Workload& workload, std::int64_t first_process,
-        std::size_t limit)
-      : traced_(traced), workload_(workload), first_process_(first_process), limit_(limit) {}
+  // `carrier`: "nccl" or "gloo", before the names of exchanges.
+  Track(const measure::Traced& traced, const Workload& workload, std::string_view carrier,
+        std::int64_t first_process, std::size_t limit)
+      : traced_(traced),
+        workload_(workload),
+        carrier_(carrier),
+        first_process_(first_process),
+        limit_(limit) {}
 
   // Goes through the spans in order of time, so what does not fit is the end on every rank alike.
   void write() {
@@ -197,75 +212,103 @@ class Track {
   // names must fit.
   std::string names_for(int rank, plan::StreamId stream, bool waits) {
     const std::int64_t process = processes_[rank];
-    const std::int64_t thread = process * kThreadsApart + stream;
     std::string names;
     const auto put = [&](std::string_view what, Json value) {
-      names += text_of(metadata(what, process, thread, std::move(value))) + ",\n";
+      names += text_of(metadata(what, process, thread_of(rank, stream), std::move(value))) + ",\n";
     };
-    if (!named_.contains({rank, -1})) {
+    if (named_.insert({rank, kProcess}).second) {
       put("process_name", traced_.strategy + " / rank " + std::to_string(rank));
       put("process_sort_index", process);
     }
-    if (!named_.contains({rank, stream})) {
+    if (named_.insert({rank, stream}).second) {
       put("thread_name", stream_name(stream, waits));
-      put("thread_sort_index", stream);
+      put("thread_sort_index", stream == kStepsThread ? -1 : stream);
     }
     return names;
+  }
+
+  std::int64_t thread_of(int rank, plan::StreamId stream) {
+    return processes_[rank] * kThreadsApart + stream;
   }
 
   // Both ends are rounded to nanoseconds before they are subtracted: rounded by itself, a duration
   // could reach into the next event, and viewers drop overlapping ones.
   std::string event_of(const run::Span& span) {
     const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
-    const std::int64_t process = processes_[span.rank];
     const std::int64_t begin = nanoseconds(span.begin);
     const std::int64_t end = std::max(begin, nanoseconds(span.end));
+    const bool exchange = std::holds_alternative<collective::Collective>(op.work);
+    const std::string category = category_of(op.work);
     Json args = args_of(op, traced_.plan, workload_);
     args["step"] = static_cast<std::int64_t>(span.period) * traced_.plan.steps + op.step;
-    // As in a profiler's trace, whose readers (HolisticTraceAnalysis) ask for both.
-    args["stream"] = op.stream;
-    args["correlation"] = -1;
-    const std::string category = category_of(op.work);
+    std::string launch;
+    put_profile(span, args, launch);
     const Json event{{"ph", "X"},
-                     {"name", plan::describe(op, traced_.plan, workload_)},
+                     {"name", (exchange ? std::string(carrier_) + ":" : "") +
+                                  plan::describe(op, traced_.plan, workload_)},
                      {"cat", category},
                      {"cname", colour_of(category)},
-                     {"pid", process},
-                     {"tid", process * kThreadsApart + op.stream},
+                     {"pid", processes_[span.rank]},
+                     {"tid", thread_of(span.rank, op.stream)},
                      {"ts", microseconds(begin)},
                      {"dur", microseconds(end - begin)},
                      {"args", std::move(args)}};
-    std::string result =
-        names_for(span.rank, op.stream, std::holds_alternative<plan::Wait>(op.work)) +
-        text_of(event) + ",\n";
-    named_.insert({span.rank, -1});
-    named_.insert({span.rank, op.stream});
-    return result;
+    return names_for(span.rank, op.stream, std::holds_alternative<plan::Wait>(op.work)) +
+           text_of(event) + ",\n" + launch;
+  }
+
+  // What readers of profiles (trace.h) go by: streams count from 1, -1 is the host, and a kernel
+  // belongs to the step that its launch lies in, which has the same correlation. They know whole
+  // microseconds alone, so the launch stands on one that is inside the step's bar in any case.
+  void put_profile(const run::Span& span, Json& args, std::string& launch) {
+    const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
+    if (!on_device(op.work)) {
+      args["stream"] = args["correlation"] = -1;
+      return;
+    }
+    const std::int64_t id = first_process_ * kIdsApart + launches_++;
+    args["stream"] = op.stream + 1;
+    args["correlation"] = id;
+    const auto [from, to] = bar_of(span.period);
+    const auto whole_after = [](std::int64_t nanos) { return (nanos + 999) / 1000; };
+    const std::int64_t at =
+        std::max(whole_after(from), std::min(whole_after(nanoseconds(span.begin)), to / 1000 - 1));
+    launch = names_for(span.rank, kLaunchThread, false) +
+             text_of(Json{{"ph", "X"},
+                          {"name", "cudaLaunchKernel"},
+                          {"cat", "cuda_runtime"},
+                          {"pid", processes_[span.rank]},
+                          {"tid", thread_of(span.rank, kLaunchThread)},
+                          {"ts", at},
+                          {"dur", 0},
+                          {"args", {{"correlation", id}}}}) +
+             ",\n";
+  }
+
+  // When a period began and ended, in nanoseconds; one that did not end bounds nothing.
+  std::pair<std::int64_t, std::int64_t> bar_of(int period) const {
+    const auto& ends = traced_.timeline.period_ends;
+    const auto at = static_cast<std::size_t>(period);
+    if (at >= ends.size()) return {0, std::numeric_limits<std::int64_t>::max()};
+    return {at == 0 ? 0 : nanoseconds(ends[at - 1]), nanoseconds(ends[at])};
   }
 
   // The period that a rank's operation begins is a bar of its own, above the streams, under the
   // name that profilers give it.
   std::string steps_before(const run::Span& span) {
-    const auto& ends = traced_.timeline.period_ends;
     const auto period = static_cast<std::size_t>(span.period);
-    if (period >= ends.size() || !stepped_.insert({span.rank, span.period}).second) return "";
-    const std::int64_t process = processes_[span.rank];
-    const std::int64_t thread = process * kThreadsApart + kStepsThread;
-    const std::int64_t begin = period == 0 ? 0 : nanoseconds(ends[period - 1]);
+    if (period >= traced_.timeline.period_ends.size()) return "";
+    if (!stepped_.insert({span.rank, span.period}).second) return "";
+    const auto [begin, end] = bar_of(span.period);
     const Json event{{"ph", "X"},
                      {"name", "ProfilerStep#" + std::to_string(span.period)},
                      {"cat", "user_annotation"},
-                     {"pid", process},
-                     {"tid", thread},
+                     {"pid", processes_[span.rank]},
+                     {"tid", thread_of(span.rank, kStepsThread)},
                      {"ts", microseconds(begin)},
-                     {"dur", microseconds(nanoseconds(ends[period]) - begin)},
+                     {"dur", microseconds(end - begin)},
                      {"args", {{"steps", traced_.plan.steps}}}};
-    std::string names;
-    if (named_.insert({span.rank, kStepsThread}).second) {
-      names = text_of(metadata("thread_name", process, thread, "steps")) + ",\n" +
-              text_of(metadata("thread_sort_index", process, thread, -1)) + ",\n";
-    }
-    return names + text_of(event) + ",\n";
+    return names_for(span.rank, kStepsThread, false) + text_of(event) + ",\n";
   }
 
   // What has changed since the last call.
@@ -302,7 +345,7 @@ class Track {
       const auto source = written_.find({span.rank, span.period, before});
       if (stream == op.stream || source == written_.end()) continue;
       const std::int64_t process = processes_[span.rank];
-      const std::int64_t id = first_process_ * kFlowsApart + flows_++;
+      const std::int64_t id = first_process_ * kIdsApart + flows_++;
       const auto put = [&](const char* phase, plan::StreamId on, std::int64_t time, bool ends) {
         Json event{{"ph", phase},
                    {"name", "waited for"},
@@ -337,15 +380,16 @@ class Track {
 
   const measure::Traced& traced_;
   const Workload& workload_;
+  std::string_view carrier_;
   std::int64_t first_process_;
   std::size_t limit_;
   std::size_t events_ = 0;
-  std::map<int, std::int64_t> processes_;           // by rank
-  std::set<std::pair<int, plan::StreamId>> named_;  // (rank, stream); stream -1: the process
-  std::set<std::pair<int, int>> stepped_;           // (rank, period)
+  std::map<int, std::int64_t> processes_;                                 // by rank
+  std::set<std::pair<int, plan::StreamId>> named_;                        // (rank, stream)
+  std::set<std::pair<int, int>> stepped_;                                 // (rank, period)
   std::map<int, std::pair<std::vector<Counted>, std::size_t>> counters_;  // and the next of them
   std::map<std::tuple<int, int, plan::OpId>, const run::Span*> written_;  // rank, period, operation
-  std::int64_t flows_ = 0;
+  std::int64_t flows_ = 0, launches_ = 1;
 };
 
 // A strategy that needs less than its share leaves the rest to the others, so short timelines are
@@ -359,14 +403,29 @@ std::vector<std::size_t> shortest_first(const std::vector<measure::Traced>& trac
   return order;
 }
 
+// A profile is of one rank, the first one here.
+Json distributed_info(const measure::Report& report) {
+  Json info{{"rank", 0}};
+  if (report.traced.empty()) return info;
+  const measure::Traced& first = report.traced.front();
+  const auto& spans = first.timeline.spans;
+  const auto lowest =
+      std::min_element(spans.begin(), spans.end(),
+                       [](const run::Span& a, const run::Span& b) { return a.rank < b.rank; });
+  if (lowest != spans.end()) info["rank"] = lowest->rank;
+  info["world_size"] = first.plan.ranks;
+  return info;
+}
+
 }  // namespace
 
 std::string chrome_trace(const measure::Report& report) {
   std::vector<std::string> texts(report.traced.size());
   std::size_t used = 0, left_out = 0, waiting = report.traced.size();
+  const std::string_view carrier = report.executor == "gloo" ? "gloo" : "nccl";
   for (const std::size_t i : shortest_first(report.traced)) {
     const auto first_process = static_cast<std::int64_t>(1 + i * kTracedRanks);
-    Track track(report.traced[i], report.traced_workload, first_process,
+    Track track(report.traced[i], report.traced_workload, carrier, first_process,
                 (kTraceBytes - used) / waiting--);
     track.write();
     used += track.text.size();
@@ -378,13 +437,12 @@ std::string chrome_trace(const measure::Report& report) {
   for (const auto& text : texts) events += text;
   if (!events.empty()) events.erase(events.size() - 2);  // the last ",\n"
 
+  // Readers of profiles look for what is said of the whole ahead of the events alone.
   const Json other{
       {"executor", report.executor}, {"scenario", report.scenario}, {"left_out_events", left_out}};
-  return "{\"traceEvents\":[\n" + events +
-         "\n],\n\"displayTimeUnit\":\"ms\",\n\"schemaVersion\":1,\n\"distributedInfo\":{\"rank\":0}"
-         ",\n"
-         "\"otherData\":" +
-         text_of(other) + "}\n";
+  return "{\"schemaVersion\":1,\n\"distributedInfo\":" + text_of(distributed_info(report)) +
+         ",\n\"baseTimeNanoseconds\":0,\n\"displayTimeUnit\":\"ms\",\n\"otherData\":" +
+         text_of(other) + ",\n\"traceEvents\":[\n" + events + "\n]}\n";
 }
 
 }  // namespace syncline::reports

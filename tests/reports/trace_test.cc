@@ -32,10 +32,12 @@ std::vector<Json> events(const Json& trace, const std::string& phase) {
   return found;
 }
 
-// What the plan's operations are, without the bars of the steps.
+// What the plan's operations are, without the bars of the steps and the launches.
 std::vector<Json> operations(const Json& trace) {
   auto found = events(trace, "X");
-  std::erase_if(found, [](const Json& event) { return event["cat"] == "user_annotation"; });
+  std::erase_if(found, [](const Json& event) {
+    return event["cat"] == "user_annotation" || event["cat"] == "cuda_runtime";
+  });
   return found;
 }
 
@@ -69,7 +71,8 @@ TEST(Trace, AProcessPerStrategyAndRankAThreadPerStream) {
   EXPECT_EQ(named(trace, "thread_name"),
             (std::multiset<std::string>{"compute", "compute", "compute", "compute",
                                         "communication 1", "communication 1", "communication 1",
-                                        "communication 1", "steps", "steps", "steps", "steps"}));
+                                        "communication 1", "steps", "steps", "steps", "steps",
+                                        "launches", "launches", "launches", "launches"}));
   std::set<std::int64_t> processes, threads;
   for (const auto& event : operations(trace)) {
     processes.insert(event["pid"].get<std::int64_t>());
@@ -93,7 +96,7 @@ TEST(Trace, EventsSayWhatTheyAre) {
   EXPECT_EQ(all[2]["name"], "encode bucket 0");
   EXPECT_EQ(all[2]["dur"], 0);
   EXPECT_EQ(all[2]["args"]["encoded_bytes"], 80);
-  EXPECT_EQ(all[3]["name"], "all_gather bucket 0");
+  EXPECT_EQ(all[3]["name"], "nccl:all_gather bucket 0");
   EXPECT_EQ(all[3]["cat"], "exchange");
   EXPECT_EQ(
       all[3]["args"].dump(),
@@ -101,7 +104,7 @@ TEST(Trace, EventsSayWhatTheyAre) {
       R"("groups":"1 group of 16 ranks: 0, 1 .. 15","bytes":1280,"bucket":0,)"
       R"("bucket_bytes":48000,"codec":"dgc","encoded_bytes":80,)"
       R"("tensors":"layer0.weight, layer1.weight, layer2.weight, layer3.weight, )"
-      R"(layer4.weight, layer5.weight, layer6.weight, layer7.weight and 4 more","step":0,"stream":1,"correlation":-1})");
+      R"(layer4.weight, layer5.weight, layer6.weight, layer7.weight and 4 more","step":0,"stream":2,"correlation":10000004})");
   EXPECT_EQ(all[5]["args"]["kind"], "host_sync");
   EXPECT_EQ(all[7]["args"]["step"], 1);
 }
@@ -218,7 +221,7 @@ TEST(Trace, ArrowsLeadFromWhatWasWaitedForToWhatWaited) {
     EXPECT_EQ(starts[i]["pid"], ends[i]["pid"]);
     const bool sends = inside(starts[i], "backward");
     EXPECT_TRUE(sends || inside(starts[i], "decode bucket 0"));
-    EXPECT_TRUE(inside(ends[i], sends ? "all_gather bucket 0" : "update"));
+    EXPECT_TRUE(inside(ends[i], sends ? "nccl:all_gather bucket 0" : "update"));
   }
 }
 
