@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/row_sharing.h"
 #include "cli/scenario_option.h"
+#include "cli/trace_choice.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
@@ -31,6 +32,7 @@ struct RunOptions {
   std::string grain;
   std::string out;
   std::string trace;
+  std::vector<std::string> trace_of;
   std::string html;
   std::string svg;
   int jobs = 1;
@@ -54,9 +56,9 @@ std::vector<std::string> files_in(const std::string& folder) {
   return files;
 }
 
-std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& report,
+std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& traced,
                                  const reports::Answer& answer) {
-  const auto trace = [&report] { return reports::chrome_trace(report); };
+  const auto trace = [&traced] { return reports::chrome_trace(traced); };
   std::vector<SideFile> files{{options.trace, trace}, html_file(options.html, answer)};
   if (options.out.empty()) return files;
   for (const auto& [name, format] : kReports) {
@@ -66,6 +68,18 @@ std::vector<SideFile> side_files(const RunOptions& options, const measure::Repor
   }
   files.push_back({options.out + "/" + kTrace, trace});
   return files;
+}
+
+// What --trace-of chooses of the scenario that the report is of.
+measure::Report chosen_timelines(const input::Document& document,
+                                 const measure::TraceChoice& choice, const RunOptions& options,
+                                 const measure::Report& report) {
+  measure::Report chosen;
+  chosen.scenario = report.scenario;
+  chosen.executor = report.executor;
+  chosen.fitted = report.fitted;
+  measure::trace(document, choice, predictor_named(options.executor).make, chosen);
+  return chosen;
 }
 
 int run_to_target(const RunOptions& options, const input::Document& document,
@@ -93,6 +107,9 @@ int run(const RunOptions& options) {
   auto objective = objective_of(options.objective);
   if (!objective && !options.svg.empty()) {
     throw InputError("--svg draws the way to a target: it needs --objective; --html has figures");
+  }
+  if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
+    throw InputError("--trace-of says what a trace shows: it needs --trace FILE or --out");
   }
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
@@ -127,6 +144,7 @@ int run(const RunOptions& options) {
   catch_interrupts();
   const Scenario scenario = input::parse_scenario(document);
   chosen_strategies(scenario, options.strategies, document.file);
+  const auto choice = trace_choice(options.trace_of, document, scenario, options.strategies);
   announce(scenario,
            options.executor == "sim" ? measure::Answer::kSimulate : measure::Answer::kRun);
   measure::Report report = measure::run_study(document, study);
@@ -134,7 +152,10 @@ int run(const RunOptions& options) {
   if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;
 
   const reports::Answer answer = reports::answer_of(report);
-  answer_with(side_files(options, report, answer), [&] { print(answer, options.format); });
+  std::optional<measure::Report> chosen;
+  if (choice) chosen = chosen_timelines(document, *choice, options, report);
+  answer_with(side_files(options, chosen ? *chosen : report, answer),
+              [&] { print(answer, options.format); });
   if (!report.complete) return kInterruptedExit;
   forget_shared_rows(options.shards, shard, work_name);
   return 0;
@@ -162,6 +183,7 @@ VerbAction add_run(CLI::App& app) {
   add_html(*verb, options->html);
   verb->add_option("--trace", options->trace,
                    "file for a Chrome trace of the first sweep point (open in ui.perfetto.dev)");
+  add_trace_of(*verb, options->trace_of);
   verb->add_option("--jobs", options->jobs, "processes that share the rows; the answer is the same")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();

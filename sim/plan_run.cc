@@ -14,8 +14,17 @@
 namespace syncline::sim {
 namespace {
 
-// Ranks whose spans are recorded.
-constexpr int kTracedRanks = 4;
+// Ranks whose spans are recorded. Where all are alike, rank 0 stands for them.
+std::vector<int> traced_ranks(int ranks, bool uneven, const std::vector<int>& named) {
+  constexpr int kFirstFew = 4;
+  std::vector<int> traced{0};
+  for (int rank = 1; uneven && rank < ranks; ++rank) {
+    const bool wanted = named.empty() ? rank < kFirstFew
+                                      : std::find(named.begin(), named.end(), rank) != named.end();
+    if (wanted) traced.push_back(rank);
+  }
+  return traced;
+}
 
 // Whether something else than links and rounds says how long a collective takes. That is of the
 // whole, and nothing is known of its messages.
@@ -47,7 +56,7 @@ class PlanRun {
         fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
     const bool uneven = settings.cluster.jitter.kind != Jitter::Kind::kNone;
     lane_free_.assign(static_cast<std::size_t>(uneven ? plan.ranks : 1), 0);
-    traced_ = std::min(kTracedRanks, static_cast<int>(lane_free_.size()));
+    traced_ = traced_ranks(plan.ranks, uneven, settings.traced_ranks);
     begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
     timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
   }
@@ -120,14 +129,14 @@ class PlanRun {
     const int period = walk_.period(instance);
     const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;
     Seconds last = now;
+    auto traced = traced_.begin();
     for (std::size_t lane = 0; lane < lane_free_.size(); ++lane) {
       const double factor = jittered ? factor_of(static_cast<int>(lane), step) : 1.0;
       const Seconds begin = std::max(lane_free_[lane], now);
       lane_free_[lane] = begin + seconds * factor;
       last = std::max(last, lane_free_[lane]);
-      if (static_cast<int>(lane) < traced_) {
-        timeline_.spans.push_back(
-            {period, walk_.op(instance), static_cast<int>(lane), begin, lane_free_[lane]});
+      if (traced != traced_.end() && *traced == static_cast<int>(lane)) {
+        timeline_.spans.push_back({period, walk_.op(instance), *traced++, begin, lane_free_[lane]});
       }
     }
     fluid_.start_timer(last - now, {kOpDone, instance, 0});
@@ -157,7 +166,7 @@ class PlanRun {
     auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
     end = std::max(end, now);
     if (!own_pace(op_of(instance))) {
-      for (int rank = 0; rank < traced_; ++rank) {
+      for (const int rank : traced_) {
         timeline_.spans.push_back(
             {period, walk_.op(instance), rank, begins_[static_cast<std::size_t>(instance)], now});
       }
@@ -178,7 +187,7 @@ class PlanRun {
   std::unordered_map<int, bool> awaited_;
   std::vector<double> factors_;
   std::int64_t factors_step_ = -1;
-  int traced_ = 1;
+  std::vector<int> traced_;  // ranks whose spans are recorded
   run::Timeline timeline_;
 };
 

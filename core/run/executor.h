@@ -43,6 +43,8 @@ struct ExecutorSettings {
   Cluster cluster;
   Simulation simulation;
   std::uint64_t seed = 1;
+  // Whose spans are wanted beside rank 0's, where ranks differ; empty: those of the first few.
+  std::vector<int> traced_ranks = {};
 };
 
 }  // namespace syncline::run

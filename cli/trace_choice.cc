@@ -1,0 +1,116 @@
+#include "cli/trace_choice.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "cli/scenario_option.h"
+#include "core/error.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
+#include "core/measure/row_pricer.h"
+#include "core/visible.h"
+#include "reports/trace.h"
+
+namespace syncline::cli {
+namespace {
+
+constexpr const char* kStrategy = "strategy";
+constexpr const char* kRank = "rank";
+
+[[noreturn]] void refuse(const std::string& word, const std::string& expected) {
+  throw InputError("--trace-of: found '" + shortened(word) + "', expected " + expected);
+}
+
+// The swept key that is meant: all of it, or its end ("nodes" of "cluster.nodes").
+std::size_t swept_key(const Scenario& scenario, const std::string& key, const std::string& word) {
+  std::vector<std::string> known{kStrategy, kRank};
+  std::vector<std::size_t> meant;
+  for (std::size_t i = 0; i < scenario.sweep.size(); ++i) {
+    const std::string& path = scenario.sweep[i].first;
+    if (path == key) return i;
+    if (path.ends_with("." + key)) meant.push_back(i);
+    known.push_back(path);
+  }
+  if (meant.size() == 1) return meant.front();
+  std::string list;
+  for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
+  refuse(word, "KEY=VALUE with a key of: " + list + did_you_mean(key, known));
+}
+
+void put_swept(const Scenario& scenario, const std::string& key, const std::string& value,
+               const std::string& word, SweepPoint& point) {
+  const std::size_t at = swept_key(scenario, key, word);
+  std::string list;
+  for (const Json& known : scenario.sweep[at].second) {
+    if (plain_text(known) == value || json_in(value) == known) {
+      point[at].second = known;
+      return;
+    }
+    list += (list.empty() ? "" : ", ") + plain_text(known);
+  }
+  refuse(word, scenario.sweep[at].first + " at a point of the sweep: " + list);
+}
+
+int rank_in(const std::string& value, const std::string& word) {
+  int rank = -1;
+  const auto read = std::from_chars(value.data(), value.data() + value.size(), rank);
+  if (read.ec != std::errc() || read.ptr != value.data() + value.size() || rank < 0) {
+    refuse(word, "the number of a rank, from 0");
+  }
+  return rank;
+}
+
+void require_ranks(const std::vector<int>& ranks, const SweepPoint& point,
+                   const input::Document& document) {
+  if (ranks.empty()) return;
+  if (ranks.size() > reports::kTracedRanks) {
+    throw InputError("--trace-of: found " + std::to_string(ranks.size()) +
+                     " ranks, a trace shows at most " + std::to_string(reports::kTracedRanks));
+  }
+  const int all = measure::at_point(measure::without_sweep(document), point).cluster.ranks();
+  const int last = *std::max_element(ranks.begin(), ranks.end());
+  if (last < all) return;
+  refuse("rank=" + std::to_string(last),
+         measure::name_of({point, "a rank of 0 to " + std::to_string(all - 1)}));
+}
+
+}  // namespace
+
+void add_trace_of(CLI::App& verb, std::vector<std::string>& words) {
+  verb.add_option("--trace-of", words,
+                  "what the trace shows: strategy=NAME, rank=N, or a key of the sweep and one of "
+                  "its values; otherwise every strategy at the first sweep point")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+}
+
+std::optional<measure::TraceChoice> trace_choice(const std::vector<std::string>& words,
+                                                 const input::Document& document,
+                                                 const Scenario& scenario,
+                                                 const std::vector<std::string>& strategies) {
+  if (words.empty()) return std::nullopt;
+  measure::TraceChoice choice{sweep_points(scenario).front(), {}, {}};
+  for (const auto& word : words) {
+    const auto equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    if (equals == std::string::npos || key.empty()) refuse(word, "KEY=VALUE");
+    const std::string value = word.substr(equals + 1);
+    if (key == kStrategy) {
+      choice.strategies.push_back(chosen_strategy(scenario, value, document.file).name);
+    } else if (key == kRank) {
+      choice.ranks.push_back(rank_in(value, word));
+    } else {
+      put_swept(scenario, key, value, word, choice.point);
+    }
+  }
+  require_ranks(choice.ranks, choice.point, document);
+  if (choice.strategies.empty()) {
+    for (const auto& strategy : chosen_strategies(scenario, strategies, document.file)) {
+      choice.strategies.push_back(strategy.name);
+    }
+  }
+  return choice;
+}
+
+}  // namespace syncline::cli

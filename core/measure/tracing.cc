@@ -1,0 +1,49 @@
+#include "core/measure/tracing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/measure/row_pricer.h"
+
+namespace syncline::measure {
+namespace {
+
+bool is_one_of(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+}  // namespace
+
+void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
+  auto& spans = timeline.spans;
+  const bool alike = std::all_of(spans.begin(), spans.end(), [&](const run::Span& span) {
+    return span.rank == spans.front().rank;
+  });
+  std::vector<run::Span> shown;
+  for (const auto& span : spans) {
+    if (!alike && is_one_of(ranks, span.rank)) shown.push_back(span);
+    for (const int rank : alike ? ranks : std::vector<int>{}) {
+      shown.push_back(span);
+      shown.back().rank = rank;
+    }
+  }
+  spans = std::move(shown);
+}
+
+void trace(const input::Document& document, const TraceChoice& choice,
+           const ExecutorFactory& factory, Report& report) {
+  const Scenario scenario =
+      at_point(with_fitted(without_sweep(document), report.fitted, choice.point), choice.point);
+  const auto executor =
+      factory({scenario.cluster, scenario.simulation, scenario.seed, choice.ranks});
+  collective::PriceBook book(scenario.cluster);
+  report.traced.clear();
+  report.traced_workload = scenario.workload;
+  for (const auto& name : choice.strategies) {
+    Priced priced = price_strategy(scenario, *find_strategy(scenario, name), *executor, book);
+    if (!choice.ranks.empty()) show_ranks(choice.ranks, priced.timeline);
+    report.traced.push_back({name, std::move(priced.plan), std::move(priced.timeline)});
+  }
+}
+
+}  // namespace syncline::measure

@@ -1,0 +1,29 @@
+// Timelines of what somebody wants to look at: strategies of a scenario at any one of its sweep
+// points, on any of the ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/measure/price_strategy.h"
+#include "core/measure/report.h"
+
+namespace syncline::measure {
+
+// All of it is there: the sweep point, strategies of these names, and as many ranks at that point.
+struct TraceChoice {
+  SweepPoint point;
+  std::vector<std::string> strategies;
+  std::vector<int> ranks;  // empty: those that the executor shows by itself
+};
+
+// Puts the workload and the timelines of the choice into the report of the scenario in `document`,
+// whose fitted values hold here too.
+void trace(const input::Document& document, const TraceChoice& choice,
+           const ExecutorFactory& factory, Report& report);
+
+// Keeps the spans of these ranks. Those of one rank alone stand for all: each shows them then.
+void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline);
+
+}  // namespace syncline::measure

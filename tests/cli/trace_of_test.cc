@@ -1,0 +1,120 @@
+// run --trace-of: any strategy, sweep point and rank in the trace.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/json/json.h"
+#include "tests/support/program.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+using test::contains;
+
+const Json kScenario = Json::parse(R"({
+  "name": "traced", "workload": {"name": "w", "batch": 1, "forward_ms": 1, "tensors": [
+    {"name": "a", "shape": [1000000], "backward_us": 900},
+    {"name": "b", "shape": [2000000], "backward_us": 400}]},
+  "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 2, "intra": {"latency_us": 2,
+    "bandwidth_gbps": 100}, "inter": {"latency_us": 5, "bandwidth_gbps": 10}},
+  "strategies": [{"name": "one by one"}, {"name": "at once", "fusion": {"rule": "one"}}],
+  "sweep": {"cluster.nodes": [2, 4], "cluster.inter.bandwidth_gbps": [10, 25]}})");
+
+class TraceOf : public testing::Test {
+ protected:
+  test::Ran run(const Json& scenario, const std::vector<std::string>& words) {
+    test::write_text(scratch_.path("s.json"), scenario.dump());
+    std::vector<std::string> all{"run", scratch_.path("s.json")};
+    all.insert(all.end(), words.begin(), words.end());
+    return test::syncline_run(all);
+  }
+
+  Json trace_of(const Json& scenario, std::vector<std::string> words) {
+    const std::string file = scratch_.path("t.json");
+    words.insert(words.end(), {"--trace", file});
+    const test::Ran ran = run(scenario, words);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return Json::parse(test::text_of(file));
+  }
+
+  test::Scratch scratch_;
+};
+
+std::set<std::string> processes(const Json& trace) {
+  std::set<std::string> names;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("name") == "process_name") names.insert(event["args"]["name"].get<std::string>());
+  }
+  return names;
+}
+
+// The same scenario without the sweep, and with no other strategy or rank to choose, is the trace
+// that is wanted.
+TEST_F(TraceOf, APointOfTheSweepIsThatOfAScenarioWithoutOne) {
+  for (const char* executor : {"model", "sim"}) {
+    Json fixed = kScenario;
+    fixed.erase("sweep");
+    fixed["cluster"]["nodes"] = 4;
+    fixed["cluster"]["inter"]["bandwidth_gbps"] = 25;
+    const Json wanted = trace_of(fixed, {"--executor", executor});
+    const Json chosen = trace_of(kScenario, {"--executor", executor, "--trace-of", "nodes=4",
+                                             "--trace-of", "cluster.inter.bandwidth_gbps=25"});
+    EXPECT_EQ(chosen, wanted) << executor;
+    EXPECT_NE(trace_of(kScenario, {"--executor", executor}), wanted) << executor;
+    EXPECT_NE(trace_of(kScenario, {"--executor", executor, "--trace-of", "nodes=4"}), wanted);
+  }
+}
+
+TEST_F(TraceOf, StrategiesAndRanksByName) {
+  const Json trace = trace_of(
+      kScenario, {"--trace-of", "strategy=at once", "--trace-of", "rank=3", "--trace-of=rank=1"});
+  EXPECT_EQ(processes(trace), (std::set<std::string>{"at once / rank 1", "at once / rank 3"}));
+  EXPECT_EQ(trace["distributedInfo"]["rank"], 1);
+}
+
+// Where ranks differ it is that rank's own timeline: none of the first four is another one's.
+TEST_F(TraceOf, ARankThatIsNotAmongTheFirstIsSimulatedItself) {
+  Json scenario = kScenario;
+  scenario["cluster"]["jitter"] = {{"relative", 0.2}};
+  scenario["simulation"] = {{"periods", 4}};
+  std::set<std::string> forwards;
+  for (const char* rank : {"rank=0", "rank=3", "rank=7"}) {
+    const Json trace = trace_of(scenario, {"--executor", "sim", "--trace-of", "nodes=4",
+                                           "--trace-of", "strategy=at once", "--trace-of", rank});
+    std::string times;
+    for (const auto& event : trace["traceEvents"]) {
+      if (event["name"] == "forward") times += event["dur"].dump() + " ";
+    }
+    EXPECT_NE(times, "");
+    EXPECT_TRUE(forwards.insert(times).second) << rank;
+  }
+}
+
+TEST_F(TraceOf, WhatIsNotThereIsRefusedWithWhatIs) {
+  const auto refused = [&](const std::string& word) {
+    const test::Ran ran = run(kScenario, {"--trace", scratch_.path("t.json"), "--trace-of", word});
+    EXPECT_EQ(ran.code, 2) << word;
+    EXPECT_EQ(ran.out, "") << word;
+    return ran.err;
+  };
+  EXPECT_TRUE(contains(refused("nodes=8"), "cluster.nodes at a point of the sweep: 2, 4"));
+  EXPECT_TRUE(contains(refused("nodse=4"), "strategy, rank, cluster.nodes, "));
+  EXPECT_TRUE(contains(refused("rank=8"), "a rank of 0 to 3, cluster.nodes = 2"));
+  EXPECT_TRUE(contains(refused("rank=one"), "the number of a rank"));
+  EXPECT_TRUE(contains(refused("strategy=at onec"), "did you mean 'at once'"));
+  EXPECT_TRUE(contains(refused("nodes"), "expected KEY=VALUE"));
+  const test::Ran alone = run(kScenario, {"--trace-of", "nodes=4"});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_TRUE(contains(alone.err, "needs --trace FILE")) << alone.err;
+}
+
+// The rows are the same whatever is looked at.
+TEST_F(TraceOf, TheAnswerStaysAsItIs) {
+  EXPECT_EQ(run(kScenario, {}).out,
+            run(kScenario, {"--trace", scratch_.path("t.json"), "--trace-of", "nodes=4"}).out);
+}
+
+}  // namespace
+}  // namespace syncline::cli
