@@ -66,9 +66,12 @@ const Arm& CandidateSpace::add_arm(Strategy strategy, const Scenario& scenario,
 
 Strategy CandidateSpace::strategy_of(const Point& point) const {
   if (point.own_row) return arm_of(point);
-  Strategy strategy = fused(arm_of(point), point.fusion);
+  return named(fused(arm_of(point), point.fusion), point.kind);
+}
+
+Strategy CandidateSpace::named(Strategy strategy, FusionKind kind) const {
   strategy.name =
-      point.kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(point.fusion);
+      kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(strategy.fusion);
   const std::string words = input::arm_words(strategy, base_);
   if (!words.empty()) strategy.name += ", " + words;
   return strategy;

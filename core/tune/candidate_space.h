@@ -30,6 +30,7 @@ class CandidateSpace {
   const Strategy& arm_of(const Point& point) const { return arms_[point.arm]->strategy(); }
   // The candidate, named by what it does otherwise than the base.
   Strategy strategy_of(const Point& point) const;
+  Strategy named(Strategy strategy, FusionKind kind) const;
 
  private:
   const Arm& add_arm(Strategy strategy, const Scenario& scenario, collective::PriceBook& book);

@@ -61,11 +61,23 @@ class RuleChoices {
         form.by_layer = base().by_layer;
         form.layer_key = base().layer_key;
         for (const Bytes size : search_.sizes) add_size(size, form);
-        if (!search_.breakpoints) continue;
-        for (const auto& threshold : size_thresholds(arm_.tensors(), arm_.candidates(), form)) {
-          add_size(threshold.value, form);
-        }
+        if (search_.breakpoints) add_breakpoints(form);
       }
+    }
+  }
+
+  // Of the sizes that make the same buckets the one that a person would write. Where not every
+  // change of the buckets is looked for, and at ticks, the size itself matters.
+  void add_breakpoints(const Fusion& form) {
+    const auto thresholds = size_thresholds(arm_.tensors(), arm_.candidates(), form);
+    const bool all = arm_.candidates().size() <= kMostExact;
+    const auto ticks = [](Seconds cycle) { return cycle > 0; };
+    const bool ticked = form.close == Fusion::Close::kBefore &&
+                        std::any_of(search_.cycles.begin(), search_.cycles.end(), ticks);
+    for (std::size_t i = 0; i < thresholds.size(); ++i) {
+      const Bytes low = thresholds[i].value;
+      const Bytes high = i + 1 < thresholds.size() ? thresholds[i + 1].value - 1 : 2 * low;
+      add_size(all && !ticked ? roundest_size(low, high) : low, form);
     }
   }
 

@@ -91,4 +91,15 @@ std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensor
   return thresholds;
 }
 
+Bytes roundest_size(Bytes low, Bytes high) {
+  if (low <= 0) return low;
+  Bytes round = low;
+  for (Bytes unit = 2; unit <= high; unit *= 2) {
+    const Bytes multiple = (low + unit - 1) / unit * unit;
+    if (multiple > high) break;
+    round = multiple;
+  }
+  return round;
+}
+
 }  // namespace syncline::tune

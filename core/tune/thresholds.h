@@ -32,4 +32,8 @@ std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors
 std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensors,
                                         const std::vector<int>& candidates, Fusion fusion);
 
+// The roundest number of bytes from `low` to `high`: the multiple of the largest power of two, so
+// that it is short in KiB or MiB. 0 where `low` is.
+Bytes roundest_size(Bytes low, Bytes high);
+
 }  // namespace syncline::tune

@@ -1,6 +1,7 @@
 #include "core/tune/tuner.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -21,6 +22,9 @@ constexpr std::size_t kCheap = 1000;
 // Candidates that another process is handed at once where an executor prices one in 0.1 ms.
 constexpr std::size_t kCheapPiece = 32;
 constexpr std::size_t kMostCurvePoints = 128;
+constexpr std::size_t kKinds = 7;  // of fusion
+// Candidates within this of the best are as good as it: no measurement tells them apart.
+constexpr double kEqual = 1e-3;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
 
@@ -34,7 +38,9 @@ class Tuner {
         options_(options),
         book_(scenario.cluster),
         pricer_(scenario, book_, options.make_executor),
-        space_(scenario, search, *find_strategy(scenario, search.base), book_) {}
+        space_(scenario, search, *find_strategy(scenario, search.base), book_),
+        seen_(space_.points().size(), false),
+        few_(kKinds * options.top) {}
 
   Tuned run() {
     tuned_.base = *find_strategy(scenario_, search_.base);
@@ -42,6 +48,7 @@ class Tuner {
     tuned_.points = points().size();
     walk();
     rank();
+    fill();
     grade();
     draw_curve();
     if (options_.confirm) confirm();
@@ -137,13 +144,25 @@ class Tuner {
     for (std::size_t i = 0; i < order.size(); ++i) {
       tell_progress(i + 1, order.size());
       const Point& point = points()[order[i]];
-      if (pruned() && !can_matter(point)) continue;
+      if (pruned() && (seen_[order[i]] || !can_matter(point))) continue;
       if (options_.interrupted() || tuned_.evaluations >= budget()) {
         tuned_.complete = false;
         tuned_.left_bound = least_bound(order, i);
         return;
       }
       keep(point, priced(space_.strategy_of(point), point.kind), order[i]);
+      seen_[order[i]] = true;
+    }
+  }
+
+  // Arms and kinds may come to the same figures more often than `few` foresees: then more of them
+  // have to be certain until the ranking is as long as was asked for, or there are no more.
+  void fill() {
+    while (pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
+           groups_.size() >= few_) {
+      few_ *= 2;
+      walk();
+      rank();
     }
   }
 
@@ -171,13 +190,6 @@ class Tuner {
     if (!tuned_.complete) tuned_.left_bound = least_bound(order, done);
   }
 
-  // How many of the best groups are found for certain: arms and kinds may come to the same figures,
-  // of which only one is reported.
-  std::size_t few() const {
-    constexpr std::size_t kKinds = 7;
-    return kKinds * options_.top;
-  }
-
   // Kinds are kept apart by whether they change the training: the best of either is reported.
   std::pair<FusionKind, bool> kind_of(const Point& point) const {
     return {point.kind, input::changes_training(space_.arm_of(point))};
@@ -188,12 +200,12 @@ class Tuner {
   bool can_matter(const Point& point) const {
     const auto group = groups_.find({point.arm, point.kind});
     if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
-    if (groups_.size() < few()) return true;
+    if (groups_.size() < few_) return true;
     const auto kind = best_of_kind_.find(kind_of(point));
     if (kind == best_of_kind_.end() || shorter(point.bound, kind->second)) return true;
     std::vector<Seconds> steps;
     for (const auto& [key, best] : groups_) steps.push_back(best.step);
-    const auto last = steps.begin() + static_cast<std::ptrdiff_t>(few()) - 1;
+    const auto last = steps.begin() + static_cast<std::ptrdiff_t>(few_) - 1;
     std::nth_element(steps.begin(), last, steps.end());
     return shorter(point.bound, *last);
   }
@@ -213,6 +225,10 @@ class Tuner {
   }
 
   void rank() {
+    tuned_.ranking.clear();
+    tuned_.best_of_kind.clear();
+    tuned_.best_explicit = tuned_.best_threshold = std::nullopt;
+    tuned_.best_as_before = tuned_.best_changed = std::nullopt;
     // By step time; of those alike the simplest, and the one that was written first.
     std::vector<Best*> bests;
     for (auto& [key, best] : groups_) bests.push_back(&best);
@@ -229,13 +245,13 @@ class Tuner {
       auto& best_so = input::changes_training(best->ranked.strategy) ? tuned_.best_changed
                                                                      : tuned_.best_as_before;
       if (!best_so) best_so = best->ranked;
-      const bool certain = place++ < few() || !pruned();
+      const bool certain = place++ < few_ || !pruned();
       if (certain && tuned_.ranking.size() < options_.top && !ranked_already(best->ranked)) {
         tuned_.ranking.push_back(best->ranked);
       }
     }
     if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
-    tuned_.choice = bests.empty() ? tuned_.baseline : simplest(bests);
+    tuned_.choice = bests.empty() ? tuned_.baseline : rounder(simplest(bests));
     // Kinds that a framework's threshold can say, against explicit buckets.
     for (const auto& [kind, ranked] : tuned_.best_of_kind) {
       const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore ||
@@ -252,7 +268,6 @@ class Tuner {
   // Among those that no measurement could tell apart the simplest, of those alike the one with the
   // fewest collectives.
   const Ranked& simplest(const std::vector<Best*>& bests) const {
-    constexpr double kEqual = 1e-3;
     const Seconds limit = bests.front()->step * (1 + kEqual);
     const auto end = std::find_if(bests.begin(), bests.end(),
                                   [&](const Best* best) { return best->step > limit; });
@@ -263,6 +278,26 @@ class Tuner {
                              : a->ranked.metrics.collectives < b->ranked.metrics.collectives;
     });
     return (*simple)->ranked;
+  }
+
+  // The same with the roundest size near its own that is as good as the best.
+  Ranked rounder(const Ranked& found) {
+    const bool by_size =
+        found.strategy.fusion.rule == Fusion::Rule::kSize &&
+        (found.kind == FusionKind::kSizeAfter || found.kind == FusionKind::kSizeBefore);
+    const Bytes size = found.strategy.fusion.size;
+    if (!by_size || !pricer_.traits().cheap || !search_.breakpoints) return found;
+    const Seconds limit = tuned_.winner().metrics.step_time * (1 + kEqual);
+    for (Bytes unit = std::bit_floor(static_cast<std::uint64_t>(size)); size % unit != 0;
+         unit /= 2) {
+      for (const Bytes near : {size / unit * unit, (size / unit + 1) * unit}) {
+        Fusion fusion = found.strategy.fusion;
+        fusion.size = near;
+        Ranked round = priced(space_.named(fused(found.strategy, fusion), found.kind), found.kind);
+        if (round.metrics.step_time <= limit) return round;
+      }
+    }
+    return found;
   }
 
   // What it takes to set a candidate up: nothing for what the user has, then one knob after the
@@ -372,6 +407,10 @@ class Tuner {
   CandidatePricer pricer_;
   CandidateSpace space_;
   Tuned tuned_;
+  std::vector<bool> seen_;  // points that were priced in a pruned walk
+  // How many of the best groups are found for certain: arms and kinds may come to the same figures,
+  // of which only one is reported.
+  std::size_t few_;
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
   std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
 };

@@ -98,6 +98,22 @@ TEST(Thresholds, OfManyGradientsSizesAPercentApart) {
   EXPECT_LT(count_thresholds(pointers, candidates, Fusion{}).size(), 600u);
 }
 
+TEST(Thresholds, TheRoundestSizeOfARange) {
+  EXPECT_EQ(roundest_size(41, 4000), 2048);
+  EXPECT_EQ(roundest_size(0, 40), 0);
+  EXPECT_EQ(roundest_size(41, 41), 41);
+  EXPECT_EQ(roundest_size(25'500'000, 27'200'000), 25 * kMiB);
+  for (Bytes low = 1; low < 70; ++low) {
+    for (Bytes high = low; high < 140; ++high) {
+      const Bytes found = roundest_size(low, high);
+      ASSERT_TRUE(low <= found && found <= high);
+      for (Bytes other = low; other <= high; ++other) {
+        ASSERT_LE(other & -other, found & -found) << other << " of " << low << " to " << high;
+      }
+    }
+  }
+}
+
 TEST(Thresholds, TheSmallestOfEqualsIsTaken) {
   const std::vector<Threshold> thresholds{{1, {}}, {2, {}}, {3, {}}};
   const auto& best = test::best_threshold(thresholds, [](const Threshold& t) {

@@ -111,10 +111,7 @@ void expect_same_answer(const input::Document& document) {
   EXPECT_EQ(everything.points, pruned.points);
   EXPECT_EQ(everything.evaluations, everything.points);
   EXPECT_LT(pruned.evaluations, everything.evaluations / 2);
-  // Of equal figures one is ranked, and a pruned walk ranks what it knows for certain: perhaps
-  // less.
-  ASSERT_GE(pruned.ranking.size(), std::min<std::size_t>(3, everything.ranking.size()));
-  ASSERT_LE(pruned.ranking.size(), everything.ranking.size());
+  ASSERT_EQ(pruned.ranking.size(), everything.ranking.size());
   for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
     EXPECT_NEAR(pruned.ranking[i].metrics.step_time / everything.ranking[i].metrics.step_time, 1,
                 1e-9)
@@ -304,6 +301,63 @@ TEST(Tuner, EqualCandidatesAreRankedOnce) {
       EXPECT_EQ(one.strategy.streams, 1) << one.strategy.name;
     }
   }
+}
+
+// However many arms come to the same figures, as many rows as were asked for are ranked, and they
+// are those of a walk over everything.
+TEST(Tuner, PrunedRanksAsManyAsAskedFor) {
+  const std::string search = R"({"fusion": {"size_mb": "breakpoints", "rules": ["none", "one"]},
+      "streams": [1, 2, 3, 4, 5, 6, 7, 8], "confirm": 0})";
+  for (const std::size_t top : {1, 2, 5, 20}) {
+    TuneOptions all, some;
+    all.top = some.top = top;
+    all.method = TuneOptions::Method::kExhaustive;
+    some.method = TuneOptions::Method::kPruned;
+    const std::string slow_steps = R"(, "jitter": {"relative": 0.3})";
+    for (const std::string& cluster : {std::string(), slow_steps}) {
+      const Tuned everything = tuned(small_document(search, cluster), all);
+      const Tuned pruned = tuned(small_document(search, cluster), some);
+      ASSERT_EQ(pruned.ranking.size(), everything.ranking.size()) << top;
+      for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
+        EXPECT_NEAR(pruned.ranking[i].metrics.step_time / everything.ranking[i].metrics.step_time,
+                    1, 1e-9);
+      }
+    }
+  }
+}
+
+// Of the sizes that no measurement could tell apart a person would write a round one: nothing that
+// is rounder and near the choice is within 0.1 % of the best.
+TEST(Tuner, ProposesRoundSizes) {
+  for (const char* close : {"after", "before"}) {
+    const input::Document document =
+        small_document(R"({"fusion": {"size_mb": "breakpoints", "close": [")" + std::string(close) +
+                       R"("]}, "confirm": 0})");
+    const Scenario scenario = input::parse_scenario(document);
+    const Tuned result = tuned(document);
+    const Strategy& choice = result.choice.strategy;
+    ASSERT_EQ(choice.fusion.rule, Fusion::Rule::kSize) << choice.name;
+    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+    collective::PriceBook book(scenario.cluster);
+    for (Bytes unit = 1; unit <= choice.fusion.size; unit *= 2) {
+      if (choice.fusion.size % unit == 0) continue;
+      for (const Bytes more : {0, 1}) {
+        Strategy round = choice;
+        round.fusion.size = (choice.fusion.size / unit + more) * unit;
+        const auto priced = measure::price_strategy(scenario, round, *executor, book);
+        EXPECT_GT(priced.metrics.step_time, result.winner().metrics.step_time * 1.001)
+            << round.fusion.size << " rather than " << choice.name;
+      }
+    }
+  }
+}
+
+// Each gradient alone, which the sizes begin with, has no size that could be rounder.
+TEST(Tuner, ABestWithoutASizeStaysAsItIs) {
+  const Scenario scenario =
+      input::parse_scenario(input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/first.json"));
+  const Tuned result = tune(scenario, default_search(scenario), {});
+  EXPECT_EQ(result.choice.strategy.fusion.rule, Fusion::Rule::kNone);
 }
 
 TEST(Tuner, ProgressCountsTheBudget) {
