@@ -1,5 +1,6 @@
 #include "cli/apply_file.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/python_scripts.h"
@@ -112,6 +113,11 @@ void check_python(const std::string& file, const std::string& dialect, const std
   if (file.empty() || dialect == kPythonDialect) return;
   throw InputError("--python writes a file for PyTorch: it needs " + option + " " +
                    std::string(kPythonDialect));
+}
+
+std::string python_usage(const std::string& file) {
+  return "in the job, on every rank: from " + std::filesystem::path(file).stem().string() +
+         " import apply; model = apply(model, optimizer)";
 }
 
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,

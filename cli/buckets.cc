@@ -94,7 +94,8 @@ int run(const BucketsOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, point);
-  const reports::Answer answer{"buckets", scenario.name,
+  const reports::Answer answer{"buckets",
+                               scenario.name,
                                [&] {
                                  return reports::Page{
                                      reports::one_line(scenario.name),
@@ -106,7 +107,8 @@ int run(const BucketsOptions& options) {
                                  Json json{{"strategy", strategy.name}};
                                  json.update(as_json(plan, scenario.workload));
                                  return json;
-                               }};
+                               },
+                               remarks_here(document)};
   print(answer, options.format);
   return 0;
 }

@@ -1,10 +1,10 @@
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "cli/apply_file.h"
 #include "cli/files.h"
+#include "cli/output.h"
 #include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/dialect/nccl_table.h"
@@ -48,9 +48,7 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
                  const dialect::Written& written) {
   write_file(options.python, apply_file(scenario, strategy));
-  std::cerr << "syncline: wrote " << options.python << "; in the job, on every rank: from "
-            << std::filesystem::path(options.python).stem().string()
-            << " import apply; model = apply(model, optimizer)\n";
+  std::cerr << "syncline: wrote " << options.python << "; " << python_usage(options.python) << "\n";
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
               << written.config.dump() << "\n";
@@ -71,6 +69,7 @@ int run(const EmitOptions& options) {
   const input::Document document = read(options.scenario);
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
+  tell_remarks(remarks_here(document));
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);

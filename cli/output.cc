@@ -55,8 +55,11 @@ SideFile html_file(const std::string& path, const reports::Answer& answer) {
 void print(const reports::Answer& answer, const OutputFormat& format) {
   std::cout << reports::printed(answer, format.format, version(), stdout_screen(format.colour))
             << std::flush;
-  if (format.format != reports::Format::kCsv) return;
-  for (const auto& remark : answer.remarks) {
+  if (format.format == reports::Format::kCsv) tell_remarks(answer.remarks);
+}
+
+void tell_remarks(const std::vector<std::string>& remarks) {
+  for (const auto& remark : remarks) {
     std::cerr << "syncline: " << reports::one_line(remark) << "\n";
   }
 }

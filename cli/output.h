@@ -28,4 +28,7 @@ SideFile html_file(const std::string& path, const reports::Answer& answer);
 // stderr, one a line.
 void print(const reports::Answer& answer, const OutputFormat& format);
 
+// Remarks where an answer has no place for them: on stderr, one a line.
+void tell_remarks(const std::vector<std::string>& remarks);
+
 }  // namespace syncline::cli

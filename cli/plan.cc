@@ -23,7 +23,9 @@ int run(const PlanOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   announce(scenario, measure::Answer::kPlan);
   const reports::Planned planned = reports::planned(scenario, strategy);
-  print(reports::answer_of(planned), options.format);
+  reports::Answer answer = reports::answer_of(planned);
+  answer.remarks = remarks_here(document);
+  print(answer, options.format);
   return 0;
 }
 

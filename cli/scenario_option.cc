@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
+#include "core/measure/remarks.h"
 #include "core/visible.h"
 
 namespace syncline::cli {
@@ -31,6 +32,10 @@ input::Document read_on_ranks(const ScenarioOption& option) {
     throw InputError("-: expected a file: each rank reads the scenario by itself");
   }
   return read(option);
+}
+
+std::vector<std::string> remarks_here(const input::Document& document) {
+  return measure::remarks_of(document, {SweepPoint()});
 }
 
 void set_keys(input::Document& document, const std::vector<std::string>& changes) {

@@ -25,6 +25,10 @@ input::Document read(const ScenarioOption& option);
 // The same for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
+// What every verb says of such a scenario (core/measure/remarks.h), for those that ignore its
+// sweep.
+std::vector<std::string> remarks_here(const input::Document& document);
+
 // "cluster.inter.bandwidth_gbps=10": the value as JSON, or as plain text where it is none. Throws
 // InputError.
 void set_keys(input::Document& document, const std::vector<std::string>& changes);

@@ -82,10 +82,12 @@ const tune::Ranked& best_to_apply(const tune::Tuning& tuning) {
   });
 }
 
-// What the Python file applies where that is not the choice.
+// How the Python file is used, and what it applies where that is not the choice.
 void tell_applied(const std::string& file, const tune::Tuning& tuning) {
+  if (file.empty()) return;
+  std::cerr << "syncline: " << python_usage(file) << "\n";
   const tune::Ranked& best = best_to_apply(tuning);
-  if (file.empty() || &best == &tuning.tuned.choice) return;
+  if (&best == &tuning.tuned.choice) return;
   std::cerr << "syncline: " << file << " holds '" << best.strategy.name << "' ("
             << reports::seconds_text(best.metrics.step_time) << " a step): the best, '"
             << tuning.tuned.choice.strategy.name << "', cannot be applied by a Python file, as "
@@ -144,6 +146,7 @@ int tune_to_target(const TuneVerbOptions& verb, const input::Document& document,
   answer_with({svg, html_file(verb.html, answer)}, [&] { print(answer, verb.format); });
   if (!verb.python.empty() && !worth.rows.empty()) {
     write_file(verb.python, apply_file(worth.scenario, worth.rows.front().strategy, worth.pinned));
+    std::cerr << "syncline: wrote " << verb.python << "; " << python_usage(verb.python) << "\n";
   }
   return interrupted() ? kInterruptedExit : 0;
 }

@@ -8,6 +8,7 @@
 #include "cli/files.h"
 #include "cli/live_words.h"
 #include "cli/output.h"
+#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/measure/report.h"
@@ -112,11 +113,13 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   report.date = today();
   report.links = reports::links_in_words(scenario.cluster);
   measure::Report traced;
+  traced.executor = options.backend;
   live::run_validation(run_of(options, scenario), channel,
                        hooks_of(options, document, report, traced), report);
   if (first) {
     keep(options, report);
     reports::Answer answer = reports::answer_of(report);
+    answer.remarks = remarks_here(document);
     answer.figures = [&report, &traced] {
       auto pictures = reports::figures_of(report);
       for (auto& step : steps_of(traced)) pictures.push_back(std::move(step));

@@ -42,7 +42,7 @@ class Answers : public testing::Test {
 };
 
 TEST_F(Answers, RemarksStandInEveryForm) {
-  for (const char* verb : {"run", "check", "explain", "tune"}) {
+  for (const char* verb : {"run", "check", "explain", "tune", "plan", "buckets"}) {
     EXPECT_TRUE(contains(printed(verb, "table"), std::string("Remarks:\n- ") + kRemark)) << verb;
     EXPECT_TRUE(contains(printed(verb, "markdown"), "Remarks:\n\n- strategy 'half'")) << verb;
     const Json remarks = json(verb).at("remarks");
@@ -54,6 +54,34 @@ TEST_F(Answers, RemarksStandInEveryForm) {
     EXPECT_EQ(csv.err, std::string("syncline: ") + kRemark + "\nsyncline: " + second + "\n")
         << verb;
     EXPECT_FALSE(contains(csv.out, "encoding")) << verb;
+  }
+}
+
+TEST_F(Answers, EmitTellsThemBesideTheConfiguration) {
+  const auto ran = test::syncline_run({"emit", file_, "--strategy", "ddp", "--dialect", "pytorch"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NO_THROW(Json::parse(ran.out));
+  EXPECT_TRUE(ran.err.starts_with(std::string("syncline: ") + kRemark + "\n")) << ran.err;
+}
+
+TEST_F(Answers, ValidateTellsThemBelowItsTable) {
+  const auto ran =
+      test::syncline_run({"validate", file_, "--set", "cluster.nodes=2", "--ranks", "2", "--warmup",
+                          "1", "--repeats", "1", "--strategy", "half", "--format", "json"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(Json::parse(ran.out).at("remarks").at(0), kRemark);
+}
+
+TEST_F(Answers, ThePythonFileComesWithItsUse) {
+  const std::string file = scratch_.path("job_sync.py");
+  const std::string use =
+      "in the job, on every rank: from job_sync import apply; model = apply(model, optimizer)\n";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"tune", file_, "--emit", "pytorch", "--python", file},
+        {"emit", file_, "--dialect", "pytorch", "--python", file}}) {
+    const auto ran = test::syncline_run(words);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(contains(ran.err, use)) << ran.err;
   }
 }
 
