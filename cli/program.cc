@@ -4,18 +4,21 @@
 #include <iostream>
 #include <map>
 #include <new>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/build_facts.h"
 #include "cli/exit.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/json/mistakes.h"
 #include "core/json/reader.h"
 #include "core/visible.h"
 #include "live/failure_notice.h"
+#include "reports/screen.h"
 
 namespace syncline::cli {
 namespace {
@@ -119,8 +122,10 @@ int run_verb(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    app.exit(success);
-    std::cout.flush();
+    std::ostringstream text;
+    app.exit(success, text, text);
+    std::cout << reports::wrapped_lines(text.str(), stdout_screen(Colour::kAuto).width)
+              << std::flush;
     return std::cout ? 0 : say("standard output: cannot be written", kFailingMachine);
   } catch (const CLI::ParseError& error) {
     const auto verbs = app.get_subcommands();

@@ -109,7 +109,7 @@ Page page_of(const tune::LiveReport& report) {
   if (!report.tuning.observations.empty()) {
     page.blocks.push_back("The best, as a strategy of a scenario:");
     page.blocks.push_back(
-        Listing{"json", input::strategy_json(report.best().strategy).dump() + "\n"});
+        Listing{"json", input::strategy_json(report.best().strategy).dump(2) + "\n"});
   }
   if (report.emitted) {
     page.blocks.push_back("Configuration for " + report.emitted_dialect +

@@ -69,7 +69,7 @@ std::size_t end_of_word(std::string_view text, std::size_t begin) {
 
 // Where the lines below a line's first begin.
 std::size_t hanging_indent(std::string_view line) {
-  constexpr std::size_t kLabel = 24;  // a gap further on parts no label from its text
+  constexpr std::size_t kLabel = 30;  // a gap further on parts no label from its text
   constexpr std::size_t kMore = 2;
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   if (begin == 0) return kMore;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -32,42 +33,98 @@ std::string too_wide(const std::string& text, std::size_t columns) {
   return found;
 }
 
-std::vector<std::vector<std::string>> verbs() {
-  return {{"run", kFirst},
-          {"run", kSource + "scenarios/resnet50_ddp.json"},
-          {"tune", kFirst},
-          {"explain", kFirst},
-          {"check", kFirst},
-          {"plan", kFirst},
-          {"buckets", kFirst},
-          {"import", kSource + "tests/data/kineto/resnet50_ddp_2xA100_rank0.json.gz"},
-          {"calibrate",
-           kSource + "scenarios/measured/nccl-tests/h100-cluster01-ib_allreduce_n010x1.txt",
-           kSource + "scenarios/measured/nccl-tests/h100-cluster01-ib_allreduce_n010x2.txt"},
-          {"fidelity", "--from", kSource + "scenarios", "--set", "live"},
-          {"fidelity", "--live", kSource + "scenarios/measured/live/dgc_1gbit.json"},
-          {"list"}};
+// What each verb is asked here. Those without a command line print what is for programs: a script,
+// a schema, another command's output.
+std::map<std::string, std::vector<std::vector<std::string>>> commands() {
+  const std::string measured = kSource + "scenarios/measured/";
+  const std::string logs = measured + "nccl-tests/h100-cluster01-ib_allreduce_n010x";
+  return {
+      {"run", {{kFirst}, {kSource + "scenarios/resnet50_ddp.json"}}},
+      {"tune",
+       {{kFirst},
+        {kSource + "scenarios/live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3"}}},
+      {"explain", {{kFirst}}},
+      {"check", {{kFirst}}},
+      {"plan", {{kFirst}}},
+      {"buckets", {{kFirst}}},
+      {"emit", {{kFirst, "--strategy", "one by one", "--dialect", "pytorch"}}},
+      {"import", {{kSource + "tests/data/kineto/resnet50_ddp_2xA100_rank0.json.gz"}}},
+      {"init", {{"gpt2_small", "--node", "dgx-h100"}}},
+      {"calibrate", {{logs + "1.txt", logs + "2.txt"}}},
+      {"validate",
+       {{kFirst, "--set", "cluster.nodes=2", "--ranks", "2", "--warmup", "1", "--repeats", "1"}}},
+      {"fidelity",
+       {{"--from", kSource + "scenarios", "--set", "live"},
+        {"--live", measured + "live/dgc_1gbit.json"}}},
+      {"numerics", {{"--seeds", "1", "--steps", "40"}}},
+      {"list", {{}}},
+      {"report", {}},
+      {"record", {}},
+      {"lab", {}},
+      {"schema", {}},
+      {"completion", {}}};
 }
 
-TEST(Terminal, NoLineIsWiderThanTheTerminal) {
-  for (const auto& arguments : verbs()) {
-    for (const int columns : {80, 60}) {
-      const auto ran = run_on_terminal(arguments, static_cast<unsigned short>(columns));
-      EXPECT_EQ(ran.code, 0) << arguments[0] << ran.err;
-      EXPECT_FALSE(ran.out.empty()) << arguments[0];
-      EXPECT_EQ(too_wide(ran.out, static_cast<std::size_t>(columns)), "")
-          << arguments[0] << " at " << columns;
+// The verb table, as the program's own help prints it.
+std::vector<std::string> verbs() {
+  const std::string help = test::syncline_run({"--help"}).out;
+  std::istringstream lines(help.substr(help.find("\nSubcommands:\n") + 14));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line) && line.starts_with("  ");) {
+    names.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return names;
+}
+
+void expect_narrow(const std::vector<std::string>& words, std::size_t columns) {
+  const auto ran = run_on_terminal(words, static_cast<unsigned short>(columns));
+  EXPECT_EQ(ran.code, 0) << words[0] << ran.err;
+  EXPECT_FALSE(ran.out.empty()) << words[0];
+  EXPECT_EQ(too_wide(ran.out, columns), "") << words[0] << " at " << columns;
+}
+
+// A new verb is in the table, and so has to be asked something here.
+TEST(Terminal, NoLineOfAnyVerbIsWiderThanTheTerminal) {
+  const auto known = commands();
+  const auto names = verbs();
+  EXPECT_EQ(names.size(), known.size());
+  for (const auto& verb : names) {
+    ASSERT_TRUE(known.contains(verb)) << verb << ": say in commands() what it is asked";
+    for (std::vector<std::string> words : known.at(verb)) {
+      words.insert(words.begin(), verb);
+      for (const std::size_t columns : {80, 60}) expect_narrow(words, columns);
     }
   }
+}
+
+TEST(Terminal, NoLineOfAnyHelpIsWiderThanTheTerminal) {
+  for (const std::size_t columns : {80, 60}) {
+    expect_narrow({"--help"}, columns);
+    expect_narrow({"--version"}, columns);
+    for (const auto& verb : verbs()) expect_narrow({verb, "--help"}, columns);
+  }
+}
+
+// Who reads the help by program (docs/manual.sh, the tests of completion) finds it as ever.
+TEST(Terminal, HelpInAPipeHasTheFullWidth) {
+  const std::string piped = test::syncline_run({"tune", "--help"}).out;
+  EXPECT_NE(too_wide(piped, 100), "");
+  const std::string shown = run_on_terminal({"tune", "--help"}, 80).out;
+  const auto words = [](const std::string& text) {
+    return std::regex_replace(text, std::regex("\\s+"), "");
+  };
+  EXPECT_EQ(words(shown), words(piped));
 }
 
 TEST(Terminal, InitIsReadOnOneToo) {
   const test::Scratch scratch;
   const std::vector<std::string> arguments{"init",     "gpt2_small", "--node",
                                            "dgx-h100", "-o",         scratch.path("x.json")};
-  const auto ran = run_on_terminal(arguments, 60);
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(too_wide(ran.out.substr(0, ran.out.find("Written: ")), 60), "");
+  for (const std::size_t columns : {80, 60}) {
+    const auto ran = run_on_terminal(arguments, static_cast<unsigned short>(columns));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(too_wide(ran.out.substr(0, ran.out.find("Written: ")), columns), "");
+  }
 }
 
 TEST(Terminal, ThePipeHasTheFullWidthAndNoCodes) {
