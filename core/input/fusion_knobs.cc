@@ -10,21 +10,6 @@ constexpr double kBytesPerMegabyte = 1e6;
 
 using Rule = Fusion::Rule;
 
-Spelling<std::vector<std::int64_t>> rising_ends() {
-  auto spelling = list_of(whole<std::int64_t>(0, kMostSteps), "at least one end index");
-  spelling.schema["uniqueItems"] = true;
-  spelling.read = [read = spelling.read](const Entry& entry) {
-    auto ends = read(entry);
-    for (std::size_t i = 1; i < ends.size(); ++i) {
-      if (ends[i] > ends[i - 1]) continue;
-      entry.fail("found " + std::to_string(ends[i]) + " after " + std::to_string(ends[i - 1]) +
-                 ", expected rising indices");
-    }
-    return ends;
-  };
-  return spelling;
-}
-
 // Has a meaning with these rules only.
 std::function<std::string(const Fusion&)> with(const std::vector<Rule>& allowed) {
   std::string names;

@@ -41,6 +41,13 @@ std::string only_low_rank(const Compression& compression) {
   return is_low_rank(compression) ? "" : "has no meaning with codec '" + compression.codec + "'";
 }
 
+std::string only_by_matrix(const Compression& compression) {
+  const compress::Codec* codec = compress::find_codec(compression.codec);
+  const bool whole = codec != nullptr && codec->whole_bucket;
+  return whole ? "has no meaning with codec '" + compression.codec + "'"
+               : only_low_rank(compression);
+}
+
 std::string only_with_a_begin(const Compression& compression) {
   return is_low_rank(compression) ? "" : only_sparse(compression);
 }
@@ -165,7 +172,8 @@ const Table<Compression>& compression_knobs() {
            "codec", &C::codec, one_of(compress::codec_names()),
            "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
            "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
-           "travel as two factors of low rank.")
+           "travel as two factors of low rank. batched_powersgd: each bucket does, as one square "
+           "matrix.")
            .with(kDecides | kWritten)
            .says(""),
        knob("sparsity", &C::sparsity, shares_below_one(),
@@ -201,7 +209,7 @@ const Table<Compression>& compression_knobs() {
        knob("min_compression_rate", &C::min_rate, number<double>({0, 1e9}, 1),
             "How many times smaller than a matrix powersgd's two factors must be together; "
             "otherwise it travels whole, as vectors do. Default 2.")
-           .only(only_low_rank)
+           .only(only_by_matrix)
            .with(kWritten)
            .says("matrices % times smaller or more"),
        knob("encode_launches", &C::encode_launches, whole<std::int64_t>(0, 100000),
@@ -370,6 +378,17 @@ std::vector<Knob<Strategy>> schedule_knobs() {
            "0.")
           .only(
               where<S>([](const S& s) { return s.regather; }, "has a meaning only with regather")),
+      knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
+           "With exchange sharded and cross_step: elements of parameters in place at a time, from "
+           "which on none are gathered ahead of the layers that need them (DeepSpeed's "
+           "stage3_max_live_parameters). 0: no limit. Default 0.")
+          .only(where<S>([](const S& s) { return shards_update(s) && s.cross_step; },
+                         "has a meaning only with exchange 'sharded' and cross_step")),
+      knob("pieces", &S::pieces, rising_ends(),
+           "Index of the last gradient of each piece that the backward pass runs in, whose "
+           "gradients are all there at its end (graphs of torch.compile); what is behind the last "
+           "of them is a piece too. Default: each gradient is there once it is computed.")
+          .shown({{"minItems", nullptr}, {"default", Json::array()}}),
       knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
            "Whether gradients are exchanged in every micro-batch of the workload instead of in the "
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
@@ -410,7 +429,7 @@ std::vector<Knob<Strategy>> schedule_knobs() {
       knob("broadcast_buffers", &S::broadcast_buffers, yes_or_no(),
            "Whether the buffers of rank 0, such as the statistics of batch norm, come to all ranks "
            "ahead of each step, for the workload's buffer_broadcast_ms. LocalSGD averages them "
-           "instead. Default true."),
+           "instead, unless it warms up with gradients, as DDP's hook does. Default true."),
       knob("host_sync", &S::host_sync, yes_or_no(),
            "Whether the host waits for each exchange before it issues the next on that stream, "
            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),

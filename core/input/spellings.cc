@@ -53,6 +53,21 @@ Spelling<std::vector<std::vector<int>>> groups(bool with_buffers) {
   return spelling;
 }
 
+Spelling<std::vector<std::int64_t>> rising_ends() {
+  auto spelling = list_of(whole<std::int64_t>(0, kMostSteps), "at least one end index");
+  spelling.schema["uniqueItems"] = true;
+  spelling.read = [read = spelling.read](const Entry& entry) {
+    auto ends = read(entry);
+    for (std::size_t i = 1; i < ends.size(); ++i) {
+      if (ends[i] > ends[i - 1]) continue;
+      entry.fail("found " + std::to_string(ends[i]) + " after " + std::to_string(ends[i - 1]) +
+                 ", expected rising indices");
+    }
+    return ends;
+  };
+  return spelling;
+}
+
 Spelling<Bytes> mebibytes(bool zero_allowed) {
   return number<Bytes>({0, 1e9, !zero_allowed}, static_cast<double>(kMiB));
 }

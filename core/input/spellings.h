@@ -18,6 +18,9 @@ Spelling<int> ranks_in_a_group();
 // Lists of places among the workload's tensors and perhaps its buffers, each place at most once.
 Spelling<std::vector<std::vector<int>>> groups(bool with_buffers);
 
+// Places of the last of each run, ascending.
+Spelling<std::vector<std::int64_t>> rising_ends();
+
 Spelling<Bytes> mebibytes(bool zero_allowed);
 Spelling<Seconds> milliseconds();
 Spelling<std::int64_t> counts();

@@ -34,6 +34,7 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   std::vector<OpId> sent(count);
   awaited_ = 0;
   anew_ = parameters_anew(begin, exchanges, split);
+  kept_ = kept_elements();
   gathers_.clear();
   gathers_awaited_ = 0;
   segment_ = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
@@ -125,7 +126,8 @@ std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>&
 void Backward::fetch(int next, OpId behind, std::vector<OpId>& after) {
   std::size_t needed = gathers_awaited_;
   while (needed < anew_.size() && anew_[needed].needed <= next) ++needed;
-  while (gathers_.size() < std::min(needed + 1, anew_.size())) {
+  const std::size_t ahead = room_ahead(next, needed) ? 1 : 0;
+  while (gathers_.size() < std::min(needed + ahead, anew_.size())) {
     const std::size_t bucket = anew_[gathers_.size()].bucket;
     const auto half = build_.half_of(collective::CollectiveKind::kAllGather, bucket);
     gathers_.push_back(build_.send({half}, build_.stream_of(bucket), {behind}));
@@ -133,6 +135,31 @@ void Backward::fetch(int next, OpId behind, std::vector<OpId>& after) {
   for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
   }
+}
+
+std::vector<std::int64_t> Backward::kept_elements() const {
+  std::vector<char> again(workload_.tensors.size(), 0);
+  for (const Anew& anew : anew_) {
+    for (const int t : build_.plan.buckets[anew.bucket].tensors) again[place_of(t)] = 1;
+  }
+  std::vector<std::int64_t> behind(workload_.tensors.size() + 1, 0);
+  for (std::size_t t = workload_.tensors.size(); t-- > 0;) {
+    const Tensor& tensor = workload_.tensors[t];
+    const bool kept = again[t] == 0 && !tensor.sparse;
+    behind[t] = behind[t + 1] + (kept ? tensor.elements : 0);
+  }
+  return behind;
+}
+
+bool Backward::room_ahead(int next, std::size_t needed) const {
+  if (strategy_.live_elements == 0) return true;
+  std::int64_t live = kept_[place_of(next)];
+  for (std::size_t g = 0; g < needed; ++g) {
+    const Bucket& bucket = build_.plan.buckets[anew_[g].bucket];
+    const auto& tensors = bucket.tensors;
+    if (*std::max_element(tensors.begin(), tensors.end()) >= next) live += bucket.elements;
+  }
+  return live < strategy_.live_elements;
 }
 
 OpId Backward::compute(int first, int last, std::vector<OpId> after) {

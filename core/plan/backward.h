@@ -33,11 +33,18 @@ class Backward {
   std::vector<Anew> parameters_anew(std::size_t begin, const Exchanges& exchanges,
                                     const std::vector<char>& split) const;
 
+  // By tensor: elements of parameters from that one on which are not gathered anew.
+  std::vector<std::int64_t> kept_elements() const;
+
+  // Whether parameters may be gathered beside those that the pass holds from tensor `next` on, the
+  // first `needed` of anew_ among them.
+  bool room_ahead(int next, std::size_t needed) const;
+
   // Exchanges that must not be under way any more when the backward pass goes on towards a bucket.
   std::vector<OpId> awaited(std::size_t bucket, const std::vector<OpId>& done);
 
   // Asks, behind an operation, for the parameters that are needed from tensor `next` on and for the
-  // next ones behind them, and adds what brings in the former to `after`.
+  // next ones behind them, if there is room, and adds what brings in the former to `after`.
   void fetch(int next, OpId behind, std::vector<OpId>& after);
 
   OpId compute(int first, int last, std::vector<OpId> after);
@@ -77,6 +84,7 @@ class Backward {
   Seconds clock_ = 0;
   std::size_t awaited_ = 0;  // exchanges, from the first on
   std::vector<Anew> anew_;
+  std::vector<std::int64_t> kept_;
   std::vector<OpId> gathers_;  // of anew_, those that were asked for
   std::size_t gathers_awaited_ = 0;
   StreamId tick_stream_ = 0;

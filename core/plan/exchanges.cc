@@ -30,6 +30,13 @@ OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
   return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
 
+// The tensor with which a gradient is there: itself, or the last one of its piece.
+int arrives_with(int tensor, const Strategy& strategy, int last) {
+  if (strategy.pieces.empty()) return tensor;
+  const auto end = std::ranges::lower_bound(strategy.pieces, tensor);
+  return end == strategy.pieces.end() ? last : static_cast<int>(std::min<std::int64_t>(*end, last));
+}
+
 // When each gradient is there, from the step's begin. Encoding is on the way: at ticks it has been
 // done gradient by gradient before.
 std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluster,
@@ -45,6 +52,11 @@ std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluste
       if (cluster.device.memory > 0) clock += traffic / cluster.device.memory;
     }
     ready.push_back(clock);
+  }
+  const int last = static_cast<int>(ready.size()) - 1;
+  for (int t = 0; t < last; ++t) {
+    ready[static_cast<std::size_t>(t)] =
+        ready[static_cast<std::size_t>(arrives_with(t, strategy, last))];
   }
   return ready;
 }
@@ -203,9 +215,10 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
       if (fusion.order == Fusion::Order::kForward) std::reverse(group.begin(), group.end());
       for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));
     }
-    if (fusion.with_next) {
-      const int last = static_cast<int>(tensors.size()) - 1;
-      for (auto& bucket : buckets) bucket.ready = std::min(bucket.ready + 1, last);
+    const int last = static_cast<int>(tensors.size()) - 1;
+    for (auto& bucket : buckets) {
+      if (fusion.with_next) bucket.ready = std::min(bucket.ready + 1, last);
+      bucket.ready = arrives_with(bucket.ready, strategy, last);
     }
     std::stable_sort(buckets.begin(), buckets.end(),
                      [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
@@ -220,9 +233,12 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
   return exchanges;
 }
 
-std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion) {
+std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion,
+                                      bool buffers) {
   auto tensors = pointers(workload.tensors);
-  for (const auto& buffer : workload.buffers) tensors.push_back(&buffer);
+  for (const auto& buffer : workload.buffers) {
+    if (buffers) tensors.push_back(&buffer);
+  }
   std::vector<int> candidates;
   for (int i = static_cast<int>(workload.tensors.size()) - 1; i >= 0; --i) candidates.push_back(i);
   for (auto i = workload.tensors.size(); i < tensors.size(); ++i) {

@@ -19,8 +19,9 @@ struct Exchanges {
 Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
                              const Strategy& strategy, const TrainingPoint& point);
 
-// Parameters, first layer first, then the statistics without a gradient: what LocalSGD averages.
-std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion);
+// Parameters, first layer first, then, with `buffers`, the statistics without a gradient: what
+// LocalSGD averages.
+std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion, bool buffers);
 
 // The buckets of the groups in which sharded parameters are gathered; none without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);

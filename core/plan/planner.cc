@@ -24,6 +24,7 @@ OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluste
   for (int step = 0; step < build.plan.steps; ++step) {
     build.step = step;
     build.begin_step();
+    if (strategy.local_sgd.warmup_gradients) build.broadcast_buffers();
     build.compute(Phase::kForward, workload.forward);
     build.earlier_micro_batches();
     std::vector<OpId> exchanged;
@@ -46,10 +47,10 @@ OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluste
 
 // The host waits for the computation, every bucket of parameters is summed, the host waits again,
 // and the mean is taken (two reads and a write).
-void average(Builder& build, const Workload& workload, Seconds host_sync, const Fusion& fusion,
-             OpId updated) {
+void average(Builder& build, const Workload& workload, Seconds host_sync,
+             const std::vector<Bucket>& buckets, OpId updated) {
   const auto first = build.plan.buckets.size();
-  for (auto& bucket : parameter_buckets(workload, fusion)) build.plan.buckets.push_back(bucket);
+  build.plan.buckets.insert(build.plan.buckets.end(), buckets.begin(), buckets.end());
   if (host_sync > 0) updated = build.add(kComputeStream, HostSync{host_sync});
   std::vector<OpId> done;
   double bytes = 0;
@@ -75,14 +76,17 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
   const OpId updated = local_steps(build, workload, cluster, strategy, grouped);
   if (build.plan.ranks == 1 || !averaged) return std::move(build.plan);
 
-  // The fusion is the gradients' where a group exchanges them; parameters then travel as one.
+  // The fusion is the gradients' where those are exchanged too; parameters then travel as one, and
+  // buffers stay where DDP broadcasts them.
+  const bool beside_ddp = strategy.local_sgd.warmup_gradients;
   Fusion fusion = strategy.fusion;
-  if (grouped) {
+  if (grouped || beside_ddp) {
     fusion = Fusion{};
     fusion.rule = Fusion::Rule::kOne;
   }
   build.subgroup = 1;
-  average(build, workload, cluster.device.host_sync, fusion, updated);
+  average(build, workload, cluster.device.host_sync,
+          parameter_buckets(workload, fusion, !beside_ddp), updated);
   return std::move(build.plan);
 }
 

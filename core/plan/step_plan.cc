@@ -1,6 +1,7 @@
 #include "core/plan/step_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/plan/backward.h"
@@ -44,7 +45,8 @@ class StepPlan {
     std::copy(sent.begin(), sent.end(), arrived_.begin());
     if (sharded_) {
       build_.wait_for_host(sent);
-      gather(update_shards(sent));
+      const auto updated = update_shards(sent);
+      if (!gathers_in_forward()) gather(updated);
     } else {
       if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
       for (std::size_t b = 0; b < gradients(); ++b)
@@ -116,6 +118,7 @@ class StepPlan {
   void forward() {
     build_.begin_step();
     build_.broadcast_buffers();
+    if (gathers_in_forward()) return gathered_forward({});
     if (!strategy_.cross_step) {
       const OpId whole = build_.compute(Phase::kForward, workload_.forward);
       if (!sharded_) return;
@@ -166,29 +169,91 @@ class StepPlan {
 
   // The forward pass of a later micro-batch of one step, behind `done`. Where parameters are given
   // up after each backward pass they are gathered for it again, one segment's after the other's.
-  void forward_again(std::vector<OpId> done) {
-    const bool gathers = sharded_ && strategy_.cross_step;
-    if (!gathers) {
-      build_.compute(Phase::kForward, workload_.forward, 0, -1, std::move(done));
-      return;
-    }
+  void forward_again(const std::vector<OpId>& done) {
+    if (sharded_ && strategy_.cross_step) return gathered_forward(done);
+    build_.compute(Phase::kForward, workload_.forward, 0, -1, done);
+  }
+
+  // Whether a step gathers its parameters itself, as there is room for them, instead of the step
+  // before it once they are updated.
+  bool gathers_in_forward() const {
+    return sharded_ && strategy_.cross_step && strategy_.live_elements > 0;
+  }
+
+  // The forward pass with what it gathers, behind `begun`, or behind the step before where that is
+  // empty. A bucket is asked for where there is room for it, at the latest when the segment ahead
+  // of its own is done.
+  void gathered_forward(const std::vector<OpId>& begun) {
     const auto list = segments();
-    std::vector<std::vector<OpId>> brought;
-    std::size_t place = 0;
-    for (const auto& segment : list) {
-      auto& after = brought.emplace_back(brought.empty() ? done : std::vector<OpId>{});
-      for (const auto b : segment.awaited) {
-        if (b < gradients() && gathered_[b] == 0) continue;
-        after.push_back(
-            build_.send({build_.half_of(collective::CollectiveKind::kAllGather, base_ + b)},
-                        build_.stream_of(place++), done));
+    const auto given_up = given_up_behind(list);
+    const std::int64_t room = strategy_.live_elements > 0
+                                  ? strategy_.live_elements
+                                  : std::numeric_limits<std::int64_t>::max();
+    const auto is_gathered = [&](std::size_t b) { return b >= gradients() || gathered_[b] != 0; };
+    std::vector<std::pair<std::size_t, std::size_t>> queue;  // of segments and their buckets
+    for (std::size_t s = 0; s < list.size(); ++s) {
+      for (const auto b : list[s].awaited) {
+        if (is_gathered(b)) queue.emplace_back(s, b);
       }
     }
+    std::vector<std::vector<OpId>> brought(list.size());
+    brought.front() = begun;
+    std::vector<OpId> ahead = begun;
+    std::int64_t live = 0;
+    std::size_t asked = 0;
     for (std::size_t s = 0; s < list.size(); ++s) {
+      for (; asked < queue.size() && (queue[asked].first <= s || live < room); ++asked) {
+        const auto [segment, b] = queue[asked];
+        brought[segment].push_back(gather_now(b, asked, ahead, begun.empty()));
+        live += bucket(b).elements;
+      }
       const ForwardLayer& layers = list[s].layers;
-      build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
-                     std::move(brought[s]));
+      const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
+                                     std::move(brought[s]));
+      for (const auto b : list[s].awaited) {
+        if (begun.empty() && !is_gathered(b)) leads_.push_back({op, {b}});
+      }
+      ahead = {op};
+      live -= given_up[s];
     }
+  }
+
+  // One bucket's parameters, behind `ahead`, and behind their update where that is the step's
+  // before. Returns what brings them in.
+  OpId gather_now(std::size_t b, std::size_t place, const std::vector<OpId>& ahead,
+                  bool updated_before) {
+    const auto half = build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
+    const auto first = static_cast<OpId>(build_.plan.ops.size());
+    const StreamId stream = build_.stream_of(place);
+    if (ahead.empty()) {
+      build_.add(stream, half);
+    } else {
+      build_.send({half}, stream, ahead);
+    }
+    if (updated_before) leads_.push_back({first, holders_of(b)});
+    return build_.receive(base_ + b, first);
+  }
+
+  // Elements that are given up behind each segment: of buckets that no later one needs and that are
+  // gathered again for the backward pass.
+  std::vector<std::int64_t> given_up_behind(const std::vector<Segment>& list) const {
+    std::vector<std::int64_t> elements(list.size(), 0);
+    if (!strategy_.regather) return elements;
+    const bool apart = count() > gradients();
+    for (std::size_t b = apart ? gradients() : 0; b < count(); ++b) {
+      const bool kept = apart ? b < gradients() + static_cast<std::size_t>(strategy_.kept_groups)
+                              : gathered_[b] == 0 || b + 1 == gradients();
+      if (kept) continue;
+      const auto& tensors = bucket(b).tensors;
+      const int lowest = *std::min_element(tensors.begin(), tensors.end());
+      // Segments walk the tensors from the last to the first.
+      const auto own = std::find_if(list.begin(), list.end(), [&](const Segment& segment) {
+        return segment.layers.first <= lowest;
+      });
+      if (own != list.end())
+        elements[static_cast<std::size_t>(own - list.begin())] += bucket(b).elements;
+    }
+    return elements;
   }
 
   // The micro-batches ahead of the last one. Where they exchange too, the next forward pass begins
@@ -203,7 +268,7 @@ class StepPlan {
       for (std::size_t b = 0; b < gradients(); ++b) {
         if (split_[b] == 0) done[b] = build_.copy_out(begin + b, done[b]);
       }
-      forward_again(std::move(done));
+      forward_again(done);
     }
   }
 
@@ -252,8 +317,9 @@ class StepPlan {
     }
   }
 
-  // The updates of the gradients' buckets that hold a tensor of gather bucket b.
-  std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) {
+  // The gradients' buckets that hold a tensor of bucket b.
+  std::vector<std::size_t> holders_of(std::size_t b) {
+    if (b < gradients()) return {b};
     if (holders_.empty()) {
       holders_.resize(workload_.tensors.size() + workload_.buffers.size());
       for (std::size_t g = 0; g < gradients(); ++g) {
@@ -262,10 +328,20 @@ class StepPlan {
         }
       }
     }
-    std::vector<OpId> list;
+    std::vector<std::size_t> list;
     for (const int index : bucket(b).tensors) {
-      for (const auto g : holders_[static_cast<std::size_t>(index)]) list.push_back(updated[g]);
+      const auto& own = holders_[static_cast<std::size_t>(index)];
+      list.insert(list.end(), own.begin(), own.end());
     }
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return list;
+  }
+
+  // What updates the parameters of gather bucket b.
+  std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) {
+    std::vector<OpId> list;
+    for (const auto g : holders_of(b)) list.push_back(updated[g]);
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
     return list;

@@ -111,7 +111,8 @@ struct LocalSgd {
   // Ranks that all-reduce their gradients in each local step (PyTorch's post-local SGD: those of a
   // node). `fusion` then is the gradients'; parameters are averaged in one bucket. 1: none do.
   int subgroup = 1;
-  // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged.
+  // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged. All
+  // of it then is a hook of DDP's: buffers are broadcast ahead of each step and never averaged.
   bool warmup_gradients = false;
 
   bool operator==(const LocalSgd&) const = default;
@@ -166,6 +167,13 @@ struct Strategy {
   bool regather = false;
   // Likewise with gather_groups, of which the first so many are not gathered again.
   int kept_groups = 0;
+  // Elements of parameters in place at a time from which on none are gathered ahead of the layers
+  // that need them (DeepSpeed's stage3_max_live_parameters); 0: no limit.
+  std::int64_t live_elements = 0;
+  // The last gradient of each piece that the backward pass runs in, whose gradients are all there
+  // at its end (graphs of torch.compile); what is behind the last of them is a piece too. Empty:
+  // each gradient is there once it is computed.
+  std::vector<std::int64_t> pieces;
   // Gradients are exchanged in every micro-batch, not in the last alone.
   bool each_micro_batch = false;
   // The backward pass goes on past a bucket's exchange only when all but so many of the exchanges

@@ -37,8 +37,9 @@ struct Tensor {
 
 struct Workload {
   std::string name;
-  std::string source;      // where shapes and times come from
-  std::int64_t batch = 1;  // samples a rank and micro-batch
+  std::string source;       // where shapes and times come from
+  std::int64_t batch = 1;   // samples a rank and micro-batch
+  bool batch_given = true;  // false: nobody said how many, so there is no throughput in samples
   // Forward and backward passes of a step: gradients add up over them (gradient accumulation), and
   // are exchanged beside the last backward pass. All times are those of one micro-batch.
   std::int64_t micro_batches = 1;
@@ -46,7 +47,7 @@ struct Workload {
   Seconds update = 0;    // the optimiser over all parameters
   Seconds host_gap = 0;  // the device waits for the host ahead of the update
   // Ahead of a step's first forward pass: rank 0's buffers come to all ranks (DDP's
-  // broadcast_buffers). LocalSGD averages them instead.
+  // broadcast_buffers). LocalSGD averages them instead, unless it is a hook of DDP's.
   Seconds buffer_broadcast = 0;
   std::vector<Tensor> tensors;  // gradients, in backward (ready) order
   std::vector<Tensor>

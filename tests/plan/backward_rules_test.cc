@@ -293,6 +293,100 @@ TEST(Regather, InBucketsOfTheirOwn) {
   EXPECT_EQ(brought, (std::vector<int>{3, 2}));  // buckets 1 to 3 are the groups
 }
 
+// What goes on where, in order: "f2" a piece of the forward pass that begins with tensor 2, "g1" a
+// gather of bucket 1, "b0" a piece of the backward pass.
+std::vector<std::string> story(const Plan& plan) {
+  std::vector<std::string> words;
+  for (const auto& op : plan.ops) {
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      if (collective->kind != CollectiveKind::kAllGather) continue;
+      words.push_back("g" + std::to_string(collective->bucket));
+    }
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr || compute->phase == Phase::kUpdate) continue;
+    words.push_back((compute->phase == Phase::kForward ? "f" : "b") +
+                    std::to_string(compute->first));
+  }
+  return words;
+}
+
+// Four units of 1000 elements. With room for none beside the one in use each is gathered when its
+// layer needs it; the root's stays for the backward pass.
+TEST(LiveElements, AreGatheredWhereThereIsRoom) {
+  const Workload workload = layers(4);
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  using Words = std::vector<std::string>;
+  const auto story_of = [&](std::int64_t live) {
+    strategy.live_elements = live;
+    return story(make_plan(workload, cluster_of(4, 1), strategy));
+  };
+  EXPECT_EQ(story_of(1), (Words{"g3", "f3", "g2", "f2", "g1", "f1", "g0", "f0", "g0", "b0", "g1",
+                                "b1", "g2", "b2", "b3"}));
+  // Below 2500 one more may come, which overshoots; the root's goes on to take its place.
+  EXPECT_EQ(story_of(2500), (Words{"g3", "g2", "g1", "f3", "f2", "g0", "f1", "f0", "g0", "g1", "b0",
+                                   "g2", "b1", "b2", "b3"}));
+  // Each waits for its own, and those that are late for the layer ahead of them.
+  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+  EXPECT_FALSE(plan.ops.front().after_previous.empty());
+  for (const auto& op : plan.ops) {
+    for (const OpId before : op.after) EXPECT_LT(before, &op - plan.ops.data());
+  }
+  // Less room is never faster, and all of it as fast as none counted.
+  strategy.live_elements = 0;
+  const Seconds without = step_time(workload, cluster_of(4, 1), strategy);
+  Seconds last = 1;
+  for (const std::int64_t live : {1, 1500, 2500, 1'000'000}) {
+    strategy.live_elements = live;
+    const Seconds time = step_time(workload, cluster_of(4, 1), strategy);
+    EXPECT_LE(time, last * (1 + 1e-9)) << live;
+    last = time;
+  }
+  EXPECT_NEAR(last, without, 1e-9);
+}
+
+TEST(LiveElements, InEachMicroBatch) {
+  Workload workload = layers(3);
+  workload.micro_batches = 2;
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  strategy.each_micro_batch = true;
+  strategy.live_elements = 1;
+  const auto words = story(make_plan(workload, cluster_of(4, 1), strategy));
+  EXPECT_EQ(words, (std::vector<std::string>{"g5", "f2", "g4", "f1", "g3", "f0", "g0", "b0",
+                                             "g1", "b1", "b2", "g5", "f2", "g4", "f1", "g3",
+                                             "f0", "g3", "b0", "g4", "b1", "b2"}));
+}
+
+// Gradients of a piece are there at its end, and with them their buckets.
+TEST(Pieces, OfTheBackwardPass) {
+  Strategy strategy;
+  strategy.pieces = {1, 3};
+  const auto ready = [&](const Workload& workload) {
+    std::vector<int> list;
+    for (const auto& bucket : make_plan(workload, cluster_of(4, 1), strategy).buckets) {
+      list.push_back(bucket.ready);
+    }
+    return list;
+  };
+  EXPECT_EQ(ready(layers(4)), (std::vector<int>{1, 1, 3, 3}));
+  strategy.pieces = {1};  // the rest is one too
+  EXPECT_EQ(ready(layers(4)), (std::vector<int>{1, 1, 3, 3}));
+  strategy.fusion.with_next = true;
+  EXPECT_EQ(ready(layers(4)), (std::vector<int>{1, 3, 3, 3}));
+  strategy.fusion.with_next = false;
+  // One piece hides nothing.
+  strategy.pieces = {3};
+  const Cluster cluster = cluster_of(4, 1);
+  Strategy after;
+  after.overlap = false;
+  EXPECT_NEAR(step_time(layers(4), cluster, strategy), step_time(layers(4), cluster, after), 1e-9);
+}
+
 // Three tensors of 100, 64 and 1 elements at multiples of 64: 128 + 64 + 64, then a multiple of
 // 384 = lcm(3, 128).
 TEST(Padding, OfTensorsAndBucketsInElements) {
@@ -342,6 +436,17 @@ TEST(Buffers, AreBroadcastAheadOfEachStep) {
   Strategy local;
   local.local_sgd.enabled = true;
   local.local_sgd.period = 4;
+  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
+  // As a hook of DDP's it leaves that to DDP, and averages the parameters alone, as one.
+  local.local_sgd.warmup_gradients = true;
+  workload.buffers = {tensor_of("mean", {10})};
+  for (const int subgroup : {1, 2}) {
+    local.local_sgd.subgroup = subgroup;
+    const Plan plan = make_plan(workload, costly, local);
+    EXPECT_DOUBLE_EQ(ahead_of_forward(plan), 4 * 0.005) << subgroup;
+    EXPECT_EQ(plan.buckets.back().elements, 4000) << subgroup;
+  }
+  local.broadcast_buffers = false;
   EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
   strategy.broadcast_buffers = false;
   EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.001);
