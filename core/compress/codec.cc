@@ -10,7 +10,8 @@
 namespace syncline::compress {
 
 std::span<const Codec> codecs() {
-  static const std::array table{dgc_codec(), fp16_codec(), bf16_codec(), power_sgd_codec()};
+  static const std::array table{dgc_codec(), fp16_codec(), bf16_codec(), power_sgd_codec(),
+                                batched_power_sgd_codec()};
   return table;
 }
 

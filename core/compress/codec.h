@@ -51,6 +51,8 @@ struct Codec {
   // counts what a rank sends, the elements that stay as they are among them. Such a codec does
   // nothing to a gradient by itself: its traffic, `encode` and `add` are nullptr.
   bool low_rank = false;
+  // Likewise, the gradients of a bucket one behind the other as one square matrix.
+  bool whole_bucket = false;
 };
 
 std::span<const Codec> codecs();

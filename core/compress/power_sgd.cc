@@ -53,6 +53,11 @@ LowRank low_rank_of(const Tensor& tensor, const Compression& compression, bool s
   return matrix;
 }
 
+LowRank square_of(std::int64_t elements, std::int64_t rank) {
+  const auto side = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(elements))));
+  return {elements, side, side, std::min(rank, side)};
+}
+
 LowRankSizes low_rank_sizes(std::span<const LowRank> gradients) {
   LowRankSizes sizes;
   for (const LowRank& own : gradients) {
@@ -189,6 +194,14 @@ Codec power_sgd_codec() {
           .encode = nullptr,
           .add = nullptr,
           .low_rank = true};
+}
+
+Codec batched_power_sgd_codec() {
+  Codec codec = power_sgd_codec();
+  codec.name = "batched_powersgd";
+  codec.summary = "each bucket as one square matrix, in two factors of low rank";
+  codec.whole_bucket = true;
+  return codec;
 }
 
 }  // namespace syncline::compress

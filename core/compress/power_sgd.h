@@ -25,6 +25,10 @@ bool shapes_known(const Workload& workload);
 // The factors of a gradient; it travels whole where they would not be `min_rate` times smaller.
 LowRank low_rank_of(const Tensor& tensor, const Compression& compression, bool shapes_known);
 
+// So many elements as a square that ends with zeros, compressed whatever that saves (torch's
+// batched_powerSGD_hook).
+LowRank square_of(std::int64_t elements, std::int64_t rank);
+
 // What a rank sends and computes for gradients that travel together.
 struct LowRankSizes {
   std::int64_t whole = 0;     // elements that are not compressed
@@ -71,5 +75,6 @@ void multiply(std::span<const float> p, std::span<const float> q, const LowRank&
               std::span<float> gradient);
 
 Codec power_sgd_codec();
+Codec batched_power_sgd_codec();
 
 }  // namespace syncline::compress

@@ -18,9 +18,20 @@ bool compressed_alone(const compress::Codec* codec, const Compression& compressi
   return codec != nullptr && codec->sparse && codec->applies(tensor, compression.min_elements);
 }
 
+void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression) {
+  bucket.codec = codec;
+  bucket.factors = {compress::square_of(bucket.elements, compression.rank)};
+  bucket.kept = compress::low_rank_sizes(bucket.factors).sent();
+}
+
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Workload& workload, std::int64_t step) {
   if (codec == nullptr || bucket.sparse) return;
+  if (codec->whole_bucket) {
+    if (bucket.elements == 0) return;
+    factor_whole(bucket, codec, compression);
+    return;
+  }
   if (codec->low_rank) {
     const bool known = compress::shapes_known(workload);
     for (const int index : bucket.tensors) {

@@ -19,4 +19,7 @@ bool compressed_alone(const compress::Codec* codec, const Compression& compressi
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Workload& workload, std::int64_t step);
 
+// The whole bucket as one matrix, with a codec that makes it one. Requires elements in it.
+void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression);
+
 }  // namespace syncline::plan

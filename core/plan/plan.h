@@ -35,7 +35,7 @@ struct Bucket {
   Bytes padded_bytes = 0;     // what travels uncompressed: each tensor padded to fusion.align
   const compress::Codec* codec = nullptr;  // nullptr: travels as it is
   std::int64_t kept = 0;                   // elements (or rows) that one rank sends
-  std::vector<compress::LowRank> factors;  // by tensor, with a codec of low rank
+  std::vector<compress::LowRank> factors;  // with a codec of low rank by tensor, or of all
   int ready = 0;                           // the tensor with which the bucket is complete
   // A part of one tensor, where large ones are partitioned: `elements` from this one on.
   std::int64_t first = 0;

@@ -9,6 +9,7 @@
 #include "core/input/knobs.h"
 #include "core/measure/lower_bound.h"
 #include "core/plan/bucket_exchange.h"
+#include "core/plan/compression.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/run/stragglers.h"
@@ -197,6 +198,9 @@ plan::Bucket Arm::joined(std::size_t first, std::size_t end) const {
   bucket.bytes = sums_[end].bytes - sums_[first].bytes;
   bucket.padded_bytes = sums_[end].padded - sums_[first].padded;
   bucket.kept = sums_[end].kept - sums_[first].kept;
+  if (bucket.codec != nullptr && bucket.codec->whole_bucket) {
+    plan::factor_whole(bucket, bucket.codec, strategy_.compression);
+  }
   return bucket;
 }
 

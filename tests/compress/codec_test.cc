@@ -48,7 +48,8 @@ void expect_exact_selection(const Values& values, std::size_t kept) {
 }
 
 TEST(Codecs, AreFoundByName) {
-  EXPECT_EQ(codec_names(), (std::vector<std::string>{"dgc", "fp16", "bf16", "powersgd"}));
+  EXPECT_EQ(codec_names(),
+            (std::vector<std::string>{"dgc", "fp16", "bf16", "powersgd", "batched_powersgd"}));
   for (const auto& codec : codecs()) EXPECT_EQ(find_codec(codec.name)->name, codec.name);
   EXPECT_EQ(find_codec("topk"), nullptr);
   EXPECT_EQ(find_codec(""), nullptr);

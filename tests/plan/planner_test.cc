@@ -367,6 +367,29 @@ TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
   EXPECT_GT(encoding(), 2.0 * 3 * 6200 / 1e6);
 }
 
+// A bucket's gradients one behind the other in a square: 6330 elements in one of 80.
+TEST(Planner, BatchedPowerSgdFactorsEachBucketAsOne) {
+  Workload workload;
+  workload.tensors = {test::tensor_of("b", {100}), test::tensor_of("w", {100, 50}),
+                      test::tensor_of("v", {30, 40}), test::tensor_of("c", {30})};
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.launch = 1e-5;
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
+  strategy.compression.codec = "batched_powersgd";
+  strategy.compression.rank = 3;
+  strategy.compression.encode_launches = 5;
+  const Plan plan = make_plan(workload, cluster, strategy);
+  ASSERT_EQ(plan.buckets.size(), 1U);
+  std::vector<std::int64_t> elements;
+  for (const auto& collective : collectives_of(plan, 0)) elements.push_back(collective.elements);
+  EXPECT_EQ(elements, (std::vector<std::int64_t>{3 * 80, 3 * 80}));
+  EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * 2 * 3 * 80);
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Encode>(plan).front()->work), 5e-5);
+  // Vectors too.
+  strategy.fusion.rule = Fusion::Rule::kNone;
+  EXPECT_EQ(ops_of<Encode>(make_plan(workload, cluster, strategy)).size(), 4U);
+}
+
 TEST(TrainingPhases, PowerSgdStartsLate) {
   Strategy strategy;
   strategy.compression.codec = "powersgd";
