@@ -137,8 +137,9 @@ class Work {
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
       if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
-    for (auto& tensor : gradients_) {
-      for (auto& value : tensor) value /= ranks;
+    for (std::size_t t = 0; t < gradients_.size(); ++t) {
+      if (buckets_of_[t].empty()) continue;  // a statistic that is not averaged
+      for (auto& value : gradients_[t]) value /= ranks;
     }
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
       if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());

@@ -95,7 +95,7 @@ void MemoryPlan::lay_out(const Workload& workload) {
   }
   for (auto* regions : {&gradients_, &inputs_}) {
     for (std::size_t t = 0; t < elements_.size(); ++t) {
-      if (apart[t] == 0 && (!averages_ || !buckets_of_[t].empty())) continue;
+      if (apart[t] == 0) continue;
       (*regions)[t] = reserve(elements_[t] * kFloatBytes);
     }
   }

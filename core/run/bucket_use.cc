@@ -11,16 +11,29 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
                      "' is priced, and carried out by the host alone: no backend runs it");
   }
   std::vector<BucketUse> uses(plan.buckets.size());
+  std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
   const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto& work = plan.ops[i].work;
     if (const auto* copy = std::get_if<plan::Copy>(&work)) of(copy->bucket).staged = true;
     if (const auto* encode = std::get_if<plan::Encode>(&work)) of(encode->bucket).staged = true;
     if (const auto* collective = std::get_if<collective::Collective>(&work)) {
+      if (!plan.ops[i].after_previous.empty()) {
+        throw InputError(
+            "live_elements is priced, and carried out by the host alone: no backend gathers "
+            "parameters at a step's begin");
+      }
       BucketUse& use = of(collective->bucket);
+      if (collective->kind != collective::CollectiveKind::kAllGather) {
+        gathered[static_cast<std::size_t>(collective->bucket)] = 0;
+      }
       use.last = static_cast<plan::OpId>(i);
       if (use.first < 0) use.first = use.last;
     }
+  }
+  for (std::size_t b = 0; b < uses.size(); ++b) {
+    const bool pairs_or_rows = plan.buckets[b].sparse || plan.buckets[b].codec != nullptr;
+    if (gathered[b] != 0 && !pairs_or_rows) uses[b].first = uses[b].last;
   }
   return uses;
 }

@@ -12,14 +12,16 @@ namespace syncline::run {
 
 struct BucketUse {
   // An operation of its own fills and reads the payload: a copy, or encoding and decoding.
-  // Otherwise the first collective finds it to be filled and the last one leaves it to be read.
+  // Otherwise the first collective finds it to be filled and the last one leaves it to be read. Of
+  // parameters that are gathered several times the last one does both: before it none are new.
   bool staged = false;
   plan::OpId first = -1;  // collective; -1: it has none
   plan::OpId last = -1;
 };
 
 // By bucket. Throws InputError where a codec of low rank works between two collectives of a bucket,
-// for which only the host executor has a place.
+// or a step gathers the parameters that the one before it updated: only the host executor has a
+// place for those.
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
 
 // A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and

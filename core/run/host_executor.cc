@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <set>
 
 #include "core/plan/lower.h"
 #include "core/run/payload.h"
@@ -28,10 +29,17 @@ bool averages(const plan::Plan& plan) {
   return false;
 }
 
-void divide(Gradients& gradients, int ranks) {
+// What was summed: statistics that are not averaged stay as they are.
+void divide(const plan::Plan& plan, Gradients& gradients) {
+  std::set<int> summed;
+  for (const auto& bucket : plan.buckets) {
+    summed.insert(bucket.tensors.begin(), bucket.tensors.end());
+  }
   for (auto& rank : gradients) {
-    for (auto& tensor : rank) {
-      for (auto& value : tensor) value /= static_cast<float>(ranks);
+    for (const int tensor : summed) {
+      for (auto& value : rank[static_cast<std::size_t>(tensor)]) {
+        value /= static_cast<float>(plan.ranks);
+      }
     }
   }
 }
@@ -83,7 +91,7 @@ class HostExecutor final : public Executor {
       for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
         if (plan.ranks > 1) exchange(plan, static_cast<int>(b), outcome);
       }
-      if (averages(plan)) divide(outcome.gradients, plan.ranks);
+      if (averages(plan)) divide(plan, outcome.gradients);
     }
     return outcome;
   }

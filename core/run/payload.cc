@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "core/compress/power_sgd.h"
 
@@ -47,6 +48,26 @@ const Tensor& tensor_of(const Workload& workload, int index) {
   return t < gradients ? workload.tensors[t] : workload.buffers[t - gradients];
 }
 
+// Gradients one behind the other, and such a row back into them.
+std::vector<float> joined(const RankGradients& gradients, std::span<const int> tensors) {
+  std::vector<float> row;
+  for (const int tensor : tensors) {
+    const auto& values = gradients[static_cast<std::size_t>(tensor)];
+    row.insert(row.end(), values.begin(), values.end());
+  }
+  return row;
+}
+
+void part(const std::vector<float>& row, std::span<const int> tensors, RankGradients& gradients) {
+  auto at = row.begin();
+  for (const int tensor : tensors) {
+    auto& values = gradients[static_cast<std::size_t>(tensor)];
+    const auto end = at + static_cast<std::ptrdiff_t>(values.size());
+    std::copy(at, end, values.begin());
+    at = end;
+  }
+}
+
 }  // namespace
 
 void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes) {
@@ -84,6 +105,11 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     if (collective != nullptr && collective->bucket == bucket) collectives_.push_back(*collective);
   }
   assert(!collectives_.empty() && "a payload is what collectives move");
+  // What is gathered ahead of a gradient's exchange are parameters for a pass of the model: to the
+  // gradient's values it is what gathers them behind it.
+  const auto exchange = std::ranges::find_if(
+      collectives_, [](const auto& c) { return c.kind != collective::CollectiveKind::kAllGather; });
+  std::rotate(collectives_.begin(), exchange, collectives_.end());
   // The layout follows from what the bucket holds and how it travels.
   for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
   const collective::Collective& first = collectives_.front();
@@ -281,14 +307,16 @@ void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) con
   }
 }
 
-// Walks the gradients of a low-rank codec: (tensor, its matrix, and in units where in the payload
-// it stands whole or its two factors do).
+// Walks the matrices of a low-rank codec: (its tensors, the matrix, and in units where in the
+// payload it stands whole or its two factors do).
 template <typename Visit>
 void Payload::walk_factors(Visit visit) const {
   auto [whole, p, q, end] = parts_;
-  for (std::size_t i = 0; i < bucket_.tensors.size(); ++i) {
+  for (std::size_t i = 0; i < bucket_.factors.size(); ++i) {
     const compress::LowRank& matrix = bucket_.factors[i];
-    visit(bucket_.tensors[i], matrix, matrix.rank == 0 ? whole : p, q);
+    const std::span<const int> all(bucket_.tensors);
+    const auto tensors = bucket_.codec->whole_bucket ? all : all.subspan(i, 1);
+    visit(tensors, matrix, matrix.rank == 0 ? whole : p, q);
     if (matrix.rank == 0) {
       whole += matrix.elements;
       continue;
@@ -300,12 +328,13 @@ void Payload::walk_factors(Visit visit) const {
 
 void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) const {
   std::memset(payload, 0, static_cast<std::size_t>(bytes()));
-  walk_factors([&](int tensor, const compress::LowRank& matrix, std::int64_t first, std::int64_t) {
-    const auto& own = gradients[static_cast<std::size_t>(tensor)];
+  walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
+                   std::int64_t first, std::int64_t) {
+    const auto own = joined(gradients, tensors);
     if (matrix.rank == 0) {
       return write_as(format_, own.data(), matrix.elements, payload + first * unit_);
     }
-    auto q = compress::starting_factor(matrix, static_cast<std::uint64_t>(tensor));
+    auto q = compress::starting_factor(matrix, static_cast<std::uint64_t>(tensors.front()));
     compress::orthogonalise(q, matrix.rank);
     const auto p = compress::first_factor(own, matrix, q);
     write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
@@ -316,31 +345,33 @@ void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) c
 void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* payload) const {
   const bool follows = n + 1 < part_of_.size() && part_of_[n] == 1 && part_of_[n + 1] == 2;
   if (layout_ != Layout::kFactors || !follows) return;
-  walk_factors([&](int tensor, const compress::LowRank& matrix, std::int64_t first,
-                   std::int64_t second) {
+  walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
+                   std::int64_t first, std::int64_t second) {
     if (matrix.rank == 0) return;
     std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
     read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
     compress::orthogonalise(p, matrix.rank);
     write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
-    const auto q = compress::second_factor(gradients[static_cast<std::size_t>(tensor)], matrix, p);
+    const auto q = compress::second_factor(joined(gradients, tensors), matrix, p);
     write_as(format_, q.data(), matrix.columns * matrix.rank, payload + second * unit_);
   });
 }
 
 void Payload::read_factors(const std::byte* payload, RankGradients& gradients) const {
-  walk_factors(
-      [&](int tensor, const compress::LowRank& matrix, std::int64_t first, std::int64_t second) {
-        auto& own = gradients[static_cast<std::size_t>(tensor)];
-        if (matrix.rank == 0) {
-          return read_as(format_, payload + first * unit_, matrix.elements, own.data());
-        }
-        std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
-        std::vector<float> q(static_cast<std::size_t>(matrix.columns * matrix.rank));
-        read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
-        read_as(format_, payload + second * unit_, matrix.columns * matrix.rank, q.data());
-        compress::multiply(p, q, matrix, own);
-      });
+  walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
+                   std::int64_t first, std::int64_t second) {
+    std::vector<float> own(static_cast<std::size_t>(matrix.elements));
+    if (matrix.rank == 0) {
+      read_as(format_, payload + first * unit_, matrix.elements, own.data());
+      return part(own, tensors, gradients);
+    }
+    std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
+    std::vector<float> q(static_cast<std::size_t>(matrix.columns * matrix.rank));
+    read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
+    read_as(format_, payload + second * unit_, matrix.columns * matrix.rank, q.data());
+    compress::multiply(p, q, matrix, own);
+    part(own, tensors, gradients);
+  });
 }
 
 void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) const {

@@ -40,7 +40,8 @@ class Payload {
   // The bucket's payload on `rank`. `workload` has the shapes.
   Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload);
 
-  // The bucket's collectives, in the order in which they run.
+  // The bucket's collectives, in the order in which they run, those that gather parameters ahead of
+  // their gradients' exchange behind it.
   const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
   // Where the payload of `group` begins in a member's bytes: members of an all-reduce of shards own

@@ -109,5 +109,20 @@ TEST(BucketUse, HalvesAreNoViews) {
   }
 }
 
+// Gathered for the backward pass and again behind the update: only then are parameters new. What a
+// step gathers of the step before has no place on a machine.
+TEST(BucketUse, ParametersThatAreGatheredTwice) {
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  strategy.gather_groups = {{0, 1, 2}};
+  const Used twice = used(strategy, cluster_of(2, 1));
+  const BucketUse& gathered = twice.uses.back();
+  EXPECT_EQ(gathered.first, gathered.last);
+  strategy.live_elements = 1;
+  EXPECT_THROW(used(strategy, cluster_of(2, 1)), InputError);
+}
+
 }  // namespace
 }  // namespace syncline::run

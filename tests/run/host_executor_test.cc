@@ -360,6 +360,100 @@ TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
   }
 }
 
+// The hook of post-local SGD averages parameters alone: DDP broadcasts the statistics.
+TEST(HostExecutor, PostLocalSgdLeavesStatisticsAlone) {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {6}), tensor_of("a", {5, 2})};
+  workload.buffers = {tensor_of("mean", {3})};
+  Strategy strategy;
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = 2;
+  strategy.local_sgd.warmup_gradients = true;
+  const int ranks = 4;
+  const Gradients input = random_gradients(workload, ranks, 8);
+  const auto sum = sum_of(input);
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+  const auto found = run(workload, plan, input).gradients;
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    for (std::size_t t = 0; t < 2; ++t) {
+      for (std::size_t i = 0; i < sum[t].size(); ++i) {
+        EXPECT_EQ(found[rank][t][i], sum[t][i] / ranks);
+      }
+    }
+    EXPECT_EQ(found[rank][2], input[rank][2]);
+  }
+}
+
+// Parameters that a step gathers for the passes of the model leave the gradients' sums alone, in
+// whichever order it gathers and scatters.
+TEST(HostExecutor, GatheringForThePassesChangesNoSum) {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    Workload workload;
+    for (int t = 0; t < 6; ++t) {
+      workload.tensors.push_back(tensor_of("l" + std::to_string(t) + ".w", {24 * (t + 1)}));
+    }
+    const Gradients input = random_gradients(workload, ranks, 5);
+    const auto expected = sum_of(input);
+    for (const bool apart : {false, true}) {
+      for (const std::int64_t live : {0, 1, 100, 1000}) {
+        Strategy strategy;
+        strategy.exchange = Strategy::Exchange::kSharded;
+        strategy.cross_step = true;
+        strategy.regather = true;
+        strategy.live_elements = live;
+        strategy.fusion.rule = Fusion::Rule::kCount;
+        strategy.fusion.count = 2;
+        if (apart) {
+          strategy.gather_groups = {{0}, {5}, {3, 4}, {1, 2}};
+          strategy.kept_groups = 1;
+        }
+        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+        expect_everywhere(
+            run(workload, plan, input).gradients, expected,
+            std::to_string(ranks) + (apart ? " apart, " : ", ") + std::to_string(live));
+      }
+    }
+  }
+}
+
+// A bucket as one square matrix: of a rank that its factors have, it comes back as it is.
+TEST(HostExecutor, BatchedPowerSgdFactorsWholeBuckets) {
+  std::mt19937 random(12);
+  std::normal_distribution<float> normal;
+  for (const int ranks : {1, 2, 3, 5}) {
+    Workload workload;
+    workload.tensors = {tensor_of("b", {20}), tensor_of("a", {5, 5}), tensor_of("c", {16})};
+    Strategy strategy;
+    strategy.fusion.rule = Fusion::Rule::kGroups;
+    strategy.fusion.groups = {{0, 1}, {2}};  // 45 elements in a square of 7, 16 in one of 4
+    strategy.compression.codec = "batched_powersgd";
+    strategy.compression.rank = 2;
+    // Rows that are multiples of one, the last cut off: of rank 2.
+    Values row(7);
+    for (float& value : row) value = normal(random);
+    Gradients input(static_cast<std::size_t>(ranks));
+    for (auto& own : input) {
+      Values flat;
+      for (int i = 0; i < 7; ++i) {
+        const float factor = normal(random);
+        for (const float value : row) flat.push_back(factor * value);
+      }
+      own = {Values(flat.begin(), flat.begin() + 20), Values(flat.begin() + 20, flat.begin() + 45),
+             Values(16, flat[0])};
+    }
+    const auto expected = sum_of(input);
+    const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+    const auto found = run(workload, plan, input).gradients;
+    for (std::size_t r = 0; r < found.size(); ++r) {
+      for (std::size_t t = 0; t < expected.size(); ++t) {
+        for (std::size_t i = 0; i < expected[t].size(); ++i) {
+          ASSERT_NEAR(found[r][t][i], expected[t][i], 1e-4) << ranks << " " << t;
+        }
+      }
+    }
+  }
+}
+
 // Sizes that every group divides: the model's figure is the count of what really moved.
 TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
   Workload workload;

@@ -128,6 +128,8 @@ inline std::vector<LiveCase> step_cases(const Workload& workload, int ranks) {
     sharded.exchange = Strategy::Exchange::kSharded;
     sharded.cross_step = true;
     add(sharded, "sharded" + many);
+    sharded.regather = true;
+    add(sharded, "gathered again" + many);
     Strategy crossing = base;
     crossing.cross_step = true;
     crossing.priority = Strategy::Priority::kLayer;
