@@ -69,6 +69,26 @@ struct Demand {
   Seconds transfer = 0;                                  // on its busiest links, alone
 };
 
+// All-gathers that a pass of the model waits for in its own step: of parameters, ahead of their
+// gradient, so none of it is on the way from there to the next step.
+std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
+  std::set<plan::OpId> gathers;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    const bool passes = compute != nullptr && (compute->phase == plan::Phase::kForward ||
+                                               compute->phase == plan::Phase::kBackward);
+    if (!passes) continue;
+    for (const plan::OpId id : op.after) {
+      const auto* awaited =
+          std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
+      const bool gathers_all =
+          awaited != nullptr && awaited->kind == collective::CollectiveKind::kAllGather;
+      if (gathers_all) gathers.insert(id);
+    }
+  }
+  return gathers;
+}
+
 struct Demands {
   std::vector<const collective::CollectivePrice*> prices;
   std::vector<Demand> buckets;
@@ -84,9 +104,11 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
   Demands demands;
   demands.buckets.resize(plan.buckets.size());
   std::unordered_map<const collective::CollectivePrice*, std::size_t> places;
+  const auto ahead = gathered_for_passes(plan);
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr) continue;
+    const auto id = static_cast<plan::OpId>(&op - plan.ops.data());
+    if (collective == nullptr || ahead.contains(id)) continue;
     const collective::CollectivePrice* price = &book.price(*collective);
     const auto [place, fresh] = places.try_emplace(price, demands.prices.size());
     const std::size_t index = place->second;
@@ -171,11 +193,13 @@ std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork&
 // averaging or the last forward pass.
 std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
   std::vector<char> local(plan.buckets.size(), 0);
+  const auto ahead = gathered_for_passes(plan);
   const plan::OpId end = work.averages ? work.last_update : work.last_forward;
   for (plan::OpId id = 0; id < end; ++id) {
     const auto* collective =
         std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
-    if (collective != nullptr) local[static_cast<std::size_t>(collective->bucket)] = 1;
+    if (collective != nullptr && !ahead.contains(id))
+      local[static_cast<std::size_t>(collective->bucket)] = 1;
   }
   return local;
 }

@@ -1,0 +1,84 @@
+// Where a step's time goes, over random scenarios in every framework's words and all executors that
+// price: the parts are none negative, and add up to the step.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/dialect/dialect.h"
+#include "core/measure/bottleneck.h"
+#include "core/run/model_executor.h"
+#include "sim/sim_executor.h"
+#include "tests/support/random_configs.h"
+
+namespace syncline::measure {
+namespace {
+
+struct Way {
+  const char* name;
+  const char* grain;  // of the simulation; nullptr: the model
+  int seeds;
+};
+
+class Accounting : public testing::TestWithParam<Way> {};
+
+// What each rank's compute stream does, and what is on the network.
+void expect_to_add_up(const Metrics& metrics, double tolerance, const std::string& what) {
+  const Seconds step = metrics.step_time;
+  const Seconds little = tolerance * step;
+  ASSERT_GT(step, 0) << what;
+  ASSERT_NEAR(metrics.compute + metrics.exposed, step, little) << what;
+  ASSERT_GE(metrics.exposed, 0) << what;
+  ASSERT_GE(metrics.handling, 0) << what;
+  ASSERT_LE(metrics.handling, metrics.exposed + little) << what;
+  ASSERT_GE(metrics.communication, 0) << what;
+  ASSERT_LE(metrics.communication, step + little) << what;
+  // Nothing but exchanges and the handling of gradients keeps the stream from its work.
+  ASSERT_LE(metrics.exposed, metrics.communication + metrics.handling + little) << what;
+}
+
+void expect_shares_to_add_up(const Priced& priced, const Cluster& cluster,
+                             const std::string& what) {
+  collective::PriceBook book(cluster);
+  const Bottleneck parts = bottleneck_of(priced, cluster, book);
+  const Seconds sum =
+      parts.compute + parts.stragglers + parts.overhead + parts.handling + parts.communication();
+  ASSERT_NEAR(sum, parts.step, 1e-9 * parts.step) << what;
+  for (const Seconds part : {parts.compute, parts.stragglers, parts.overhead, parts.handling,
+                             parts.start_up, parts.transfer}) {
+    ASSERT_GE(part, -1e-12 * parts.step) << what;
+  }
+}
+
+TEST_P(Accounting, PartsAddUpToTheStep) {
+  const Way way = GetParam();
+  for (const auto& name : dialect::dialect_names()) {
+    for (int seed = 1; seed <= way.seeds; ++seed) {
+      Json root = test::random_framework_scenario(static_cast<std::uint64_t>(seed), name, 8);
+      if (way.grain != nullptr) root["simulation"]["grain"] = way.grain;
+      const Scenario scenario =
+          input::parse_scenario(input::document_from_text("random.json", root.dump()));
+      const run::ExecutorSettings settings{scenario.cluster, scenario.simulation, scenario.seed};
+      const auto executor = way.grain == nullptr ? run::make_model_executor(settings)
+                                                 : sim::make_sim_executor(settings);
+      collective::PriceBook book(scenario.cluster);
+      const Priced priced = price_strategy(scenario, scenario.strategies.front(), *executor, book);
+      const std::string what = name + " " + std::to_string(seed) + ": " + root.dump();
+      // SimGrid's precision is absolute.
+      expect_to_add_up(priced.metrics, way.grain == nullptr ? 1e-9 : 1e-6, what);
+      if (way.grain == nullptr && scenario.cluster.ranks() > 1) {
+        expect_shares_to_add_up(priced, scenario.cluster, what);
+      }
+      // Message by message a collective may be some percent faster than its closed form.
+      const double tolerance = way.grain == nullptr ? 1e-7 : 0.08;
+      ASSERT_LE(priced.metrics.lower_bound, priced.metrics.step_time * (1 + tolerance)) << what;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Executors, Accounting,
+                         testing::Values(Way{"model", nullptr, 300}, Way{"merged", "merged", 40},
+                                         Way{"step", "step", 20}),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+}  // namespace
+}  // namespace syncline::measure
