@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/dialect/changes.h"
 #include "core/dialect/elements.h"
 #include "core/json/reader.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::dialect {
 namespace {
@@ -14,6 +16,7 @@ constexpr std::int64_t kDefaultBucket = 500'000'000;
 constexpr std::int64_t kDefaultPrefetch = 50'000'000;
 constexpr std::int64_t kDefaultPersistent = 100'000;
 constexpr std::int64_t kDefaultReuse = 1'000'000'000;
+constexpr std::int64_t kDefaultLive = 1'000'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
 // "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
@@ -23,14 +26,16 @@ bool is_auto(Reader& config, const char* key) {
 }
 
 // A number of elements, which people write as 5e8.
-std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback) {
+std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
+                         std::int64_t least = 1) {
   if (!config.has(key)) return fallback;
   if (is_auto(config, key)) {
     config.fail(key,
                 "is 'auto', which the Trainer fills in with the square of the model's "
                 "hidden_size: write the number");
   }
-  const double number = config.number(key, {1, static_cast<double>(kMostElements)});
+  const double number =
+      config.number(key, {static_cast<double>(least), static_cast<double>(kMostElements)});
   if (number != std::floor(number)) config.fail(key, "expected a whole number of elements");
   return static_cast<std::int64_t>(number);
 }
@@ -85,6 +90,7 @@ struct Zero {
   std::int64_t persistent = kDefaultPersistent;  // a parameter's, at most
   std::int64_t all_persistent = kMostElements;
   std::int64_t reuse = kDefaultReuse;
+  std::int64_t live = kDefaultLive;  // above which nothing is gathered ahead
   std::int64_t bucket = kDefaultBucket;
   bool bucket_given = false;
   bool gather_given = false;
@@ -122,14 +128,15 @@ Zero read_zero(Reader& config) {
                 "false (broadcasts in place of the all-gather) is not "
                 "modelled");
   }
-  zero.prefetch = elements_or(reader, "stage3_prefetch_bucket_size", kDefaultPrefetch);
-  zero.persistent = elements_or(reader, "stage3_param_persistence_threshold", kDefaultPersistent);
-  zero.all_persistent = elements_or(reader, "stage3_model_persistence_threshold", kMostElements);
-  zero.reuse = elements_or(reader, "stage3_max_reuse_distance", kDefaultReuse);
+  zero.prefetch = elements_or(reader, "stage3_prefetch_bucket_size", kDefaultPrefetch, 0);
+  zero.persistent =
+      elements_or(reader, "stage3_param_persistence_threshold", kDefaultPersistent, 0);
+  zero.all_persistent = elements_or(reader, "stage3_model_persistence_threshold", kMostElements, 0);
+  zero.reuse = elements_or(reader, "stage3_max_reuse_distance", kDefaultReuse, 0);
+  zero.live = elements_or(reader, "stage3_max_live_parameters", kDefaultLive, 0);
   pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
-                     "sub_group_size", "stage3_max_live_parameters",
-                     "stage3_gather_16bit_weights_on_model_save", "ignore_unused_parameters",
-                     "cpu_offload", "legacy_stage1", "grad_hooks"});
+                     "sub_group_size", "stage3_gather_16bit_weights_on_model_save",
+                     "ignore_unused_parameters", "cpu_offload", "legacy_stage1", "grad_hooks"});
   reader.finish();
   return zero;
 }
@@ -194,18 +201,33 @@ void apply_partition(const Zero& zero, const Workload& workload, Reading& readin
   }
 }
 
+// Whether a bucket of parameters for tensor t closes ahead of it. One closes once it holds what is
+// asked for at a time; where there is no room to ask for any, a layer fetches its own.
+bool closes_ahead(const std::vector<int>& bucket, std::int64_t open, std::int64_t ahead,
+                  std::size_t t, const Workload& workload) {
+  if (ahead > 0) return open >= ahead;
+  const auto layer = [&](std::size_t i) {
+    return plan::layer_of(workload.tensors[i].name, Fusion::LayerKey::kLastDot);
+  };
+  return layer(static_cast<std::size_t>(bucket.back())) != layer(t);
+}
+
 // Parameters in the buckets in which stage 3 gathers them, and how many of these stay gathered from
 // the forward pass to the backward pass: small ones, together after the update, and those whose
 // backward pass begins before as many elements have passed as stage3_max_reuse_distance, both ways
 // from their layer to the last. The others are prefetched, a bucket closing at
-// stage3_prefetch_bucket_size (PartitionedParameterCoordinator::fetch_sub_module).
+// stage3_prefetch_bucket_size or what stage3_max_live_parameters leaves beside those that are in
+// place, the bucket in use among them (PartitionedParameterCoordinator::fetch_sub_module).
 void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& strategy) {
   std::vector<int> persistent;
   std::vector<std::vector<int>> kept, again;
   std::int64_t held = 0;    // by persistent ones
+  std::int64_t stay = 0;    // of `kept`, ahead of the open bucket
+  std::int64_t in_use = 0;  // of the bucket ahead of the open one
   std::int64_t open = 0;    // elements of the last bucket
   std::int64_t behind = 0;  // elements of the layers behind, from all layers on down to none
   for (const Tensor& tensor : workload.tensors) behind += tensor.elements;
+  const std::int64_t all = behind;
   for (auto t = workload.tensors.size(); t-- > 0;) {
     const Tensor& tensor = workload.tensors[t];
     behind -= tensor.elements;
@@ -215,8 +237,13 @@ void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& st
       persistent.push_back(static_cast<int>(t));
       continue;
     }
-    auto& buckets = 2 * behind < zero.reuse ? kept : again;
-    if (buckets.empty() || open >= zero.prefetch) {
+    const bool stays = 2 * behind < zero.reuse;
+    auto& buckets = stays ? kept : again;
+    const std::int64_t ahead = std::min(zero.prefetch, zero.live - stay - in_use);
+    if (buckets.empty() || closes_ahead(buckets.back(), open, ahead, t, workload)) {
+      const bool stayed = stays && !kept.empty();
+      if (stayed) stay += open;
+      in_use = stayed ? 0 : open;
       buckets.emplace_back();
       open = 0;
     }
@@ -231,6 +258,9 @@ void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& st
   for (auto& group : groups) std::sort(group.begin(), group.end());
   strategy.regather = !again.empty();
   if (again.empty()) strategy.kept_groups = 0;
+  // Persistent ones are in place beside those that are counted.
+  const std::int64_t room = zero.prefetch == 0 ? 0 : zero.live;
+  if (room < all - held) strategy.live_elements = std::max<std::int64_t>(1, room + held);
 }
 
 void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading) {
@@ -259,6 +289,13 @@ void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading)
     reading.notes.push_back(
         "the backward pass reaches every layer within stage3_max_reuse_distance: nothing is "
         "gathered for it again");
+  }
+  if (strategy.live_elements > 0) {
+    reading.notes.push_back(
+        zero.prefetch == 0
+            ? "stage3_prefetch_bucket_size is 0: each layer waits for its own parameters"
+            : "the model has more elements than stage3_max_live_parameters: what is over is "
+              "gathered when its layer needs it");
   }
   if (zero.gather_given) {
     reading.notes.push_back("allgather_bucket_size has no effect at stage 3");
@@ -315,14 +352,15 @@ std::int64_t elements_of(const std::vector<int>& group, const Workload& workload
   return elements;
 }
 
-// Stage 3's sizes, from where its buckets of parameters end. Requires gather_groups.
-Json stage_3_of(const Strategy& strategy, const Workload& workload) {
+// Stage 3's sizes, from where its buckets of parameters end, one configuration for each size that
+// may be what they close at. Requires gather_groups.
+std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload) {
   const auto& groups = strategy.gather_groups;
   const auto kept = static_cast<std::size_t>(strategy.kept_groups);
   // The first bucket is that of the persistent ones where all others' parameters are larger.
   std::int64_t largest = 0;
   std::int64_t least = kMostElements;
-  std::int64_t prefetch = kMostElements;
+  std::set<std::int64_t> full;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const int t : groups[g]) {
       const std::int64_t own = workload.tensors[static_cast<std::size_t>(t)].elements;
@@ -330,18 +368,17 @@ Json stage_3_of(const Strategy& strategy, const Workload& workload) {
       if (g > 0) least = std::min(least, own);
     }
     // The last one of those that are kept, and of the others, is what was left over.
-    const bool full = g + 1 < groups.size() && g + 1 != kept;
-    if (g > 0 && full) prefetch = std::min(prefetch, elements_of(groups[g], workload));
+    const bool closed = g + 1 < groups.size() && g + 1 != kept;
+    if (g > 0 && closed) full.insert(elements_of(groups[g], workload));
   }
   const bool persist = groups.size() == 1 || largest < least;
   if (!persist) {
     least = std::min(least, largest);
-    prefetch = std::min(prefetch, elements_of(groups.front(), workload));
+    if (groups.size() > 1) full.insert(elements_of(groups.front(), workload));
   }
   Json zero{{"stage", 3}, {"overlap_comm", strategy.overlap}};
   zero["stage3_param_persistence_threshold"] =
-      persist ? largest : std::max<std::int64_t>(1, least - 1);
-  zero["stage3_prefetch_bucket_size"] = prefetch;
+      persist ? largest : std::max<std::int64_t>(0, least - 1);
   // The last layer that is gathered again is the first that is far enough from its backward pass.
   const auto last = workload.tensors.begin() +
                     (strategy.regather ? groups.back().front()
@@ -351,7 +388,22 @@ Json stage_3_of(const Strategy& strategy, const Workload& workload) {
     behind += tensor->elements;
   }
   zero["stage3_max_reuse_distance"] = std::max<std::int64_t>(1, 2 * behind);
-  return zero;
+  // What closes at less than the size did so for want of room.
+  if (strategy.live_elements > 0) {
+    const std::int64_t held = persist ? elements_of(groups.front(), workload) : 0;
+    zero["stage3_max_live_parameters"] = std::max<std::int64_t>(0, strategy.live_elements - held);
+    full.insert({0, kMostElements});
+  } else {
+    zero["stage3_max_live_parameters"] = kMostElements;
+    if (!full.empty()) full = {*full.begin()};
+  }
+  if (full.empty()) full.insert(kMostElements);
+  std::vector<Json> configs;
+  for (auto size = full.rbegin(); size != full.rend(); ++size) {
+    zero["stage3_prefetch_bucket_size"] = *size;
+    configs.push_back(zero);
+  }
+  return configs;
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
@@ -377,11 +429,12 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   zero["reduce_bucket_size"] = most;
   std::vector<Json> configs;
   if (strategy.cross_step && !strategy.gather_groups.empty()) {
-    Json third = stage_3_of(strategy, workload);
-    third["reduce_bucket_size"] = most;
-    if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
-    configs.push_back(base);
-    configs.back()["zero_optimization"] = third;
+    for (Json& third : stage_3_of(strategy, workload)) {
+      third["reduce_bucket_size"] = most;
+      if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
+      configs.push_back(base);
+      configs.back()["zero_optimization"] = std::move(third);
+    }
   }
   Json partitioned = base;
   partitioned["zero_optimization"] = zero;

@@ -47,6 +47,7 @@ Json ddp_arguments(Reader& config, std::vector<std::string>& notes) {
         "ddp_find_unused_parameters is not given: the Trainer sets it without "
         "gradient_checkpointing, and the graph is searched in every step");
   }
+  if (config.boolean_or("torch_compile", false)) arguments["torch_compile"] = true;
   if (unused) arguments["find_unused_parameters"] = true;
   if (given(config, "ddp_broadcast_buffers")) {
     arguments["broadcast_buffers"] = config.boolean_or("ddp_broadcast_buffers", true);
@@ -102,6 +103,7 @@ Json in_arguments(const Json& ddp, const Workload& workload) {
   if (ddp.contains("broadcast_buffers")) {
     config["ddp_broadcast_buffers"] = ddp["broadcast_buffers"];
   }
+  if (ddp.contains("torch_compile")) config["torch_compile"] = true;
   if (workload.micro_batches > 1) {
     config["gradient_accumulation_steps"] = workload.micro_batches;
   }
@@ -118,7 +120,12 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   };
   if (shards_update(strategy)) add_deepspeed();
   for (const auto& ddp : pytorch_ddp_dialect().suggest(strategy, buckets, workload, cluster)) {
-    if (!ddp.contains("bucket_cap_mb_list")) configs.push_back(in_arguments(ddp, workload));
+    // It splits what it compiles, and knows no list.
+    const bool whole =
+        ddp.contains("torch_compile") && ddp["torch_compile"]["optimize_ddp"] == false;
+    if (!ddp.contains("bucket_cap_mb_list") && !whole) {
+      configs.push_back(in_arguments(ddp, workload));
+    }
   }
   if (!shards_update(strategy)) add_deepspeed();
   return configs;

@@ -22,6 +22,11 @@ std::string exchange_obstacle(const Strategy& strategy) {
   if (codec != nullptr && codec->low_rank && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     return "torch's powerSGD_hook, which sums the factors, knows no levels";
   }
+  if (codec != nullptr && codec->whole_bucket) {
+    return "its factors are of whole buckets, for which DistributedDataParallel has "
+           "batched_powerSGD_hook";
+  }
+  if (!strategy.pieces.empty()) return "its gradients come in the pieces of a compiled model";
   if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
   return {};
 }

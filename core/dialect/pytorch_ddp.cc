@@ -8,6 +8,7 @@
 #include "core/dialect/ddp_buckets.h"
 #include "core/dialect/write.h"
 #include "core/json/reader.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::dialect {
 namespace {
@@ -92,20 +93,103 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
   return local;
 }
 
+// torch._dynamo.config.optimize_ddp, where the model is compiled; nothing: it is not.
+std::optional<std::string> compiled_by(Reader& config) {
+  const Json* compiled = config.find("torch_compile");
+  if (compiled == nullptr || compiled->is_null()) return std::nullopt;
+  constexpr const char* kSplits = "ddp_optimizer";
+  if (compiled->is_boolean()) {
+    if (!compiled->get<bool>()) return std::nullopt;
+    return kSplits;
+  }
+  Reader own = config.object("torch_compile");
+  const Json* mode = own.find("optimize_ddp");
+  std::string word = kSplits;
+  if (mode != nullptr && mode->is_boolean()) {
+    word = mode->get<bool>() ? kSplits : "no_optimization";
+  } else if (mode != nullptr) {
+    word = own.word_or(
+        "optimize_ddp", kSplits,
+        {kSplits, "python_reducer", "python_reducer_without_compiled_forward", "no_optimization"});
+  }
+  own.finish();
+  return word;
+}
+
+// The pieces into which DDPOptimizer cuts the graph of the forward pass: from the last layer on,
+// one ends with the layer that reaches its limit, the first one's or the cap. Each runs as one in
+// the backward pass too.
+std::vector<std::int64_t> pieces_of(const Workload& workload, Bytes first, Bytes cap) {
+  std::vector<std::int64_t> ends;
+  Bytes size = 0;
+  const auto layer = [&](std::size_t t) {
+    return plan::layer_of(workload.tensors[t].name, Fusion::LayerKey::kLastDot);
+  };
+  const std::size_t count = workload.tensors.size();
+  for (std::size_t t = 0; t < count; ++t) {
+    size += workload.tensors[t].bytes();
+    const bool last = t + 1 == count;
+    const bool full = size >= (ends.empty() ? first : cap) && !last && layer(t) != layer(t + 1);
+    if (!full && !last) continue;
+    ends.push_back(static_cast<std::int64_t>(t));
+    size = 0;
+  }
+  return ends;
+}
+
+// What compiling the model makes of the order in which gradients are there, and of the buckets.
+// Source: torch/_dynamo/backends/distributed.py (DDPOptimizer), torch/_inductor/fx_passes/
+// ddp_fusion.py.
+void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimits& limits,
+             const Workload& workload, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  const Bytes cap = *std::max_element(limits.begin(), limits.end());
+  if (mode == "ddp_optimizer") {
+    if (first > cap) {
+      config.fail("torch_compile",
+                  "AssertionError: First bucket should be smaller/equal to other buckets to get "
+                  "comms warmed up ASAP: the cap is below _DEFAULT_FIRST_BUCKET_BYTES");
+    }
+    strategy.pieces = pieces_of(workload, first, cap);
+    reading.notes.push_back(
+        "torch.compile: gradients are there piece by piece of the graph, which DDPOptimizer cuts "
+        "at the buckets' sizes into " +
+        std::to_string(strategy.pieces.size()));
+    return;
+  }
+  if (mode == "no_optimization") {
+    strategy.pieces = {static_cast<std::int64_t>(workload.tensors.size()) - 1};
+    reading.notes.push_back(
+        "torch.compile without optimize_ddp: the backward pass is one graph, so all gradients are "
+        "there at its end and nothing is exchanged beside it");
+    return;
+  }
+  // The compiler joins all-reduces of single gradients in their order, whatever their format, and
+  // the C++ reducer takes no part.
+  strategy.fusion.groups =
+      ddp_buckets(workload.tensors, {kDdpFirstBucket, cap}, DdpOrder::kRebuilt);
+  strategy.whole_first_step = false;
+  strategy.bucket_copies = true;
+  reading.notes.push_back(
+      "python_reducer: the compiler joins all-reduces into a bucket of 1 MiB and others of the "
+      "cap, by concatenation, whatever gradient_as_bucket_view says");
+}
+
 // PowerSGDState, with torch's defaults. Of the hook's kernels the small ones count too: a column's
 // norm and division, and four for those behind it.
-void read_power_sgd(Reader& config, const Cluster& cluster, Reading& reading) {
+void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Reading& reading) {
   static const Json none = Json::object();
   Reader state = config.has("PowerSGDState")
                      ? config.object("PowerSGDState")
                      : Reader(none, config.file(), config.place_of("PowerSGDState"));
   Compression& compression = reading.strategy.compression;
-  compression.codec = "powersgd";
+  compression.codec = batched ? "batched_powersgd" : "powersgd";
   compression.rank = state.integer_or("matrix_approximation_rank", 1, 1, 1 << 16);
   constexpr std::int64_t kDefaultStart = 1000;
   compression.rampup_begin_step =
       state.integer_or("start_powerSGD_iter", kDefaultStart, 0, std::int64_t{1} << 40);
-  compression.min_rate = state.number_or("min_compression_rate", 2, {0, 1e9, true});
+  const double min_rate = state.number_or("min_compression_rate", 2, {0, 1e9, true});
+  if (!batched) compression.min_rate = min_rate;
   const bool feedback = state.boolean_or("use_error_feedback", true);
   const bool warm = state.boolean_or("warm_start", true);
   if ((feedback || warm) && compression.rampup_begin_step <= 1) {
@@ -130,7 +214,8 @@ void read_power_sgd(Reader& config, const Cluster& cluster, Reading& reading) {
   if (cluster.library != Library::kNccl || cluster.ranks() == 1) return;
   reading.strategy.overlap = false;
   reading.notes.push_back(
-      "powerSGD_hook waits for the device at the end of each bucket (torch.cuda.synchronize): "
+      std::string(batched ? "batched_powerSGD_hook" : "powerSGD_hook") +
+      " waits for the device at the end of each bucket (torch.cuda.synchronize): "
       "nothing is exchanged beside the backward pass, which is priced for the steps ahead of "
       "start_powerSGD_iter too");
 }
@@ -150,13 +235,22 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const std::string hook =
       config.word_or("comm_hook", "allreduce_hook",
                      {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook",
-                      "post_localSGD_hook", "powerSGD_hook"});
+                      "post_localSGD_hook", "powerSGD_hook", "batched_powerSGD_hook"});
   if (hook == "post_localSGD_hook") {
     strategy.local_sgd = read_post_local(config, cluster, reading.notes);
   }
-  if (hook == "powerSGD_hook") read_power_sgd(config, cluster, reading);
+  const bool batched = hook == "batched_powerSGD_hook";
+  if (hook == "powerSGD_hook" || batched) read_power_sgd(config, cluster, batched, reading);
+  const auto compiled = compiled_by(config);
   const bool no_sync = config.boolean_or("no_sync", false);
   const bool listed = config.has("bucket_cap_mb_list");
+  // Of a run's construction, of parameters without a gradient and of how copies are launched: a
+  // step's time as it is known here has none of these.
+  for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
+    config.boolean_or(key, false);
+  }
+  const Bytes first =
+      config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
   config.finish();
   // ProcessGroupGloo carries out collectives on two threads.
   if (cluster.library == Library::kGloo) strategy.streams = 2;
@@ -185,7 +279,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (hook == "bf16_compress_hook") strategy.compression.codec = "bf16";
   // With views a gradient's memory is its bucket's.
   strategy.bucket_copies = !views;
-  if (!views && cluster.ranks() > 1) {
+  if (compiled && !workload.tensors.empty()) {
+    compile(*compiled, config, first, limits, workload, reading);
+  }
+  const bool joined_by_compiler = compiled && compiled->starts_with("python_reducer");
+  if (!views && !joined_by_compiler && cluster.ranks() > 1) {
     reading.notes.push_back(
         cluster.device.memory > 0
             ? "gradients are copied into the buckets and back: gradient_as_bucket_view saves it"
@@ -225,12 +323,14 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
   if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
   if (!strategy.broadcast_buffers) config["broadcast_buffers"] = false;
   if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
-  if (codec == "powersgd") {
-    config["comm_hook"] = "powerSGD_hook";
-    config["PowerSGDState"] = {
-        {"matrix_approximation_rank", strategy.compression.rank},
-        {"start_powerSGD_iter", std::max<std::int64_t>(2, strategy.compression.rampup_begin_step)},
-        {"min_compression_rate", strategy.compression.min_rate}};
+  if (codec == "powersgd" || codec == "batched_powersgd") {
+    const bool batched = codec == "batched_powersgd";
+    config["comm_hook"] = batched ? "batched_powerSGD_hook" : "powerSGD_hook";
+    Json& state = config["PowerSGDState"];
+    state["matrix_approximation_rank"] = strategy.compression.rank;
+    state["start_powerSGD_iter"] =
+        std::max<std::int64_t>(2, strategy.compression.rampup_begin_step);
+    if (!batched) state["min_compression_rate"] = strategy.compression.min_rate;
   }
   if (strategy.local_sgd.enabled) {
     const LocalSgd& local = strategy.local_sgd;
@@ -264,15 +364,72 @@ std::optional<Json> listed_caps(const std::vector<plan::Bucket>& buckets,
   return caps;
 }
 
-std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+// The largest limit that a configuration gives, in MiB.
+double cap_of(const Json& config) {
+  double cap = config.value("bucket_cap_mb", kDdpCapMb);
+  if (!config.contains("bucket_cap_mb_list")) return cap;
+  cap = 0;
+  for (const Json& limit : config["bucket_cap_mb_list"]) cap = std::max(cap, limit.get<double>());
+  return cap;
+}
+
+// Pieces of a compiled model that closed at the cap: all but the first, whose limit is another, and
+// the last, which is what was left over.
+std::vector<plan::Bucket> closed_pieces(const Strategy& strategy, const Workload& workload) {
+  std::vector<plan::Bucket> list;
+  for (std::size_t p = 1; p + 1 < strategy.pieces.size(); ++p) {
+    plan::Bucket& piece = list.emplace_back();
+    const auto end = std::min<std::size_t>(static_cast<std::size_t>(strategy.pieces[p]) + 1,
+                                           workload.tensors.size());
+    for (auto t = static_cast<std::size_t>(strategy.pieces[p - 1]) + 1; t < end; ++t) {
+      piece.bytes += workload.tensors[t].bytes();
+    }
+  }
+  return list;
+}
+
+// Likewise with the model compiled, in one of the ways that leave it to DDP's reducer.
+std::vector<Json> compiled_like(const std::vector<Json>& configs) {
+  std::vector<Json> compiled;
+  for (const bool split : {true, false}) {
+    for (Json config : configs) {
+      if (split && cap_of(config) < 1) continue;  // refused
+      config["torch_compile"] = {{"optimize_ddp", split}};
+      compiled.push_back(std::move(config));
+    }
+  }
+  return compiled;
+}
+
+// Those of one backward pass: others follow with micro-batches, and with local steps.
+std::vector<plan::Bucket> of_one_pass(const std::vector<plan::Bucket>& all,
+                                      const Workload& workload) {
+  std::vector<plan::Bucket> buckets;
+  std::size_t covered = 0;
+  for (const auto& bucket : all) {
+    if (covered >= workload.tensors.size()) break;
+    covered += bucket.tensors.size();
+    buckets.push_back(bucket);
+  }
+  return buckets;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& all,
                           const Workload& workload, const Cluster&) {
+  const auto buckets = of_one_pass(all, workload);
   // The last bucket closes with the last gradient; of the buckets of the first step, the first one.
-  std::vector<plan::Bucket> closed;
-  if (buckets.size() > 1) closed.assign(buckets.begin(), buckets.end() - 1);
   std::vector<std::optional<double>> caps{std::nullopt};
-  for (const double cap : sizes_that_close(closed)) caps.emplace_back(cap);
-  if (buckets.size() > 1) closed.assign(buckets.begin() + 1, buckets.end());
-  for (const double cap : sizes_that_close(closed)) caps.emplace_back(cap);
+  const auto add_caps = [&](std::vector<plan::Bucket> closed) {
+    const auto pieces = closed_pieces(strategy, workload);
+    closed.insert(closed.end(), pieces.begin(), pieces.end());
+    for (const double cap : sizes_that_close(closed)) caps.emplace_back(cap);
+  };
+  if (buckets.size() > 1) {
+    add_caps({buckets.begin(), buckets.end() - 1});
+    add_caps({buckets.begin() + 1, buckets.end()});
+  } else {
+    add_caps({});
+  }
   caps.emplace_back(kMoreThanAnyModel);
   std::vector<Json> configs;
   for (const auto& cap : caps) configs.push_back(config_with(cap, strategy));
@@ -289,7 +446,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (auto& config : configs) {
     if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
   }
-  return configs;
+  return strategy.pieces.empty() ? configs : compiled_like(configs);
 }
 
 Changes changes(const Json&, const Cluster&) {

@@ -203,6 +203,41 @@ TEST(DeepSpeed, Stage3CollectivesAStep) {
   EXPECT_EQ(begun, (std::vector<int>{2, 3, 5}));
 }
 
+// Fewer elements in place than the model has: what is asked for ahead is no more than there is room
+// for beside the bucket in use and those that stay.
+TEST(DeepSpeed, Stage3HasSoManyLiveParameters) {
+  Workload workload;
+  for (int i = 7; i >= 0; --i) {
+    workload.tensors.push_back(tensor_of("l" + std::to_string(i) + ".w", {100}));
+  }
+  const auto strategy_of = [&](const std::string& keys) {
+    return zero(R"("stage": 3, "stage3_param_persistence_threshold": 10,
+                   "stage3_max_reuse_distance": 0, )" +
+                    keys,
+                workload)
+        .strategy;
+  };
+  // 800 elements: no limit with as many, and by default.
+  EXPECT_EQ(strategy_of(R"("stage3_max_live_parameters": 800)").live_elements, 0);
+  EXPECT_EQ(strategy_of(R"("stage3_prefetch_bucket_size": 200)").live_elements, 0);
+  // Of 300 the bucket in use leaves 100: 300, then one layer, then two and so on.
+  const Strategy tight =
+      strategy_of(R"("stage3_prefetch_bucket_size": 300, "stage3_max_live_parameters": 300)");
+  EXPECT_EQ(tight.live_elements, 300);
+  EXPECT_EQ(tight.gather_groups, (Groups{{5, 6, 7}, {4}, {2, 3}, {1}, {0}}));
+  // With no room, or nothing asked for ahead, each layer fetches its own.
+  const Groups alone{{7}, {6}, {5}, {4}, {3}, {2}, {1}, {0}};
+  for (const char* keys :
+       {R"("stage3_max_live_parameters": 0)", R"("stage3_prefetch_bucket_size": 0)"}) {
+    EXPECT_EQ(strategy_of(keys).gather_groups, alone) << keys;
+    EXPECT_EQ(strategy_of(keys).live_elements, 1) << keys;
+  }
+  EXPECT_TRUE(test::has_note(zero(R"("stage": 3, "stage3_max_live_parameters": 5,
+                                     "stage3_param_persistence_threshold": 10)",
+                                  workload),
+                             "more elements than stage3_max_live_parameters"));
+}
+
 TEST(DeepSpeed, Stage3ComesBack) {
   std::mt19937 random(17);
   Workload workload = shipped_workload("bert_base.json");
@@ -215,6 +250,8 @@ TEST(DeepSpeed, Stage3ComesBack) {
         {"contiguous_gradients", round % 5 != 0},
         {"reduce_bucket_size", 1 + static_cast<std::int64_t>(random() % 30'000'000)},
         {"stage3_prefetch_bucket_size", 1 + static_cast<std::int64_t>(random() % 30'000'000)},
+        {"stage3_max_live_parameters",
+         static_cast<std::int64_t>(random() % (round % 3 == 0 ? 50'000'000 : 200'000'000))},
         {"stage3_param_persistence_threshold", 1 + static_cast<std::int64_t>(random() % 700'000)},
         {"stage3_max_reuse_distance", 1 + static_cast<std::int64_t>(random() % 300'000'000)}};
     const Cluster cluster = cluster_of(2, 4);
@@ -251,6 +288,12 @@ TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
       test::read_config(hf_trainer_dialect(), R"({"bf16": true})", workload, cluster);
   EXPECT_TRUE(test::has_note(reading, "ddp_find_unused_parameters is not given"));
   EXPECT_TRUE(test::has_note(reading, "autocast"));
+  // torch_compile: what DDPOptimizer makes of it.
+  const Strategy compiled =
+      test::read_config(hf_trainer_dialect(), R"({"ddp_bucket_cap_mb": 3, "torch_compile": true})",
+                        workload, cluster)
+          .strategy;
+  EXPECT_FALSE(compiled.pieces.empty());
   EXPECT_NE(message_of(hf_trainer_dialect(), R"({"ddp_bucket_cap": 3})", workload)
                 .find("ddp_bucket_cap_mb"),
             std::string::npos);

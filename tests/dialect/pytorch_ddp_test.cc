@@ -282,6 +282,98 @@ TEST(PyTorchDdp, PowerSgd) {
   }
 }
 
+// batched_powerSGD_hook: whole buckets, whatever that saves.
+TEST(PyTorchDdp, BatchedPowerSgd) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const std::string config = R"({"comm_hook": "batched_powerSGD_hook", "PowerSGDState":
+      {"matrix_approximation_rank": 2, "min_compression_rate": 7}})";
+  const Strategy strategy = reading_of(config, workload).strategy;
+  EXPECT_EQ(strategy.compression.codec, "batched_powersgd");
+  EXPECT_EQ(strategy.compression.rank, 2);
+  EXPECT_EQ(strategy.compression.rampup_begin_step, 1000);
+  const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
+  ASSERT_TRUE(written && written->exact);
+  EXPECT_EQ(written->config["comm_hook"], "batched_powerSGD_hook");
+  EXPECT_FALSE(written->config["PowerSGDState"].contains("min_compression_rate"));
+  EXPECT_EQ(written->config["PowerSGDState"]["start_powerSGD_iter"], 1000);
+  Cluster gpus = cluster_of(2, 4);
+  gpus.library = Library::kNccl;
+  const Reading waits = test::read_config(pytorch_ddp_dialect(), config, workload, gpus);
+  EXPECT_FALSE(waits.strategy.overlap);
+  EXPECT_TRUE(test::has_note(waits, "batched_powerSGD_hook waits for the device"));
+}
+
+// DDPOptimizer counts whole layers from the last one on: the first piece ends where 1 MiB is
+// reached whatever the cap is, the others at the cap; their gradients are there together.
+TEST(PyTorchDdp, CompiledModelsComeInPieces) {
+  Workload workload;
+  for (const char* layer : {"g", "f", "e", "d", "c", "b", "a"}) {
+    workload.tensors.push_back(tensor_of(std::string(layer) + ".bias", {1 << 17}));
+    workload.tensors.push_back(tensor_of(std::string(layer) + ".weight", {1 << 17}));
+  }
+  // Layers of 1 MiB. DDP's buckets are of 2 MiB from the first on, the pieces of 1, 2, 2 and 2.
+  const Reading split =
+      reading_of(R"({"bucket_cap_mb": 2, "torch_compile": {"optimize_ddp": true}})", workload);
+  EXPECT_EQ(split.strategy.pieces, (std::vector<std::int64_t>{1, 5, 9, 13}));
+  EXPECT_EQ(split.strategy.fusion.groups.size(), 4u);
+  const auto ready = [&](const Reading& reading) {
+    std::vector<int> list;
+    for (const auto& bucket :
+         plan::make_plan(workload, cluster_of(2, 4), reading.strategy).buckets) {
+      list.push_back(bucket.ready);
+    }
+    return list;
+  };
+  EXPECT_EQ(ready(split), (std::vector<int>{5, 9, 13, 13}));
+  EXPECT_EQ(
+      ready(reading_of(R"({"bucket_cap_mb": 2, "torch": "2.2", "torch_compile": true})", workload)),
+      (std::vector<int>{1, 5, 9, 13}));
+  EXPECT_TRUE(test::has_note(split, "into 4"));
+  // In one graph nothing is there before its end; uncompiled each is there by itself.
+  EXPECT_EQ(ready(reading_of(R"({"bucket_cap_mb": 4, "torch_compile": {"optimize_ddp": false}})",
+                             workload)),
+            (std::vector<int>{13, 13}));
+  EXPECT_EQ(ready(reading_of(R"({"bucket_cap_mb": 4, "torch_compile": false})", workload)),
+            (std::vector<int>{7, 13}));
+  // A piece ends between layers.
+  EXPECT_EQ(reading_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "torch_compile": true})", workload)
+                .strategy.pieces,
+            (std::vector<std::int64_t>{1, 13}));
+}
+
+// The compiler's own buckets: 1 MiB first, even with an explicit cap, then the cap; by
+// concatenation.
+TEST(PyTorchDdp, TheCompilerJoinsAllReducesItself) {
+  Workload workload;
+  for (int i = 0; i < 8; ++i) workload.tensors.push_back(tensor_of("t", {1 << 17}));  // 0.5 MiB
+  for (const char* mode : {"python_reducer", "python_reducer_without_compiled_forward"}) {
+    const Reading reading = reading_of(
+        R"({"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true,
+            "torch_compile": {"optimize_ddp": ")" +
+            std::string(mode) + "\"}}",
+        workload);
+    EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 1}, {2, 3, 4}, {5, 6, 7}}));
+    EXPECT_TRUE(reading.strategy.pieces.empty());
+    EXPECT_TRUE(reading.strategy.bucket_copies);
+    EXPECT_FALSE(reading.strategy.whole_first_step);
+  }
+}
+
+// Arguments that are no part of a step, or whose copies take what was measured: the plan is the
+// same.
+TEST(PyTorchDdp, ArgumentsThatChangeNoStep) {
+  const Workload workload = shipped_workload("resnet50_v100.json");
+  const Cluster cluster = cluster_of(2, 4);
+  const auto plan_of = [&](const std::string& config) {
+    return plan::make_plan(workload, cluster, reading_of(config, workload).strategy);
+  };
+  for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
+    EXPECT_EQ(plan_difference(plan_of("{}"), plan_of(R"({")" + std::string(key) + R"(": true})")),
+              "")
+        << key;
+  }
+}
+
 // Until the order of gradients is known there is one bucket: but for a graph that is searched in
 // every step, and limits for each bucket.
 TEST(PyTorchDdp, TheFirstStepHasOneBucket) {
@@ -403,21 +495,53 @@ TEST(PyTorchDdp, PostLocalSgd) {
   EXPECT_EQ(again->config["comm_hook"], "post_localSGD_hook");
 }
 
+// DDP goes on broadcasting buffers ahead of each step, and the averager has the parameters alone.
+TEST(PyTorchDdp, PostLocalSgdLeavesBuffersToDdp) {
+  Workload workload;
+  workload.forward = 1e-3;
+  workload.tensors = {tensor_of("b", {1000000}), tensor_of("a", {1000000})};
+  workload.buffers = {tensor_of("mean", {64})};
+  workload.buffer_broadcast = 0.002;
+  const Cluster cluster = cluster_of(2, 4);
+  for (const bool inside : {true, false}) {
+    const Strategy strategy = reading_of(R"({"comm_hook": "post_localSGD_hook",
+        "PostLocalSGDState": {"start_localSGD_iter": 100, "post_local_gradient_allreduce": )" +
+                                             std::string(inside ? "true" : "false") +
+                                             R"(}, "PeriodicModelAverager": {"period": 4}})",
+                                         workload)
+                                  .strategy;
+    const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
+    EXPECT_DOUBLE_EQ(plan::ahead_of_forward(plan), 4 * 0.002) << inside;
+    EXPECT_EQ(plan.buckets.back().bytes, 8000000) << inside;
+    EXPECT_EQ(plan.buckets.size(), inside ? 9u : 1u);
+  }
+}
+
 TEST(PyTorchDdp, Mistakes) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   for (const char* config :
-       {R"({"bucket_cap_mb": 0})", R"({"bucket_cap_mb": -1})", R"({"bucket_cap_mb": "25"})",
+       {R"({"bucket_cap_mb": 0})",
+        R"({"bucket_cap_mb": -1})",
+        R"({"bucket_cap_mb": "25"})",
         R"({"comm_hook": "post_localSGD_hook"})",
         R"({"comm_hook": "post_localSGD_hook", "PostLocalSGDState": {"start_localSGD_iter": 1,
             "subgroup_size": 3}, "PeriodicModelAverager": {"period": 4}})",
-        R"({"PeriodicModelAverager": {"period": 4}})", R"({"bucket_cap": 25})",
-        R"({"comm_hook": "fp8_hook"})", R"({"static_graph": 1})", R"({"torch": "newest"})",
-        R"({"torch": "2"})", R"({"bucket_cap_mb_list": []})", R"({"bucket_cap_mb_list": [0]})",
+        R"({"PeriodicModelAverager": {"period": 4}})",
+        R"({"bucket_cap": 25})",
+        R"({"comm_hook": "fp8_hook"})",
+        R"({"static_graph": 1})",
+        R"({"torch": "newest"})",
+        R"({"torch": "2"})",
+        R"({"bucket_cap_mb_list": []})",
+        R"({"bucket_cap_mb_list": [0]})",
         R"({"bucket_cap_mb_list": [1], "torch": "2.7"})",
         R"({"bucket_cap_mb_list": [1], "bucket_cap_mb": 1})",
         R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"start_powerSGD_iter": 1}})",
         R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"matrix_approximation_rank": 0}})",
-        R"({"PowerSGDState": {}})"}) {
+        R"({"PowerSGDState": {}})",
+        R"({"torch_compile": {"optimize_ddp": "reducer"}})",
+        R"({"torch_compile": {"mode": "default"}})",
+        R"({"torch_compile": true, "bucket_cap_mb": 0.5})"}) {
     EXPECT_THROW(reading_of(config, workload), InputError) << config;
   }
 }
