@@ -20,7 +20,7 @@ struct ImportVerb {
   std::string out;
   std::string cluster;
   std::string html;
-  std::int64_t batch = 1;
+  std::int64_t batch = 0;
   OutputFormat format;
 };
 
@@ -59,8 +59,7 @@ VerbAction add_import(CLI::App& app) {
   verb->add_option("--cluster", options->cluster,
                    "the cluster (JSON), in place of what the files tell and what is assumed");
   verb->add_option("--batch", options->batch, "samples a rank and step, which no trace tells")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
-      ->capture_default_str();
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
   add_format(*verb, options->format);
   add_html(*verb, options->html);
   return [options] { return run(*options); };

@@ -1,5 +1,6 @@
 #include "reports/explain_report.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "reports/explanation.h"
@@ -59,8 +60,10 @@ std::string block(const measure::Explained& one, const Cluster& cluster) {
   std::string text = strategy.name;
   if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
   text += ": " + seconds_text(one.priced.metrics.step_time) +
-          " a step (80 %: " + seconds_range(one.interval.low, one.interval.high) + "), " +
-          throughput_text(one.priced.metrics.throughput) + " samples/s\n";
+          " a step (80 %: " + seconds_range(one.interval.low, one.interval.high) + ")";
+  const double throughput = one.priced.metrics.throughput;
+  if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
+  text += "\n";
   text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
   if (!one.advised) return text;
   for (const auto& note : strategy.notes) text += line("note", note);
@@ -113,12 +116,12 @@ Json strategy_json(const measure::Explained& one) {
               {"step_time_s", exact(metrics.step_time)},
               {"step_time_low_s", exact(one.interval.low)},
               {"step_time_high_s", exact(one.interval.high)},
-              {"throughput", exact(metrics.throughput)},
               {"lower_bound_s", exact(metrics.lower_bound)},
               {"exchanges", one.priced.plan.buckets.size()},
               {"communication_s", exact(metrics.communication)},
               {"exposed_s", exact(metrics.exposed)},
               {"advice", Json::array()}};
+  if (!std::isnan(metrics.throughput)) object["throughput"] = exact(metrics.throughput);
   if (!one.strategy.dialect.empty()) object["dialect"] = one.strategy.dialect;
   if (one.bottleneck) {
     object["bound_by"] = one.bottleneck->what();

@@ -226,9 +226,12 @@ chart::Figure efficiency(const measure::Report& report, const Swept& all, const 
   const auto& [least, first] = line.front();
   add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
     const auto* alone = all.at(row.strategy, first);
-    return alone == nullptr
-               ? 0
-               : 100 * row.metrics.throughput / nodes / (alone->metrics.throughput / least);
+    if (alone == nullptr) return 0.0;
+    // Where nobody said how many samples a step has, it has as many on each node.
+    if (std::isnan(row.metrics.throughput)) {
+      return 100 * alone->metrics.step_time / row.metrics.step_time;
+    }
+    return 100 * row.metrics.throughput / nodes / (alone->metrics.throughput / least);
   });
   return figure;
 }

@@ -152,12 +152,12 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& rows = tuning.averaging;
   if (rows.size() < 2) return;
   const auto faster = [](const tune::Averaging& a, const tune::Averaging& b) {
-    return a.metrics.throughput < b.metrics.throughput;
+    return a.metrics.step_time > b.metrics.step_time;
   };
   const auto& most = *std::max_element(rows.begin(), rows.end(), faster);
   const auto& least = *std::min_element(rows.begin(), rows.end(), faster);
   std::string text = "Averaging as " + quoted(most.strategy) + " gives " +
-                     short_speedup_text(most.metrics.throughput / least.metrics.throughput) +
+                     short_speedup_text(least.metrics.step_time / most.metrics.step_time) +
                      " the samples per second of " + quoted(least.strategy) +
                      " (table below); what it costs in accuracy is not predicted";
   const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {

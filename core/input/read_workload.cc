@@ -193,6 +193,8 @@ Workload read_workload(Reader reader, const Device& device) {
   workload.source = reader.text_or("source", "");
   reader.text_or("about", "");
   workload.batch = reader.integer_or("batch", 1, 1, 1 << 30);
+  // An architecture's work is that of so many samples, given or not.
+  workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
   const DType dtype = dtype_of(reader, DType::kFp32);
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;

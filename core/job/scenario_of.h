@@ -16,7 +16,7 @@ struct ImportOptions {
   // The cluster as a scenario has it, given by the user; nothing: what the files tell, the rest
   // assumed.
   std::optional<Json> cluster;
-  std::int64_t batch = 1;  // samples a rank and step, which no file tells
+  std::int64_t batch = 0;  // samples a rank and step, which no file tells; 0: nobody said
 };
 
 struct Imported {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "core/measure/lower_bound.h"
@@ -94,7 +96,9 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
   metrics.handling = std::min(metrics.handling / steps, metrics.exposed);
   metrics.lower_bound = lower_bound(plan, workload, book);
-  metrics.throughput = static_cast<double>(samples_of(workload)) * plan.ranks / metrics.step_time;
+  metrics.throughput = workload.batch_given ? static_cast<double>(samples_of(workload)) *
+                                                  plan.ranks / metrics.step_time
+                                            : std::numeric_limits<double>::quiet_NaN();
   if (plan.ranks > 1) {
     metrics.collectives = static_cast<double>(plan.buckets.size()) / plan.steps;
     metrics.bytes_on_wire = busiest_sender(plan, book) / plan.steps;
@@ -122,7 +126,9 @@ Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples
         &mean.lower_bound, &mean.collectives, &mean.bytes_on_wire}) {
     *figure /= steps;
   }
-  mean.throughput = static_cast<double>(samples_per_step) / mean.step_time;
+  const bool known = !phases.empty() && !std::isnan(phases.front().metrics.throughput);
+  mean.throughput = known ? static_cast<double>(samples_per_step) / mean.step_time
+                          : std::numeric_limits<double>::quiet_NaN();
   return mean;
 }
 

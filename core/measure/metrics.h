@@ -18,7 +18,7 @@ struct Metrics {
   // for the host.
   Seconds handling = 0;
   Seconds lower_bound = 0;   // no fusion and no number of streams goes below this
-  double throughput = 0;     // samples per second over all ranks
+  double throughput = 0;     // samples per second over all ranks; NaN: nobody said how many
   double collectives = 0;    // buckets exchanged per step
   double bytes_on_wire = 0;  // per step, sent by the rank that sends most
 };

@@ -14,7 +14,8 @@ PeriodPrices::PeriodPrices(const input::Document& document)
   scenario_.training = {};  // each price is that of a period for ever
 }
 
-double PeriodPrices::throughput(const std::vector<plan::PeriodShare>& periods) {
+std::optional<double> PeriodPrices::throughput(const std::vector<plan::PeriodShare>& periods) {
+  if (!scenario_.workload.batch_given) return std::nullopt;
   Seconds time = 0;
   double steps = 0;
   for (const auto& share : periods) {

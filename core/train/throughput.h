@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ class PeriodPrices {
   const std::string& cluster() const { return scenario_.cluster.name; }
   bool calibrated() const { return !scenario_.calibration.parameters.empty(); }
 
-  // Samples a second over a training of these periods. Requires at least one step.
-  double throughput(const std::vector<plan::PeriodShare>& periods);
+  // Samples a second over a training of these periods, where the workload says how many a step has.
+  // Requires at least one step.
+  std::optional<double> throughput(const std::vector<plan::PeriodShare>& periods);
 
  private:
   Seconds step_time(std::int64_t period);

@@ -2,6 +2,8 @@
 // hides nothing.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <string>
 
 #include "core/measure/study.h"
@@ -42,6 +44,26 @@ TEST(MicroBatches, ByHand) {
   EXPECT_EQ(eight.bytes_on_wire, one.bytes_on_wire);
   EXPECT_EQ(eight.collectives, one.collectives);
   EXPECT_NEAR(eight.throughput, 8 * 6 * 2 / eight.step_time, 1e-6);
+}
+
+// Samples that nobody counted are none a second, in one phase of a training and over several.
+TEST(MicroBatches, WithoutABatchThereIsNoThroughput) {
+  Json root = Json::parse(R"({"name": "m",
+      "workload": {"name": "w", "forward_ms": 2,
+                   "tensors": [{"name": "l.w", "shape": [1000], "backward_us": 3000}]},
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
+                  "inter": {"latency_us": 0, "bandwidth_gbps": 1}},
+      "strategies": [{"name": "s", "local_sgd": {"period": 2, "begin_step": 3}}]})");
+  for (const bool training : {false, true}) {
+    if (training) root["training"] = {{"steps", 9}};
+    root["workload"].erase("batch");
+    const Metrics unknown = priced(root);
+    EXPECT_TRUE(std::isnan(unknown.throughput)) << training;
+    root["workload"]["batch"] = 1;
+    const Metrics one = priced(root);
+    EXPECT_EQ(one.step_time, unknown.step_time) << training;
+    EXPECT_DOUBLE_EQ(one.throughput, 2 / one.step_time) << training;
+  }
 }
 
 // Plain passes and one step; where steps overlap or gradients wait for ticks, no more than that.
