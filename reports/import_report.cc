@@ -91,6 +91,7 @@ struct Part {
 };
 
 constexpr Part kParts[] = {
+    {"broadcast of the buffers", "broadcast_s", &Step::broadcast},
     {"forward", "forward_s", &Step::forward},
     {"backward", "backward_s", &Step::backward},
     {"of it copies into buckets", "copy_in_s", &Step::copy_in, true},

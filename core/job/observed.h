@@ -52,11 +52,15 @@ struct Exchange {
   Bytes bytes() const { return elements * size_of(dtype); }
 };
 
-// One step of one rank. forward + backward + copy_out + exposed + host_gap + update = gpu.
+// One step of one rank.
+// broadcast + forward + backward + copy_out + exposed + host_gap + update = gpu.
 struct Step {
   int number = 0;   // as the profiler counts
   Seconds cpu = 0;  // as the host saw it; 0: not told
   Seconds gpu = 0;  // first kernel of the forward pass to the last of the update
+  // Ahead of the model's own kernels: DDP gathers the buffers, waits for their broadcast and copies
+  // them back.
+  Seconds broadcast = 0;
   Seconds forward = 0;
   Seconds backward = 0;      // copies into buckets included
   Seconds copy_in = 0;       // the part of `backward` that they are

@@ -68,8 +68,9 @@ Json workload_of(const Observed& observed, const Step& step, const ImportOptions
   const bool copied = observed.timed && copies(step);
   Json workload{{"name", observed.name}};
   workload["source"] = source_of(observed, step, observed.ranks.front().rank);
-  workload["batch"] = options.batch;
+  if (options.batch > 0) workload["batch"] = options.batch;
   if (observed.timed) {
+    if (step.broadcast > 0) workload["buffer_broadcast_ms"] = milliseconds(step.broadcast);
     workload["forward_ms"] = milliseconds(step.forward);
     workload["update_ms"] = milliseconds(step.update);
     if (step.host_gap > 0) workload["host_gap_ms"] = milliseconds(step.host_gap);
@@ -246,8 +247,9 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   if (scenario.contains("published") && !options.cluster && observed.world_size > 1) {
     add_waiting(scenario, step, imported.assumed);
   }
-  if (options.batch == 1) {
-    imported.assumed.push_back("1 sample a rank and step: --batch gives the throughput its sense");
+  if (options.batch == 0) {
+    imported.assumed.push_back(
+        "how many samples a rank takes a step is not told, so no throughput is: --batch says it");
   }
   note(observed.warnings, scenario);
   note(imported.assumed, scenario);

@@ -81,7 +81,8 @@ std::string trace(const test::TraceDialect& dialect = {}, int steps = 3, std::ui
 }
 
 double sum_of(const Step& step) {
-  return step.forward + step.backward + step.copy_out + step.exposed + step.host_gap + step.update;
+  return step.broadcast + step.forward + step.backward + step.copy_out + step.exposed +
+         step.host_gap + step.update;
 }
 
 void expect_equal(const Observed& a, const Observed& b) {

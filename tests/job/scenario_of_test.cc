@@ -29,6 +29,7 @@ Observed job_of(std::mt19937& random, bool views) {
     step.forward = 0.030;
     step.update = 0.004;
     step.host_gap = 0.002;
+    step.broadcast = 0.003;
     Exchange all;
     all.kind = "all_reduce";
     for (int i = 0; i < 30; ++i) {
@@ -49,7 +50,7 @@ Observed job_of(std::mt19937& random, bool views) {
     step.copy_kernels = step.copy_out / 4;
     step.exchanges.push_back(all);
     step.gpu =
-        step.forward + step.backward + step.copy_out + step.host_gap + step.update + 0.001 * n;
+        step.broadcast + step.forward + step.backward + step.copy_out + step.host_gap + step.update + 0.001 * n;
   }
   return job;
 }

@@ -34,6 +34,7 @@ struct TraceDialect {
   bool one_thread = false;      // for forward and backward
   bool lost_calls = false;      // of the collectives' launches; kernels without metadata
   bool mixed = false;           // buckets of fp32 and of bf16
+  bool broadcasts = false;      // of buffers, ahead of the forward pass
   int passes = 1;               // backward passes, the last of which exchanges
   bool step_a_pass = false;     // with a ProfilerStep each
 };
@@ -165,8 +166,9 @@ class TraceWriter {
     device += length;
   }
 
-  static std::string message(std::int64_t count, DType format) {
-    return ", \"Collective name\": \"allreduce\", \"In msg nelems\": " + std::to_string(count) +
+  static std::string message(std::int64_t count, DType format,
+                             const std::string& kind = "allreduce") {
+    return ", \"Collective name\": \"" + kind + "\", \"In msg nelems\": " + std::to_string(count) +
            ", \"Out msg nelems\": " + std::to_string(count) +
            ", \"Group size\": 2, \"Process Group Name\": \"0\", \"dtype\": \"" +
            (format == DType::kBf16 ? "BFloat16\"" : "Float\"");
@@ -278,9 +280,52 @@ class TraceWriter {
     const double exposed = 1e-9 * static_cast<double>(start - could);
     step.exposed += exposed;
     if (exposed > 0) {
-      step.exchanges[static_cast<std::size_t>(collective - ends_.data())].exposed += exposed;
+      const auto place = static_cast<std::size_t>(collective - ends_.data());
+      step.exchanges[broadcasts_ + place].exposed += exposed;
     }
     return start;
+  }
+
+  // A model's statistics of one number format: joined, broadcast and, all formats together, copied
+  // back. The kernels that join those of the next format do not wait for the broadcast.
+  void join_and_broadcast(std::int64_t count, Time& call, Time& device, job::Step& step) {
+    for (int k = dice_.between(1, 3); k > 0; --k) kernel(kMain, call, device, draw(1, 9));
+    job::Exchange& exchange = step.exchanges.emplace_back();
+    exchange.kind = "broadcast";
+    exchange.elements = count;
+    const Time start = std::max(device, network_) + draw(1, 20);
+    const Time end = start + draw(5, 200);
+    network_ = end;
+    ends_.push_back(end);
+    exchange.sent = exchange.complete = 1e-9 * static_cast<double>(start - forward_);
+    exchange.duration = exchange.time = 1e-9 * static_cast<double>(end - start);
+    const std::string told = message(count, DType::kFp32, "broadcast");
+    host("c10d::broadcast_", kMain, call, call + 6 * kMicro);
+    host("record_param_comms", kMain, call + kMicro, call + 5 * kMicro, told.substr(2));
+    host("nccl:broadcast", kMain, call + 2 * kMicro, call + 4 * kMicro, "", true);
+    work("kernel", "ncclDevKernel_Broadcast_RING_LL(ncclDevComm*)", kMain, call + 3 * kMicro,
+         call + 3 * kMicro + 500, 20, start, end, told);
+    call += 10 * kMicro;
+  }
+
+  void broadcast_buffers(Time& call, Time& device, job::Step& step) {
+    for (int formats = dice_.between(1, 2); formats > 0; --formats) {
+      join_and_broadcast(dice_.between(1, 100'000), call, device, step);
+    }
+    step.exchanges.back().exposed =
+        1e-9 * static_cast<double>(std::max<Time>(0, ends_.back() - device));
+    device = std::max(device, ends_.back());
+    for (int copies = dice_.between(1, 9); copies > 0; --copies) {
+      const Time end = device + draw(1, 3);
+      work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", kMain, call, call + 3 * kMicro, 7,
+           device, end, ", \"bytes\": 256");
+      call += 10 * kMicro;
+      device = end + (copies > 1 && dice_.chance(40) ? draw(1, 20) : 0);
+    }
+    step.broadcast = 1e-9 * static_cast<double>(device - forward_);
+    device += dice_.chance(50) ? draw(1, 20) : 0;
+    // Buckets' exchanges are counted from here on.
+    ends_.clear();
   }
 
   // When the host returns from its next call: late for the device, or ahead of it.
@@ -350,6 +395,8 @@ class TraceWriter {
     network_ = device;
     forward_ = device;
     host("DistributedDataParallel.forward", kMain, call, call + 5 * kMicro, "", true);
+    if (dialect_.broadcasts) broadcast_buffers(call, device, step);
+    broadcasts_ = step.exchanges.size();
     Time backward = device;
     Time pass_begin = begin;
     for (int pass = 0; pass < dialect_.passes; ++pass) {
@@ -367,7 +414,7 @@ class TraceWriter {
         pass_begin = call;
       }
     }
-    step.forward = 1e-9 * static_cast<double>(backward - forward_);
+    step.forward = 1e-9 * static_cast<double>(backward - forward_) - step.broadcast;
     step.backward = 1e-9 * static_cast<double>(device - backward);
     host_ = call;
     if (!dialect_.views) copy_out(device, step);
@@ -399,6 +446,7 @@ class TraceWriter {
   Time device_ = 0;  // where both stand behind the step
   Time host_ = 0;
   int correlation_ = 0;
+  std::size_t broadcasts_ = 0;  // exchanges of a step ahead of those of its gradients
   int engine_ = kEngine;
 };
 
@@ -432,6 +480,11 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "one_thread", .one_thread = true},
       {.name = "one_thread_passes", .shapes = true, .one_thread = true, .passes = 2},
       {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
+      {.name = "buffers", .shapes = true, .broadcasts = true},
+      {.name = "buffers_views", .shapes = true, .views = true, .broadcasts = true},
+      {.name = "buffers_unmarked", .profiler_steps = false, .broadcasts = true},
+      {.name = "buffers_one_thread", .one_thread = true, .broadcasts = true},
+      {.name = "buffers_accumulation", .broadcasts = true, .passes = 2},
       {.name = "accumulation_views", .shapes = true, .views = true, .passes = 2}};
 }
 

@@ -60,6 +60,7 @@ class StepReader {
   void find_threads();
   void find_passes();
   void find_bounds();
+  void find_broadcast();
   void find_waiting();
   struct Arrived {
     const Arrival* arrival = nullptr;
@@ -88,6 +89,8 @@ class StepReader {
   Nanoseconds engine_begins_ = 0;  // the host's last launch of the forward pass
   // On the device.
   Nanoseconds forward_ = 0;
+  Nanoseconds broadcast_begin_ = 0;  // of the buffers, ahead of the model's own kernels
+  Nanoseconds broadcast_end_ = 0;
   Nanoseconds backward_ = 0;
   Nanoseconds backward_end_ = 0;
   Nanoseconds update_ = 0;
@@ -166,6 +169,43 @@ void StepReader::find_bounds() {
   if (backward_ == kFar) backward_ = backward_end_ = forward_;
   backward_ = std::max(backward_, forward_);
   backward_end_ = std::max(backward_end_, backward_);
+}
+
+// DDP makes the buffers equal when its forward pass is called: of each number format it joins them
+// by a few kernels and broadcasts them, and then copies all back, one by one. A broadcast with more
+// than that ahead of it is the model's.
+void StepReader::find_broadcast() {
+  broadcast_begin_ = broadcast_end_ = forward_;
+  Nanoseconds called = window_.start;
+  for (const HostSpan& span : spans()) {
+    if (span.kind != Host::kForward) continue;
+    called = span.start;
+    break;
+  }
+  constexpr int kJoining = 8;  // kernels ahead of one broadcast
+  const auto behind_call =
+      std::ranges::find_if(items_, [&](const Item& one) { return one.launched >= called; });
+  auto item = behind_call;
+  Nanoseconds last = -kFar;
+  for (const Collective& collective : collectives_) {
+    const bool early = collective.launched >= called && collective.launched <= engine_begins_;
+    if (!early || collective.message.kind != "broadcast") continue;
+    int joining = 0;
+    auto next = item;
+    for (; next != items_.end() && next->launched < collective.launched; ++next) {
+      joining += next->work == Work::kKernel ? 1 : 0;
+    }
+    if (joining > kJoining) break;
+    item = next;
+    last = collective.end;
+  }
+  if (last == -kFar) return;
+  for (; item != items_.end() && item->work != Work::kKernel; ++item) last = item->end;
+  if (item != items_.end()) last = std::min(last, item->start);
+  // Kernels ahead of the call are the forward pass's, however the input is made ready.
+  const Nanoseconds begin = behind_call != items_.end() ? behind_call->start : forward_;
+  broadcast_begin_ = std::clamp(begin, forward_, backward_);
+  broadcast_end_ = std::clamp(last, broadcast_begin_, backward_);
 }
 
 // The device waits for a collective from when the work behind could begin (what is before has
@@ -306,13 +346,15 @@ void StepReader::read_exchanges(Step& step) {
 DerivedStep StepReader::read() {
   find_passes();
   find_bounds();
+  find_broadcast();
   find_waiting();
   Step& step = derived_.step;
   step.number = window_.number;
   read_gradients(step);
   read_tail(step);
   read_exchanges(step);
-  step.forward = seconds(backward_ - forward_);
+  step.broadcast = seconds(broadcast_end_ - broadcast_begin_);
+  step.forward = seconds(backward_ - forward_ - (broadcast_end_ - broadcast_begin_));
   step.backward = seconds(backward_end_ - backward_);
   step.update = seconds(update_end_ - update_);
   step.gpu = seconds(update_end_ - forward_);

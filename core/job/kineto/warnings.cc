@@ -119,8 +119,9 @@ void warn_of_buckets(const Observed& observed, const Step& step,
   Seconds waited = 0;
   for (const Exchange& exchange : step.exchanges) {
     if (!exchange.gradients.empty()) continue;
+    const bool of_buffers = exchange.kind == "broadcast" && step.broadcast > 0;
     if (exchange.kind != "broadcast") ++others;
-    waited += exchange.exposed;
+    if (!of_buffers) waited += exchange.exposed;
   }
   if (waited > 0.05 * step.gpu) {
     warnings.push_back("forward and backward hold " + in_ms(waited) +
