@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/dialect/dialect.h"
 #include "tests/support/random_scenario.h"
 
 namespace syncline::test {
@@ -53,7 +54,9 @@ inline Json random_pytorch(Dice& dice) {
   else if (dice.chance(40))
     config["bucket_cap_mb_list"] = {0.5, dice.between(1, 9) / 2.0, 1};
   if (dice.chance(30)) config["gradient_as_bucket_view"] = true;
-  if (dice.chance(20)) config["find_unused_parameters"] = true;
+  // A list of limits in the order of the first step is read, but not written.
+  const bool listed = config.contains("bucket_cap_mb_list");
+  if (dice.chance(20) && !listed) config["find_unused_parameters"] = true;
   if (dice.chance(20)) config["broadcast_buffers"] = false;
   const auto hook =
       dice.pick<std::string>({"", "", "fp16_compress_hook", "bf16_compress_hook", "powerSGD_hook",
@@ -147,19 +150,19 @@ inline Json random_paddle(Dice& dice) {
 }
 
 // A configuration of that framework; least where nothing of it is drawn.
-inline Json random_config(Dice& dice, const std::string& dialect) {
-  if (dialect == "pytorch") return random_pytorch(dice);
-  if (dialect == "megatron") return random_megatron(dice);
-  if (dialect == "deepspeed") return random_deepspeed(dice);
-  if (dialect == "fsdp") return random_fsdp(dice);
-  if (dialect == "hf_trainer") return random_hf_trainer(dice);
-  if (dialect == "horovod") return random_horovod(dice);
-  if (dialect == "paddle") return random_paddle(dice);
-  return nullptr;
+inline Json random_config(Dice& dice, const std::string& framework) {
+  if (framework == "pytorch") return random_pytorch(dice);
+  if (framework == "megatron") return random_megatron(dice);
+  if (framework == "deepspeed") return random_deepspeed(dice);
+  if (framework == "fsdp") return random_fsdp(dice);
+  if (framework == "hf_trainer") return random_hf_trainer(dice);
+  if (framework == "horovod") return random_horovod(dice);
+  if (framework == "paddle") return random_paddle(dice);
+  return dialect::least_config(*dialect::find_dialect(framework));
 }
 
 // One strategy, in that framework's words.
-inline Json random_framework_scenario(std::uint64_t seed, const std::string& dialect,
+inline Json random_framework_scenario(std::uint64_t seed, const std::string& framework,
                                       int most_ranks) {
   Dice dice(seed);
   Json root{{"name", "random"},
@@ -171,10 +174,8 @@ inline Json random_framework_scenario(std::uint64_t seed, const std::string& dia
     device["overlap_collective_slowdown"] = dice.between(0, 30) / 100.0;
     device["overlap_delay_us"] = dice.between(0, 100);
   }
-  Json strategy{{"name", "s"}, {"dialect", dialect}};
-  const Json config = random_config(dice, dialect);
-  if (!config.is_null()) strategy["config"] = config;
-  root["strategies"] = Json::array({strategy});
+  root["strategies"] = Json::array(
+      {Json{{"name", "s"}, {"dialect", framework}, {"config", random_config(dice, framework)}}});
   return root;
 }
 
