@@ -5,7 +5,8 @@ namespace syncline::nccl_backend {
 
 std::string why_no_nccl() { return "this program was built without CUDA or without NCCL"; }
 
-std::unique_ptr<LiveExecutor> make_nccl_executor(const Workload&, ControlChannel&, NcclSettings) {
+std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload&, live::ControlChannel&,
+                                                       NcclSettings) {
   throw MachineError("--backend nccl: " + why_no_nccl());
 }
 
