@@ -208,15 +208,24 @@ class PipesWithoutSignal {
   void (*before_)(int);
 };
 
+// A result whose turn has come.
+void hand_over(std::string result, const JobHooks& hooks, std::vector<std::string>& results) {
+  if (hooks.take) {
+    hooks.take(std::move(result));
+  } else {
+    results.push_back(std::move(result));
+  }
+}
+
 std::vector<std::string> run_here(std::size_t count,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks) {
   std::vector<std::string> results;
-  while (results.size() < count && !hooks.interrupted()) {
-    Answer answer = answer_of(work, results.size());
+  for (std::size_t piece = 0; piece < count && !hooks.interrupted(); ++piece) {
+    Answer answer = answer_of(work, piece);
     if (answer.kind != kResult) throw_failure(answer);
-    results.push_back(std::move(answer.text));
-    hooks.progress(results.size(), count);
+    hand_over(std::move(answer.text), hooks, results);
+    hooks.progress(piece + 1, count);
   }
   return results;
 }
@@ -242,12 +251,15 @@ class WorkerPool {
         // After a failure no new piece is begun; earlier ones are under way already, and if one of
         // them fails too, it is the one to report.
         failed_ = failed_ || answer.kind != kResult;
-        done_.emplace(piece, std::move(answer));
-        if (!failed_) hooks_.progress(done_.size(), count_);
+        waiting_.emplace(piece, std::move(answer));
+        hand_over_in_order();
+        if (!failed_) hooks_.progress(++done_, count_);
         order_next(*worker);
       }
     }
-    return in_order();
+    const auto failure = waiting_.find(next_out_);
+    if (failure != waiting_.end()) throw_failure(failure->second);
+    return std::move(results_);
   }
 
  private:
@@ -276,21 +288,23 @@ class WorkerPool {
     return answered;
   }
 
-  std::vector<std::string> in_order() {
-    std::vector<std::string> results;
-    for (auto& [piece, answer] : done_) {
-      if (piece != results.size()) break;
-      if (answer.kind != kResult) throw_failure(answer);
-      results.push_back(std::move(answer.text));
+  // Up to the first result that is missing or a failure.
+  void hand_over_in_order() {
+    for (auto first = waiting_.begin();
+         first != waiting_.end() && first->first == next_out_ && first->second.kind == kResult;
+         first = waiting_.erase(first), ++next_out_) {
+      hand_over(std::move(first->second.text), hooks_, results_);
     }
-    return results;
   }
 
   std::size_t count_;
   const JobHooks& hooks_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::map<std::size_t, Answer> done_;
-  std::size_t next_ = 0;
+  std::map<std::size_t, Answer> waiting_;  // for results before them
+  std::vector<std::string> results_;
+  std::size_t done_ = 0;
+  std::size_t next_out_ = 0;  // the first piece that was not handed over
+  std::size_t next_ = 0;      // the first that was not given to a worker
   bool failed_ = false;
   bool stopped_ = false;
 };

@@ -19,6 +19,9 @@ struct JobHooks {
   std::function<std::string(std::size_t)> name = [](std::size_t piece) {
     return "job " + std::to_string(piece + 1);
   };
+  // Takes each result in this process as soon as it and all before it are done; those are not
+  // returned then. None: they are kept and returned.
+  std::function<void(std::string)> take;
 };
 
 // work(0) to work(count - 1), each in one of `jobs` processes (in this one if jobs is 1 or there is
@@ -26,10 +29,11 @@ struct JobHooks {
 // depend on what other pieces did. Where several processes work, SIGINT is this process's to
 // handle; when it ends, however it ends, so do the others.
 //
-// Returns all results, or where interrupted the first ones that are done without a gap. An
-// exception of a piece is thrown here, InputError and MachineError as themselves, all others as
-// MachineError; of several failures that of the first piece, whatever the number of processes. A
-// process that crashes is a MachineError naming the piece.
+// Returns all results, or where interrupted the first ones that are done without a gap; what
+// hooks.take has taken is not among them. An exception of a piece is thrown here, InputError and
+// MachineError as themselves, all others as MachineError; of several failures that of the first
+// piece, whatever the number of processes. A process that crashes is a MachineError naming the
+// piece.
 std::vector<std::string> run_jobs(std::size_t count, int jobs,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks = {});

@@ -263,6 +263,7 @@ Left own_share(std::size_t count, int jobs, const Shard& shard,
   const auto global = [rank, size](std::size_t piece) { return rank + piece * size; };
   JobHooks hooks_here = hooks;
   hooks_here.name = [&](std::size_t piece) { return hooks.name(global(piece)); };
+  hooks_here.take = nullptr;  // they go into the shard
   Left left;
   left.attempt = shard.attempt;
   try {

@@ -126,6 +126,38 @@ TEST_P(Jobs, InterruptionGivesTheFirstResults) {
   EXPECT_TRUE(no_children());
 }
 
+// Results are handed over while others are still worked on, and whatever comes first, in order.
+TEST_P(Jobs, ResultsAreTakenInOrderWhileOthersAreWorkedOn) {
+  const auto uneven = [](std::size_t piece) {
+    if (piece % 4 == 0) std::this_thread::sleep_for(milliseconds(3));
+    return std::to_string(piece);
+  };
+  std::vector<std::string> taken;
+  std::size_t taken_before_the_last = 0;
+  JobHooks hooks;
+  hooks.take = [&](const std::string& result) { taken.push_back(result); };
+  hooks.progress = [&](std::size_t done, std::size_t wanted) {
+    if (done + 1 == wanted) taken_before_the_last = taken.size();
+  };
+  EXPECT_TRUE(run_jobs(40, GetParam(), uneven, hooks).empty());
+  ASSERT_EQ(taken.size(), 40U);
+  for (std::size_t i = 0; i < taken.size(); ++i) EXPECT_EQ(taken[i], std::to_string(i));
+  EXPECT_GE(taken_before_the_last, 20U);
+}
+
+// What is done before a failure has been taken; nothing behind it is.
+TEST_P(Jobs, WhatIsTakenEndsAtTheFirstFailure) {
+  std::vector<std::string> taken;
+  JobHooks hooks;
+  hooks.take = [&](const std::string& result) { taken.push_back(result); };
+  const auto work = [](std::size_t piece) -> std::string {
+    if (piece == 6) throw InputError("six is wrong");
+    return std::to_string(piece);
+  };
+  EXPECT_THROW(run_jobs(20, GetParam(), work, hooks), InputError);
+  EXPECT_EQ(taken, (std::vector<std::string>{"0", "1", "2", "3", "4", "5"}));
+}
+
 volatile std::sig_atomic_t interrupts = 0;
 
 // Ctrl-C reaches the whole process group: the workers finish what they have, nobody is left.
