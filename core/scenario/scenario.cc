@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/scenario/sweep.h"
+
 namespace syncline {
 
 const Strategy* find_strategy(const Scenario& scenario, std::string_view name) {
@@ -12,18 +14,9 @@ const Strategy* find_strategy(const Scenario& scenario, std::string_view name) {
 }
 
 std::vector<SweepPoint> sweep_points(const Scenario& scenario) {
-  std::vector<SweepPoint> points{{}};
-  for (const auto& [path, values] : scenario.sweep) {
-    std::vector<SweepPoint> longer;
-    longer.reserve(points.size() * values.size());
-    for (const auto& point : points) {
-      for (const auto& value : values) {
-        longer.push_back(point);
-        longer.back().emplace_back(path, value);
-      }
-    }
-    points = std::move(longer);
-  }
+  const Sweep sweep(scenario);
+  std::vector<SweepPoint> points;
+  for (std::size_t i = 0; i < sweep.size(); ++i) points.push_back(sweep.point(i));
   return points;
 }
 

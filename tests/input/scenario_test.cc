@@ -1,11 +1,13 @@
 // From JSON to typed values: units, defaults, the rules that share out time, and network levels.
 #include "core/scenario/scenario.h"
 #include "core/json/text.h"
+#include "core/scenario/sweep.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "tests/support/dice.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
@@ -147,6 +149,32 @@ TEST(Sweep, TheFirstKeyIsTheOutermost) {
   EXPECT_EQ(points[2], (SweepPoint{{"cluster.nodes", 1}, {"seed", 9}}));
   EXPECT_EQ(points[3], (SweepPoint{{"cluster.nodes", 2}, {"seed", 7}}));
   EXPECT_EQ(sweep_points(parsed(small_scenario())).size(), 1u);
+}
+
+// A point that is asked for alone is the one that nested loops come to.
+TEST(Sweep, AnyPointIsThatOfNestedLoops) {
+  test::Dice dice(17);
+  for (int round = 0; round < 50; ++round) {
+    Scenario scenario;
+    std::vector<SweepPoint> wanted{{}};
+    for (int axis = dice.between(0, 4); axis > 0; --axis) {
+      const std::string path = "axis" + std::to_string(axis);
+      std::vector<Json> values;
+      for (int i = dice.between(1, 5); i > 0; --i) values.emplace_back(dice.between(0, 99));
+      std::vector<SweepPoint> longer;
+      for (const auto& point : wanted) {
+        for (const auto& value : values) {
+          longer.push_back(point);
+          longer.back().emplace_back(path, value);
+        }
+      }
+      wanted = std::move(longer);
+      scenario.sweep.emplace_back(path, std::move(values));
+    }
+    const Sweep sweep(scenario);
+    ASSERT_EQ(sweep.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(sweep.point(i), wanted[i]) << i;
+  }
 }
 
 TEST(Sweep, ValuesAreListsThatStayAffordable) {
