@@ -3,6 +3,7 @@
 
 #include "cli/cost.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
@@ -24,9 +25,12 @@ int run(const CheckOptions& options) {
   reports::Checked checked;
   checked.file = document.file;
   checked.scenario = input::parse_scenario(document);
-  const auto points = sweep_points(checked.scenario);
-  checked.points = points.size();
-  checked.remarks = measure::remarks_of(document, points);
+  const Sweep sweep(checked.scenario);
+  checked.points = sweep.size();
+  Progress progress("syncline check");
+  checked.remarks = measure::remarks_of(
+      document, checked.scenario, sweep, [] { return false; },
+      [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
   for (auto& line : heavy_answers(checked.scenario)) {
     checked.remarks.push_back(std::move(line));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/input/read_scenario.h"
 #include "core/measure/remarks.h"
 #include "core/run/model_executor.h"
 
@@ -35,7 +36,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
   Doubts doubts(scenario);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
-  explanation.remarks = remarks_of(document, {SweepPoint()});
+  explanation.remarks = remarks_of(document, input::parse_scenario(document));
   std::erase_if(explanation.remarks,
                 [&](const std::string& remark) { return of_another(remark, names); });
   for (const auto& name : names) {

@@ -370,30 +370,32 @@ std::vector<std::string> remarks_of(const Scenario& scenario) {
   return lines;
 }
 
-std::vector<std::string> remarks_of(const input::Document& document,
-                                    const std::vector<SweepPoint>& points,
-                                    const std::function<bool()>& interrupted) {
+std::vector<std::string> remarks_of(const input::Document& document, const Scenario& scenario,
+                                    const Sweep& sweep, const std::function<bool()>& interrupted,
+                                    const std::function<void(std::size_t, std::size_t)>& progress) {
   struct Said {
     std::string form;
     std::string line;
-    const SweepPoint* first;
-    const SweepPoint* last = nullptr;
-    std::size_t points = 0;
+    SweepPoint first;
+    std::size_t last;  // the last point at which it holds, by its index
+    std::size_t points = 1;
     bool varies = false;  // in its numbers
   };
   std::vector<Said> said;
   const input::Document each = without_sweep(document);
-  for (const auto& point : points) {
-    if (interrupted()) break;
-    for (const auto& line : remarks_of(at_point(each, point))) {
+  const std::size_t points = sweep.size();
+  for (std::size_t i = 0; i < points && !interrupted(); ++i) {
+    const SweepPoint point = sweep.point(i);
+    for (const auto& line : remarks_of(point.empty() ? scenario : at_point(each, point))) {
       const std::string form = without_numbers(line);
       auto known = std::find_if(said.begin(), said.end(),
                                 [&](const Said& other) { return other.form == form; });
-      if (known == said.end()) known = said.insert(said.end(), {form, line, &point});
+      if (known == said.end()) known = said.insert(said.end(), {form, line, point, i});
       known->varies |= line != known->line;
-      known->points += known->last != &point;
-      known->last = &point;
+      known->points += known->last != i;
+      known->last = i;
     }
+    progress(i + 1, points);
   }
   std::vector<std::string> lines;
   if (const auto notes = document.root.find("notes"); notes != document.root.end()) {
@@ -402,12 +404,11 @@ std::vector<std::string> remarks_of(const input::Document& document,
   if (auto line = named_hardware(document)) lines.push_back(std::move(*line));
   if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
   for (auto& remark : said) {
-    if (remark.points < points.size()) {
-      remark.line += " (at " + std::to_string(remark.points) + " of " +
-                     std::to_string(points.size()) + " sweep points, first at " +
-                     point_text(*remark.first) + ")";
+    if (remark.points < points) {
+      remark.line += " (at " + std::to_string(remark.points) + " of " + std::to_string(points) +
+                     " sweep points, first at " + point_text(remark.first) + ")";
     } else if (remark.varies) {
-      remark.line += " (as at " + point_text(*remark.first) + "; other sweep points differ)";
+      remark.line += " (as at " + point_text(remark.first) + "; other sweep points differ)";
     }
     lines.push_back(std::move(remark.line));
   }

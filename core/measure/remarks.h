@@ -22,6 +22,7 @@
 
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
+#include "core/scenario/sweep.h"
 
 namespace syncline::measure {
 
@@ -29,12 +30,15 @@ namespace syncline::measure {
 // them. Empty where there is nothing to say.
 std::vector<std::string> remarks_of(const Scenario& scenario);
 
-// The same over a sweep. Remarks that differ in numbers alone are said once, as at the first point
-// where they hold; what does not hold at all points says where. Throws InputError, naming the
-// point, where its values make the scenario wrong. `interrupted` is asked between points; true ends
-// it with what was found at those before.
+// The same over a sweep of the document, which has been read as `scenario`. Remarks that differ in
+// numbers alone are said once, as at the first point where they hold; what does not hold at all
+// points says where. Throws InputError, naming the point, where its values make the scenario wrong.
+// `interrupted` is asked between points; true ends it with what was found at those before.
+// `progress` is called after each point with the number done and wanted.
 std::vector<std::string> remarks_of(
-    const input::Document& document, const std::vector<SweepPoint>& points,
-    const std::function<bool()>& interrupted = [] { return false; });
+    const input::Document& document, const Scenario& scenario, const Sweep& sweep = Sweep(),
+    const std::function<bool()>& interrupted = [] { return false; },
+    const std::function<void(std::size_t, std::size_t)>& progress = [](std::size_t,
+                                                                       std::size_t) {});
 
 }  // namespace syncline::measure

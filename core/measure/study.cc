@@ -1,55 +1,24 @@
 #include "core/measure/study.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "core/input/read_scenario.h"
-#include "core/json/text.h"
 #include "core/measure/remarks.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/row_pricer.h"
 #include "core/measure/study_calibration.h"
+#include "core/scenario/sweep.h"
 
 namespace syncline::measure {
 namespace {
 
-// The rows of `keys`, priced by options.parallel_map. What pricing found out travels as bytes; what
-// the document knows is put beside it here.
-std::vector<Row> rows_elsewhere(const input::Document& document, const Scenario& scenario,
-                                const Report& report, const std::vector<RowKey>& keys,
-                                const StudyOptions& options) {
-  const std::size_t rows_before = report.rows.size();
-  // Of the process that prices.
-  RowPricer pricer(document, report.fitted, options.make_executor, report.pinned);
-  const auto price = [&](std::size_t index) { return row_bytes(pricer.price(keys[index])); };
-  run::JobHooks hooks;
-  hooks.interrupted = options.interrupted;
-  hooks.progress = [&](std::size_t done, std::size_t wanted) {
-    options.progress(rows_before + done, rows_before + wanted);
-  };
-  hooks.name = [&](std::size_t index) { return name_of(keys[index]); };
-  std::vector<Row> rows;
-  for (const auto& bytes : options.parallel_map(keys.size(), price, hooks)) {
-    const RowKey& key = keys[rows.size()];
-    Row row = row_from_bytes(bytes);
-    row.strategy = key.strategy;
-    row.sweep = key.point;
-    row.published = published_for(scenario, key);
-    if (const auto error = relative_error(row)) row.error_percent = *error * 100;
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-// Puts the errors of the refits beside the rows that they left out.
-void add_left_out_errors(Report& report) {
-  for (const auto& split : report.splits) {
+// The error of the refit that left the row out, beside it.
+void add_left_out_error(const std::vector<Split>& splits, Row& row) {
+  for (const auto& split : splits) {
     for (const auto& left : split.rows) {
-      for (auto& row : report.rows) {
-        if (row.strategy == left.strategy && row.sweep == left.sweep) {
-          row.left_out_error_percent = left.error_percent;
-        }
+      if (row.strategy == left.strategy && row.sweep == left.sweep) {
+        row.left_out_error_percent = left.error_percent;
       }
     }
   }
@@ -99,56 +68,118 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
   return report;
 }
 
-// Prices rows one after the other; false where it was interrupted.
-bool add_rows(const input::Document& document, const std::vector<RowKey>& keys, bool trace,
-              std::size_t wanted, const StudyOptions& options, Report& report) {
-  RowPricer pricer(document, report.fitted, options.make_executor, report.pinned);
-  for (const auto& key : keys) {
-    if (options.interrupted()) return false;
-    Traced traced;
-    report.rows.push_back(pricer.price(key, trace ? &traced : nullptr));
-    if (trace) report.traced.push_back(std::move(traced));
-    options.progress(report.rows.size(), wanted);
+// The rows that are wanted, in the report's order: point by point, the strategies at each. Made
+// when they are asked for, as there may be millions.
+class RowKeys {
+ public:
+  RowKeys(const Scenario& scenario, const StudyOptions& options) : sweep_(scenario) {
+    for (const auto& strategy : scenario.strategies) {
+      if (is_priced(strategy, scenario, options)) strategies_.push_back(strategy.name);
+    }
   }
-  return true;
-}
+
+  std::size_t of_a_point() const { return strategies_.size(); }
+  std::size_t size() const { return sweep_.size() * strategies_.size(); }
+  RowKey operator[](std::size_t index) const {
+    return {sweep_.point(index / strategies_.size()), strategies_[index % strategies_.size()]};
+  }
+
+ private:
+  Sweep sweep_;
+  std::vector<std::string> strategies_;
+};
+
+// Prices rows, here or elsewhere, and hands them on in order.
+class RowWork {
+ public:
+  RowWork(const input::Document& document, const Scenario& scenario, const StudyOptions& options,
+          Report& report)
+      : scenario_(scenario),
+        options_(options),
+        report_(report),
+        keys_(scenario, options),
+        pricer_(document, report.fitted, options.make_executor, report.pinned) {}
+
+  // Whether all of them were priced. What is traced is priced here: plans and timelines do not
+  // travel. The rest goes where the options say.
+  bool all() {
+    const std::size_t traced = options_.trace ? keys_.of_a_point() : 0;
+    if (!here(0, traced, true)) return false;
+    return options_.parallel_map ? elsewhere(traced) : here(traced, keys_.size(), false);
+  }
+
+ private:
+  // One after the other; false where it was interrupted.
+  bool here(std::size_t first, std::size_t end, bool trace) {
+    for (std::size_t i = first; i < end; ++i) {
+      if (options_.interrupted()) return false;
+      Traced traced;
+      hand_over(pricer_.price(keys_[i], trace ? &traced : nullptr));
+      if (trace) report_.traced.push_back(std::move(traced));
+      options_.progress(i + 1, keys_.size());
+    }
+    return true;
+  }
+
+  // Those from `first` on, by options.parallel_map. What pricing found out travels as bytes; what
+  // the document knows is put beside it here.
+  bool elsewhere(std::size_t first) {
+    std::size_t next = first;
+    const auto take = [&](const std::string& bytes) {
+      const RowKey key = keys_[next++];
+      Row row = row_from_bytes(bytes);
+      row.strategy = key.strategy;
+      row.sweep = key.point;
+      row.published = published_for(scenario_, key);
+      if (const auto error = relative_error(row)) row.error_percent = *error * 100;
+      hand_over(std::move(row));
+    };
+    run::JobHooks hooks;
+    hooks.interrupted = options_.interrupted;
+    hooks.progress = [&](std::size_t done, std::size_t wanted) {
+      options_.progress(first + done, first + wanted);
+    };
+    hooks.name = [&](std::size_t index) { return name_of(keys_[first + index]); };
+    hooks.take = take;
+    const auto price = [&](std::size_t index) {
+      return row_bytes(pricer_.price(keys_[first + index]));
+    };
+    if (first == keys_.size()) return true;
+    for (const auto& bytes : options_.parallel_map(keys_.size() - first, price, hooks)) take(bytes);
+    return next == keys_.size();
+  }
+
+  void hand_over(Row row) {
+    add_left_out_error(report_.splits, row);
+    if (options_.take_row) {
+      options_.take_row(std::move(row));
+    } else {
+      report_.rows.push_back(std::move(row));
+    }
+  }
+
+  const Scenario& scenario_;
+  const StudyOptions& options_;
+  Report& report_;
+  const RowKeys keys_;
+  RowPricer pricer_;  // in each process that prices, its own copy
+};
 
 }  // namespace
 
 Report run_study(const input::Document& document, const StudyOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   Report report = head_of(scenario, options);
-
-  const auto points = sweep_points(scenario);
   // Every point is validated before the first is priced: a mistake in the last one costs no time.
-  report.remarks = remarks_of(document, points, options.interrupted);
+  report.remarks =
+      remarks_of(document, scenario, Sweep(scenario), options.interrupted, options.judging);
   report.complete = !options.interrupted();
   if (!report.complete) return report;
   options.judged();
   if (!scenario.calibration.parameters.empty()) {
     calibrate_study(document, scenario, options.make_executor, options.interrupted, report);
   }
-
-  // What is traced is priced here: plans and timelines do not travel. The rest goes where the
-  // options say.
-  std::vector<RowKey> traced;
-  std::vector<RowKey> others;
-  for (const auto& point : points) {
-    auto& keys = options.trace && &point == &points.front() ? traced : others;
-    for (const auto& strategy : scenario.strategies) {
-      if (is_priced(strategy, scenario, options)) keys.push_back({point, strategy.name});
-    }
-  }
-  const std::size_t wanted = traced.size() + others.size();
-  report.complete = add_rows(document, traced, true, wanted, options, report);
-  if (report.complete && !options.parallel_map) {
-    report.complete = add_rows(document, others, false, wanted, options, report);
-  } else if (report.complete && !others.empty()) {
-    auto rows = rows_elsewhere(document, scenario, report, others, options);
-    std::move(rows.begin(), rows.end(), std::back_inserter(report.rows));
-    report.complete = report.rows.size() == wanted;
-  }
-  add_left_out_errors(report);
+  report.complete = RowWork(document, scenario, options, report).all();
   return report;
 }
 

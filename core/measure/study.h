@@ -18,7 +18,9 @@ struct StudyOptions {
   ExecutorFactory make_executor;  // of that name
   // The calibration's fit runs on the model, whichever executor prices the rows.
   bool trace = false;  // keep plans and timelines of the first sweep point
-  // Called once every sweep point has been validated and nothing has been priced yet.
+  // Called after each sweep point that has been validated, with the number done and wanted, and
+  // once all of them have been and nothing has been priced yet.
+  std::function<void(std::size_t, std::size_t)> judging = [](std::size_t, std::size_t) {};
   std::function<void()> judged = [] {};
   // Called after each row with the number of rows done and wanted.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
@@ -27,6 +29,10 @@ struct StudyOptions {
   std::vector<std::string> only;
   // Asked between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
+  // Takes the rows, in order, each as soon as it and all before it are priced; the report has none
+  // then, and a sweep of any size needs no more memory than a small one. None: the report keeps
+  // them.
+  std::function<void(Row)> take_row;
   // Prices the rows elsewhere, in other processes (run_jobs) or on other machines (run_sharded);
   // empty: here, one after the other. The rows are the same. Those that it does not return are
   // missing in the report, which is incomplete then.

@@ -56,7 +56,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   Tuning tuning;
   tuning.scenario = input::parse_scenario(fitted);
   tuning.pinned = pinned;
-  tuning.remarks = measure::remarks_of(fitted, {SweepPoint()});
+  tuning.remarks = measure::remarks_of(fitted, tuning.scenario);
   const Scenario& scenario = tuning.scenario;
   tuning.calibrated = !scenario.calibration.parameters.empty();
   const auto own = input::parse_search(fitted, scenario);

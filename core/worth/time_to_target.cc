@@ -152,7 +152,7 @@ Worth worth_of(const input::Document& document, Objective objective, const std::
   worth.objective = std::move(objective);
   worth.searched = search.has_value();
   worth.executor = executor;
-  worth.remarks = measure::remarks_of(fitted, {SweepPoint()});
+  worth.remarks = measure::remarks_of(fitted, worth.scenario);
   const Pricing pricing(worth, make_executor);
   auto reaches =
       reaches_of(worth.objective.curves, worth.objective.quantity, worth.objective.target);

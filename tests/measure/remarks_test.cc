@@ -135,7 +135,8 @@ TEST(Remarks, SizesInTheWrongUnit) {
 
 std::vector<std::string> remarks_on_document(const Json& scenario) {
   const auto document = input::document_from_text("x.json", scenario.dump());
-  return remarks_of(document, sweep_points(input::parse_scenario(document)));
+  const Scenario read = input::parse_scenario(document);
+  return remarks_of(document, read, Sweep(read));
 }
 
 TEST(Remarks, ATotalThatContradictsItsParts) {
@@ -221,7 +222,8 @@ TEST(Remarks, ASweepSaysOnceWhatDiffersInNumbersAlone) {
   Json scenario = plain();
   scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {10, 25000, 50000}}};
   const auto document = input::document_from_text("x.json", scenario.dump());
-  const auto remarks = remarks_of(document, sweep_points(input::parse_scenario(document)));
+  const auto remarks =
+      remarks_of(document, input::parse_scenario(document), Sweep(input::parse_scenario(document)));
   ASSERT_EQ(remarks.size(), 1u);
   EXPECT_TRUE(contains(remarks[0], "25000 Gbit/s is more than any NIC carries"));
   EXPECT_TRUE(contains(remarks[0],
@@ -230,7 +232,7 @@ TEST(Remarks, ASweepSaysOnceWhatDiffersInNumbersAlone) {
 
   scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {25000, 50000}}};
   const auto all = input::document_from_text("x.json", scenario.dump());
-  const auto both = remarks_of(all, sweep_points(input::parse_scenario(all)));
+  const auto both = remarks_of(all, input::parse_scenario(all), Sweep(input::parse_scenario(all)));
   ASSERT_EQ(both.size(), 1u);
   EXPECT_TRUE(contains(both[0],
                        "(as at cluster.inter.bandwidth_gbps = 25000; other sweep points "

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "core/measure/row_bytes.h"
 #include "core/run/model_executor.h"
 #include "tests/support/full_scenario.h"
 
@@ -35,6 +38,46 @@ TEST(Study, EndsAtOnceWhereItIsInterrupted) {
     EXPECT_EQ(judged, at > kPoints) << at << ": points are judged one by one, asking between";
     EXPECT_TRUE(whole || asked <= at + 2) << at;
   }
+}
+
+// A taken row is the row that a report keeps, here and over processes, and comes before the next
+// one is priced.
+TEST(Study, RowsAreTakenAsTheyArePriced) {
+  constexpr std::size_t kPoints = 20;
+  const input::Document document = document_of(kPoints);
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  const Report kept = run_study(document, options);
+  for (const int jobs : {1, 3}) {
+    std::vector<Row> taken;
+    std::size_t behind = 0;
+    options.parallel_map = run::over_processes(jobs);
+    options.take_row = [&](Row row) { taken.push_back(std::move(row)); };
+    options.progress = [&](std::size_t done, std::size_t) {
+      behind = std::max(behind, done - taken.size());
+    };
+    const Report report = run_study(document, options);
+    EXPECT_TRUE(report.complete);
+    EXPECT_TRUE(report.rows.empty());
+    EXPECT_LT(behind, kPoints / 2) << "rows of " << jobs << " processes are held back";
+    ASSERT_EQ(taken.size(), kPoints);
+    for (std::size_t i = 0; i < kPoints; ++i) {
+      EXPECT_EQ(row_bytes(taken[i]), row_bytes(kept.rows[i])) << i;
+      EXPECT_EQ(taken[i].sweep, kept.rows[i].sweep) << i;
+    }
+  }
+}
+
+TEST(Study, JudgingIsCountedPointByPoint) {
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  std::vector<std::size_t> judged;
+  options.judging = [&](std::size_t done, std::size_t wanted) {
+    EXPECT_EQ(wanted, 5U);
+    judged.push_back(done);
+  };
+  run_study(document_of(5), options);
+  EXPECT_EQ(judged, (std::vector<std::size_t>{1, 2, 3, 4, 5}));
 }
 
 }  // namespace
