@@ -19,6 +19,7 @@ constexpr std::pair<measure::Answer, const char*> kVerbs[] = {
     {measure::Answer::kPlan, "plan"},
     {measure::Answer::kExplain, "explain"},
     {measure::Answer::kRun, "run"},
+    {measure::Answer::kRunStreamed, "run --format csv"},
     {measure::Answer::kSimulate, "run --executor sim"},
     {measure::Answer::kTune, "tune"},
 };
@@ -55,6 +56,15 @@ double memory_here() {
   return std::min(machine, static_cast<double>(limit.rlim_cur));
 }
 
+// What to do where it is the rows that take the memory.
+std::string streamed_words(const Scenario& scenario, measure::Answer answer) {
+  if (answer != measure::Answer::kRun) return "";
+  const double kept = measure::estimate_of(scenario, answer).bytes;
+  const double streamed = measure::estimate_of(scenario, measure::Answer::kRunStreamed).bytes;
+  return streamed < kept / 2 ? "; --format csv prints each row as it is priced, and keeps none"
+                             : "";
+}
+
 }  // namespace
 
 std::vector<std::string> heavy_answers(const Scenario& scenario) {
@@ -77,9 +87,10 @@ void announce(const Scenario& scenario, measure::Answer answer) {
   const double here = memory_here();
   if (estimate.bytes > here) {
     throw MachineError("this would take " + cost_words(estimate) + ", and there are " +
-                       rough_bytes(here) + " here");
+                       rough_bytes(here) + " here" + streamed_words(scenario, answer));
   }
-  std::cerr << "syncline: this takes " << cost_words(estimate) << "\n";
+  std::cerr << "syncline: this takes " << cost_words(estimate) << streamed_words(scenario, answer)
+            << "\n";
 }
 
 }  // namespace syncline::cli

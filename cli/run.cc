@@ -1,4 +1,8 @@
+#include <unistd.h>
+
+#include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/cost.h"
 #include "cli/executors.h"
@@ -103,14 +107,40 @@ int run_to_target(const RunOptions& options, const input::Document& document,
   return 0;
 }
 
-int run(const RunOptions& options) {
-  auto objective = objective_of(options.objective);
-  if (!objective && !options.svg.empty()) {
-    throw InputError("--svg draws the way to a target: it needs --objective; --html has figures");
+// Rows as lines of CSV on stdout, each written as a whole once it is priced: what has been done is
+// there, however the program ends.
+class RowStream {
+ public:
+  void put(const measure::Row& row) {
+    if (!lines_) {
+      lines_.emplace(row);
+      std::cout << lines_->head();
+    }
+    std::cout << lines_->line(row) << std::flush;
+    if (!std::cout) throw MachineError("standard output: cannot be written");
+    ++rows_;
   }
-  if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
-    throw InputError("--trace-of says what a trace shows: it needs --trace FILE or --out");
-  }
+  std::size_t rows() const { return rows_; }
+
+ private:
+  std::optional<reports::CsvRows> lines_;
+  std::size_t rows_ = 0;
+};
+
+// Whether each row can be printed as it comes. A table's columns are as wide as their longest cell,
+// a document of JSON says at its end what came of it all, and the columns of a CSV with published
+// figures depend on all of them.
+bool is_streamed(const RunOptions& options, const Scenario& scenario) {
+  return options.format.format == reports::Format::kCsv && scenario.published.empty() &&
+         options.out.empty() && options.html.empty() && options.shards.empty();
+}
+
+measure::Answer answer_of(const RunOptions& options, bool streamed) {
+  if (options.executor == "sim") return measure::Answer::kSimulate;
+  return streamed ? measure::Answer::kRunStreamed : measure::Answer::kRun;
+}
+
+input::Document document_of(const RunOptions& options) {
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
                      " executor has no grain, only a simulation has: add --executor sim");
@@ -120,45 +150,110 @@ int run(const RunOptions& options) {
     input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
     input::set_key(document, "simulation.grain", options.grain);
   }
-  if (objective) return run_to_target(options, document, std::move(*objective));
-  const auto shard = shard_among_ranks(options.shards);
-  Progress progress("syncline run");
-  measure::StudyOptions study;
-  study.executor = options.executor;
-  study.make_executor = predictor_named(options.executor).make;
-  study.trace = !options.trace.empty() || !options.out.empty() || !options.html.empty();
-  study.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
-  study.interrupted = interrupted;
-  study.only = options.strategies;
-  const std::string work_name =
-      fingerprint(document.root.dump() + options.executor + Json(options.strategies).dump());
-  study.parallel_map = shared_rows(options.jobs, options.shards, shard, work_name);
-  // What cannot be written is known before the work, not after it.
-  study.judged = [&] {
-    if (!options.out.empty()) make_folder(options.out);
-    if (!options.shards.empty()) make_folder(options.shards);
-    if (shard && shard->rank != 0) return;
-    expect_writable({options.trace, options.html});
-    expect_writable(files_in(options.out));
-  };
-  catch_interrupts();
-  const Scenario scenario = input::parse_scenario(document);
-  chosen_strategies(scenario, options.strategies, document.file);
-  const auto choice = trace_choice(options.trace_of, document, scenario, options.strategies);
-  announce(scenario,
-           options.executor == "sim" ? measure::Answer::kSimulate : measure::Answer::kRun);
-  measure::Report report = measure::run_study(document, study);
-  // The answer is rank 0's to give.
-  if (shard && shard->rank != 0) return interrupted() ? kInterruptedExit : 0;
+  return document;
+}
 
-  const reports::Answer answer = reports::answer_of(report);
-  std::optional<measure::Report> chosen;
-  if (choice) chosen = chosen_timelines(document, *choice, options, report);
-  answer_with(side_files(options, chosen ? *chosen : report, answer),
-              [&] { print(answer, options.format); });
-  if (!report.complete) return kInterruptedExit;
-  forget_shared_rows(options.shards, shard, work_name);
-  return 0;
+void expect_writable_files(const RunOptions& options, const std::optional<run::Shard>& shard) {
+  if (!options.out.empty()) make_folder(options.out);
+  if (!options.shards.empty()) make_folder(options.shards);
+  if (shard && shard->rank != 0) return;
+  expect_writable({options.trace, options.html});
+  expect_writable(files_in(options.out));
+}
+
+// A run's study, with what is told while it lasts.
+class Run {
+ public:
+  Run(const RunOptions& options, const input::Document& document)
+      : options_(options),
+        document_(document),
+        shard_(shard_among_ranks(options.shards)),
+        work_name_(fingerprint(document.root.dump() + options.executor +
+                               Json(options.strategies).dump())) {}
+
+  int go() {
+    catch_interrupts();
+    const Scenario scenario = input::parse_scenario(document_);
+    chosen_strategies(scenario, options_.strategies, document_.file);
+    const auto choice = trace_choice(options_.trace_of, document_, scenario, options_.strategies);
+    streamed_ = is_streamed(options_, scenario);
+    announce(scenario, answer_of(options_, streamed_));
+    const measure::Report report = measure::run_study(document_, study());
+    progress_.reset();
+    // The answer is rank 0's to give.
+    if (shard_ && shard_->rank != 0) return interrupted() ? kInterruptedExit : 0;
+    const reports::Answer answer = reports::answer_of(report);
+    std::optional<measure::Report> chosen;
+    if (choice) chosen = chosen_timelines(document_, *choice, options_, report);
+    answer_with(side_files(options_, chosen ? *chosen : report, answer), [&] {
+      if (stream_.rows() > 0) {
+        tell_remarks(answer.remarks);
+      } else {
+        print(answer, options_.format);
+      }
+    });
+    if (!report.complete) return tell_interrupted(report);
+    forget_shared_rows(options_.shards, shard_, work_name_);
+    return 0;
+  }
+
+ private:
+  measure::StudyOptions study() {
+    measure::StudyOptions study;
+    study.executor = options_.executor;
+    study.make_executor = predictor_named(options_.executor).make;
+    study.trace = !options_.trace.empty() || !options_.out.empty() || !options_.html.empty();
+    study.only = options_.strategies;
+    study.interrupted = interrupted;
+    study.parallel_map = shared_rows(options_.jobs, options_.shards, shard_, work_name_);
+    progress_.emplace("syncline run: checking sweep points");
+    study.judging = [&](std::size_t done, std::size_t wanted) { progress_->update(done, wanted); };
+    // What cannot be written is known before the work, not after it.
+    study.judged = [&] {
+      expect_writable_files(options_, shard_);
+      progress_.emplace("syncline run");
+    };
+    // On a terminal the rows themselves say how far it is.
+    const bool rows_show = streamed_ && ::isatty(STDOUT_FILENO) == 1;
+    study.progress = [&, rows_show](std::size_t done, std::size_t wanted) {
+      wanted_ = wanted;
+      if (!rows_show) progress_->update(done, wanted);
+    };
+    if (streamed_) study.take_row = [&](const measure::Row& row) { stream_.put(row); };
+    return study;
+  }
+
+  int tell_interrupted(const measure::Report& report) const {
+    const std::size_t rows = streamed_ ? stream_.rows() : report.rows.size();
+    std::cerr << "syncline: interrupted "
+              << (rows == 0 ? "before the first row"
+                            : "after " + std::to_string(rows) + " of " + std::to_string(wanted_) +
+                                  " rows")
+              << "\n";
+    return kInterruptedExit;
+  }
+
+  const RunOptions& options_;
+  const input::Document& document_;
+  const std::optional<run::Shard> shard_;
+  const std::string work_name_;
+  std::optional<Progress> progress_;
+  RowStream stream_;
+  bool streamed_ = false;
+  std::size_t wanted_ = 0;
+};
+
+int run(const RunOptions& options) {
+  auto objective = objective_of(options.objective);
+  if (!objective && !options.svg.empty()) {
+    throw InputError("--svg draws the way to a target: it needs --objective; --html has figures");
+  }
+  if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
+    throw InputError("--trace-of says what a trace shows: it needs --trace FILE or --out");
+  }
+  const input::Document document = document_of(options);
+  if (objective) return run_to_target(options, document, std::move(*objective));
+  return Run(options, document).go();
 }
 
 }  // namespace

@@ -20,14 +20,6 @@ std::string quoted(const std::string& text) {
   return cell + "\"";
 }
 
-void add_line(std::string& text, const std::vector<std::string>& cells) {
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    if (c > 0) text += ',';
-    text += quoted(visible(cells[c], "\n"));
-  }
-  text += "\r\n";
-}
-
 }  // namespace
 
 Page whole_page(const Answer& answer) {
@@ -54,10 +46,18 @@ Format format_of(std::string_view word) {
   return static_cast<Format>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (c > 0) line += ',';
+    line += quoted(visible(cells[c], "\n"));
+  }
+  return line + "\r\n";
+}
+
 std::string csv_text(const CsvTable& table) {
-  std::string text;
-  add_line(text, table.columns);
-  for (const auto& line : table.lines) add_line(text, line);
+  std::string text = csv_line(table.columns);
+  for (const auto& line : table.lines) text += csv_line(line);
   return text;
 }
 

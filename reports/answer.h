@@ -29,6 +29,7 @@ struct CsvTable {
 };
 
 // RFC 4180: lines end in CR LF; a cell with a comma, a quote or a line break is quoted.
+std::string csv_line(const std::vector<std::string>& cells);
 std::string csv_text(const CsvTable& table);
 
 // Made when they are printed: a million rows need not stand in memory three times over.

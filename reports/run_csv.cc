@@ -41,14 +41,20 @@ std::vector<Column> comparison_columns() {
   return columns;
 }
 
-std::vector<Column> columns_of(const measure::Report& report) {
+// What every row has.
+std::vector<Column> plain_columns(const std::vector<measure::Row>& rows) {
   std::vector<Column> columns{{"strategy", [](const measure::Row& row) { return row.strategy; }},
                               {"executor", [](const measure::Row& row) { return row.executor; }}};
-  for (const auto& axis : axes_of(report.rows)) {
+  for (const auto& axis : axes_of(rows)) {
     columns.push_back(
         {axis.path, [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
   for (auto& column : figure_columns(predicted_fields(), "")) columns.push_back(std::move(column));
+  return columns;
+}
+
+std::vector<Column> columns_of(const measure::Report& report) {
+  std::vector<Column> columns = plain_columns(report.rows);
   std::vector<Column> others = figure_columns(interval_fields(), "");
   for (auto& column : comparison_columns()) others.push_back(std::move(column));
   for (auto& column : others) {
@@ -60,17 +66,44 @@ std::vector<Column> columns_of(const measure::Report& report) {
   return columns;
 }
 
+std::vector<std::string> headings_of(const std::vector<Column>& columns) {
+  std::vector<std::string> headings;
+  for (const auto& column : columns) headings.push_back(column.heading);
+  return headings;
+}
+
+std::vector<std::string> cells_of(const std::vector<Column>& columns, const measure::Row& row) {
+  std::vector<std::string> cells;
+  for (const auto& column : columns) cells.push_back(column.cell(row));
+  return cells;
+}
+
 }  // namespace
 
 CsvTable csv_of(const measure::Report& report) {
   const std::vector<Column> columns = columns_of(report);
   CsvTable table;
-  for (const auto& column : columns) table.columns.push_back(column.heading);
-  for (const auto& row : report.rows) {
-    auto& line = table.lines.emplace_back();
-    for (const auto& column : columns) line.push_back(column.cell(row));
-  }
+  table.columns = headings_of(columns);
+  for (const auto& row : report.rows) table.lines.push_back(cells_of(columns, row));
   return table;
+}
+
+struct CsvRows::Columns {
+  std::vector<Column> list;
+};
+
+CsvRows::CsvRows(const measure::Row& first) {
+  std::vector<Column> columns = plain_columns({first});
+  for (auto& column : figure_columns(interval_fields(), "")) columns.push_back(std::move(column));
+  columns_ = std::make_unique<Columns>(std::move(columns));
+}
+
+CsvRows::~CsvRows() = default;
+
+std::string CsvRows::head() const { return csv_line(headings_of(columns_->list)); }
+
+std::string CsvRows::line(const measure::Row& row) const {
+  return csv_line(cells_of(columns_->list, row));
 }
 
 }  // namespace syncline::reports

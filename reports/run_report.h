@@ -1,6 +1,9 @@
 // The answer of `syncline run`: a report as a page, as rows for spreadsheets, as JSON.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "core/json/json.h"
 #include "core/measure/report.h"
 #include "reports/answer.h"
@@ -17,6 +20,20 @@ Page page_of(const measure::Report& report);
 // about published figures only where some row has them. Bucket lists and refits are in the JSON
 // alone.
 CsvTable csv_of(const measure::Report& report);
+
+// The same lines one by one, of a scenario without published figures: its columns are known from
+// the first row on.
+class CsvRows {
+ public:
+  explicit CsvRows(const measure::Row& first);
+  ~CsvRows();
+  std::string head() const;
+  std::string line(const measure::Row& row) const;
+
+ private:
+  struct Columns;
+  std::unique_ptr<const Columns> columns_;
+};
 
 // Fields that do not apply are left out. Units are SI: seconds, bytes, samples per second; errors
 // in percent.

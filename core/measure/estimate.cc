@@ -106,8 +106,8 @@ void follow(Estimate& all, const Estimate& part, double times) {
 Estimate estimate_of(const Scenario& scenario, Answer answer) {
   constexpr Seconds kPoint = 100e-6;  // the scenario read and judged again
   constexpr Seconds kPointGradient = 3e-6;
-  constexpr double kPointBytes = 300;
-  constexpr double kRowBytes = 1500;
+  constexpr double kReadBytes = 1500;   // the document of a gradient
+  constexpr double kRowBytes = 3000;    // with what is printed of it
   constexpr double kChangesTried = 30;  // by explain
   constexpr Seconds kPrinted = 2e-6;    // of an operation
   constexpr double kPrintedBytes = 700;
@@ -115,12 +115,13 @@ Estimate estimate_of(const Scenario& scenario, Answer answer) {
   double visited = 1;
   for (const auto& [path, values] : scenario.sweep) visited *= static_cast<double>(values.size());
   Estimate all{0, kProgram};
-  double kept = 0;  // rows and points, to the end
-  if (answer == Answer::kCheck || answer == Answer::kRun || answer == Answer::kSimulate) {
+  double kept = kReadBytes * gradients;  // what was read, and rows, to the end
+  const bool rows =
+      answer == Answer::kRun || answer == Answer::kRunStreamed || answer == Answer::kSimulate;
+  if (rows || answer == Answer::kCheck) {
     all.time += (kPoint + kPointGradient * gradients) * visited;
-    kept = kPointBytes * visited;
   }
-  if (answer == Answer::kRun || answer == Answer::kSimulate) {
+  if (rows && answer != Answer::kRunStreamed) {
     kept += kRowBytes * visited * static_cast<double>(scenario.strategies.size());
   }
   if (answer == Answer::kTune) follow(all, search(scenario), 1);
@@ -128,7 +129,7 @@ Estimate estimate_of(const Scenario& scenario, Answer answer) {
     const Estimate row = model_row(scenario, strategy);
     if (answer == Answer::kTune) follow(all, row, 1);
     if (answer == Answer::kExplain) follow(all, row, kChangesTried);
-    if (answer == Answer::kRun || answer == Answer::kSimulate) follow(all, row, visited);
+    if (rows) follow(all, row, visited);
     if (answer == Answer::kSimulate && scenario.simulation.grain == Simulation::Grain::kStep) {
       follow(all, messages(scenario, strategy), visited);
     }

@@ -14,9 +14,10 @@ struct Estimate {
   bool operator==(const Estimate&) const = default;
 };
 
-enum class Answer { kCheck, kPlan, kExplain, kRun, kSimulate, kTune };
+// kRunStreamed hands on each row as it is priced, kRun keeps them.
+enum class Answer { kCheck, kPlan, kExplain, kRun, kRunStreamed, kSimulate, kTune };
 
-// Only kCheck, kRun and kSimulate visit the scenario's sweep points.
+// Only kCheck, both runs and kSimulate visit the scenario's sweep points.
 Estimate estimate_of(const Scenario& scenario, Answer answer);
 
 // Whether somebody should be told before it begins: above a minute, or a gibibyte.

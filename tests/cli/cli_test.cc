@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/support/program.h"
+#include "tests/support/text.h"
 
 namespace syncline::cli {
 namespace {
@@ -26,6 +27,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 using test::comes_true;
+using test::contains;
 using test::living;
 using test::Program;
 using test::Ran;
@@ -506,7 +508,36 @@ TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
   EXPECT_GT(lines_of(ran.out), 1u) << "at least one row";
   EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
   EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
+  EXPECT_TRUE(ran.out.ends_with("\r\n"));
+  const std::size_t rows = lines_of(ran.out) - 1;
+  EXPECT_TRUE(contains(ran.err, "interrupted after " + std::to_string(rows) + " of " +
+                                    std::to_string(2 * kPoints) + " rows\n"))
+      << rows << "\n"
+      << ran.err;
   EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+}
+
+// Each row is there once it is priced, and whole, so that a program that is killed has left them.
+TEST_F(Cli, RowsOfCsvComeWhileOthersArePriced) {
+  const std::string scenario = written(long_scenario(2000, 16));
+  for (const char* jobs : {"1", "3"}) {
+    Program running(
+        syncline_words({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", jobs}));
+    ASSERT_TRUE(comes_true([&] { return lines_of(running.out()) > 5; })) << jobs;
+    ::kill(running.pid(), SIGKILL);
+    const Ran ran = running.wait_for_program();
+    EXPECT_EQ(ran.signal, SIGKILL);
+    EXPECT_TRUE(ran.out.ends_with("\r\n")) << jobs;
+  }
+}
+
+// Whoever reads the first rows alone, as `head` does, ends the run.
+TEST_F(Cli, ARunWhoseReaderHasGoneEnds) {
+  const std::string scenario = written(long_scenario(2000, 16));
+  const Ran ran = test::shell("'" SYNCLINE_BINARY "' run '" + scenario +
+                              "' --executor sim --format csv 2>'" + file("said") + "' | head -2");
+  EXPECT_EQ(lines_of(ran.out), 2u);
+  EXPECT_TRUE(contains(text_of(file("said")), "standard output: cannot be written"));
 }
 
 TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {

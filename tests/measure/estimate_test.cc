@@ -65,6 +65,9 @@ TEST(Estimate, WhatGrowsIsSeenToGrow) {
                                                   {"cluster.intra.bandwidth_gbps", values}});
   EXPECT_TRUE(is_heavy(estimate_of(points, Answer::kCheck)));
   EXPECT_GT(estimate_of(points, Answer::kRun).bytes, 1e9);
+  // Rows that are handed on as they come are kept nowhere.
+  EXPECT_LT(estimate_of(points, Answer::kRunStreamed).bytes, 1e8);
+  EXPECT_EQ(estimate_of(points, Answer::kRunStreamed).time, estimate_of(points, Answer::kRun).time);
 }
 
 TEST(Estimate, TwiceTheWorkIsTwiceTheTime) {

@@ -38,6 +38,22 @@ TEST(Csv, PublishedColumnsOnlyWhereUsed) {
   EXPECT_TRUE(text.ends_with(",,,,,,,\r\n"));  // nothing was published for the last row
 }
 
+// Line by line the text is the same.
+TEST(Csv, RowsThatComeOneByOneAreTheSameText) {
+  measure::Report report = test::report_of(
+      {test::row("a", 1, test::at_bandwidth(0.5)), test::row("b,c", 2, test::at_bandwidth(0.5)),
+       test::row("a", 3, test::at_bandwidth(10))},
+      "a");
+  for (auto& row : report.rows) {
+    row.step = {row.metrics.step_time * 0.9, row.metrics.step_time * 1.1};
+    row.gain = {0.5, 1.5};
+  }
+  const CsvRows rows(report.rows.front());
+  std::string text = rows.head();
+  for (const auto& row : report.rows) text += rows.line(row);
+  EXPECT_EQ(text, test::csv_of(report));
+}
+
 TEST(Csv, NoRowsAHeader) {
   EXPECT_TRUE(test::csv_of(test::report_of({})).starts_with("strategy,executor,step_time_s,"));
 }
