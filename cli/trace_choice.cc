@@ -9,6 +9,7 @@
 #include "core/json/reader.h"
 #include "core/json/text.h"
 #include "core/measure/row_pricer.h"
+#include "core/scenario/sweep.h"
 #include "core/visible.h"
 #include "reports/trace.h"
 
@@ -90,7 +91,7 @@ std::optional<measure::TraceChoice> trace_choice(const std::vector<std::string>&
                                                  const Scenario& scenario,
                                                  const std::vector<std::string>& strategies) {
   if (words.empty()) return std::nullopt;
-  measure::TraceChoice choice{sweep_points(scenario).front(), {}, {}};
+  measure::TraceChoice choice{Sweep(scenario).point(0), {}, {}};
   for (const auto& word : words) {
     const auto equals = word.find('=');
     const std::string key = word.substr(0, equals);
