@@ -1,6 +1,7 @@
 #include "cli/scenario_option.h"
 
 #include "core/error.h"
+#include "core/input/read_scenario.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 #include "core/measure/remarks.h"
@@ -35,7 +36,7 @@ input::Document read_on_ranks(const ScenarioOption& option) {
 }
 
 std::vector<std::string> remarks_here(const input::Document& document) {
-  return measure::remarks_of(document, {SweepPoint()});
+  return measure::remarks_of(document, input::parse_scenario(document));
 }
 
 void set_keys(input::Document& document, const std::vector<std::string>& changes) {
