@@ -130,7 +130,7 @@ TEST(Scenario, PublishedRowsTrainingAndCalibration) {
   EXPECT_TRUE(row.calibrated);
   EXPECT_EQ(row.accuracy, 76.5);
   EXPECT_EQ(full.training.steps, 1000);
-  EXPECT_TRUE(full.training.learning_rate.polynomial);
+  EXPECT_EQ(full.training.learning_rate.decay, Training::LearningRate::Decay::kPolynomial);
   EXPECT_EQ(full.training.loss.size(), 2u);
   EXPECT_EQ(full.calibration.parameters.at(0).path, "cluster.inter.efficiency");
   EXPECT_EQ(full.calibration.leave_out, "cluster.nodes");
