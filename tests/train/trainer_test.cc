@@ -28,7 +28,8 @@ struct Small {
     course.workers = workers;
     course.batch = 8;
     course.training.steps = 40;
-    course.training.learning_rate = {0.1, 0, 1, true};
+    course.training.learning_rate.initial = 0.1;
+    course.training.learning_rate.decay = Training::LearningRate::Decay::kPolynomial;
   }
 };
 
@@ -194,7 +195,7 @@ TEST(Trainer, LookingOnLeavesTheTrainingAsItIs) {
 
 TEST(Trainer, SaysWhereTheLossIsNoNumberAnyMore) {
   Small small;
-  small.course.training.learning_rate = {1e20, 0, 1, true};
+  small.course.training.learning_rate.initial = 1e20;
   const Trained trained = train(small.task, small.network, small.course, {}, 1);
   EXPECT_TRUE(trained.diverged);
   EXPECT_LT(trained.steps, 40);
