@@ -40,8 +40,8 @@ TEST(Study, EndsAtOnceWhereItIsInterrupted) {
   }
 }
 
-// A taken row is the row that a report keeps, here and over processes, and comes before the next
-// one is priced.
+// A taken row is the row that a report keeps, here and over processes; here it comes before the
+// next one is priced.
 TEST(Study, RowsAreTakenAsTheyArePriced) {
   constexpr std::size_t kPoints = 20;
   const input::Document document = document_of(kPoints);
@@ -59,7 +59,9 @@ TEST(Study, RowsAreTakenAsTheyArePriced) {
     const Report report = run_study(document, options);
     EXPECT_TRUE(report.complete);
     EXPECT_TRUE(report.rows.empty());
-    EXPECT_LT(behind, kPoints / 2) << "rows of " << jobs << " processes are held back";
+    if (jobs == 1) {
+      EXPECT_EQ(behind, 0U);
+    }
     ASSERT_EQ(taken.size(), kPoints);
     for (std::size_t i = 0; i < kPoints; ++i) {
       EXPECT_EQ(row_bytes(taken[i]), row_bytes(kept.rows[i])) << i;
