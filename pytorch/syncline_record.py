@@ -674,6 +674,8 @@ def _exchanges_of(job, seen, size):
 
 def _memory(job):
     """Bytes a second that pass memory while all gradients are copied: read and written."""
+    if job.ranks == 1:
+        return 0.0
     own = [torch.zeros_like(parameter) for parameter in job.gradients.values()]
     copies = [torch.zeros_like(tensor) for tensor in own]
     passing = 2 * sum(t.numel() * t.element_size() for t in own)
