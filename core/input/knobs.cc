@@ -362,6 +362,7 @@ std::vector<Knob<Strategy>> schedule_knobs() {
            "rank updates its shard of the parameters, which are all-gathered. sharded_update: "
            "likewise, "
            "but gradients are all-reduced. Default all_reduce.")
+          .with(kDecides)
           .varied(exchange_words),
       knob("gather_groups", &S::gather_groups, groups(false),
            "With exchange sharded: the buckets in which updated parameters are gathered, as "
@@ -399,6 +400,7 @@ std::vector<Knob<Strategy>> schedule_knobs() {
            "Whether the next step's forward pass waits layer by layer for its parameters, instead "
            "of for all of them. Each layer's update then comes before its forward pass. Default "
            "false.")
+          .with(kDecides)
           .varied([](const S& s) {
             return std::string(s.cross_step ? "across steps" : "step by step");
           }),

@@ -80,7 +80,9 @@ bool decides_over_others(const Pointer& at) {
                                            "/published",
                                            "/strategies/9/exchange",
                                            "/strategies/9/gather_groups",
-                                           "/strategies/9/regather"};
+                                           "/strategies/9/regather",
+                                           "/strategies/10/exchange",
+                                           "/strategies/10/cross_step"};
   static const std::set<std::string> keys{"rule", "adaptive", "form", "codec", "use"};
   return paths.contains(at.to_string()) || keys.contains(at.back());
 }
