@@ -14,9 +14,12 @@
 
 #include "cli/verbs.h"
 #include "tests/support/said.h"
+#include "tests/support/scratch.h"
 
 namespace syncline::cli {
 namespace {
+
+using test::scratch;
 
 namespace fs = std::filesystem;
 
@@ -31,7 +34,7 @@ Said calibrate_verb(std::vector<std::string> arguments) {
 }
 
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = (fs::path(testing::TempDir()) / name).string();
+  const std::string path = scratch().path(name);
   std::ofstream(path) << text;
   return path;
 }
@@ -87,7 +90,7 @@ TEST(CalibrateVerb, ForcedAlgorithmsFromNetworkToNetwork) {
                                     slow + "ring_n016x1.txt:ring", "--format", "json"});
   ASSERT_EQ(ring.code, 0) << ring.err;
   EXPECT_LT(median(ring), 0.10);
-  const std::string cluster = (fs::path(testing::TempDir()) / "forced.json").string();
+  const std::string cluster = scratch().path("forced.json");
   for (const auto& [here, there] : {std::pair{slow, fast}, {fast, slow}}) {
     const Said other = calibrate_verb(
         {there + "default_n008x4.txt", there + "tree_n016x1.txt:tree", "-o", cluster});
@@ -109,8 +112,8 @@ TEST(CalibrateVerb, ForcedAlgorithmsFromNetworkToNetwork) {
 }
 
 TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {
-  const std::string cluster = (fs::path(testing::TempDir()) / "calibrated.json").string();
-  const std::string picture = (fs::path(testing::TempDir()) / "calibrated.svg").string();
+  const std::string cluster = scratch().path("calibrated.json");
+  const std::string picture = scratch().path("calibrated.svg");
   std::string first;
   for (int time = 0; time < 2; ++time) {
     const Said said = calibrate_verb({kPcie, "-o", cluster, "--svg", picture, "--name", "pcie"});
@@ -164,7 +167,7 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
       "strategies": [{"name": "each"}, {"name": "all", "fusion": {"rule": "one"}}],
       "published": [{"strategy": "each", "step_time_s": 0.036},
                     {"strategy": "all", "step_time_s": 0.040}]})");
-  const std::string fitted = (fs::path(testing::TempDir()) / "fitted.json").string();
+  const std::string fitted = scratch().path("fitted.json");
   const Said said = calibrate_verb({"--steps", job, "--rows", "each", "-o", fitted});
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("predicted"), std::string::npos) << said.out;

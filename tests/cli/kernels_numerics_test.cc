@@ -13,16 +13,17 @@
 #include "core/input/document.h"
 #include "core/json/text.h"
 #include "tests/support/said.h"
+#include "tests/support/scratch.h"
 
 namespace syncline::cli {
 namespace {
 
+using test::scratch;
+
 using test::Said;
 using test::say;
 
-std::string in_scratch(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / name).string();
-}
+std::string in_scratch(const std::string& name) { return scratch().path(name); }
 
 std::string written(const std::string& name, const std::string& text) {
   std::ofstream(in_scratch(name)) << text;

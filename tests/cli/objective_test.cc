@@ -10,15 +10,17 @@
 
 #include "core/json/json.h"
 #include "tests/support/said.h"
+#include "tests/support/scratch.h"
 
 namespace syncline::cli {
 namespace {
 
 using test::Said;
 using test::say;
+using test::scratch;
 
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = scratch().path(name);
   std::ofstream(path) << text;
   return path;
 }
@@ -117,8 +119,8 @@ TEST(ObjectiveOption, StandsBesideWhatWasMeasured) {
 }
 
 TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
-  const std::string file = testing::TempDir() + "objective_best.py";
-  const std::string svg = testing::TempDir() + "objective.svg";
+  const std::string file = scratch().path("objective_best.py");
+  const std::string svg = scratch().path("objective.svg");
   const Said said = say(asked("tune", {"--emit", "pytorch", "--python", file, "--svg", svg}));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_NE(read(file).find("\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"),
@@ -143,7 +145,7 @@ TEST(ObjectiveOption, SaysWhatIsMissing) {
 }
 
 TEST(NumericsVerb, WritesCurvesThatAnObjectiveTakes) {
-  const std::string file = testing::TempDir() + "numerics_curves.csv";
+  const std::string file = scratch().path("numerics_curves.csv");
   const Said said = say({"numerics", "--seeds", "1", "--steps", "40", "--curves", file});
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_TRUE(read(file).starts_with("strategy,seed,step,loss,accuracy\r\ndense momentum,1,0,"));

@@ -44,4 +44,10 @@ inline void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
+// This process's own: each test is a process beside others, and none finds another's files.
+inline const Scratch& scratch() {
+  static const Scratch folder;
+  return folder;
+}
+
 }  // namespace syncline::test
