@@ -6,6 +6,7 @@
 
 #include "core/collective/library.h"
 #include "core/dialect/changes.h"
+#include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/json/reader.h"
@@ -206,8 +207,13 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   const auto found = dialect::write_config(*dialect::find_dialect(dialect), changed,
                                            scenario.workload, scenario.cluster);
   // The algorithm stands beside a configuration, not in it.
-  if (!found || !found->exact || !found->algorithm.empty())
-    return change + ", which cannot be said in " + std::string(dialect);
+  if (!found || !found->exact || !found->algorithm.empty()) {
+    const bool applied =
+        dialect == "pytorch" &&
+        dialect::apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
+    return change + (applied ? ", in pytorch by the file that syncline emit --python writes"
+                             : ", which cannot be said in " + std::string(dialect));
+  }
   const std::string config = one_line(found->config);
   return change + ", in " + std::string(dialect) + " " +
          (config.size() <= kLongest ? config : "what syncline emit writes");
