@@ -481,9 +481,9 @@ TEST(Apply, TuneWritesTheBestThatCanBeApplied) {
 
 TEST(Apply, NeedsNothingButTorch) {
   std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{"atexit", "contextlib", "datetime",  "functools",
-                                    "queue",  "torch",      "threading", "torch.distributed",
-                                    "types"};
+  const std::set<std::string> known{
+      "atexit", "contextlib", "datetime",  "functools",         "math",
+      "queue",  "torch",      "threading", "torch.distributed", "types"};
   std::string line;
   while (std::getline(script, line)) {
     if (!line.starts_with("import ") && !line.starts_with("from ")) continue;

@@ -366,7 +366,7 @@ TEST_F(Cli, TraceHasOneTrackAStreamAndRank) {
     const std::size_t ranks = std::string(executor) == "sim" ? 4 : 1;
     EXPECT_EQ(processes.size(), 2 * ranks) << executor;
     for (const auto& [process, names] : streams) {
-      EXPECT_EQ(names, (std::set<std::string>{"compute", "communication 1", "steps"}))
+      EXPECT_EQ(names, (std::set<std::string>{"compute", "communication 1", "launches", "steps"}))
           << processes[process];
     }
   }

@@ -165,7 +165,7 @@ TEST(KnownHardware, AssumptionsAreRemarked) {
     Document document = document_from_text("s.json", kScenario);
     document.root.erase("sweep");
     set_key(document, key, value);
-    const auto lines = measure::remarks_of(parse_scenario(document));
+    const auto lines = measure::remarks_of(document, parse_scenario(document));
     return lines.empty() ? "" : lines.front();
   };
   EXPECT_EQ(remark("cluster.nodes", 2),

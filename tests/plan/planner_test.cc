@@ -258,7 +258,7 @@ TEST(Planner, RoundingHasARateOfItsOwn) {
   Cluster cluster = cluster_of(4, 1);
   cluster.device.memory = 1e9;
   const auto times = [&](const char* codec) {
-    Strategy strategy = strategy_with(Fusion::Rule::kOne);
+    Strategy strategy = dgc_strategy(10);
     strategy.compression.codec = codec;
     const Plan plan = make_plan(five(), cluster, strategy);
     return std::pair(std::get<Encode>(ops_of<Encode>(plan).at(0)->work).seconds,

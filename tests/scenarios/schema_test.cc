@@ -502,7 +502,7 @@ constexpr Mistake kMistakes[] = {
     {"decay without power",
      R"([{"op":"replace","path":"/training/learning_rate/power","value":0}])"},
     {"unknown decay",
-     R"([{"op":"replace","path":"/training/learning_rate/decay","value":"cosine"}])"},
+     R"([{"op":"replace","path":"/training/learning_rate/decay","value":"exponential"}])"},
     {"loss point of one number", R"([{"op":"replace","path":"/training/loss/0","value":[0]}])"},
     {"loss point of three numbers",
      R"([{"op":"replace","path":"/training/loss/0","value":[0,1,2]}])"},
