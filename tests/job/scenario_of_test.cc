@@ -49,8 +49,8 @@ Observed job_of(std::mt19937& random, bool views) {
     }
     step.copy_kernels = step.copy_out / 4;
     step.exchanges.push_back(all);
-    step.gpu =
-        step.broadcast + step.forward + step.backward + step.copy_out + step.host_gap + step.update + 0.001 * n;
+    step.gpu = step.broadcast + step.forward + step.backward + step.copy_out + step.host_gap +
+               step.update + 0.001 * n;
   }
   return job;
 }
