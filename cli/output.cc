@@ -59,8 +59,11 @@ void print(const reports::Answer& answer, const OutputFormat& format) {
 }
 
 void tell_remarks(const std::vector<std::string>& remarks) {
+  const std::size_t width = stderr_width();
   for (const auto& remark : remarks) {
-    std::cerr << "syncline: " << reports::one_line(remark) << "\n";
+    for (const auto& line : reports::wrapped("syncline: " + reports::one_line(remark), width, 2)) {
+      std::cerr << line << "\n";
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // What stdout is: a terminal of some width, with colours or without, or a file.
 #pragma once
 
+#include <cstddef>
+
 #include "reports/screen.h"
 
 namespace syncline::cli {
@@ -11,5 +13,8 @@ enum class Colour { kAuto, kAlways, kNever };
 // nothing; what is no terminal has none. Colours by themselves only on a terminal that obeys codes
 // (TERM is not "dumb") and where NO_COLOR is not set (https://no-color.org).
 reports::Screen stdout_screen(Colour colour);
+
+// Columns of the terminal that stderr is; 0 where it is none.
+std::size_t stderr_width();
 
 }  // namespace syncline::cli

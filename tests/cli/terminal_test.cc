@@ -97,6 +97,18 @@ TEST(Terminal, NoLineOfAnyVerbIsWiderThanTheTerminal) {
   }
 }
 
+// What the table has below it goes to stderr where stdout is for a program.
+TEST(Terminal, RemarksOnStderrFitOneToo) {
+  const std::vector<std::string> words{"emit", kSource + "scenarios/resnet50_ddp.json", "--dialect",
+                                       "pytorch"};
+  const auto whole = run_on_terminal(words, 80);
+  ASSERT_NE(too_wide(whole.err, 80), "") << "no remark is long: " << whole.err;
+  const auto ran = run_on_terminal(words, 80, {}, /*err_too=*/true);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_NE(ran.out.find("syncline: "), std::string::npos) << ran.out;
+  EXPECT_EQ(too_wide(ran.out, 80), "");
+}
+
 TEST(Terminal, NoLineOfAnyHelpIsWiderThanTheTerminal) {
   for (const std::size_t columns : {80, 60}) {
     expect_narrow({"--help"}, columns);

@@ -17,7 +17,7 @@ namespace syncline::test {
 // What the program prints on a terminal of `columns`, without the carriage returns that a terminal
 // adds; what it says on stderr is in `err`.
 inline Ran run_on_terminal(const std::vector<std::string>& arguments, unsigned short columns,
-                           const Variables& environment = {}) {
+                           const Variables& environment = {}, bool err_too = false) {
   const Scratch scratch;
   const std::string err = scratch.path("err");
   auto words = syncline_words(arguments);
@@ -31,7 +31,7 @@ inline Ran run_on_terminal(const std::vector<std::string>& arguments, unsigned s
   const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (pid < 0) throw std::runtime_error("forkpty");
   if (pid == 0) {
-    ::dup2(::open(err.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644), STDERR_FILENO);
+    if (!err_too) ::dup2(::open(err.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644), STDERR_FILENO);
     ::unsetenv("COLUMNS");
     ::unsetenv("NO_COLOR");
     ::setenv("TERM", "xterm", 1);
@@ -50,7 +50,7 @@ inline Ran run_on_terminal(const std::vector<std::string>& arguments, unsigned s
   ::waitpid(pid, &status, 0);
   if (WIFEXITED(status)) ran.code = WEXITSTATUS(status);
   std::erase(ran.out, '\r');
-  ran.err = text_of(err);
+  if (!err_too) ran.err = text_of(err);
   return ran;
 }
 
