@@ -115,9 +115,13 @@ void check_python(const std::string& file, const std::string& dialect, const std
                    std::string(kPythonDialect));
 }
 
-std::string python_usage(const std::string& file) {
+std::string python_usage(const std::string& file, const Strategy& strategy) {
+  const LocalSgd& local = strategy.local_sgd;
   return "in the job, on every rank: from " + std::filesystem::path(file).stem().string() +
-         " import apply; model = apply(model, optimizer)";
+         " import apply; model = apply(model, optimizer)" +
+         (local.enabled && local.adaptive
+              ? "; in each step, ahead of optimizer.step(): model.loss(loss)"
+              : "");
 }
 
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,

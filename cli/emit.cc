@@ -48,7 +48,8 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
                  const dialect::Written& written) {
   write_file(options.python, apply_file(scenario, strategy));
-  std::cerr << "syncline: wrote " << options.python << "; " << python_usage(options.python) << "\n";
+  std::cerr << "syncline: wrote " << options.python << "; "
+            << python_usage(options.python, strategy) << "\n";
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
               << written.config.dump() << "\n";

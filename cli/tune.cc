@@ -85,8 +85,8 @@ const tune::Ranked& best_to_apply(const tune::Tuning& tuning) {
 // How the Python file is used, and what it applies where that is not the choice.
 void tell_applied(const std::string& file, const tune::Tuning& tuning) {
   if (file.empty()) return;
-  std::cerr << "syncline: " << python_usage(file) << "\n";
   const tune::Ranked& best = best_to_apply(tuning);
+  std::cerr << "syncline: " << python_usage(file, best.strategy) << "\n";
   if (&best == &tuning.tuned.choice) return;
   std::cerr << "syncline: " << file << " holds '" << best.strategy.name << "' ("
             << reports::seconds_text(best.metrics.step_time) << " a step): the best, '"
@@ -145,8 +145,10 @@ int tune_to_target(const TuneVerbOptions& verb, const input::Document& document,
                      [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
   answer_with({svg, html_file(verb.html, answer)}, [&] { print(answer, verb.format); });
   if (!verb.python.empty() && !worth.rows.empty()) {
-    write_file(verb.python, apply_file(worth.scenario, worth.rows.front().strategy, worth.pinned));
-    std::cerr << "syncline: wrote " << verb.python << "; " << python_usage(verb.python) << "\n";
+    const Strategy& best = worth.rows.front().strategy;
+    write_file(verb.python, apply_file(worth.scenario, best, worth.pinned));
+    std::cerr << "syncline: wrote " << verb.python << "; " << python_usage(verb.python, best)
+              << "\n";
   }
   return interrupted() ? kInterruptedExit : 0;
 }

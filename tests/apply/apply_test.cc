@@ -387,6 +387,14 @@ TEST(Apply, FollowsTheLoss) {
       << file;
 }
 
+// Whoever pastes the lines must not learn of the third one by an error in the first step.
+TEST(Apply, UsageNamesTheLossWhereItIsNeeded) {
+  const test::Scratch scratch;
+  EXPECT_TRUE(contains(emitted("adaptive", scratch.path("job.py")).err,
+                       "in each step, ahead of optimizer.step(): model.loss(loss)"));
+  EXPECT_FALSE(contains(emitted("local", scratch.path("job.py")).err, "model.loss"));
+}
+
 TEST(Apply, SaysWhenOnlyTheFileExpressesIt) {
   const auto refused =
       test::syncline_run({"emit", kNet, "--strategy", "groups", "--dialect", "pytorch"});
