@@ -127,6 +127,9 @@ class Model:
     def scenario(self, rate):
         return self.folder / f"{rate}.scenario.json"
 
+    def recorded(self):
+        return all(self.job(rate).exists() for rate in self.options.rates)
+
     def listed(self):
         return strategies(read(self.job(self.options.rates[0]))["strategies"][0]["config"])
 
@@ -189,7 +192,7 @@ class Model:
         return all(pathlib.Path(task["out"]).exists() for task in tasks)
 
     def training(self, folder, seeds, target=None):
-        if not self.complete(self.tuning()):
+        if not self.recorded() or not self.complete(self.tuning()):
             return []
         return [self.task(folder, strategy, part, seed, None, target)
                 for seed in seeds for strategy, part in self.listed()]
@@ -270,7 +273,7 @@ class Model:
 
     def left(self):
         """Trainings that are still to be done."""
-        wanted = self.tuning() if self.job(self.options.rates[0]).exists() else []
+        wanted = self.tuning() if self.recorded() else []
         for folder, seeds in [("curves", CURVE_SEEDS)] + [
                 (rate, MEASURED_SEEDS) for rate in self.options.rates]:
             wanted += self.training(folder, seeds)
