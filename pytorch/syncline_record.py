@@ -30,7 +30,7 @@ import torch.distributed as dist
 
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
 _NOISY = 0.1  # a step's deviation from its neighbours, as a share
-_SWEEP = 1.0  # seconds for the all-reduces, longer where five rounds of them take longer
+_SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
            torch.float64: "fp64"}
 _HOOKS = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook"}
@@ -55,11 +55,11 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
     try:
         for _ in range(3):  # after the first step DDP sorts its buckets anew
             step()
-        runs = _run_in_turns(job, step, steps)
-        seen = _Seen(job, runs)
-        seen.copy_in, seen.copy_out = _copies(job, seen)
         hosts = job.gathered(socket.gethostname())
-        sweeps = _sweeps(job, hosts)
+        sweeping = _sweeps(job, hosts)
+        seen = _Seen(job, _run_in_turns(job, step, steps, sweeping))
+        seen.copy_in, seen.copy_out = _copies(job, seen)
+        sweeps = _swept(sweeping)
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
         seen.encoding = _half(job, sweeps)
         seen.memory = _memory(job)
@@ -346,14 +346,18 @@ class _Watch:
         self.undo.callback(hook.remove)
 
 
-def _run_in_turns(job, step, steps):
-    """Times of the counted steps, by kind."""
+def _run_in_turns(job, step, steps, sweeping):
+    """Times of the counted steps, by kind. The sweeps lie between them, for what disturbs a machine
+    for a second would otherwise count for all exchanges, or for none."""
     kinds = ["plain", "exchanged", "alone"] if job.is_ddp else ["plain", "alone"]
     runs = {kind: [] for kind in kinds}
-    for turn in range(-(-steps // _BLOCK)):
+    turns = -(-steps // _BLOCK)
+    for turn in range(turns):
         first = turn % len(kinds)
         for kind in kinds[first:] + kinds[:first]:
             runs[kind] += _run_block(job, step, kind)
+        for sweep in sweeping.values():
+            sweep.go_on(turns)
     return runs
 
 
@@ -516,50 +520,66 @@ def _copies(job, seen):
 
 
 def _sweeps(job, hosts):
-    """All-reduces of this job's own process group: {"world": [(bytes, seconds)], "node": ...}, the
-    second one inside each node where there are several, of several ranks."""
+    """All-reduces of this job's own process group: {"world": _Sweep, "node": ...}, the second one
+    inside each node where there are several, of several ranks."""
     if job.ranks == 1:
         return {}
-    sweeps = {"world": _sweep(job, job.group)}
+    sweeps = {"world": _Sweep(job, job.group)}
     nodes, inside = _shape(hosts)
     if nodes > 1 and inside > 1 and job.ranks == dist.get_world_size():
         groups = [dist.new_group(range(i, i + inside)) for i in range(0, job.ranks, inside)]
-        own = groups[job.rank // inside]
-        sweeps["node"] = _sweep(job, own)
-        dist.destroy_process_group(own)
+        sweeps["node"] = _Sweep(job, groups[job.rank // inside])
     return sweeps
 
 
-def _sweep(job, group):
-    """(bytes, seconds) of all-reduces from 4 KiB to the largest bucket, of rounds over all sizes."""
-    largest = max(16384, max(job.bucket_bytes()) // 4)  # elements
-    counts = [1024]
-    while counts[-1] < largest:
-        counts.append(min(largest, counts[-1] * 2))
-    payload = torch.zeros(largest, device=job.device)
+class _Sweep:
+    """All-reduces from 4 KiB to the largest bucket, in rounds over all sizes."""
 
-    def round_of_all():
+    def __init__(self, job, group):
+        self.job, self.group = job, group
+        largest = max(16384, max(job.bucket_bytes()) // 4)  # elements
+        self.counts = [1024]
+        while self.counts[-1] < largest:
+            self.counts.append(min(largest, self.counts[-1] * 2))
+        self.payload = torch.zeros(largest, device=job.device)
+        self._round()
+        self.rounds = max(5, min(200, int(_SWEEP / sum(self._round()))))
+        self.taken = []
+
+    def _round(self):
         taken = []
-        for count in counts:
-            job.wait()
+        for count in self.counts:
+            self.job.wait()
             begin = time.perf_counter()
-            dist.all_reduce(payload[:count], group=group)
-            job.wait()
+            dist.all_reduce(self.payload[:count], group=self.group)
+            self.job.wait()
             taken.append(time.perf_counter() - begin)
         # The mean over the ranks, as nccl-tests takes it, and the same on all of them.
-        times = torch.tensor(taken, device=job.device)
-        dist.all_reduce(times, group=group)
-        return (times / dist.get_world_size(group)).tolist()
-    round_of_all()
-    rounds = max(5, min(50, int(_SWEEP / sum(round_of_all()))))
-    times = [_mean(times) for times in zip(*(round_of_all() for _ in range(rounds)))]
-    return [(4 * count, seconds) for count, seconds in zip(counts, _rising(times))]
+        times = torch.tensor(taken, device=self.job.device)
+        dist.all_reduce(times, group=self.group)
+        return (times / dist.get_world_size(self.group)).tolist()
+
+    def go_on(self, turns):
+        """The next one's share of so many turns."""
+        self.taken += [self._round() for _ in range(-(-self.rounds // turns))]
+
+    def times(self):
+        """(bytes, seconds)."""
+        means = [_mean(times) for times in zip(*self.taken)]
+        return [(4 * count, seconds) for count, seconds in zip(self.counts, _rising(means))]
+
+
+def _swept(sweeping):
+    """{"world": [(bytes, seconds)], "node": ...}."""
+    if "node" in sweeping:
+        dist.destroy_process_group(sweeping["node"].group)
+    return {where: sweep.times() for where, sweep in sweeping.items()}
 
 
 def _mean(times):
-    """Without the tenth on either side. Of exchanges, not the median: where one of three waits for
+    """Without a fiftieth on either side. Of exchanges, not the median: where one of three waits for
     the processor's next tick, a step pays for all three."""
-    cut = len(times) // 10
+    cut = len(times) // 50
     return statistics.mean(sorted(times)[cut:len(times) - cut])
 
 
@@ -654,9 +674,21 @@ def _delays(turns, large, small):
     took = [[t for turn in turns for one in turn[i] for t in one["took"]] for i in (0, 1)]
     longer = [_mean(times) - alone if times else 0.0
               for times, alone in zip(took, (large, small))]
-    told_apart = large > small and took[0] and took[1]
-    slope = max(0.0, (longer[0] - longer[1]) / (large - small)) if told_apart else 0.0
+    slope = max(0.0, _slope(longer[0] - longer[1], large - small, _doubt_of_difference(*took)))
     return max(0.0, statistics.mean(longer) - slope * (large + small) / 2), slope
+
+
+def _slope(rise, run, doubt):
+    """rise / run as far as `doubt`, the rise's standard deviation, lets it be told from nothing: a
+    collective that shares its processor takes about twice as long, which deviates by 1."""
+    return rise * run / (run * run + doubt * doubt) if run > 0 else 0.0
+
+
+def _doubt_of_difference(*samples):
+    """Standard deviation of the difference of two means; infinite where one cannot be told."""
+    if any(len(times) < 2 for times in samples):
+        return math.inf
+    return sum(statistics.variance(times) / len(times) for times in samples) ** 0.5
 
 
 def _exchanges_of(job, seen, size):

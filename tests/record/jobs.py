@@ -417,10 +417,25 @@ def what_exchanges_take(folder):
     assert recorder._rising([5, 4, 3]) == [4, 4, 4]
     assert recorder._rising([1, 2, 9, 3, 3]) == [1, 2, 5, 5, 5]
     assert recorder._rising([1, 1, 2]) == [1, 1, 2]
-    # A third that waits counts; one in twenty does not.
+    # A third that waits counts; one in fifty does not.
     assert recorder._mean([1.0]) == 1
-    assert recorder._mean([1.0] * 19 + [1000]) == 1
-    assert abs(recorder._mean([0.3] * 20 + [4.0] * 10) - (0.3 * 17 + 4.0 * 7) / 24) < 1e-12
+    assert recorder._mean([1.0] * 49 + [1000]) == 1
+    assert abs(recorder._mean([0.3] * 20 + [4.0] * 10) - (0.3 * 20 + 4.0 * 10) / 30) < 1e-12
+
+
+def what_exchanges_lose(folder):
+    def turns(large, small):
+        return [([{"took": [t], "cut": []}], [{"took": [s], "cut": []}], [])
+                for t, s in zip(large, small)]
+    # 4 and 1 ms alone; beside the pass half as long again and a wait of 0.5 ms.
+    delay, slope = recorder._delays(turns([6.5e-3] * 9, [2e-3] * 9), 4e-3, 1e-3)
+    assert abs(slope - 0.5) < 1e-9 and abs(delay - 0.5e-3) < 1e-9, (delay, slope)
+    # Sizes that take the same alone say nothing of the share, whatever they took.
+    noisy = turns([0.9e-3, 5e-3, 4e-3, 1e-3] * 9, [0.9e-3, 2e-3, 0.8e-3, 4e-3] * 9)
+    delay, slope = recorder._delays(noisy, 2.02e-3, 2e-3)
+    assert slope < 0.2 and delay < 1.5e-3, (delay, slope)
+    assert recorder._delays(turns([6e-3], [2e-3]), 4e-3, 1e-3)[1] == 0  # one of each tells nothing
+    assert recorder._delays([], 4e-3, 1e-3) == (0, 0)
 
 
 def values_of_gradients(folder):
@@ -440,7 +455,7 @@ def main():
         in_two_ranks(int(sys.argv[2]), sys.argv[3])
         return
     for case in (one_rank_alone, later_torch, times_of_a_gpu, clusters, what_exchanges_take,
-                 values_of_gradients):
+                 what_exchanges_lose, values_of_gradients):
         case(sys.argv[2])
 
 
