@@ -61,7 +61,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         seen.copy_in, seen.copy_out = _copies(job, seen)
         sweeps = _swept(sweeping)
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
-        seen.encoding = _half(job, sweeps)
+        seen.rounding, seen.sums = _half(job, sweeps)
         seen.memory = _memory(job)
         seen.selection = _selection(job)
     finally:
@@ -418,7 +418,8 @@ class _Seen:
         self.copy_in = {}
         self.copy_out = {}
         self.overlap = {}
-        self.encoding = 0.0
+        self.rounding = 0.0
+        self.sums = 0.0
         self.memory = 0.0
         self.selection = 0.0, 0.0
 
@@ -724,17 +725,16 @@ def _memory(job):
 
 
 def _half(job, sweeps):
-    """Bytes a second at which gradients become 16 bits wide and come back, by what an exchange of
-    them takes beyond its bytes: rounding and dividing as DDP's hook does, sums that the backend
-    does in software, and the way back. 0 where nothing was exchanged."""
+    """(bytes a second at which gradients become 16 bits wide, divided as DDP's hook does, and come
+    back; bytes of 16 bits a second that the backend adds up in software), by what an exchange of
+    them takes of the processor beyond one of as many bytes. 0 where nothing was exchanged, or where
+    nothing is added up on the processor."""
     if not sweeps or job.ranks == 1:
-        return 0.0
-    sizes = dict(sweeps["world"])
-    wide = max(sizes)
-    narrow = [size for size in sizes if size >= wide / 2]
-    # Once narrow, as many bytes as were measured. Sums of values too small for 16 bits to hold them
-    # whole take a processor twice as long: it is the job's own that count.
-    whole = _gradient_values(job, 2 * min(narrow) // 4)
+        return 0.0, 0.0
+    # Sums of values too small for 16 bits to hold them whole take a processor twice as long: it is
+    # the job's own that count.
+    whole = _gradient_values(job, max(size for size, _ in sweeps["world"]) // 4)
+    as_many_bytes = torch.zeros(-(-whole.numel() // 2), device=job.device)
 
     def once():
         job.wait()
@@ -742,19 +742,24 @@ def _half(job, sweeps):
         half = whole.to(torch.float16).div_(job.ranks)
         job.wait()
         marks.append(time.perf_counter())
-        dist.all_reduce(half, group=job.group)
-        job.wait()
+        processor = [time.process_time()]
+        for payload in (half, as_many_bytes):
+            dist.all_reduce(payload, group=job.group)
+            job.wait()
+            processor.append(time.process_time())
         marks.append(time.perf_counter())
         whole.copy_(half)
         job.wait()
         marks.append(time.perf_counter())
-        return marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]
-    encode, exchange, decode = (statistics.median(times)
-                                for times in zip(*[once() for _ in range(9)]))
-    beyond = encode + decode + max(0.0, exchange - sizes[min(narrow)])
+        return (marks[1] - marks[0], marks[3] - marks[2],
+                processor[1] - processor[0], processor[2] - processor[1])
+    once()
+    encode, decode, narrow, wide = (statistics.median(times)
+                                    for times in zip(*[once() for _ in range(9)]))
     # fp32 is read and fp16 written, and the other way round.
-    rate = 12 * whole.numel() / max(beyond, 1e-9)
-    return 1 / job.mean([1 / rate])[0]
+    rounding, sums = job.mean([(encode + decode) / (12 * whole.numel()), max(0.0, narrow - wide)])
+    added = 2 * whole.numel() * (job.ranks - 1) / job.ranks
+    return 1 / max(rounding, 1e-15), 0.0 if job.on_gpu or sums <= 0 else added / sums
 
 
 def _gradient_values(job, count):
@@ -961,9 +966,11 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
     cluster = _cluster(job, hosts, sweeps)
     if seen.overhead() > 0 and not _broadcasts(job):
         cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
-    if seen.encoding:
+    if seen.rounding:
         cluster["device"]["memory_gbytes_per_s"] = _round(seen.memory / 1e9)
-        cluster["device"]["rounding_gbytes_per_s"] = _round(seen.encoding / 1e9)
+        cluster["device"]["rounding_gbytes_per_s"] = _round(seen.rounding / 1e9)
+    if seen.sums:
+        cluster["device"]["sums_gbytes_per_s"] = _round(seen.sums / 1e9)
     if seen.selection[0] > 0:
         cluster["device"]["select_gelements_per_s"] = _round(seen.selection[0] / 1e9)
         cluster["device"]["selection_us"] = _round(seen.selection[1] * 1e6)

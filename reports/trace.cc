@@ -123,6 +123,9 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
   } else if (const auto* copy = std::get_if<plan::Copy>(&op.work)) {
     args["kind"] = copy->into ? "copy_in" : "copy_out";
     put_bucket(args, plan, copy->bucket, workload);
+  } else if (const auto* sums = std::get_if<plan::Sums>(&op.work)) {
+    args["kind"] = "sums";
+    put_bucket(args, plan, sums->bucket, workload);
   } else if (const auto* slowed = std::get_if<plan::Slowed>(&op.work)) {
     args["kind"] = "slowed";
     put_bucket(args, plan, slowed->bucket, workload);

@@ -23,6 +23,7 @@ constexpr std::array kDeviceFigures{
     DeviceFigure{"half_tflops", &Device::half_flops, kTera},
     DeviceFigure{"memory_gbytes_per_s", &Device::memory, kGigabytePerSecond},
     DeviceFigure{"rounding_gbytes_per_s", &Device::rounding, kGigabytePerSecond},
+    DeviceFigure{"sums_gbytes_per_s", &Device::sums, kGigabytePerSecond},
     DeviceFigure{"select_gelements_per_s", &Device::select, 1e9},
     DeviceFigure{"selection_us", &Device::selection, kMicrosecond},
     DeviceFigure{"launch_us", &Device::launch, kMicrosecond},

@@ -86,6 +86,7 @@ Device read_device(Reader reader) {
   device.half_flops = reader.number_or("half_tflops", 0, {0, 1e9}) * 1e12 * efficiency;
   device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
   device.rounding = reader.number_or("rounding_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
+  device.sums = reader.number_or("sums_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
   device.select = reader.number_or("select_gelements_per_s", 0, {0, 1e9}) * 1e9;
   device.selection = reader.number_or("selection_us", 0, {0, 1e9}) * kMicrosecond;
   device.launch = reader.number_or("launch_us", 0, {0, 1e9}) * kMicrosecond;

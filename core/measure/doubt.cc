@@ -208,6 +208,10 @@ class Doubts::Shifted {
     if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation;
     if (auto* encode = std::get_if<plan::Encode>(&work)) encode->seconds *= device;
     if (auto* decode = std::get_if<plan::Decode>(&work)) decode->seconds *= device;
+    if (auto* sums = std::get_if<plan::Sums>(&work)) {
+      sums->work *= device;
+      sums->busy *= overlap;
+    }
     if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= copies;
     if (auto* slowed = std::get_if<plan::Slowed>(&work)) {
       slowed->share *= overlap;

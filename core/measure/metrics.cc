@@ -16,9 +16,10 @@ bool is_model_work(const plan::Op& op) {
   return std::holds_alternative<plan::Compute>(op.work) ||
          (std::holds_alternative<plan::Slowed>(op.work) && op.stream == plan::kComputeStream);
 }
-// With what computation beside it adds.
+// With what sums in software and computation beside it add.
 bool is_communication(const plan::Op& op) {
   return std::holds_alternative<collective::Collective>(op.work) ||
+         std::holds_alternative<plan::Sums>(op.work) ||
          (std::holds_alternative<plan::Slowed>(op.work) && op.stream != plan::kComputeStream);
 }
 

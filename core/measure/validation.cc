@@ -29,6 +29,7 @@ std::string kind_of(const plan::Work& work) {
   if (std::holds_alternative<plan::Encode>(work)) return "encode";
   if (std::holds_alternative<plan::Decode>(work)) return "decode";
   if (std::holds_alternative<plan::Copy>(work)) return "copy";
+  if (std::holds_alternative<plan::Sums>(work)) return "sums";
   return "wait";
 }
 

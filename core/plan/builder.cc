@@ -5,6 +5,7 @@
 #include "core/collective/nccl.h"
 
 #include "core/plan/hierarchy.h"
+#include "core/plan/sums.h"
 
 namespace syncline::plan {
 namespace {
@@ -45,6 +46,9 @@ OpId Builder::send(const std::vector<collective::Collective>& collectives, Strea
     std::erase_if(after,
                   [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
     last = add(stream, collective, std::move(after));
+    if (const Sums sums = sums_of(collective, cluster_.device); sums.work > 0) {
+      last = add(stream, sums);
+    }
     after = {last};
   }
   return last;

@@ -52,6 +52,7 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* copy = std::get_if<Copy>(&op.work)) {
     return bucket_text(copy->into ? "copy into" : "copy out of", copy->bucket);
   }
+  if (const auto* sums = std::get_if<Sums>(&op.work)) return bucket_text("sum", sums->bucket);
   if (const auto* slowed = std::get_if<Slowed>(&op.work)) {
     return bucket_text("slowed by", slowed->bucket);
   }

@@ -81,6 +81,18 @@ struct Wait {
   Seconds seconds = 0;
 };
 
+// What a library adds up in software while a collective's bytes flow, on the processor that
+// computes. `seconds` is what the collective takes longer for it, alone: the network says how long
+// the bytes take, so executors fill it in (core/run/slowed.h).
+struct Sums {
+  int bucket = 0;
+  Seconds work = 0;     // of the processor
+  double reducing = 1;  // of the bytes' time, that in which sums are taken
+  double exposed = 0;   // of the shorter of both, what the longer one does not hide
+  double busy = 0;      // of the processor, what the bytes take
+  Seconds seconds = 0;
+};
+
 // What the computation loses to a bucket's exchange beside it, or the exchange to the computation:
 // `share` of the time that they run beside each other, and `delay` once. The network says how long
 // that is, so executors fill in the seconds (core/run/slowed.h).
@@ -93,8 +105,8 @@ struct Slowed {
   Seconds seconds = 0;
 };
 
-using Work =
-    std::variant<Compute, collective::Collective, Encode, Decode, HostSync, Copy, Wait, Slowed>;
+using Work = std::variant<Compute, collective::Collective, Encode, Decode, HostSync, Copy, Wait,
+                          Sums, Slowed>;
 
 // How long the work takes by itself; 0 for a collective, whose time depends on the network, and for
 // what it slows as long as nobody has filled that in.

@@ -4,13 +4,22 @@
 #include <limits>
 #include <utility>
 
+#include "core/plan/sums.h"
+
 namespace syncline::run {
 namespace {
 
-// When a bucket's exchange is under way.
+// When a bucket's exchange is under way, and, where its sums are taken in software, what it asks of
+// the processor that computes.
 struct Window {
   Seconds begin = std::numeric_limits<double>::infinity();
   Seconds end = 0;
+  Seconds flow = 0;       // of the bytes
+  double busy = 0;        // what they take of the processor
+  Seconds sums = 0;       // work of the processor
+  Seconds decoding = 0;   // likewise
+  Seconds contended = 0;  // what both take longer beside computation than alone
+  double taken = 0;       // of the processor, beside computation
 };
 
 // One pass over a period: each operation begins when its stream and what it waits for are done.
@@ -38,13 +47,10 @@ class Pass {
  private:
   Seconds duration(plan::Op& op, Seconds begin) {
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-      const Seconds time = book_.time(*collective);
-      Window& window = windows_[static_cast<std::size_t>(collective->bucket)];
-      // Parameters that were gathered for the pass are another exchange than their gradients.
-      if (std::exchange(under_way_, collective->bucket) != collective->bucket) window = {};
-      window = {std::min(window.begin, begin), begin + time};
-      return time;
+      return exchange(*collective, begin);
     }
+    if (auto* sums = std::get_if<plan::Sums>(&op.work)) return summed(*sums);
+    if (const auto* decode = std::get_if<plan::Decode>(&op.work)) return decoded(*decode);
     if (op.stream == plan::kComputeStream) under_way_ = -1;
     auto* slowed = std::get_if<plan::Slowed>(&op.work);
     if (slowed == nullptr) return plan::seconds_of(op.work);
@@ -57,25 +63,81 @@ class Pass {
     return slowed->seconds;
   }
 
+  Window& window_of(int bucket) { return windows_[static_cast<std::size_t>(bucket)]; }
+
+  Seconds exchange(const collective::Collective& collective, Seconds begin) {
+    flow_ = book_.time(collective);
+    Window& window = window_of(collective.bucket);
+    // Parameters that were gathered for the pass are another exchange than their gradients.
+    if (std::exchange(under_way_, collective.bucket) != collective.bucket) window = {};
+    window.begin = std::min(window.begin, begin);
+    window.end = begin + flow_;
+    window.flow += flow_;
+    return flow_;
+  }
+
+  // Behind the collective that they belong to.
+  Seconds summed(plan::Sums& sums) {
+    sums.seconds = plan::beyond(sums, flow_);
+    Window& window = window_of(sums.bucket);
+    window.sums += sums.work;
+    window.busy = sums.busy;
+    window.contended += plan::beyond(sums, flow_, kShared) - sums.seconds;
+    window.end += sums.seconds;
+    return sums.seconds;
+  }
+
+  // Where sums are, work of the processor like them.
+  Seconds decoded(const plan::Decode& decode) {
+    Window& window = window_of(decode.bucket);
+    if (window.sums > 0) {
+      window.decoding += decode.seconds;
+      window.contended += (kShared - 1) * decode.seconds;
+      window.end += decode.seconds;
+    }
+    return decode.seconds;
+  }
+
   // By the computation, from this moment on or up to it.
   static Seconds lost(const plan::Slowed& slowed, const Window& window, Seconds now) {
-    const Seconds from = now + std::min(0.0, slowed.rest);
-    const Seconds to = now + std::max(0.0, slowed.rest);
+    const double share = window.sums > 0 ? window.taken : slowed.share;
+    const Seconds rest = slowed.rest * slower(slowed.share, share);
+    const Seconds from = now + std::min(0.0, rest);
+    const Seconds to = now + std::max(0.0, rest);
     const Seconds beside = std::min(window.end, to) - std::max(window.begin, from);
-    return slowed.share * std::max(0.0, beside);
+    return share * std::max(0.0, beside);
   }
 
   // The exchange, by the computation that is left behind its bucket. It does nothing while it waits
   // for a processor.
   Seconds delayed(const plan::Slowed& slowed, Window& window) const {
-    const Seconds left = free_[plan::kComputeStream] + slowed.rest - window.begin;
+    const Seconds alone = window.end - window.begin;
+    const Seconds slow = alone + slowed.share * window.flow + window.contended;
+    Seconds rest = slowed.rest;
+    if (window.sums > 0) {
+      const Seconds by_bytes = window.busy * (1 + slowed.share) * window.flow;
+      window.taken = (by_bytes + window.sums + window.decoding) / slow;
+      rest *= slower(window.busy, window.taken);
+    }
+    const Seconds left = free_[plan::kComputeStream] + rest - window.begin;
     const Seconds waits = std::clamp(left, 0.0, slowed.delay);
-    const Seconds beside = std::clamp(left - waits, 0.0, window.end - window.begin);
-    const Seconds longer = slowed.share * beside;
+    const Seconds beside = std::max(0.0, left - waits);
+    Seconds longer = slowed.share * std::min(beside, window.flow);
+    if (window.contended > 0) longer += window.contended * std::min(1.0, beside / slow);
     window.begin += waits;
     window.end += waits + longer;
     return waits + longer;
   }
+
+  // How much longer computation takes that loses the share `is` of its time than one that loses
+  // `was`.
+  static double slower(double was, double is) {
+    constexpr double kMost = 0.99;  // a doubt may have moved them beyond all of it
+    return (1 - std::min(was, kMost)) / (1 - std::min(is, kMost));
+  }
+
+  // Computation leaves half of a processor to whoever asks for all of it.
+  static constexpr double kShared = 2;
 
   plan::Plan& plan_;
   collective::PriceBook& book_;
@@ -83,13 +145,15 @@ class Pass {
   std::vector<Seconds> free_;  // by stream
   std::vector<Window> windows_;
   int under_way_ = -1;  // the bucket whose exchange is being listed
+  Seconds flow_ = 0;    // what the bytes of its last collective take
 };
 
 }  // namespace
 
 bool slows(const plan::Plan& plan) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
-    return std::holds_alternative<plan::Slowed>(op.work);
+    return std::holds_alternative<plan::Slowed>(op.work) ||
+           std::holds_alternative<plan::Sums>(op.work);
   });
 }
 

@@ -66,6 +66,9 @@ struct Device {
   double half_flops = 0;        // of matrix products in fp16 and bf16; 0: like the others
   BytesPerSecond memory = 0;    // reached rate; 0: such work is free
   BytesPerSecond rounding = 0;  // by codecs that keep all elements, narrower; 0: like memory
+  // Bytes of 16-bit values that the library adds up in software, on the processor that computes
+  // (core/plan/sums.h); 0: its sums cost nothing.
+  BytesPerSecond sums = 0;
   // Elements a second that a sparse codec goes through until it has the largest ones, what it holds
   // back included; 0: by its memory traffic.
   double select = 0;

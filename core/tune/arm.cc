@@ -12,6 +12,7 @@
 #include "core/plan/compression.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/plan/sums.h"
 #include "core/run/stragglers.h"
 
 namespace syncline::tune {
@@ -208,7 +209,10 @@ Seconds Arm::exchange_time(const plan::Bucket& bucket) const {
   const plan::BucketExchange exchange =
       plan::exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
-  for (const auto& collective : exchange.collectives) time += book_.time(collective);
+  for (const auto& collective : exchange.collectives) {
+    const Seconds wire = book_.time(collective);
+    time += wire + plan::beyond(plan::sums_of(collective, cluster().device), wire);
+  }
   return time;
 }
 

@@ -7,8 +7,8 @@
 For each job and rate: the job records itself (syncline_record); every strategy is priced and the
 best one searched and written as a file, before any of them is run; then all are measured in turns,
 each applied as a user would, and the measured steps stand beside the strategies in a scenario, which
-`syncline fidelity --set jobs` prices anew. What is done already is not done again. Needs root,
-python3-torch, python3-torchvision (resnet18), and a quiet machine for an hour.
+`syncline fidelity --set jobs` prices anew. What is done already, round by round, is not done again.
+Needs root, python3-torch, python3-torchvision (resnet18), and a quiet machine for an hour.
 """
 
 import argparse
@@ -38,17 +38,17 @@ class Experiment:
     def path(self, ending):
         return self.folder / f"{self.job}.{ending}"
 
-    def in_lab(self, what, rounds):
+    def in_lab(self, what, turn):
         modules = [str(self.options.folder), str(HERE)]
         environment = dict(os.environ, PYTHONPATH=":".join(modules), PYTHONDONTWRITEBYTECODE="1",
                            OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
         syncline("lab", "--ranks", self.options.ranks, "--rate", self.rate, "--", PYTHON,
-                 HERE / "rank.py", what, self.job, self.folder, rounds, environment=environment,
+                 HERE / "rank.py", what, self.job, self.folder, turn, environment=environment,
                  captured=False)
 
     def record(self):
         if not self.path("json").exists():
-            self.in_lab("record", 1)
+            self.in_lab("record", 0)
 
     def predict(self):
         """Prices every strategy and writes what applies it."""
@@ -84,8 +84,14 @@ class Experiment:
         return {"name": "tuned", "apply": str(file)}
 
     def measure(self):
-        if not self.path("measure.json").exists():
-            self.in_lab("measure", self.options.rounds)
+        for turn in range(self.options.rounds):
+            if not self.path(f"measure.{turn}.json").exists():
+                self.in_lab("measure", turn)
+
+    def measured(self):
+        """{strategy: means of groups of steps} of all rounds."""
+        rounds = [read(self.path(f"measure.{turn}.json")) for turn in range(self.options.rounds)]
+        return {name: [mean for one in rounds for mean in one[name]] for name in rounds[0]}
 
     def keep(self):
         """The scenario with what was measured, and what noise there was."""
@@ -95,7 +101,7 @@ class Experiment:
         scenario["strategies"].append(choice)
         scenario["baseline"] = "cap 25"
         scenario["published"] = []
-        for name, means in read(self.path("measure.json")).items():
+        for name, means in self.measured().items():
             low, middle, high = statistics.quantiles(means, n=4)
             scenario["published"].append({
                 "strategy": name, "use": "predicted", "step_time_s": round(middle, 6),

@@ -1,7 +1,7 @@
 """A rank of a job in the lab, started by jobs.py with torchrun's variables.
 
-    rank.py record JOB FOLDER             JOB.json by syncline_record, and the calibrating steps
-    rank.py measure JOB FOLDER ROUNDS     every setting of JOB.settings.json, in turns
+    rank.py record JOB FOLDER 0          JOB.json by syncline_record
+    rank.py measure JOB FOLDER ROUND     every setting of JOB.measure.settings.json once
 """
 
 import copy
@@ -74,18 +74,11 @@ def measure_round(name, settings, order, groups):
     return taken
 
 
-def measure(name, settings, rounds, groups=4):
+def measure(name, settings, turn, groups=4):
     """Settings alternate, each round in another order, so that a busy moment meets all of them."""
-    dice = random.Random(1)  # the same on all ranks
-    found = {setting["name"]: [] for setting in settings}
-    for i in range(rounds):
-        order = list(range(len(settings)))
-        dice.shuffle(order)
-        for setting, means in measure_round(name, settings, order, groups).items():
-            found[setting] += means
-        if dist.get_rank() == 0:
-            print(f"{name}: round {i + 1} of {rounds}", file=sys.stderr, flush=True)
-    return slowest_of(found)
+    order = list(range(len(settings)))
+    random.Random(turn).shuffle(order)  # the same on all ranks
+    return slowest_of(measure_round(name, settings, order, groups))
 
 
 def slowest_of(found):
@@ -102,7 +95,7 @@ def write(path, value):
             json.dump(value, file, indent=1)
 
 
-def record(name, folder, rounds):
+def record(name, folder):
     import syncline_record
     job = models.Job(name)
     optimizer = job.optimizer()
@@ -112,17 +105,17 @@ def record(name, folder, rounds):
 
 
 def main():
-    what, name, folder, rounds = sys.argv[1:5]
+    what, name, folder, turn = sys.argv[1:5]
     torch.set_num_threads(1)
     # A machine of its own for each rank: its threads share one processor.
     os.sched_setaffinity(0, {int(os.environ["RANK"]) % os.cpu_count()})
     dist.init_process_group("gloo")
     if what == "record":
-        record(name, folder, int(rounds))
+        record(name, folder)
     else:
-        with open(f"{folder}/{name}.{what}.settings.json", encoding="utf-8") as file:
+        with open(f"{folder}/{name}.measure.settings.json", encoding="utf-8") as file:
             settings = json.load(file)
-        write(f"{folder}/{name}.{what}.json", measure(name, settings, int(rounds)))
+        write(f"{folder}/{name}.measure.{turn}.json", measure(name, settings, int(turn)))
     dist.barrier()
 
 

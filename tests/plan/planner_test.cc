@@ -272,6 +272,27 @@ TEST(Planner, RoundingHasARateOfItsOwn) {
   EXPECT_EQ(times("dgc"), largest);
 }
 
+// Behind each collective that adds 16 bits up: of its own part, what the other ranks send.
+TEST(Planner, SumsInSoftwareFollowTheirCollectives) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.sums = 1e9;
+  Strategy strategy = strategy_with(Fusion::Rule::kNone);
+  EXPECT_TRUE(ops_of<Sums>(make_plan(five(), cluster, strategy)).empty());
+  strategy.compression.codec = "fp16";
+  const Plan plan = make_plan(five(), cluster, strategy);
+  EXPECT_EQ(ops_of<Sums>(plan).size(), five().tensors.size());
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto* sums = std::get_if<Sums>(&plan.ops[i].work);
+    if (sums == nullptr) continue;
+    const auto& collective = std::get<collective::Collective>(plan.ops[i - 1].work);
+    EXPECT_EQ(plan.ops[i].stream, plan.ops[i - 1].stream);
+    EXPECT_EQ(sums->bucket, collective.bucket);
+    EXPECT_DOUBLE_EQ(sums->work, 0.75 * static_cast<double>(collective.bytes()) / 1e9);
+    EXPECT_EQ(sums->reducing, 0.5);
+    EXPECT_DOUBLE_EQ(sums->exposed, 1.0 / 6);  // two segments of each of the others' parts
+  }
+}
+
 // Where somebody measured what finding the largest elements takes, memory traffic does not say it;
 // codecs that keep all of them go on by traffic.
 TEST(Planner, SelectionTakesWhatWasMeasured) {

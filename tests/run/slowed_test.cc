@@ -1,4 +1,5 @@
-// Computation beside a collective takes longer: closed forms, laws, and the simulation's agreement.
+// Computation beside a collective takes longer, and sums in software hold both up: closed forms,
+// laws, and the simulation's agreement.
 #include "core/run/slowed.h"
 
 #include <gtest/gtest.h>
@@ -173,6 +174,104 @@ TEST(Slowed, NoStrategyGetsFasterBySlowingDown) {
           modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
       EXPECT_GE(step, before * (1 - slack))
           << seed << " at " << slowdown << ": " << root["strategies"].dump();
+      before = step;
+    }
+  }
+}
+
+// Two gradients that travel in 16 bits, which a library adds up at so many 10^9 bytes a second; 0:
+// at no cost.
+Scenario two_in_half(double sums, double slowdown, double gbps, const std::string& strategy = "",
+                     const std::string& more = "") {
+  return two_gradients(
+      slowdown, gbps, R"(, "compression": {"codec": "fp16"})" + strategy,
+      R"(, "overlap_collective_slowdown": 0, "sums_gbytes_per_s": )" + std::to_string(sums) + more);
+}
+
+// What the processor takes for the half of 2 MB that each of two ranks adds up.
+Seconds sums_at(double gbytes_per_second) { return 1e6 / (gbytes_per_second * 1e9); }
+
+// An exchange with sums: they go on while the first half of the bytes flows, in two segments, and
+// one segment of the shorter of both is left over. `busy`: what the bytes need of the processor.
+Seconds with_sums(Seconds exchange, Seconds sums, double busy, double times = 1) {
+  const Seconds half = exchange / 2;
+  return exchange + std::max(0.0, times * sums - (1 - busy) * half) + std::min(half, sums) / 2;
+}
+
+TEST(Sums, HoldTheBytesUpWhereTheyAreSlower) {
+  const std::string apart = R"(, "overlap": false)";
+  const Seconds exchange = exchange_of(two_in_half(0, 0, 10));
+  const Seconds free = modelled(two_in_half(0, 0, 10, apart));
+  ASSERT_LT(sums_at(2), exchange / 2);
+  EXPECT_NEAR(modelled(two_in_half(2, 0, 10, apart)), free + sums_at(2), 1e-12);  // two halves
+  ASSERT_GT(sums_at(0.5), exchange / 2);
+  const Seconds held = sums_at(0.5) - exchange / 4;
+  EXPECT_NEAR(modelled(two_in_half(0.5, 0, 10, apart)), free + 2 * held, 1e-12);
+}
+
+TEST(Sums, AreOfSixteenBitsAlone) {
+  const std::string slow = R"(, "sums_gbytes_per_s": 0.01)";
+  EXPECT_EQ(modelled(two_gradients(0.25, 10, "", slow)), modelled(two_gradients(0.25, 10)));
+  EXPECT_GT(modelled(two_in_half(0.01, 0.25, 10)), modelled(two_in_half(0, 0.25, 10)));
+}
+
+// The first exchange runs beside the second gradient, where it gets half of the processor; the
+// second one runs alone.
+TEST(Sums, ShareTheProcessorWithTheComputation) {
+  const Seconds flow = exchange_of(two_in_half(0, 0.25, 10));
+  const Seconds sums = sums_at(0.5);
+  ASSERT_LT(with_sums(flow, sums, 0.2, 2), 0.010);
+  const Seconds lost = 0.2 * flow + sums;
+  EXPECT_NEAR(modelled(two_in_half(0.5, 0.25, 10)),
+              0.005 + 0.020 + lost + with_sums(flow, sums, 0.2) + 0.001, 1e-9);
+}
+
+TEST(Sums, AndSoDoesTheWayBack) {
+  const std::string rounding = R"(, "rounding_gbytes_per_s": 6)";  // a millisecond either way
+  const Seconds flow = exchange_of(two_in_half(0, 0.25, 10));
+  const Seconds sums = sums_at(0.5);
+  const Seconds lost = 0.2 * flow + sums + 0.001;
+  EXPECT_NEAR(modelled(two_in_half(0.5, 0.25, 10, "", rounding)),
+              0.005 + 0.020 + 2 * 0.001 + lost + with_sums(flow, sums, 0.2) + 0.001 + 0.001, 1e-9);
+}
+
+TEST(Sums, GetTheWholeProcessorOnceThePassIsOver) {
+  const Seconds flow = exchange_of(two_in_half(0, 0.25, 10));
+  const Seconds sums = sums_at(0.1);
+  const Seconds alone = with_sums(flow, sums, 0.2);
+  const Seconds beside = with_sums(flow, sums, 0.2, 2);
+  const Seconds pass = 0.010 / (1 - (0.2 * flow + sums) / beside);
+  ASSERT_LT(pass, beside);
+  const Seconds first = alone + (beside - alone) * pass / beside;
+  EXPECT_NEAR(modelled(two_in_half(0.1, 0.25, 10)), 0.005 + 0.010 + first + alone + 0.001, 1e-9);
+}
+
+TEST(Sums, TheSimulationAgrees) {
+  for (const double rate : {0.05, 0.2, 0.5, 2.0}) {
+    for (const char* strategy : {"", R"(, "overlap": false)"}) {
+      const Scenario scenario = two_in_half(rate, 0.25, 10, strategy);
+      const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
+      EXPECT_NEAR(step_of(scenario, *simulated) / modelled(scenario), 1, 1e-6) << rate << strategy;
+    }
+  }
+}
+
+TEST(Sums, NoStrategyGetsFasterBySlowerSums) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Json root = test::random_small_scenario(seed, 16);
+    root["cluster"]["library"] = "links";
+    Json& device = root["cluster"]["device"];
+    device["overlap_slowdown"] = 0.1 * static_cast<double>(seed % 8);
+    root["strategies"][0]["compression"] = {{"codec", "fp16"}};
+    const bool shared = root["strategies"][0].value("streams", 1) > 1;
+    const double slack = shared ? 0.1 : 1e-9;
+    Seconds before = 0;
+    for (const double rate : {1000.0, 10.0, 3.0, 1.0, 0.3, 0.1}) {
+      device["sums_gbytes_per_s"] = rate;
+      const Seconds step =
+          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
+      EXPECT_GE(step, before * (1 - slack))
+          << seed << " at " << rate << ": " << root["strategies"].dump();
       before = step;
     }
   }
