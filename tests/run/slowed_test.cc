@@ -262,7 +262,7 @@ TEST(Sums, NoStrategyGetsFasterBySlowerSums) {
     root["cluster"]["library"] = "links";
     Json& device = root["cluster"]["device"];
     device["overlap_slowdown"] = 0.1 * static_cast<double>(seed % 8);
-    root["strategies"][0]["compression"] = {{"codec", "fp16"}};
+    root["workload"]["dtype"] = "fp16";
     const bool shared = root["strategies"][0].value("streams", 1) > 1;
     const double slack = shared ? 0.1 : 1e-9;
     Seconds before = 0;
