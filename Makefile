@@ -10,7 +10,8 @@
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
-#   make measure  lines of code, the longest functions, lines that stand in two places
+#   make measure  lines of code, the longest functions, lines that stand in two places, what is over
+#                 a limit (make rooms holds the limits)
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs rooms, format and test)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
@@ -107,9 +108,11 @@ measure:
 
 check: rooms format lint sanitize
 
-# Core's include graph against the build's: no cycle, nothing points upwards, a library a folder.
+# Core's include graph against the build's: no cycle, nothing points upwards, a library a folder. And
+# no function over 70 lines, no file of cli over 130.
 rooms:
 	@$(PYTHON) tests/tools/rooms.py
+	@$(PYTHON) tests/tools/measure.py --limits
 
 format: setup-check
 	clang-format --dry-run --Werror $$(git ls-files '*.cc' '*.h')

@@ -1,127 +1,16 @@
 #include "cli/apply_file.h"
 
-#include <filesystem>
-#include <nlohmann/json.hpp>
-
 #include "cli/python_scripts.h"
-#include "core/collective/library.h"
-#include "core/dialect/dialect.h"
-#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
-#include "core/dialect/write.h"
 #include "core/error.h"
-#include "core/measure/price_strategy.h"
-#include "core/plan/planner.h"
-#include "core/run/model_executor.h"
-#include "reports/format.h"
+#include "reports/applied.h"
 
 namespace syncline::cli {
-namespace {
-
-// A name may hold anything, but ends no comment.
-std::string in_one_line(std::string name) {
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  }
-  return name;
-}
-
-// DistributedDataParallel as it comes, its collectives carried out like the strategy's.
-Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
-  const auto& ddp = *dialect::find_dialect("pytorch");
-  return dialect::reading_of(ddp, Json::object(), scenario.workload, scenario.cluster,
-                             {.algorithm = dialect::kept_algorithm(strategy, scenario.cluster)})
-      .strategy;
-}
-
-std::string how_often(const LocalSgd& local) {
-  if (!local.adaptive) return "every " + std::to_string(local.period) + " steps";
-  return "every 1 to " + std::to_string(local.max_period) +
-         " steps,\n# as the loss tells: the job calls model.loss(value) in each step";
-}
-
-// "3 buffers on 2 streams, fp16, in groups of 8 ranks".
-std::string what_it_does(const Strategy& strategy, std::size_t buffers) {
-  std::string text = reports::plural(buffers, "buffer");
-  const auto streams = static_cast<std::size_t>(strategy.streams);
-  if (streams > 1) text += " on " + reports::plural(streams, "stream");
-  if (!strategy.overlap) text += ", behind the backward pass";
-  if (!strategy.compression.codec.empty()) text += ", " + strategy.compression.codec;
-  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-    text += ", in groups of " + std::to_string(strategy.hierarchy.group_size) + " ranks";
-  }
-  if (strategy.local_sgd.enabled) text += ", parameters averaged " + how_often(strategy.local_sgd);
-  return text;
-}
-
-std::string between(const std::string& low, const std::string& high) {
-  return "(80 %: " + low + " to " + high + ")";
-}
-
-std::string change_text(double ratio) { return reports::percent_text(100 * (ratio - 1)); }
-
-// How the collectives come to run as they were priced.
-std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
-  const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
-  if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
-  if (!dialect::nccl_table(strategy, scenario.workload, scenario.cluster).empty()) {
-    return "# NCCL is to choose by the table that `syncline emit --nccl-table` writes.\n";
-  }
-  if (strategy.algorithm == collective::library_algorithm(scenario.cluster)) return {};
-  return "# Priced with collectives by " + strategy.algorithm +
-         ", which is the library's to do: no setting of it is known.\n";
-}
-
-// The comment above the table: what the strategy does and what it was predicted to gain.
-std::string comment(const Scenario& scenario, const Strategy& strategy,
-                    const measure::Pinned& pinned) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  measure::Doubts doubts(scenario, pinned);
-  const Strategy ddp = ddp_itself(scenario, strategy);
-  const auto priced = measure::price_strategy(scenario, strategy, *executor, book);
-  const Seconds own = priced.metrics.step_time;
-  const Seconds other = measure::price_strategy(scenario, ddp, *executor, book).metrics.step_time;
-  const auto sway = doubts.sway(strategy);
-  const double ratio = own / other;
-  const auto ratios = measure::ratio_interval(ratio, sway, doubts.sway(ddp));
-  const auto step = measure::interval_of(own, sway);
-  const auto plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
-  const bool library_own = strategy.algorithm == collective::library_algorithm(scenario.cluster);
-  std::string text = "# '" + in_one_line(strategy.name) + "' for " +
-                     in_one_line(scenario.workload.name) + " on " + std::to_string(plan.ranks) +
-                     " ranks of " + in_one_line(scenario.cluster.name) + ":\n";
-  text += "# " + what_it_does(strategy, plan.buckets.size()) + ".\n";
-  text += "# Predicted: " + reports::seconds_text(own) + " a step " +
-          between(reports::seconds_text(step.low), reports::seconds_text(step.high)) + ".\n";
-  text += "# DistributedDataParallel as it comes" +
-          std::string(library_own ? "" : ", by the same collectives") + ": " +
-          reports::seconds_text(other) + ", beside which that is\n";
-  text += "# " + change_text(ratio) + " " +
-          between(change_text(ratios.low), change_text(ratios.high)) + ".\n";
-  text += library_comment(scenario, strategy);
-  if (strategy.compression.codec == "dgc" && strategy.compression.rampup_begin_step > 0) {
-    text += "# Before step " + std::to_string(strategy.compression.rampup_begin_step) +
-            " what DGC sends later travels whole, in buffers of its own.\n";
-  }
-  return text;
-}
-
-}  // namespace
 
 void check_python(const std::string& file, const std::string& dialect, const std::string& option) {
   if (file.empty() || dialect == kPythonDialect) return;
   throw InputError("--python writes a file for PyTorch: it needs " + option + " " +
                    std::string(kPythonDialect));
-}
-
-std::string python_usage(const std::string& file, const Strategy& strategy) {
-  const LocalSgd& local = strategy.local_sgd;
-  return "in the job, on every rank: from " + std::filesystem::path(file).stem().string() +
-         " import apply; model = apply(model, optimizer)" +
-         (local.enabled && local.adaptive
-              ? "; in each step, ahead of optimizer.step(): model.loss(loss)"
-              : "");
 }
 
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,
@@ -136,7 +25,7 @@ std::string apply_file(const Scenario& scenario, const Strategy& strategy,
   const std::string placeholder = "STRATEGY = None\n";
   std::string file(apply_script());
   file.replace(file.find(placeholder), placeholder.size(),
-               comment(scenario, applied, pinned) + "STRATEGY = " +
+               reports::applied_comment(scenario, applied, pinned) + "STRATEGY = " +
                    dialect::apply_table(strategy, scenario.workload, scenario.cluster) + "\n");
   return file;
 }

@@ -21,8 +21,4 @@ inline constexpr std::string_view kPythonDialect = "pytorch";
 // Throws InputError where --python names a file and `option` another dialect, or none.
 void check_python(const std::string& file, const std::string& dialect, const std::string& option);
 
-// What a job does with the file that applies a strategy: "in the job, on every rank: from NAME
-// import apply; ...".
-std::string python_usage(const std::string& file, const Strategy& strategy);
-
 }  // namespace syncline::cli

@@ -1,6 +1,7 @@
 // `syncline calibrate`: the ways to a cluster, and to a device's losses, each with its printing.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct CalibrateOptions {
   std::vector<std::string> set;
   std::vector<std::string> rows;
 };
+
+void add_calibrate_options(CLI::App& verb, CalibrateOptions& options);
 
 // Each returns the exit code and throws InputError and MachineError.
 

@@ -1,34 +1,12 @@
-#include "cli/completion.h"
-
 #include <iostream>
 #include <memory>
 #include <sstream>
 
 #include "cli/verbs.h"
+#include "reports/shell_completion.h"
 
 namespace syncline::cli {
 namespace {
-
-// One option or positional, as a shell has to know it.
-struct Word {
-  std::vector<std::string> names;  // "-o", "--out"; empty: a positional
-  std::string about;
-  bool takes_value = false;
-  bool repeats = false;
-  std::vector<std::string> choices;  // of its value; empty: anything, or a file
-};
-
-struct Verb {
-  std::string name;
-  std::string about;
-  std::vector<Word> words;
-};
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const auto& part : parts) text += (text.empty() ? "" : " ") + part;
-  return text;
-}
 
 // "TEXT:{model,sim}" names the words that are allowed.
 std::vector<std::string> choices_of(const CLI::Option& option) {
@@ -42,8 +20,8 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return choices;
 }
 
-Word word_of(const CLI::Option& option) {
-  Word word;
+reports::CompletedWord word_of(const CLI::Option& option) {
+  reports::CompletedWord word;
   for (const auto& name : option.get_snames()) word.names.push_back("-" + name);
   for (const auto& name : option.get_lnames()) word.names.push_back("--" + name);
   word.about = option.get_description();
@@ -53,8 +31,8 @@ Word word_of(const CLI::Option& option) {
   return word;
 }
 
-std::vector<Verb> verbs_of(const CLI::App& app) {
-  std::vector<Verb> verbs;
+std::vector<reports::CompletedVerb> verbs_of(const CLI::App& app) {
+  std::vector<reports::CompletedVerb> verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
     verbs.push_back({verb->get_name(), verb->get_description(), {}});
     for (const CLI::Option* option : verb->get_options()) {
@@ -64,169 +42,22 @@ std::vector<Verb> verbs_of(const CLI::App& app) {
   return verbs;
 }
 
-std::string names_of(const std::vector<Verb>& verbs) {
-  std::string names;
-  for (const Verb& verb : verbs) names += verb.name + " ";
-  return names;
-}
-
-// In single quotes, as all three shells read them, in front of `quote`, which stands for one.
-std::string quoted(const std::string& text, const std::string& quote) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? quote : std::string(1, c);
-  return out + "'";
-}
-
-// Where a case gives nothing, readline completes file names.
-std::string bash(const std::vector<Verb>& verbs) {
-  std::ostringstream out;
-  out << "# bash completion for syncline: made by `syncline completion bash`.\n"
-         "_syncline() {\n"
-         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-         "  [ \"$word\" = = ] && word=\n"
-         "  [ \"$before\" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
-         "  COMPREPLY=()\n"
-         "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-         "    words='"
-      << names_of(verbs)
-      << "--help --version'\n"
-         "  else\n"
-         "    case \"${COMP_WORDS[1]} $before\" in\n";
-  std::ostringstream options;
-  for (const Verb& verb : verbs) {
-    std::string names, choices;
-    for (const Word& word : verb.words) {
-      for (const std::string& name : word.names) {
-        names += name + " ";
-        if (!word.takes_value) continue;
-        out << "      '" << verb.name << " " << name << "') words='" << joined(word.choices)
-            << "' ;;\n";
-      }
-      if (word.names.empty()) choices += joined(word.choices);
-    }
-    options << "        '" << verb.name << " -'*) words='" << names << "' ;;\n";
-    if (!choices.empty())
-      options << "        '" << verb.name << " '*) words='" << choices << "' ;;\n";
-  }
-  out << "      *) case \"${COMP_WORDS[1]} $word\" in\n"
-      << options.str()
-      << "      esac ;;\n"
-         "    esac\n"
-         "  fi\n"
-         "  [ -z \"$words\" ] || COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-         "}\n"
-         "complete -o default -F _syncline syncline\n";
-  return out.str();
-}
-
-// _arguments reads colons and brackets in what it shows.
-std::string zsh_text(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string zsh_line(const Word& word, const std::string& name) {
-  std::string value;
-  if (word.takes_value) {
-    value = ":value:" +
-            (word.choices.empty() ? std::string("_files") : "(" + joined(word.choices) + ")");
-  }
-  if (name.empty()) return "        " + quoted("*" + value, "'\\''");
-  // One that was given is not offered again, by none of its names.
-  const std::string unique = word.repeats ? "*" : "(" + joined(word.names) + ")";
-  return "        " + quoted(unique + name + "[" + zsh_text(word.about) + "]" + value, "'\\''");
-}
-
-std::string zsh(const std::vector<Verb>& verbs) {
-  std::ostringstream out;
-  out << "#compdef syncline\n"
-         "# zsh completion for syncline: made by `syncline completion zsh`.\n"
-         "_syncline() {\n"
-         "  if (( CURRENT == 2 )); then\n"
-         "    local -a verbs=(\n";
-  for (const Verb& verb : verbs) {
-    out << "      " << quoted(verb.name + ":" + zsh_text(verb.about), "'\\''") << "\n";
-  }
-  out << "    )\n"
-         "    _describe verb verbs\n"
-         "    return\n"
-         "  fi\n"
-         "  local verb=$words[2]\n"
-         "  shift words\n"
-         "  (( CURRENT-- ))\n"
-         "  case $verb in\n";
-  for (const Verb& verb : verbs) {
-    out << "    " << verb.name << ")\n      _arguments";
-    bool positional = false;
-    for (const Word& word : verb.words) {
-      // One line for all that stand without a name.
-      if (word.names.empty() && !positional) out << " \\\n" << zsh_line(word, "");
-      positional = positional || word.names.empty();
-      for (const std::string& name : word.names) out << " \\\n" << zsh_line(word, name);
-    }
-    out << " ;;\n";
-  }
-  out << "  esac\n"
-         "}\n"
-         "_syncline \"$@\"\n";
-  return out.str();
-}
-
-std::string fish(const std::vector<Verb>& verbs) {
-  const auto text = [](const std::string& about) { return quoted(about, "\\'"); };
-  std::ostringstream out;
-  out << "# fish completion for syncline: made by `syncline completion fish`.\n";
-  for (const Verb& verb : verbs) {
-    out << "complete -c syncline -n __fish_use_subcommand -f -a " << verb.name << " -d "
-        << text(verb.about) << "\n";
-    const std::string begin =
-        "complete -c syncline -n '__fish_seen_subcommand_from " + verb.name + "'";
-    for (const Word& word : verb.words) {
-      if (word.names.empty() && word.choices.empty()) continue;
-      out << begin;
-      for (const std::string& name : word.names) {
-        out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
-      }
-      if (!word.choices.empty()) {
-        out << (word.names.empty() ? "" : " -x") << " -f -a " << text(joined(word.choices));
-      } else if (word.takes_value) {
-        out << " -r -F";
-      }
-      out << " -d " << text(word.about) << "\n";
-    }
-  }
-  return out.str();
-}
-
 }  // namespace
-
-const std::vector<std::string>& shells() {
-  static const std::vector<std::string> kShells{"bash", "zsh", "fish"};
-  return kShells;
-}
-
-std::string completion(const CLI::App& app, const std::string& shell) {
-  const std::vector<Verb> verbs = verbs_of(app);
-  if (shell == "bash") return bash(verbs);
-  return shell == "zsh" ? zsh(verbs) : fish(verbs);
-}
 
 VerbAction add_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   auto* verb = app.add_subcommand("completion",
                                   "Print what makes a shell complete this program's "
                                   "command lines");
-  verb->add_option("shell", *shell, "which shell")->required()->check(CLI::IsMember(shells()));
+  verb->add_option("shell", *shell, "which shell")
+      ->required()
+      ->check(CLI::IsMember(reports::shells()));
   verb->footer(
       "For the shell at hand: source <(syncline completion bash). Where Syncline is installed, "
       "shells "
       "find it.");
   return [&app, shell] {
-    std::cout << completion(app, *shell);
+    std::cout << reports::shell_completion(verbs_of(app), *shell);
     return 0;
   };
 }

@@ -15,7 +15,9 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
+#include "reports/applied.h"
 #include "reports/format.h"
+#include "reports/written.h"
 
 namespace syncline::cli {
 namespace {
@@ -49,7 +51,7 @@ int write_python(const EmitOptions& options, const Scenario& scenario, const Str
                  const dialect::Written& written) {
   write_file(options.python, apply_file(scenario, strategy));
   std::cerr << "syncline: wrote " << options.python << "; "
-            << python_usage(options.python, strategy) << "\n";
+            << reports::apply_usage(options.python, strategy) << "\n";
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
               << written.config.dump() << "\n";
@@ -86,10 +88,8 @@ int run(const EmitOptions& options) {
   const std::string times = reports::seconds_text(found.metrics.step_time) + " a step instead of " +
                             reports::seconds_text(wanted.metrics.step_time);
   if (!written->exact) {
-    throw InputError("strategy '" + strategy.name + "' cannot be expressed in " + options.dialect +
-                     ": the nearest configuration is " + written->config.dump() + ", but " +
-                     written->difference + " (" + times + ")" +
-                     way_out(options, scenario, strategy));
+    throw InputError(reports::nearest_text(strategy, options.dialect, *written) + " (" + times +
+                     ")" + way_out(options, scenario, strategy));
   }
   std::cout << written->config.dump(2) << "\n";
   const Seconds off = std::abs(found.metrics.step_time - wanted.metrics.step_time);
@@ -98,18 +98,7 @@ int run(const EmitOptions& options) {
                      dialect::time_difference(wanted.plan, found.plan)
               << " (" << times << ")\n";
   }
-  if (!written->setting.empty()) {
-    std::cerr << "syncline: run it with '" << written->setting << "' (NCCL 2.24 or later)\n";
-  }
-  if (written->config.contains("bucket_cap_mb_list")) {
-    std::cerr << "syncline: bucket_cap_mb_list is torch 2.12's; --python FILE writes what does the "
-                 "same in any from 1.13 on\n";
-  }
-  if (!written->algorithm.empty()) {
-    std::cerr << "syncline: a framework's configuration does not say how collectives move their "
-                 "data; to price it here, write \"algorithm\": \""
-              << written->algorithm << "\" beside the dialect\n";
-  }
+  for (const auto& note : reports::notes_on(*written)) std::cerr << "syncline: " << note << "\n";
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/verbs.h"
+#include "core/error.h"
 #include "reports/format.h"
 #include "reports/html_page.h"
 
@@ -56,6 +57,11 @@ void print(const reports::Answer& answer, const OutputFormat& format) {
   std::cout << reports::printed(answer, format.format, version(), stdout_screen(format.colour))
             << std::flush;
   if (format.format == reports::Format::kCsv) tell_remarks(answer.remarks);
+}
+
+void expect_printed() {
+  std::cout.flush();
+  if (!std::cout) throw MachineError("standard output: cannot be written");
 }
 
 void tell_remarks(const std::vector<std::string>& remarks) {

@@ -28,6 +28,10 @@ SideFile html_file(const std::string& path, const reports::Answer& answer);
 // stderr, one a line.
 void print(const reports::Answer& answer, const OutputFormat& format);
 
+// Throws MachineError where what was printed did not reach stdout: an answer that could not be
+// written is no answer.
+void expect_printed();
+
 // Remarks where an answer has no place for them: on stderr, one a line.
 void tell_remarks(const std::vector<std::string>& remarks);
 

@@ -13,24 +13,24 @@
 namespace syncline::cli {
 namespace {
 
-void say(const char* text) {
+void put(const char* text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
 // There may be no memory: nothing here takes any.
 [[noreturn]] void end_without_answer() {
-  say("syncline: ");
+  put("syncline: ");
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
-    say("ended by a mistake of its own");
+    put("ended by a mistake of its own");
   } catch (const std::bad_alloc&) {
-    say("out of memory");
+    put("out of memory");
   } catch (const std::exception& error) {
-    say(error.what());
+    put(error.what());
   } catch (...) {
-    say("ended by an unknown failure");
+    put("ended by an unknown failure");
   }
-  say("\n");
+  put("\n");
   ::_exit(kFailingMachine);
 }
 

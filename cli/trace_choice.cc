@@ -62,8 +62,8 @@ int rank_in(const std::string& value, const std::string& word) {
   return rank;
 }
 
-void require_ranks(const std::vector<int>& ranks, const SweepPoint& point,
-                   const input::Document& document) {
+void require_chosen_ranks(const std::vector<int>& ranks, const SweepPoint& point,
+                          const input::Document& document) {
   if (ranks.empty()) return;
   if (ranks.size() > reports::kTracedRanks) {
     throw InputError("--trace-of: found " + std::to_string(ranks.size()) +
@@ -105,7 +105,7 @@ std::optional<measure::TraceChoice> trace_choice(const std::vector<std::string>&
       put_swept(scenario, key, value, word, choice.point);
     }
   }
-  require_ranks(choice.ranks, choice.point, document);
+  require_chosen_ranks(choice.ranks, choice.point, document);
   if (choice.strategies.empty()) {
     for (const auto& strategy : chosen_strategies(scenario, strategies, document.file)) {
       choice.strategies.push_back(strategy.name);

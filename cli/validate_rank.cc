@@ -86,17 +86,6 @@ live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Docu
   return hooks;
 }
 
-// Each row's step as it was predicted, and below it as it was measured.
-std::vector<reports::Illustration> steps_of(const measure::Report& traced) {
-  std::vector<reports::Illustration> pictures;
-  constexpr std::size_t kShown = 6;
-  for (std::size_t row = 0; row + 1 < std::min(traced.traced.size(), 2 * kShown); row += 2) {
-    auto& picture = pictures.emplace_back(reports::gantt(traced, {row, row + 1}));
-    picture.figure.id += "-" + std::to_string(row / 2);
-  }
-  return pictures;
-}
-
 }  // namespace
 
 int validate_rank(const ValidateOptions& options, const input::Document& document,
@@ -122,7 +111,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
     answer.remarks = remarks_here(document);
     answer.figures = [&report, &traced] {
       auto pictures = reports::figures_of(report);
-      for (auto& step : steps_of(traced)) pictures.push_back(std::move(step));
+      for (auto& step : reports::gantt_pairs(traced)) pictures.push_back(std::move(step));
       return pictures;
     };
     answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }},

@@ -3,11 +3,13 @@
 # include that points upstairs does not compile.
 
 # syncline_room(NAME FOLDER SOURCES file... [LINKS room...] [PRIVATE_LINKS library...]
-#               [PRECOMPILE header...])
-#   NAME     the library is called syncline_NAME
-#   FOLDER   from the top of the project; the sources' names count from there
+#               [PRECOMPILE header...] [TOGETHER])
+#   NAME      the library is called syncline_NAME
+#   FOLDER    from the top of the project; the sources' names count from there
+#   TOGETHER  its sources are compiled several at a time, where what each includes takes longer
+#             than what it says: names of their own must not clash then
 function(syncline_room name folder)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ROOM "TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE" ${ARGN})
   list(TRANSFORM ROOM_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
   add_library(syncline_${name} STATIC ${ROOM_SOURCES})
   if(folder MATCHES "^core(/|$)")
@@ -26,5 +28,8 @@ function(syncline_room name folder)
     target_precompile_headers(syncline_${name} PRIVATE ${PRECOMPILED} ${ROOM_PRECOMPILE})
   elseif(SYNCLINE_PCH)
     target_precompile_headers(syncline_${name} REUSE_FROM syncline_precompiled)
+  endif()
+  if(SYNCLINE_PCH AND ROOM_TOGETHER)
+    set_target_properties(syncline_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()

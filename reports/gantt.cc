@@ -284,4 +284,14 @@ Illustration gantt(const measure::Report& report, const std::vector<std::size_t>
   return picture;
 }
 
+std::vector<Illustration> gantt_pairs(const measure::Report& report) {
+  std::vector<Illustration> pictures;
+  constexpr std::size_t kShown = 6;
+  for (std::size_t at = 0; at + 1 < std::min(report.traced.size(), 2 * kShown); at += 2) {
+    auto& picture = pictures.emplace_back(gantt(report, {at, at + 1}));
+    picture.figure.id += "-" + std::to_string(at / 2);
+  }
+  return pictures;
+}
+
 }  // namespace syncline::reports

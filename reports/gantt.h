@@ -21,4 +21,8 @@ inline constexpr std::size_t kGanttBars = 4000;
 // table.
 Illustration gantt(const measure::Report& report, const std::vector<std::size_t>& which);
 
+// Of timelines in pairs, the first six: a step as it was predicted, and below it as it was
+// measured.
+std::vector<Illustration> gantt_pairs(const measure::Report& report);
+
 }  // namespace syncline::reports

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 #include "reports/axes.h"
 #include "reports/fields.h"
@@ -104,6 +105,15 @@ std::string CsvRows::head() const { return csv_line(headings_of(columns_->list))
 
 std::string CsvRows::line(const measure::Row& row) const {
   return csv_line(cells_of(columns_->list, row));
+}
+
+void CsvStream::put(const measure::Row& row) {
+  if (!lines_) {
+    lines_.emplace(row);
+    out_ << lines_->head();
+  }
+  out_ << lines_->line(row) << std::flush;
+  ++rows_;
 }
 
 }  // namespace syncline::reports

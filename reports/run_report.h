@@ -1,7 +1,10 @@
 // The answer of `syncline run`: a report as a page, as rows for spreadsheets, as JSON.
 #pragma once
 
+#include <cstddef>
+#include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/json/json.h"
@@ -33,6 +36,20 @@ class CsvRows {
  private:
   struct Columns;
   std::unique_ptr<const Columns> columns_;
+};
+
+// Such lines on a stream, each written as a whole once its row is there: what has been done is
+// read, however the program ends.
+class CsvStream {
+ public:
+  explicit CsvStream(std::ostream& out) : out_(out) {}
+  void put(const measure::Row& row);
+  std::size_t rows() const { return rows_; }
+
+ private:
+  std::ostream& out_;
+  std::optional<CsvRows> lines_;
+  std::size_t rows_ = 0;
 };
 
 // Fields that do not apply are left out. Units are SI: seconds, bytes, samples per second; errors

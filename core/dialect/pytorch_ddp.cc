@@ -220,70 +220,78 @@ void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Readin
       "start_powerSGD_iter too");
 }
 
-// The keyword arguments of DistributedDataParallel that decide what is communicated, and the
-// communication hook by its name in torch.distributed.algorithms.
-Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
-  Reading reading;
-  Strategy& strategy = reading.strategy;
-  const TorchVersion version = version_of(config);
-  const DdpLimits limits = limits_of(config, version);
-  const bool small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
-  const bool views = config.boolean_or("gradient_as_bucket_view", false);
-  strategy.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
-  const bool static_graph = config.boolean_or("static_graph", false);
-  const bool find_unused = config.boolean_or("find_unused_parameters", false);
+// The communication hook, by its name in torch.distributed.algorithms.
+void read_hook(Reader& config, const Cluster& cluster, Reading& reading) {
   const std::string hook =
       config.word_or("comm_hook", "allreduce_hook",
                      {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook",
                       "post_localSGD_hook", "powerSGD_hook", "batched_powerSGD_hook"});
   if (hook == "post_localSGD_hook") {
-    strategy.local_sgd = read_post_local(config, cluster, reading.notes);
+    reading.strategy.local_sgd = read_post_local(config, cluster, reading.notes);
   }
   const bool batched = hook == "batched_powerSGD_hook";
   if (hook == "powerSGD_hook" || batched) read_power_sgd(config, cluster, batched, reading);
-  const auto compiled = compiled_by(config);
-  const bool no_sync = config.boolean_or("no_sync", false);
-  const bool listed = config.has("bucket_cap_mb_list");
+  if (hook == "fp16_compress_hook") reading.strategy.compression.codec = "fp16";
+  if (hook == "bf16_compress_hook") reading.strategy.compression.codec = "bf16";
+}
+
+// The keyword arguments and settings that the buckets follow from.
+struct BucketWords {
+  DdpLimits limits;
+  Bytes first = 0;
+  bool small_last = false;
+  bool listed = false;
+  bool stay = false;  // those of the first step
+  bool no_sync = false;
+  std::optional<std::string> compiled;
+};
+
+BucketWords read_words(Reader& config, const Cluster& cluster, Reading& reading) {
+  BucketWords words;
+  words.limits = limits_of(config, version_of(config));
+  words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
+  // With views a gradient's memory is its bucket's.
+  reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);
+  reading.strategy.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
+  const bool static_graph = config.boolean_or("static_graph", false);
+  words.stay = config.boolean_or("find_unused_parameters", false) && !static_graph;
+  read_hook(config, cluster, reading);
+  words.compiled = compiled_by(config);
+  words.no_sync = config.boolean_or("no_sync", false);
+  words.listed = config.has("bucket_cap_mb_list");
   // Of a run's construction, of parameters without a gradient and of how copies are launched: a
   // step's time as it is known here has none of these.
   for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
     config.boolean_or(key, false);
   }
-  const Bytes first =
+  words.first =
       config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
   config.finish();
-  // ProcessGroupGloo carries out collectives on two threads.
-  if (cluster.library == Library::kGloo) strategy.streams = 2;
-  strategy.each_micro_batch = !no_sync && workload.micro_batches > 1;
-  if (strategy.each_micro_batch) {
-    reading.notes.push_back(
-        "gradients are exchanged in every micro-batch: no_sync around all but the last saves " +
-        std::to_string(workload.micro_batches - 1) + " exchanges a step (\"no_sync\": true)");
-  }
+  return words;
+}
 
-  // After the first step the buckets are rebuilt in the order in which gradients arrive: ours.
-  // With find_unused_parameters and a graph that may change, those of the first step stay.
-  const bool stay = find_unused && !static_graph;
-  strategy.whole_first_step = !stay && !listed;
+// After the first step the buckets are rebuilt in the order in which gradients arrive: ours. With
+// find_unused_parameters and a graph that may change, those of the first step stay.
+void lay_out_buckets(const BucketWords& words, const Workload& workload, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  strategy.whole_first_step = !words.stay && !words.listed;
   strategy.fusion.rule = Fusion::Rule::kGroups;
   // The groups say it all; the limit they came from is kept for who asks whether it was meant.
-  strategy.fusion.size = *std::max_element(limits.begin(), limits.end());
-  strategy.fusion.groups = ddp_buckets(
-      workload.tensors, limits, stay ? DdpOrder::kFirstStep : DdpOrder::kRebuilt, small_last);
-  if (stay) {
-    reading.notes.push_back(
-        "find_unused_parameters is true: the buckets of the first step stay, they are never "
-        "rebuilt in the order in which gradients arrive");
-  }
-  if (hook == "fp16_compress_hook") strategy.compression.codec = "fp16";
-  if (hook == "bf16_compress_hook") strategy.compression.codec = "bf16";
-  // With views a gradient's memory is its bucket's.
-  strategy.bucket_copies = !views;
-  if (compiled && !workload.tensors.empty()) {
-    compile(*compiled, config, first, limits, workload, reading);
-  }
-  const bool joined_by_compiler = compiled && compiled->starts_with("python_reducer");
-  if (!views && !joined_by_compiler && cluster.ranks() > 1) {
+  strategy.fusion.size = *std::max_element(words.limits.begin(), words.limits.end());
+  strategy.fusion.groups =
+      ddp_buckets(workload.tensors, words.limits,
+                  words.stay ? DdpOrder::kFirstStep : DdpOrder::kRebuilt, words.small_last);
+  if (!words.stay) return;
+  reading.notes.push_back(
+      "find_unused_parameters is true: the buckets of the first step stay, they are never "
+      "rebuilt in the order in which gradients arrive");
+}
+
+// What copies cost, and buckets that are too few.
+void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
+  if (cluster.ranks() <= 1) return;
+  const Fusion& fusion = reading.strategy.fusion;
+  if (copied) {
     reading.notes.push_back(
         cluster.device.memory > 0
             ? "gradients are copied into the buckets and back: gradient_as_bucket_view saves it"
@@ -291,12 +299,31 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
               "which costs nothing here: cluster.device.memory_gbytes_per_s is not given");
   }
   const auto default_cap = static_cast<Bytes>(kDdpCapMb * static_cast<double>(kMiB));
-  if (cluster.ranks() > 1 && strategy.fusion.size >= default_cap &&
-      strategy.fusion.groups.size() < 3) {
-    reading.notes.push_back("all gradients fit into " +
-                            std::to_string(strategy.fusion.groups.size()) +
+  if (fusion.size >= default_cap && fusion.groups.size() < 3) {
+    reading.notes.push_back("all gradients fit into " + std::to_string(fusion.groups.size()) +
                             " buckets: little communication can hide behind the backward pass");
   }
+}
+
+// The keyword arguments of DistributedDataParallel that decide what is communicated.
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  const BucketWords words = read_words(config, cluster, reading);
+  // ProcessGroupGloo carries out collectives on two threads.
+  if (cluster.library == Library::kGloo) strategy.streams = 2;
+  strategy.each_micro_batch = !words.no_sync && workload.micro_batches > 1;
+  if (strategy.each_micro_batch) {
+    reading.notes.push_back(
+        "gradients are exchanged in every micro-batch: no_sync around all but the last saves " +
+        std::to_string(workload.micro_batches - 1) + " exchanges a step (\"no_sync\": true)");
+  }
+  lay_out_buckets(words, workload, reading);
+  if (words.compiled && !workload.tensors.empty()) {
+    compile(*words.compiled, config, words.first, words.limits, workload, reading);
+  }
+  const bool joined_by_compiler = words.compiled && words.compiled->starts_with("python_reducer");
+  note_losses(strategy.bucket_copies && !joined_by_compiler, cluster, reading);
   return reading;
 }
 

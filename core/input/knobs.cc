@@ -352,8 +352,8 @@ std::vector<Knob<Strategy>> transport_knobs() {
           .varied(averaging_words)};
 }
 
-// What is exchanged when, and what happens around it.
-std::vector<Knob<Strategy>> schedule_knobs() {
+// In which collectives gradients and parameters are exchanged.
+std::vector<Knob<Strategy>> exchange_knobs() {
   using S = Strategy;
   return {
       knob("exchange", &S::exchange, exchanges(),
@@ -384,7 +384,13 @@ std::vector<Knob<Strategy>> schedule_knobs() {
            "which on none are gathered ahead of the layers that need them (DeepSpeed's "
            "stage3_max_live_parameters). 0: no limit. Default 0.")
           .only(where<S>([](const S& s) { return shards_update(s) && s.cross_step; },
-                         "has a meaning only with exchange 'sharded' and cross_step")),
+                         "has a meaning only with exchange 'sharded' and cross_step"))};
+}
+
+// What waits for what, and what goes first.
+std::vector<Knob<Strategy>> order_knobs() {
+  using S = Strategy;
+  return {
       knob("pieces", &S::pieces, rising_ends(),
            "Index of the last gradient of each piece that the backward pass runs in, whose "
            "gradients are all there at its end (graphs of torch.compile); what is behind the last "
@@ -420,7 +426,13 @@ std::vector<Knob<Strategy>> schedule_knobs() {
       knob("partition_mb", &S::partition, mebibytes(true),
            "Gradients larger than this many MiB travel in parts of even size. Needs fusion rule "
            "none. 0: whole. Default 0.")
-          .with(kExact),
+          .with(kExact)};
+}
+
+// What happens around the exchanges.
+std::vector<Knob<Strategy>> surrounding_knobs() {
+  using S = Strategy;
+  return {
       knob("bucket_copies", &S::bucket_copies, yes_or_no(),
            "Whether gradients are copied into their bucket and back, a read and a write of each "
            "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
@@ -451,7 +463,8 @@ std::vector<Knob<Strategy>> schedule_knobs() {
 
 const Table<Strategy>& strategy_knobs() {
   static const Table<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
-                                     joined(transport_knobs(), schedule_knobs())};
+                                     joined(joined(transport_knobs(), exchange_knobs()),
+                                            joined(order_knobs(), surrounding_knobs()))};
   return table;
 }
 

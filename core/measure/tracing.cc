@@ -30,20 +30,24 @@ void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
   spans = std::move(shown);
 }
 
-void trace(const input::Document& document, const TraceChoice& choice,
-           const ExecutorFactory& factory, Report& report) {
+Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
+                        const ExecutorFactory& factory, const Report& report) {
   const Scenario scenario =
       at_point(with_fitted(without_sweep(document), report.fitted, choice.point), choice.point);
   const auto executor =
       factory({scenario.cluster, scenario.simulation, scenario.seed, choice.ranks});
   collective::PriceBook book(scenario.cluster);
-  report.traced.clear();
-  report.traced_workload = scenario.workload;
+  Report chosen;
+  chosen.scenario = report.scenario;
+  chosen.executor = report.executor;
+  chosen.fitted = report.fitted;
+  chosen.traced_workload = scenario.workload;
   for (const auto& name : choice.strategies) {
     Priced priced = price_strategy(scenario, *find_strategy(scenario, name), *executor, book);
     if (!choice.ranks.empty()) show_ranks(choice.ranks, priced.timeline);
-    report.traced.push_back({name, std::move(priced.plan), std::move(priced.timeline)});
+    chosen.traced.push_back({name, std::move(priced.plan), std::move(priced.timeline)});
   }
+  return chosen;
 }
 
 }  // namespace syncline::measure

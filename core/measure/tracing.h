@@ -18,10 +18,10 @@ struct TraceChoice {
   std::vector<int> ranks;  // empty: those that the executor shows by itself
 };
 
-// Puts the workload and the timelines of the choice into the report of the scenario in `document`,
-// whose fitted values hold here too.
-void trace(const input::Document& document, const TraceChoice& choice,
-           const ExecutorFactory& factory, Report& report);
+// The workload and the timelines of the choice, in the name of the report of the scenario in
+// `document`, whose fitted values hold here too; it has no rows.
+Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
+                        const ExecutorFactory& factory, const Report& report);
 
 // Keeps the spans of these ranks. Those of one rank alone stand for all: each shows them then.
 void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """How large the product code is: `make measure`.
 
-Prints the lines of each folder, the longest functions, and where ten or more lines stand in two
-places. Product code is what git tracks of C++, CUDA and Python outside tests. Ends with 1 where a
-function has 70 lines or more, or lines are repeated.
+Prints the lines of each folder, the longest functions, where ten or more lines stand in two places,
+and what is over a limit: a function of more than 70 lines, a file of cli of more than 130. Product
+code is what git tracks of C++, CUDA and Python outside tests. Ends with 1 where something is over a
+limit or repeated. With --limits (`make rooms`) it prints what is over a limit, and nothing else.
 """
 import argparse
 import ast
@@ -95,11 +96,33 @@ def repeated(sources, least):
     return sorted(runs, reverse=True)
 
 
+def over_limits(sources, functions, options):
+    """[(lines, what, lines that it may have)], functions and then files."""
+    over = [(size, "%s  %s" % (name, place), options.longest)
+            for size, name, place in functions if size > options.longest]
+    for path, text in sorted(sources.items()):
+        if path.startswith("cli/") and text.count("\n") > options.face:
+            over.append((text.count("\n"), path, options.face))
+    return over
+
+
+def print_sizes(lines, files, functions, options):
+    print("Lines of product code: %d in %d files" % (sum(lines.values()), files))
+    for folder, count in sorted(lines.items(), key=lambda item: -item[1]):
+        print("%8d  %s" % (count, folder))
+    print("\nThe longest of %d functions (lines):" % len(functions))
+    for size, name, place in functions[:options.functions]:
+        print("%8d  %s  %s" % (size, name, place))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", type=int, default=10, help="how many to list (default 10)")
     parser.add_argument("--longest", type=int, default=70,
-                        help="a function has fewer lines than this (default 70)")
+                        help="lines that a function may have (default 70)")
+    parser.add_argument("--face", type=int, default=130,
+                        help="lines that a file of cli may have (default 130)")
+    parser.add_argument("--limits", action="store_true", help="only what is over a limit")
     parser.add_argument("--repeated", type=int, default=10,
                         help="lines that two places may not share (default 10)")
     options = parser.parse_args()
@@ -120,18 +143,18 @@ def main():
         found = functions_of_python(text) if python else functions_of_cpp(text)
         functions += [(size, name, "%s:%d" % (path, line)) for name, line, size in found]
     functions.sort(reverse=True)
-    runs = repeated(sources, options.repeated)
-
-    print("Lines of product code: %d in %d files" % (sum(lines.values()), len(sources)))
-    for folder, count in sorted(lines.items(), key=lambda item: -item[1]):
-        print("%8d  %s" % (count, folder))
-    print("\nThe longest of %d functions (lines):" % len(functions))
-    for size, name, place in functions[:options.functions]:
-        print("%8d  %s  %s" % (size, name, place))
-    print("\nRuns of %d and more lines in two places: %d" % (options.repeated, len(runs)))
+    over = over_limits(sources, functions, options)
+    if not options.limits:
+        print_sizes(lines, len(sources), functions, options)
+    runs = [] if options.limits else repeated(sources, options.repeated)
+    if not options.limits:
+        print("\nRuns of %d and more lines in two places: %d" % (options.repeated, len(runs)))
     for length, place, other in runs:
         print("%8d  %s  %s" % (length, place, other))
-    return 1 if runs or functions[0][0] >= options.longest else 0
+    print("%sOver a limit: %d" % ("" if options.limits else "\n", len(over)))
+    for size, name, most in over:
+        print("%8d  %s, %d at most" % (size, name, most))
+    return 1 if runs or over else 0
 
 
 if __name__ == "__main__":

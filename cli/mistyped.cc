@@ -1,0 +1,89 @@
+#include "cli/mistyped.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "core/json/mistakes.h"
+#include "core/json/reader.h"
+#include "core/visible.h"
+
+namespace syncline::cli {
+namespace {
+
+// Arguments reach answers, files and messages; those behind -- are another program's.
+std::string mistaken_argument(int argc, const char* const* argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    if (!not_utf8(argv[i])) continue;
+    return "argument " + std::to_string(i) +
+           (i > 1 ? ", behind '" + std::string(argv[i - 1]) + "'" : "") + ": not UTF-8 (Latin-1?)";
+  }
+  return "";
+}
+
+// The parser's words, with the arguments that they repeat cut.
+std::string parser_words(const CLI::ParseError& error, int argc, const char* const* argv) {
+  std::string words = error.what();
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    for (const std::string& echoed : {word, word.substr(word.find('=') + 1)}) {
+      const std::string cut = shortened(echoed);
+      const std::size_t at = words.find(echoed);
+      if (cut != echoed && at != std::string::npos) words.replace(at, echoed.size(), cut);
+    }
+  }
+  return words;
+}
+
+// The verb that was written, if it is none. The parser would only say that one is required.
+std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  const std::string word = argv[1];
+  std::vector<std::string> verbs;
+  std::string known;
+  for (const auto* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == word) return "";
+    verbs.push_back(verb->get_name());
+    known += (known.empty() ? "" : ", ") + verb->get_name();
+  }
+  return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +
+         "; commands: " + known;
+}
+
+// The option that the verb does not have, with the nearest one that it has. Empty where none is
+// unknown: the parser's own words say then what is wrong.
+std::string unknown_option(const CLI::App& verb, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const auto* option : verb.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string name = word.substr(0, word.find('='));
+    if (name == "--") break;
+    if (!name.starts_with("--")) continue;
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    return "unknown option '" + shortened(name) + "'" + did_you_mean(name, names);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string mistyped(const CLI::App& app, int argc, const char* const* argv) {
+  const std::string mistaken = mistaken_argument(argc, argv);
+  return mistaken.empty() ? unknown_verb(app, argc, argv) : mistaken;
+}
+
+std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
+                    const char* const* argv) {
+  const auto verbs = app.get_subcommands();
+  const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const std::string option =
+      extra && !verbs.empty() ? unknown_option(*verbs.front(), argc, argv) : std::string();
+  return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + verb) +
+         "--help";
+}
+
+}  // namespace syncline::cli
