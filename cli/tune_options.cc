@@ -59,9 +59,11 @@ tune::TuneOptions search_options(const TuneVerbOptions& verb) {
   constexpr std::size_t kPricedAtMost = 3000;
   options.budget = verb.budget.value_or(kPricedAtMost);
   if (!verb.budget) options.work = kPricedAtMost * tune::kMostExact;
+  options.confirm_work = 10000;  // some seconds
   if (verb.exhaustive) {
     options.method = tune::TuneOptions::Method::kExhaustive;
     options.budget = options.work = 0;
+    options.confirm_work = 0;
   }
   options.parallel_map = run::over_processes(verb.jobs);
   options.interrupted = interrupted;

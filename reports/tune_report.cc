@@ -123,13 +123,21 @@ void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
                      std::fabs(tune::percent_above(*ranked.confirmed, ranked.metrics.step_time)));
     if (best == nullptr || *ranked.confirmed < *best->confirmed * (1 - 1e-6)) best = &ranked;
   }
-  if (best == nullptr) return;
+  const std::string rest =
+      " would take longer to simulate than to find ('run --executor sim' does it)";
+  if (best == nullptr) {
+    if (!tuning.tuned.confirmed_all) {
+      sentences.push_back("Not simulated: with so many collectives the best" + rest + ".");
+    }
+    return;
+  }
   std::string text = "Simulated (" + tuning.confirmed_by + "), " +
                      (count == 1 ? "the best is " : "the best " + std::to_string(count) + " are ") +
                      (worst < 0.05 ? "within 0.05 %" : "at most " + share_text(worst) + " off") +
                      " of these step times";
   if (best != &tuning.tuned.winner())
     text += "; there " + quoted(best->strategy.name) + " comes first";
+  if (!tuning.tuned.confirmed_all) text += "; the others" + rest;
   sentences.push_back(text + ".");
 }
 

@@ -1,17 +1,23 @@
 #include "sim/fluid.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <queue>
+#include <set>
 #include <simgrid/s4u.hpp>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace syncline::sim {
 namespace {
 
 namespace sg = simgrid::s4u;
 
-// Timers are computations of one operation a second, each on a core of its own.
+// Waiting is a computation of one operation a second, each on a core of its own.
 constexpr int kTimerCores = 1 << 20;
+constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
 // SimGrid counts whole units; a share of a small payload is not always a whole byte.
 constexpr double kUnits = 1024;
@@ -41,27 +47,66 @@ struct Fluid::Parts {
   double second = 1;  // in units of SimGrid's clock
   const Handler* handler = nullptr;
 
+  // A flow, or the waiting for a moment.
   struct Pending {
     sg::ActivityPtr activity;
     Token token;
+    Seconds moment = kNever;
   };
   std::unordered_map<const sg::Activity*, Pending> pending;
+  // All that run on one processor cost SimGrid something at each event, so it is asked to wait for
+  // the first of the timers alone: a plan without fusion has one for each of its gradients at once.
+  struct Timer {
+    Seconds end;
+    std::uint64_t number;  // those of one moment in the order in which they were started
+    Token token;
+    bool operator<(const Timer& other) const {
+      return std::pair(end, number) > std::pair(other.end, other.number);
+    }
+  };
+  std::priority_queue<Timer> timers;
+  std::uint64_t timers_started = 0;
+  std::set<Seconds> awaited;  // moments that SimGrid waits for
   // An activity must outlive the callback that tells of its end.
   std::vector<sg::ActivityPtr> ended;
 
-  void keep(const sg::ActivityPtr& activity, Token token) {
-    pending.emplace(activity.get(), Pending{activity, token});
+  Seconds now() const { return sg::Engine::get_clock() / second; }
+
+  void await_first() {
+    if (timers.empty()) return;
+    const Seconds moment = timers.top().end;
+    if (!awaited.empty() && *awaited.begin() <= moment) return;
+    awaited.insert(moment);
+    const Seconds wait = std::max(0.0, moment - now());
+    sg::ExecPtr exec = sg::Exec::init()->set_host(sink)->set_flops_amount(wait * second);
+    pending.emplace(exec.get(), Pending{exec, {}, moment});
+    exec->vetoable_start();
+  }
+
+  void reached(Seconds moment) {
+    awaited.erase(moment);
+    while (!timers.empty() && timers.top().end <= moment) {
+      const Token token = timers.top().token;
+      timers.pop();
+      (*handler)(token);
+    }
+    await_first();
   }
 
   void done(const sg::Activity& activity) {
     const auto it = pending.find(&activity);
     if (it == pending.end()) return;
     const Token token = it->second.token;
+    const Seconds moment = it->second.moment;
     constexpr std::size_t kKept = 4096;
     if (ended.size() == 2 * kKept) ended.erase(ended.begin(), ended.begin() + kKept);
     ended.push_back(std::move(it->second.activity));
     pending.erase(it);
-    (*handler)(token);
+    if (moment < kNever) {
+      reached(moment);
+    } else {
+      (*handler)(token);
+    }
   }
 };
 
@@ -108,20 +153,18 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
 
 Fluid::~Fluid() = default;
 
-Seconds Fluid::now() const { return sg::Engine::get_clock() / parts_->second; }
+Seconds Fluid::now() const { return parts_->now(); }
 
 void Fluid::start_timer(Seconds seconds, Token token) {
-  sg::ExecPtr exec =
-      sg::Exec::init()->set_host(parts_->sink)->set_flops_amount(seconds * parts_->second);
-  parts_->keep(exec, token);
-  exec->vetoable_start();
+  parts_->timers.push({now() + seconds, parts_->timers_started++, token});
+  parts_->await_first();
 }
 
 void Fluid::start_flow(int route, double bytes, Token token) {
   auto* source = parts_->sources[static_cast<std::size_t>(route)];
   sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
-  parts_->keep(comm, token);
+  parts_->pending.emplace(comm.get(), Parts::Pending{comm, token});
   comm->vetoable_start();
 }
 

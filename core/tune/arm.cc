@@ -267,34 +267,25 @@ Seconds Arm::step_time(Seconds finish) const {
   return (std::max(finish, computed_) + tail_) / steps_;
 }
 
-Seconds Arm::bound(const std::vector<std::vector<int>>& groups) const {
+Seconds Arm::bound(const std::vector<std::size_t>& ends) const {
   if (!simple_) return lower_bound_;
   // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
-  // streams, and each has the network to itself. It holds for groups that are runs of the
-  // candidates in their order; a rule by layer may make others.
-  std::size_t next = 0;
+  // streams, and each has the network to itself.
   const auto streams = static_cast<std::size_t>(strategy_.overlap ? strategy_.streams : 1);
   std::vector<Seconds> stream(streams, 0);
-  std::vector<std::pair<Seconds, double>> released;  // (ready, bytes)
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::size_t first = next;
-    double bytes = 0;
-    for (const int index : groups[g]) {
-      if (next >= candidates_.size() || candidates_[next] != index) return lower_bound_;
-      bytes += static_cast<double>(single_[next].padded_bytes);
-      ++next;
-    }
+  std::size_t first = 0;
+  for (std::size_t g = 0; g < ends.size(); ++g) {
     Seconds& free = stream[g % streams];
-    free = std::max(free, ready_[next - 1]) + cost(first, next);
-    released.emplace_back(ready_[next - 1], bytes);
+    free = std::max(free, ready_[ends[g] - 1]) + cost(first, ends[g]);
+    first = ends[g];
   }
   Seconds finish = *std::max_element(stream.begin(), stream.end());
   // The second: whatever the streams, all bytes that are released from a moment on have to pass the
   // busiest link after it.
-  double later = 0;
-  for (auto it = released.rbegin(); it != released.rend(); ++it) {
-    later += it->second;
-    finish = std::max(finish, it->first + link_seconds_per_byte_ * later);
+  for (std::size_t g = 0; g < ends.size(); ++g) {
+    const Bytes before = g == 0 ? 0 : sums_[ends[g - 1]].padded;
+    const auto later = static_cast<double>(sums_.back().padded - before);
+    finish = std::max(finish, ready_[ends[g] - 1] + link_seconds_per_byte_ * later);
   }
   return std::max(lower_bound_, step_time(finish));
 }

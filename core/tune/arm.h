@@ -39,9 +39,10 @@ class Arm {
   bool exact() const { return exact_; }
   FusionPlan optimum() const;
 
-  // Seconds a step that no run of this strategy with these buckets (groups of `candidates`) goes
-  // below; where the arm is exact, the step time itself.
-  Seconds bound(const std::vector<std::vector<int>>& groups) const;
+  // Seconds a step that no run of this strategy goes below with buckets that are runs of
+  // `candidates`, each ending in front of one of `ends`, or, without ends, with whatever buckets;
+  // where there are ends and the arm is exact, the step time itself.
+  Seconds bound(const std::vector<std::size_t>& ends) const;
   // The same, whatever is fused.
   Seconds lower_bound() const { return lower_bound_; }
   // From the finish of the last bucket to seconds a step.

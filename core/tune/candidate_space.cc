@@ -38,7 +38,7 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
       points_.push_back({.arm = arms_.size() - 1,
                          .kind = choice.kind,
                          .fusion = choice.fusion,
-                         .bound = arm.bound(choice.groups)});
+                         .bound = arm.bound(choice.ends)});
     };
     const auto [rules, fresh] = by_rule.try_emplace(rules_key(arm));
     if (fresh) rules->second = rule_choices(search, arm);

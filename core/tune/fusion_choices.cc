@@ -11,13 +11,17 @@
 namespace syncline::tune {
 namespace {
 
-// The groups of a rule that looks at sizes alone.
-std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
-  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
-      fusion.order == Fusion::Order::kForward) {
-    return {};
+// Where groups end that are runs of the arm's candidates.
+std::vector<std::size_t> ends_of(const Arm& arm, const Fusion& fusion) {
+  std::vector<std::size_t> ends;
+  std::size_t next = 0;
+  for (const auto& group : groups_of(arm, fusion)) {
+    // All candidates are in some group.
+    const auto begin = arm.candidates().begin() + static_cast<std::ptrdiff_t>(next);
+    if (!std::equal(group.begin(), group.end(), begin)) return {};
+    ends.push_back(next += group.size());
   }
-  return plan::fuse(arm.tensors(), arm.candidates(), fusion);
+  return ends;
 }
 
 // Collects the choices of one arm, axis by axis of the search; what does not fit is left out.
@@ -39,8 +43,8 @@ class RuleChoices {
   void add(FusionKind kind, Fusion fusion) {
     fusion.align = base().align;
     if (input::conflict_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
-    auto groups = groups_of(arm_, fusion);
-    choices_.push_back({kind, std::move(fusion), std::move(groups)});
+    auto ends = ends_of(arm_, fusion);
+    choices_.push_back({kind, std::move(fusion), std::move(ends)});
   }
 
   void add_rules() {
@@ -124,6 +128,14 @@ class RuleChoices {
 
 }  // namespace
 
+std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
+  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
+      fusion.order == Fusion::Order::kForward) {
+    return {};
+  }
+  return plan::fuse(arm.tensors(), arm.candidates(), fusion);
+}
+
 Strategy fused(const Strategy& arm, const Fusion& fusion) {
   Strategy strategy = arm;
   strategy.fusion = fusion;
@@ -140,8 +152,8 @@ std::optional<FusionChoice> explicit_choice(const Arm& arm) {
   if (ends.empty()) return std::nullopt;
   Fusion fusion = by_ends(ends);
   fusion.align = arm.strategy().fusion.align;
-  auto groups = plan::fuse(arm.tensors(), arm.candidates(), fusion);
-  return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(groups)};
+  auto runs = ends_of(arm, fusion);
+  return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(runs)};
 }
 
 }  // namespace syncline::tune

@@ -12,12 +12,17 @@ namespace syncline::tune {
 
 enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule, kTicks };
 
-// One way to fuse in an arm, with the groups that it makes.
+// One way to fuse in an arm, with where its groups end (Arm::bound); nothing where they are no runs
+// of the arm's candidates, or where more than sizes decides. A search of a large model holds
+// thousands of these, each of thousands of groups.
 struct FusionChoice {
   FusionKind kind = FusionKind::kBase;
   Fusion fusion;
-  std::vector<std::vector<int>> groups;  // none where more than sizes decides (ticks, prices)
+  std::vector<std::size_t> ends;
 };
+
+// The groups of a fusion that looks at sizes alone; none where more decides (ticks, prices).
+std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion);
 
 // The base's own fusion and the choices that follow from rules: the same for all arms of a search
 // with the same candidates.

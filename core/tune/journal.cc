@@ -65,7 +65,10 @@ void sync_folder_of(const std::string& path) {
 }  // namespace
 
 Journal::Journal(const std::string& path, const Json& header) : path_(path) {
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  constexpr int kHow = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC;
+  file_ = ::open(path.c_str(), kHow | O_EXCL, 0644);
+  created_ = file_ >= 0;
+  if (file_ < 0) file_ = ::open(path.c_str(), kHow, 0644);
   if (file_ < 0) machine_failed("open");
   try {
     lock();
@@ -148,11 +151,21 @@ void Journal::read(const Json& header) {
     machine_failed("ftruncate");
   }
   if (lines.empty()) {
-    write_line(header);
-    sync_folder_of(path_);
+    begin(header);
     return;
   }
   entries_.assign(lines.begin() + 1, lines.end());
+}
+
+// Where the disk has no room for the first line, no file is left: there is nothing to go on with.
+void Journal::begin(const Json& header) {
+  try {
+    write_line(header);
+  } catch (const MachineError&) {
+    if (created_) ::unlink(path_.c_str());
+    throw;
+  }
+  sync_folder_of(path_);
 }
 
 void Journal::check_header(const Json& found, const Json& header) const {

@@ -20,7 +20,8 @@ class Journal {
  public:
   // Opens the journal at `path`, or begins it with `header`, an object. Throws InputError if the
   // file is not a journal, if its header differs (naming the keys that do) or a line is damaged;
-  // MachineError if it cannot be written or another process has it open.
+  // MachineError if it cannot be written (one that was to be begun is gone then) or another process
+  // has it open.
   Journal(const std::string& path, const Json& header);
   ~Journal();
   Journal(const Journal&) = delete;
@@ -42,12 +43,14 @@ class Journal {
   std::string whole_text() const;
   std::size_t read_lines(const std::string& text, std::vector<Json>& lines);
   void read(const Json& header);
+  void begin(const Json& header);
   void check_header(const Json& found, const Json& header) const;
   void write_line(const Json& line);
   [[noreturn]] void machine_failed(const std::string& call) const;
 
   std::string path_;
   int file_ = -1;
+  bool created_ = false;  // by this run: it stood there for nobody before
   bool unchecked_ = false;
   std::vector<Json> entries_;
 };

@@ -64,31 +64,38 @@ std::vector<std::vector<int>> planned_groups(const GuidedScenarios& guided,
   return groups;
 }
 
+// One way to fuse, and what it makes.
+struct GroupedChoice {
+  Fusion fusion;
+  std::vector<std::vector<int>> groups;
+};
+
 // The fusions of an arm that make different groups, explicit ones first.
-std::vector<FusionChoice> choices_of(const Search& search, const Strategy& strategy,
-                                     const GuidedScenarios& guided, const LiveSpace& space) {
-  std::vector<FusionChoice> choices;
+std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& strategy,
+                                      const GuidedScenarios& guided, const LiveSpace& space) {
+  std::vector<GroupedChoice> choices;
   std::set<std::vector<std::vector<int>>> seen;
-  const auto add = [&](FusionChoice choice) {
-    if (choice.groups.empty())
-      choice.groups = planned_groups(guided, fused(strategy, choice.fusion));
+  const auto add = [&](const Arm& arm, Fusion fusion) {
+    auto groups = groups_of(arm, fusion);
+    if (groups.empty()) groups = planned_groups(guided, fused(strategy, fusion));
     // At ticks the same groups wait for other moments.
-    const bool fresh = seen.insert(choice.groups).second;
-    if (fresh || choice.fusion.cycle > 0) choices.push_back(std::move(choice));
+    const bool fresh = seen.insert(groups).second;
+    if (fresh || fusion.cycle > 0) choices.push_back({std::move(fusion), std::move(groups)});
   };
   for (const auto& guide : guided) {
     if (!search.optimum) break;
-    if (auto choice = explicit_choice(Arm(guide->scenario, strategy, guide->book))) {
-      add(std::move(*choice));
-    }
+    const Arm guided_arm(guide->scenario, strategy, guide->book);
+    if (auto choice = explicit_choice(guided_arm)) add(guided_arm, std::move(choice->fusion));
   }
   GuidedScenario& any = *guided.front();  // rules look at sizes alone
   const Arm arm(any.scenario, strategy, any.book);
-  for (auto& choice : sampled(rule_choices(search, arm), space.most_rules)) add(std::move(choice));
+  for (auto& choice : sampled(rule_choices(search, arm), space.most_rules)) {
+    add(arm, std::move(choice.fusion));
+  }
   return choices;
 }
 
-double last_bytes(const FusionChoice& choice, const Workload& workload) {
+double last_bytes(const GroupedChoice& choice, const Workload& workload) {
   if (choice.groups.empty()) return 1;
   double bytes = 0;
   const auto tensors = workload.tensors.size();
@@ -170,7 +177,7 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   Labels algorithms;
   Labels others;
   // Neither rules nor costs of buckets know of streams: arms that differ in them share choices.
-  std::map<std::pair<std::string, std::string>, std::vector<FusionChoice>> choices;
+  std::map<std::pair<std::string, std::string>, std::vector<GroupedChoice>> choices;
   for (const auto& strategy : arm_strategies(search, base, scenario.cluster)) {
     const std::string rest = rest_of(strategy, base);
     auto& shared = choices[{strategy.algorithm, rest}];

@@ -379,13 +379,34 @@ class Tuner {
     }
   }
 
-  // The baseline and the best few once more, by the confirming executor.
-  void confirm() {
-    if (search_.confirm == 0) return;
-    std::vector<Ranked*> wanted{&tuned_.baseline};
+  // What a simulation has to follow, about: with one stream of communication the busiest link's
+  // messages stand for all, with several every rank's.
+  double confirming_work(const Ranked& ranked) const {
+    const bool together = ranked.strategy.overlap && ranked.strategy.streams > 1;
+    return ranked.metrics.collectives * (together ? scenario_.cluster.ranks() : 1);
+  }
+
+  // The best few and the baseline, in this order as far as the work goes.
+  std::vector<Ranked*> to_confirm() {
+    std::vector<Ranked*> wanted;
     for (std::size_t i = 0; i < std::min(search_.confirm, tuned_.ranking.size()); ++i) {
       wanted.push_back(&tuned_.ranking[i]);
     }
+    wanted.push_back(&tuned_.baseline);
+    if (options_.confirm_work <= 0) return wanted;
+    double work = 0;
+    const auto first_left = std::find_if(wanted.begin(), wanted.end(), [&](const Ranked* ranked) {
+      return (work += confirming_work(*ranked)) > options_.confirm_work;
+    });
+    tuned_.confirmed_all = first_left == wanted.end();
+    wanted.erase(first_left, wanted.end());
+    return wanted;
+  }
+
+  // These once more, by the confirming executor.
+  void confirm() {
+    if (search_.confirm == 0) return;
+    const std::vector<Ranked*> wanted = to_confirm();
     CandidatePricer pricer(scenario_, book_, options_.confirm);
     if (options_.parallel_map) {
       std::vector<Strategy> strategies;

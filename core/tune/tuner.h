@@ -24,8 +24,11 @@ struct TuneOptions {
   measure::ExecutorFactory make_executor = run::make_model_executor;
   std::string executor = "model";
   measure::ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
-  std::size_t top = 5;               // how many of the best to report, at least 1
-  std::size_t budget = 0;            // candidates priced at most; 0: no limit
+  // Of those together at most so many collectives, each counted once a rank where several may be
+  // under way together: a simulation takes long for each. 0: no limit.
+  double confirm_work = 0;
+  std::size_t top = 5;     // how many of the best to report, at least 1
+  std::size_t budget = 0;  // candidates priced at most; 0: no limit
   // The same for the gradients of all of them together: a candidate's price grows with those.
   std::size_t work = 0;
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
@@ -61,6 +64,7 @@ struct Tuned {
   std::optional<Ranked> best_threshold;  // of the kinds by size
   std::optional<Ranked> best_as_before;  // of those that train as without compression or LocalSGD
   std::optional<Ranked> best_changed;    // of those that change the training
+  bool confirmed_all = true;             // all that the search asked for, and the baseline
   // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
   // be the best there is (core/tune/arm.h).
   Seconds one_stream_optimum = 0;

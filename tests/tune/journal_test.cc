@@ -2,8 +2,10 @@
 #include "core/tune/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <random>
 #include <regex>
@@ -186,6 +188,55 @@ TEST_F(JournalTest, RefusesWhatIsNoJournal) {
 TEST_F(JournalTest, IsForOneRunAtATime) {
   const Journal journal(path_, header());
   EXPECT_THROW(Journal(path_, header()), MachineError);
+}
+
+// No file grows beyond `most` bytes: what a full disk does to a write.
+class DiskOf {
+ public:
+  explicit DiskOf(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{most, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~DiskOf() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  DiskOf(const DiskOf&) = delete;
+  DiskOf& operator=(const DiskOf&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_F(JournalTest, OnAFullDiskNoFileIsBegun) {
+  for (const rlim_t room : {0, 10}) {
+    const std::string fresh = scratch_.path("fresh.jsonl");
+    const std::string prepared = scratch_.path("prepared.jsonl");
+    write_text(prepared, "");
+    {
+      const DiskOf disk(room);
+      EXPECT_THROW(Journal(fresh, header()), MachineError);
+      EXPECT_THROW(Journal(prepared, header()), MachineError);
+    }
+    EXPECT_FALSE(std::filesystem::exists(fresh));
+    EXPECT_TRUE(std::filesystem::exists(prepared));  // somebody else's, and gone on with
+    EXPECT_TRUE(Journal(prepared, header()).entries().empty());
+    std::filesystem::remove(prepared);
+  }
+}
+
+// What was evaluated stays, also where it fits no longer that something is added.
+TEST_F(JournalTest, OnAFullDiskEvaluationsStay) {
+  const std::string before = text_of(path_);
+  {
+    const DiskOf disk(before.size() + 10);
+    Journal journal(path_, header());
+    EXPECT_THROW(journal.append(entry(3)), MachineError);
+  }
+  EXPECT_EQ(text_of(path_).substr(0, before.size()), before);
+  EXPECT_EQ(Journal(path_, header()).entries().size(), 3U);
 }
 
 TEST(Fingerprint, TellsTextsApart) {

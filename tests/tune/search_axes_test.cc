@@ -129,7 +129,7 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
                        input::arm_words(strategy, all.scenario.strategies.front());
       const Seconds step =
           measure::price_strategy(all.scenario, candidate, *executor, book).metrics.step_time;
-      ASSERT_LE(arm.bound(choice.groups), step * (1 + 1e-9)) << candidate.name;
+      ASSERT_LE(arm.bound(choice.ends), step * (1 + 1e-9)) << candidate.name;
       if (++count % 7 > 0) continue;
       input::Document again = document_of("{}");
       again.root["strategies"] = Json::array({input::strategy_json(candidate)});

@@ -152,7 +152,7 @@ TEST(Tuner, BoundsAreBoundsAndExactArmsAreExact) {
       fused.fusion = choice.fusion;
       const Seconds step =
           measure::price_strategy(scenario, fused, *executor, book).metrics.step_time;
-      const Seconds bound = arm.bound(choice.groups);
+      const Seconds bound = arm.bound(choice.ends);
       ASSERT_LE(bound, step * (1 + 1e-9)) << input::arm_words(fused, scenario.strategies.front())
                                           << " " << fusion_words(fused.fusion);
       if (!arm.exact() || choice.kind == FusionKind::kRule) continue;
@@ -195,7 +195,7 @@ TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
       const Strategy candidate = fused(strategy, choices[i].fusion);
       const Seconds step =
           measure::price_strategy(scenario, candidate, *executor, book).metrics.step_time;
-      const Seconds bound = arm.bound(choices[i].groups);
+      const Seconds bound = arm.bound(choices[i].ends);
       ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
       EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
     }
@@ -300,6 +300,38 @@ TEST(Tuner, EqualCandidatesAreRankedOnce) {
     if (one.metrics.collectives == 1) {
       EXPECT_EQ(one.strategy.streams, 1) << one.strategy.name;
     }
+  }
+}
+
+// What a simulation would take long for is left out from the end: the baseline, then the last of
+// the best.
+TEST(Tuner, ConfirmsAsFarAsTheWorkGoes) {
+  const input::Document document = small_document(
+      R"({"fusion": {"rules": ["none", "one"], "size_mb": [0.1, 1]}, "streams": [1, 2],
+          "confirm": 3})");
+  const auto confirmed = [](const Tuned& result) {
+    return std::count_if(result.ranking.begin(), result.ranking.end(),
+                         [](const Ranked& ranked) { return ranked.confirmed.has_value(); });
+  };
+  TuneOptions options;
+  options.confirm = run::make_model_executor;
+  const Tuned all = tuned(document, options);
+  ASSERT_GE(all.ranking.size(), 3U);
+  EXPECT_EQ(confirmed(all), 3);
+  EXPECT_TRUE(all.baseline.confirmed && all.confirmed_all);
+  EXPECT_NEAR(*all.ranking[1].confirmed, all.ranking[1].metrics.step_time, 1e-12);
+
+  const int ranks = input::parse_scenario(document).cluster.ranks();
+  for (const std::size_t few : {0, 1, 2}) {
+    options.confirm_work = 0.5;
+    for (std::size_t i = 0; i < few; ++i) {
+      const Ranked& ranked = all.ranking[i];
+      options.confirm_work +=
+          ranked.metrics.collectives * (ranked.strategy.streams > 1 ? ranks : 1);
+    }
+    const Tuned some = tuned(document, options);
+    EXPECT_EQ(confirmed(some), static_cast<std::ptrdiff_t>(few));
+    EXPECT_FALSE(some.confirmed_all || some.baseline.confirmed);
   }
 }
 
