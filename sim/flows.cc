@@ -139,26 +139,39 @@ FlowSet every_flow(const Traffic& traffic) {
   return set;
 }
 
-FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book) {
-  FlowSet set;
-  std::vector<const collective::CollectivePrice*> prices;
-  std::vector<BytesPerSecond> capacities;
+namespace {
+
+// The distinct prices of a plan's collectives, and which of them each operation has (-1: none).
+struct Prices {
+  std::vector<const collective::CollectivePrice*> all;
+  std::vector<int> of_op;
+};
+
+Prices prices_of(const plan::Plan& plan, collective::PriceBook& book) {
+  Prices prices;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr) {
-      set.plan_of_op.push_back(-1);
-      continue;
-    }
-    const collective::CollectivePrice* price = &book.price(*collective);
-    const std::size_t at = place_of(price, prices);
-    set.plan_of_op.push_back(static_cast<int>(at));
-    if (at < set.plans.size()) continue;
+    prices.of_op.push_back(collective == nullptr
+                               ? -1
+                               : static_cast<int>(place_of(&book.price(*collective), prices.all)));
+  }
+  return prices;
+}
+
+}  // namespace
+
+FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book) {
+  FlowSet set;
+  std::vector<BytesPerSecond> capacities;
+  Prices prices = prices_of(plan, book);
+  set.plan_of_op = std::move(prices.of_op);
+  for (const auto* price : prices.all) {
     FlowPlan& flows = set.plans.emplace_back();
     for (const auto& stage : price->stages) {
       const auto busiest =
           std::ranges::max_element(stage.links, {}, &std::pair<int, double>::second);
       const BytesPerSecond capacity = price->footprint->capacity(busiest->first);
-      // Of the links alone: who starts the flow applies the law's scale, as for any other.
+      // Of the links alone: who starts the flow applies the price's scale, as for any other.
       const double fraction = stage.seconds_per_byte / price->scale * capacity;
       flows.push_back({{static_cast<int>(place_of(capacity, capacities)), fraction}});
     }
@@ -167,6 +180,124 @@ FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book) {
     set.links.push_back({capacities[link], false});
     set.routes.push_back({static_cast<int>(link)});
   }
+  return set;
+}
+
+namespace {
+
+// A link, and how long each stage of each price keeps it busy for a byte of payload.
+struct LinkWork {
+  BytesPerSecond capacity = 0;
+  std::vector<double> seconds;  // by price and stage, one behind the other
+  double sum = 0;
+
+  bool outdoes(const LinkWork& other) const {
+    return capacity <= other.capacity &&
+           std::equal(seconds.begin(), seconds.end(), other.seconds.begin(),
+                      [](double own, double others) { return own >= others; });
+  }
+};
+
+std::vector<LinkWork> works_of(const std::vector<const collective::CollectivePrice*>& prices) {
+  const auto joint = collective::joint_kinds(prices);
+  std::vector<LinkWork> works(joint.size());
+  for (std::size_t p = 0; p < prices.size(); ++p) {
+    const collective::Footprint& footprint = *prices[p]->footprint;
+    for (const auto& stage : prices[p]->stages) {
+      std::vector<double> by_kind(footprint.link_kinds(), 0.0);
+      for (const auto& [kind, busy] : stage.links) by_kind[static_cast<std::size_t>(kind)] = busy;
+      for (std::size_t link = 0; link < works.size(); ++link) {
+        const int kind = joint[link][p];
+        const double busy = kind < 0 ? 0 : by_kind[static_cast<std::size_t>(kind)];
+        if (kind >= 0) works[link].capacity = footprint.capacity(kind);
+        works[link].seconds.push_back(busy);
+        works[link].sum += busy;
+      }
+    }
+  }
+  return works;
+}
+
+// Those that no other outdoes.
+std::vector<LinkWork> heaviest(std::vector<LinkWork> works) {
+  std::stable_sort(works.begin(), works.end(),
+                   [](const LinkWork& a, const LinkWork& b) { return a.sum > b.sum; });
+  std::vector<LinkWork> kept;
+  for (LinkWork& work : works) {
+    const bool outdone = std::any_of(kept.begin(), kept.end(),
+                                     [&](const LinkWork& other) { return other.outdoes(work); });
+    if (!outdone) kept.push_back(std::move(work));
+  }
+  return kept;
+}
+
+// Lays down the flows of every stage, link by link.
+class HeaviestFlows {
+ public:
+  HeaviestFlows(const std::vector<const collective::CollectivePrice*>& prices, FlowSet& set)
+      : prices_(prices), set_(set) {
+    for (const auto* price : prices) set.plans.emplace_back(price->stages.size());
+  }
+
+  void add(const LinkWork& work) {
+    const int link = static_cast<int>(set_.links.size());
+    set_.links.push_back({work.capacity, false});
+    const std::vector<double> messages = messages_on(work);
+    const double most = *std::max_element(messages.begin(), messages.end());
+    std::size_t at = 0;
+    for (std::size_t p = 0; p < prices_.size(); ++p) {
+      for (std::size_t s = 0; s < prices_[p]->stages.size(); ++s, ++at) {
+        if (work.seconds[at] <= 0) continue;
+        const double flows =
+            std::max(1.0, std::round(messages[at] * std::min(1.0, kMostFlows / most)));
+        const double rate = prices_[p]->stages[s].flow_rate * messages[at] / flows;
+        const double all = work.seconds[at] * work.capacity / prices_[p]->scale;
+        FlowStage& stage = set_.plans[p][s];
+        stage.insert(stage.end(), static_cast<std::size_t>(flows),
+                     {route(link, rate), all / flows});
+      }
+    }
+  }
+
+ private:
+  static constexpr double kMostFlows = 16;  // of a stage on a link; beyond, in proportion
+
+  // Of each stage.
+  std::vector<double> messages_on(const LinkWork& work) const {
+    std::vector<double> messages;
+    for (const auto* price : prices_) {
+      for (const auto& stage : price->stages) {
+        const double one = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
+        messages.push_back(work.seconds[messages.size()] * work.capacity / one);
+      }
+    }
+    return messages;
+  }
+
+  // Over the link, no faster than the rate.
+  int route(int link, double rate) {
+    const auto next = static_cast<int>(set_.routes.size());
+    const auto [known, fresh] = routes_.try_emplace({link, rate}, next);
+    if (fresh) {
+      set_.routes.push_back({link, static_cast<int>(set_.links.size())});
+      set_.links.push_back({rate, true});
+    }
+    return known->second;
+  }
+
+  const std::vector<const collective::CollectivePrice*>& prices_;
+  FlowSet& set_;
+  std::map<std::pair<int, double>, int> routes_;
+};
+
+}  // namespace
+
+FlowSet heaviest_flows(const plan::Plan& plan, collective::PriceBook& book) {
+  FlowSet set;
+  Prices prices = prices_of(plan, book);
+  set.plan_of_op = std::move(prices.of_op);
+  HeaviestFlows flows(prices.all, set);
+  for (const LinkWork& work : heaviest(works_of(prices.all))) flows.add(work);
   return set;
 }
 

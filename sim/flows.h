@@ -70,4 +70,11 @@ FlowSet every_flow(const Traffic& traffic);
 // first moment and the last to be done; nothing else can hold up the stage.
 FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book);
 
+// For plans of very many messages whose collectives overlap: each message as a flow over one link
+// alone, on those links that none other outdoes. Where one link carries no less in any stage of any
+// collective than another does, and is no faster, the other never has a flow that ends later:
+// nothing waits for it. One link stands for all that carry the same. The messages of a stage keep
+// pace with those on its busiest link.
+FlowSet heaviest_flows(const plan::Plan& plan, collective::PriceBook& book);
+
 }  // namespace syncline::sim

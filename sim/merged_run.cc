@@ -8,6 +8,9 @@
 namespace syncline::sim {
 namespace {
 
+// Beyond, folding itself takes seconds, and two trees hardly fold.
+constexpr int kManyRanks = 4096;
+
 class MergedRun final : public CollectiveRun {
  public:
   MergedRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
@@ -15,6 +18,8 @@ class MergedRun final : public CollectiveRun {
     collective::PriceBook book(cluster);
     if (fold && !plan::overlaps(plan)) {
       flows_ = busiest_flows(plan, book);
+    } else if (fold && cluster.ranks() > kManyRanks) {
+      flows_ = heaviest_flows(plan, book);
     } else {
       const Traffic traffic = traffic_of(plan, collective::Network(cluster), book);
       flows_ = fold ? folded(traffic) : every_flow(traffic);

@@ -10,7 +10,10 @@ namespace {
 struct Duration {
   Seconds wire = 0;
   Seconds arrival = 0;
+  Seconds transfer = 0;  // part of both
 };
+
+const StageEnd& later(const StageEnd& a, const StageEnd& b) { return a.time < b.time ? b : a; }
 
 class CriticalPath {
  public:
@@ -19,71 +22,79 @@ class CriticalPath {
         bytes_(bytes),
         work_(footprint.link_kinds(), 0.0),
         durations_(footprint.ways().size()),
-        free_(footprint.rank_classes(), 0.0),
-        received_(footprint.rank_classes(), 0.0) {}
+        now_(footprint.rank_classes()),
+        next_(footprint.rank_classes()) {}
 
   // Goes through the rounds of a stage; returns when the last rank is through with them.
-  Seconds pass(const Stage& stage, const StagePrice& price) {
+  StageEnd pass(const Stage& stage, const StagePrice& price) {
     set_durations(stage, price);
     const auto period = static_cast<std::int64_t>(footprint_.rank_classes());
     std::int64_t left = stage.repeat;
     while (left > kFewPeriods * period) {
-      const std::vector<Seconds> free = free_;
-      const std::vector<Seconds> received = received_;
+      const std::vector<Clocks> before = now_;
       for (std::int64_t round = 0; round < period; ++round) pass_round(stage);
       left -= period;
-      const Seconds shift = common_shift(stage, free, received);
-      if (shift <= 0) continue;
+      if (!shifted_alike(stage, before)) continue;
       // All that matters is later by the same: so it will be after each period from here on.
       const std::int64_t skipped = left / period;
-      move_on(stage, shift * static_cast<double>(skipped));
+      move_on(stage, before, static_cast<double>(skipped));
       left -= skipped * period;
     }
     for (; left > 0; --left) pass_round(stage);
-    return *std::max_element(free_.begin(), free_.end());
+    StageEnd last;
+    for (const Clocks& clocks : now_) last = later(last, clocks.free);
+    return last;
   }
 
  private:
+  // Of a class of ranks: when it begins its next round, and when its last awaited message was off
+  // the wire.
+  struct Clocks {
+    StageEnd free;
+    StageEnd received;
+  };
+
   // Stages shorter than this are gone through round by round.
   static constexpr std::int64_t kFewPeriods = 8;
 
   void pass_round(const Stage& stage) {
-    next_free_ = free_;
-    next_received_ = received_;
+    next_ = now_;
     for (std::size_t s = stage.first; s < stage.last; ++s) send(footprint_.sets()[s].messages);
-    free_.swap(next_free_);
-    received_.swap(next_received_);
+    now_.swap(next_);
   }
 
-  // By how much every clock that the stage's messages read has gone on; 0 where they differ.
-  Seconds common_shift(const Stage& stage, const std::vector<Seconds>& free,
-                       const std::vector<Seconds>& received) const {
+  // Whether every clock that the stage's messages read has gone on by the same.
+  bool shifted_alike(const Stage& stage, const std::vector<Clocks>& before) const {
     constexpr double kRounding = 4e-15;
-    const Seconds tolerance = kRounding * *std::max_element(free_.begin(), free_.end());
+    Seconds latest = 0;
+    for (const Clocks& clocks : now_) latest = std::max(latest, clocks.free.time);
     Seconds shift = -1;
-    bool common = true;
-    const auto compare = [&](Seconds now, Seconds before) {
-      if (shift < 0) shift = now - before;
-      common = common && std::abs(now - before - shift) <= tolerance;
+    bool alike = true;
+    const auto compare = [&](const StageEnd& now, const StageEnd& then) {
+      if (shift < 0) shift = now.time - then.time;
+      alike = alike && std::abs(now.time - then.time - shift) <= kRounding * latest;
     };
     for_each_end(stage, [&](std::size_t from, std::size_t to) {
-      compare(free_[from], free[from]);
-      compare(free_[to], free[to]);
-      compare(received_[to], received[to]);
+      compare(now_[from].free, before[from].free);
+      compare(now_[to].free, before[to].free);
+      compare(now_[to].received, before[to].received);
     });
-    return common ? shift : 0;
+    return alike && shift > 0;
   }
 
-  void move_on(const Stage& stage, Seconds by) {
-    next_free_ = free_;
-    next_received_ = received_;
+  // So many times what has passed since `before`.
+  void move_on(const Stage& stage, const std::vector<Clocks>& before, double times) {
+    next_ = now_;
+    const auto moved = [&](const StageEnd& now, const StageEnd& then) {
+      return StageEnd{now.time + times * (now.time - then.time),
+                      now.transfer + times * (now.transfer - then.transfer)};
+    };
     for_each_end(stage, [&](std::size_t from, std::size_t to) {
-      next_free_[from] = free_[from] + by;
-      next_free_[to] = free_[to] + by;
-      next_received_[to] = received_[to] + by;
+      next_[from].free = moved(now_[from].free, before[from].free);
+      next_[to].free = moved(now_[to].free, before[to].free);
+      next_[to].received = moved(now_[to].received, before[to].received);
     });
-    free_.swap(next_free_);
-    received_.swap(next_received_);
+    now_.swap(next_);
   }
 
   template <typename Visit>
@@ -108,7 +119,8 @@ class CriticalPath {
           seconds = std::max(seconds, work_[static_cast<std::size_t>(kind)]);
         }
         durations_[static_cast<std::size_t>(id)] = {footprint_.fastest() + seconds * bytes_,
-                                                    way.latency + seconds * bytes_};
+                                                    way.latency + seconds * bytes_,
+                                                    seconds * bytes_};
       }
     }
   }
@@ -119,11 +131,12 @@ class CriticalPath {
       const auto from = static_cast<std::size_t>(m.from);
       const auto to = static_cast<std::size_t>(m.to);
       const Duration& duration = durations_[static_cast<std::size_t>(m.way)];
-      const Seconds begin = std::max(free_[from], received_[to]);
-      const Seconds left = begin + duration.wire;
-      next_free_[from] = std::max(next_free_[from], left);
-      next_free_[to] = std::max(next_free_[to], begin + duration.arrival);
-      next_received_[to] = std::max(next_received_[to], left);
+      const StageEnd begin = later(now_[from].free, now_[to].received);
+      const Seconds transfer = begin.transfer + duration.transfer;
+      const StageEnd left{begin.time + duration.wire, transfer};
+      next_[from].free = later(next_[from].free, left);
+      next_[to].free = later(next_[to].free, {begin.time + duration.arrival, transfer});
+      next_[to].received = later(next_[to].received, left);
     }
   }
 
@@ -131,12 +144,19 @@ class CriticalPath {
   double bytes_;
   std::vector<double> work_;         // of the stage at hand, by kind of link
   std::vector<Duration> durations_;  // of the stage at hand, by way
-  // By class of ranks: when it begins its next round, and when its last awaited message was off
-  // the wire.
-  std::vector<Seconds> free_, received_, next_free_, next_received_;
+  std::vector<Clocks> now_, next_;   // by class of ranks
 };
 
 }  // namespace
+
+std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
+                                 const std::vector<StagePrice>& prices, double bytes) {
+  CriticalPath path(footprint, bytes);
+  std::vector<StageEnd> ends;
+  ends.reserve(stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], prices[s]));
+  return ends;
+}
 
 std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
                                      const std::vector<StagePrice>& prices, double bytes) {
@@ -148,12 +168,10 @@ std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& s
     }
     return added;
   }
-  CriticalPath path(footprint, bytes);
   Seconds last = 0;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Seconds now = path.pass(stages[s], prices[s]);
-    added.push_back(now - last - prices[s].seconds_per_byte * bytes);
-    last = now;
+  for (const StageEnd& end : stage_ends(footprint, stages, prices, bytes)) {
+    added.push_back(end.time - last - prices[added.size()].seconds_per_byte * bytes);
+    last = end.time;
   }
   return added;
 }

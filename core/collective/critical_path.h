@@ -20,7 +20,20 @@ struct StagePrice {
   // Seconds per payload byte for which each link works that carries something, by kind of link
   // (Footprint), in their order.
   std::vector<std::pair<int, double>> links;
+  // What one message of it has at full speed, in bytes per second; the least of several.
+  double flow_rate = 0;
 };
+
+// When a stage is over, and how much of that the longest chain of messages was on wires for bytes;
+// the rest is latency. The time is convex in the payload, and this is its slope times the payload.
+struct StageEnd {
+  Seconds time = 0;
+  Seconds transfer = 0;
+};
+
+// Of all stages, for a payload of `bytes`, where tiers mix.
+std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
+                                 const std::vector<StagePrice>& prices, double bytes);
 
 // For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed
 // (its price's seconds per byte). Negative where ranks whose own messages are faster are a stage

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <unordered_map>
@@ -13,55 +14,207 @@
 
 namespace syncline::collective {
 
-struct PriceBook::Entry {
+namespace {
+
+// A collective on the links, whatever the payload but for its chunks.
+struct Work {
   CollectiveKind kind;
   const Algorithm* algorithm;
   Groups groups;
   std::int64_t chunks;
   Stages stages;
   CollectivePrice price;
-  CollectivePrice at_once;  // the same, all stages as one
-  // By payload bytes; where all messages pay alike, one list under 0.
-  std::unordered_map<Bytes, std::vector<Seconds>> latencies;
+  CollectivePrice at_once;                       // the same, all stages as one
+  bool takes_long = false;                       // to find the longest chain of
+  std::map<double, std::vector<StageEnd>> ends;  // by payload bytes, where that takes long
 
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
   }
+  bool is(const Collective& other, std::int64_t other_chunks) const {
+    return *this == other && chunks == other_chunks;
+  }
+};
 
-  // What a payload waits for beside its transfer: by stage; in one piece where ranks run ahead of
-  // each other so far that the transfers of stages overlap.
-  std::vector<Seconds> waits(double bytes) const {
-    auto added = stage_latencies(*price.footprint, stages, price.stages, bytes);
-    if (price.footprint->uniform()) return added;
-    const Seconds transfer = price.seconds_per_byte * bytes;
-    Seconds sum = std::accumulate(added.begin(), added.end(), Seconds{0});
-    constexpr double kRounding = 1e-9;
-    const bool overlap = added.size() > 1 && sum < -kRounding * transfer;
-    if (!overlap) sum = std::max(0.0, sum);
-    if (overlap) {
-      const Seconds whole = sum + transfer;
-      return {std::max(0.0, whole - at_once.seconds_per_byte * bytes)};
+bool same_tiers(const std::vector<Tier>& a, const std::vector<Tier>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tier& x, const Tier& y) {
+    return x.span == y.span && x.latency == y.latency && x.bandwidth == y.bandwidth &&
+           x.flow_cap == y.flow_cap && x.oversubscription == y.oversubscription;
+  });
+}
+
+// How many messages the longest chain is looked for among.
+double messages_of(const Footprint& footprint, const Stages& stages) {
+  double messages = 0;
+  for (const Stage& stage : stages) {
+    for (std::size_t s = stage.first; s < stage.last; ++s) {
+      messages += static_cast<double>(footprint.sets()[s].messages.size()) *
+                  static_cast<double>(stage.repeat);
     }
-    // What a stage gains by being begun early, the others have waited less.
-    Seconds waited = 0;
-    for (Seconds& seconds : added) waited += seconds = std::max(0.0, seconds);
-    for (Seconds& seconds : added) seconds *= waited > 0 ? sum / waited : 1;
-    return added;
   }
-  Seconds time_of(double bytes) const {
-    const std::vector<Seconds> added = waits(bytes);
-    const bool whole = added.size() < price.stages.size();
-    return std::accumulate(added.begin(), added.end(),
-                           (whole ? at_once : price).seconds_per_byte * bytes);
+  return messages;
+}
+
+// The links' work so many times as long.
+void rescale(CollectivePrice& price, double times) {
+  price.scale *= times;
+  price.seconds_per_byte *= times;
+  for (StagePrice& stage : price.stages) {
+    stage.seconds_per_byte *= times;
+    for (auto& [link, seconds] : stage.links) seconds *= times;
   }
-  // Kept: bounds ask for one size again and again.
-  const std::vector<Seconds>& latencies_of(Bytes bytes) {
-    const auto [it, fresh] = latencies.try_emplace(price.footprint->uniform() ? 0 : bytes);
-    if (fresh) it->second = waits(static_cast<double>(bytes));
+}
+
+// The price on links of so much more bandwidth.
+CollectivePrice at_bandwidth(CollectivePrice price, double more) {
+  price.seconds_per_byte /= more;
+  for (StagePrice& stage : price.stages) {
+    stage.seconds_per_byte /= more;
+    stage.flow_rate *= more;
+    for (auto& [link, seconds] : stage.links) seconds /= more;
+  }
+  return price;
+}
+
+}  // namespace
+
+// What collectives do on a network, worked out once for all books on it. Whoever asks holds the
+// lock only while something new is worked out; what was told stays as it is.
+class PriceBook::Links {
+ public:
+  explicit Links(const Cluster& cluster) : tiers_(cluster.tiers), network_(cluster) {}
+
+  // The process's own of these links, as long as some book prices on them.
+  static std::shared_ptr<Links> of(const Cluster& cluster) {
+    static std::mutex lock;
+    static std::vector<std::weak_ptr<Links>> known;
+    const std::lock_guard<std::mutex> guard(lock);
+    std::erase_if(known, [](const auto& links) { return links.expired(); });
+    for (const auto& each : known) {
+      auto links = each.lock();
+      if (links && links->network_.ranks() == cluster.ranks() &&
+          same_tiers(links->tiers_, cluster.tiers)) {
+        return links;
+      }
+    }
+    auto fresh = std::make_shared<Links>(cluster);
+    known.push_back(fresh);
+    return fresh;
+  }
+
+  Work& work(const Collective& collective, std::int64_t chunks);
+
+  // Stage by stage, for a payload of `bytes`.
+  std::vector<StageEnd> ends(Work& work, double bytes) {
+    const auto find = [&] {
+      return stage_ends(*work.price.footprint, work.stages, work.price.stages, bytes);
+    };
+    if (!work.takes_long) return find();
+    const std::lock_guard<std::mutex> guard(lock_);
+    const auto [it, fresh] = work.ends.try_emplace(bytes);
+    if (fresh) it->second = find();
     return it->second;
   }
+
+ private:
+  std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
+
+  std::vector<Tier> tiers_;
+  Network network_;
+  std::mutex lock_;
+  std::vector<std::unique_ptr<Work>> works_;
+};
+
+// A collective in this book.
+struct PriceBook::Entry {
+  std::shared_ptr<Links> links;
+  Work& work;
+  double latency;    // times the links'
+  double bandwidth;  // likewise
+  // On links that are shifted; else the links' own.
+  std::optional<CollectivePrice> own_price = {};
+  std::optional<CollectivePrice> own_at_once = {};
+
+  const CollectivePrice& price() const { return own_price ? *own_price : work.price; }
+  const CollectivePrice& at_once() const { return own_at_once ? *own_at_once : work.at_once; }
+  bool uniform() const { return work.price.footprint->uniform(); }
+
+  // When each stage is over. Times are latencies and bytes over bandwidths: with all of one kind
+  // so many times as large they are those of another payload, as many times as long.
+  std::vector<StageEnd> ends(double bytes) const {
+    const double moved = work.takes_long ? bytes : bytes / (latency * bandwidth);
+    std::vector<StageEnd> ends = links->ends(work, moved);
+    if (latency == 1 && bandwidth == 1) return ends;
+    for (StageEnd& end : ends) {
+      const double shift = work.takes_long ? 1 / bandwidth : latency;
+      end.time = (end.time - end.transfer) * latency + end.transfer * shift;
+      end.transfer *= shift;
+    }
+    return ends;
+  }
+
+  // What each stage takes beyond its transfer; below nothing where it was begun early.
+  std::vector<Seconds> added(double bytes) const {
+    if (uniform()) {
+      auto list = stage_latencies(*work.price.footprint, work.stages, work.price.stages, bytes);
+      for (Seconds& seconds : list) seconds *= latency;
+      return list;
+    }
+    std::vector<Seconds> list;
+    Seconds last = 0;
+    for (const StageEnd& end : ends(bytes)) {
+      list.push_back(end.time - last - price().stages[list.size()].seconds_per_byte * bytes);
+      last = end.time;
+    }
+    return list;
+  }
+
+  // What a payload waits for beside its transfer, and its price if that is its own.
+  struct Sized {
+    std::vector<Seconds> waits;
+    std::optional<CollectivePrice> price = {};
+  };
+  // By payload bytes; where all messages pay alike, one under 0.
+  std::unordered_map<Bytes, Sized> sizes = {};
+
+  // By stage; in one piece where ranks run ahead of each other so far that the transfers of stages
+  // overlap.
+  Sized sized(double bytes) const {
+    std::vector<Seconds> list = added(bytes);
+    if (uniform()) return {std::move(list)};
+    const Seconds transfer = price().seconds_per_byte * bytes;
+    const Seconds sum = std::accumulate(list.begin(), list.end(), Seconds{0});
+    constexpr double kRounding = 1e-9;
+    if (list.size() > 1 && sum < -kRounding * transfer) return overlapped(bytes);
+    // What a stage gains by being begun early, the others have waited less.
+    Seconds waited = 0;
+    for (Seconds& seconds : list) waited += seconds = std::max(0.0, seconds);
+    for (Seconds& seconds : list) seconds *= waited > 0 ? std::max(0.0, sum) / waited : 1;
+    return {std::move(list)};
+  }
+
+  // All stages as one. Messages wait for each other, so that even the busiest link is idle at
+  // times. Others that run beside do not get that time: they slow down what is waited for, and the
+  // waiting with it. So the links work for as long as the longest chain transfers.
+  Sized overlapped(double bytes) const {
+    const StageEnd end = ends(bytes).back();
+    const double busiest = at_once().seconds_per_byte * bytes;
+    const Seconds transfer = std::max(busiest, end.transfer);
+    Sized whole{{std::max(0.0, end.time - transfer)}, at_once()};
+    rescale(*whole.price, transfer / busiest);
+    return whole;
+  }
+
+  // Kept: bounds ask for one size again and again.
+  const Sized& of(Bytes bytes) {
+    const auto [it, fresh] = sizes.try_emplace(uniform() ? 0 : bytes);
+    if (fresh) it->second = sized(static_cast<double>(bytes));
+    return it->second;
+  }
+  const std::vector<Seconds>& latencies_of(Bytes bytes) { return of(bytes).waits; }
   const CollectivePrice& price_of(Bytes bytes) {
-    return latencies_of(bytes).size() == price.stages.size() ? price : at_once;
+    const Sized& known = of(bytes);
+    return known.price ? *known.price : price();
   }
 };
 
@@ -112,6 +265,7 @@ CollectivePrice work_out(std::shared_ptr<const Footprint> footprint, const Stage
       count = 0;
     }
     priced.seconds_per_byte = slowest * repeat;
+    priced.flow_rate = stage.fraction / slowest;
     price.seconds_per_byte += priced.seconds_per_byte;
   }
   price.footprint = std::move(footprint);
@@ -131,7 +285,13 @@ CollectivePrice at_once(const CollectivePrice& price) {
   for (const auto& [kind, seconds] : work) {
     whole.seconds_per_byte = std::max(whole.seconds_per_byte, seconds);
   }
-  whole.stages.push_back({whole.seconds_per_byte, {work.begin(), work.end()}});
+  // The least part of the payload that is sent in one piece, over the time of the whole.
+  double least = std::numeric_limits<double>::infinity();
+  for (const StagePrice& stage : price.stages) {
+    least = std::min(least, stage.flow_rate * stage.seconds_per_byte);
+  }
+  whole.stages.push_back(
+      {whole.seconds_per_byte, {work.begin(), work.end()}, least / whole.seconds_per_byte});
   return whole;
 }
 
@@ -177,44 +337,67 @@ std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectivePric
   return joint;
 }
 
-PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), network_(cluster) {}
+PriceBook::PriceBook(const Cluster& cluster) : cluster_(cluster), links_(Links::of(cluster)) {}
+PriceBook::PriceBook(const Cluster& cluster, const LinkShift& shift)
+    : cluster_(cluster), latency_(shift.latency), bandwidth_(shift.bandwidth) {
+  Cluster unshifted = cluster;
+  unshifted.tiers = shift.from;
+  links_ = Links::of(unshifted);
+}
 PriceBook::~PriceBook() = default;
 
+Work& PriceBook::Links::work(const Collective& collective, std::int64_t chunks) {
+  const std::lock_guard<std::mutex> guard(lock_);
+  for (const auto& known : works_) {
+    if (known->is(collective, chunks)) return *known;
+  }
+  constexpr double kFewMessages = 1 << 21;  // some milliseconds
+  Stages stages =
+      collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
+  CollectivePrice price = work_out(footprint(collective), stages);
+  const bool takes_long = messages_of(*price.footprint, stages) > kFewMessages;
+  CollectivePrice whole = at_once(price);
+  works_.push_back(std::make_unique<Work>(Work{collective.kind,
+                                               collective.algorithm,
+                                               collective.groups,
+                                               chunks,
+                                               std::move(stages),
+                                               std::move(price),
+                                               std::move(whole),
+                                               takes_long,
+                                               {}}));
+  return *works_.back();
+}
+
+// Payloads that differ in their chunks alone go over the same edges.
+std::shared_ptr<const Footprint> PriceBook::Links::footprint(const Collective& collective) const {
+  for (const auto& known : works_) {
+    if (*known == collective) return known->price.footprint;
+  }
+  const auto edges = collective.algorithm->edges(collective.kind, collective.groups.size);
+  return std::make_shared<const Footprint>(network_, collective.groups, edges);
+}
+
 PriceBook::Entry& PriceBook::entry(const Collective& collective) {
-  const Groups& groups = collective.groups;
   const std::int64_t chunks =
-      collective.algorithm->chunks(collective.kind, groups.size, collective.elements);
+      collective.algorithm->chunks(collective.kind, collective.groups.size, collective.elements);
   // Plans use a handful of different collectives, mostly the same one again.
-  if (last_ != nullptr && *last_ == collective && last_->chunks == chunks) return *last_;
+  if (last_ != nullptr && last_->work.is(collective, chunks)) return *last_;
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return *entry == collective && entry->chunks == chunks;
+    return entry->work.is(collective, chunks);
   });
   if (known != entries_.end()) {
     last_ = known->get();
     return *last_;
   }
-  Stages stages = collective.algorithm->stages(collective.kind, groups.size, collective.elements);
-  CollectivePrice price = work_out(footprint(collective), stages);
-  CollectivePrice whole = at_once(price);
-  entries_.push_back(std::make_unique<Entry>(Entry{collective.kind,
-                                                   collective.algorithm,
-                                                   groups,
-                                                   chunks,
-                                                   std::move(stages),
-                                                   std::move(price),
-                                                   std::move(whole),
-                                                   {}}));
+  Work& work = links_->work(collective, chunks);
+  entries_.push_back(std::make_unique<Entry>(Entry{links_, work, latency_, bandwidth_}));
   last_ = entries_.back().get();
-  return *last_;
-}
-
-// Payloads that differ in their chunks alone go over the same edges.
-std::shared_ptr<const Footprint> PriceBook::footprint(const Collective& collective) const {
-  for (const auto& entry : entries_) {
-    if (*entry == collective) return entry->price.footprint;
+  if (bandwidth_ != 1) {
+    last_->own_price = at_bandwidth(work.price, bandwidth_);
+    last_->own_at_once = at_bandwidth(work.at_once, bandwidth_);
   }
-  const auto edges = collective.algorithm->edges(collective.kind, collective.groups.size);
-  return std::make_shared<const Footprint>(network_, collective.groups, edges);
+  return *last_;
 }
 
 // What the wire needs for a byte of such a collective; asked for each payload again.
@@ -265,33 +448,24 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
     }
   } else {
     CollectivePrice& price = fresh->price;
-    price.scale = *time / transfer;
-    price.seconds_per_byte *= price.scale;
-    for (StagePrice& stage : price.stages) {
-      stage.seconds_per_byte *= price.scale;
-      for (auto& [link, seconds] : stage.links) seconds *= price.scale;
-    }
+    rescale(price, *time / transfer);
   }
   last_law_ = fresh.get();
   law_entries_.emplace(collective.bytes(), std::move(fresh));
   return last_law_;
 }
 
-// The longest path is convex in the payload: the line through two points of it is below all points
-// to the left of both.
-std::optional<LeastPrice> PriceBook::least_of_links(const Entry& links, Bytes largest) {
-  if (links.price.footprint->uniform() || links.price.stages.size() < 2) return std::nullopt;
-  constexpr double kBeside = 1.0 / 16;
-  auto bytes = static_cast<double>(std::max<Bytes>(1, largest));
-  const Seconds time = links.time_of(bytes);
+// The longest path is convex in the payload: its tangent at this one is below all others. What the
+// first bytes wait for may come down to nothing, where a payload's stages overlap.
+std::optional<LeastPrice> PriceBook::least_of_links(const Collective& collective) {
+  Entry& links = entry(collective);
+  if (links.uniform() || links.price().stages.size() < 2) return std::nullopt;
+  const auto bytes = static_cast<double>(std::max<Bytes>(1, collective.bytes()));
+  const StageEnd end = links.ends(bytes).back();
   LeastPrice least;
-  least.seconds_per_byte = (links.time_of(bytes * (1 + kBeside)) - time) / (bytes * kBeside);
-  least.latency = time - least.seconds_per_byte * bytes;
-  least.first = std::numeric_limits<double>::infinity();
-  while (bytes >= 1) {
-    least.first = std::min(least.first, links.waits(bytes).front());
-    bytes /= 8;
-  }
+  least.latency = end.time - end.transfer;
+  least.seconds_per_byte = end.transfer / bytes;
+  least.scale = 1 / links.price_of(collective.bytes()).scale;
   return least;
 }
 
@@ -300,7 +474,7 @@ std::optional<LeastPrice> PriceBook::least_of_links(const Entry& links, Bytes la
 // law is asked at each doubling of the size.
 std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes largest) {
   LawEntry* own = law_entry(collective);
-  if (own == nullptr) return least_of_links(entry(collective), largest);
+  if (own == nullptr) return least_of_links(collective);
   if (own->least_of == largest) return own->least;
   std::vector<std::pair<double, Seconds>> times;
   double rate = own->price.seconds_per_byte;

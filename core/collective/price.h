@@ -30,7 +30,9 @@ struct CollectivePrice {
   std::vector<StagePrice> stages;
   double seconds_per_byte = 0;  // sum over the stages
   std::vector<double> carried;  // payload multiples that pass each link, by kind
-  double scale = 1;  // how much less than the links say the transfer takes; already counted above
+  // How much less than the links say the transfer takes, by a law, or more, where messages wait for
+  // each other; already counted above.
+  double scale = 1;
 
   // Payload multiples that a world rank sends: what its own port carries.
   double sent(int rank) const;
@@ -48,10 +50,24 @@ struct LeastPrice {
   double scale = 1;  // how much less than the price's own the links' work is
 };
 
-// Prices by collective, worked out once each. One book serves one cluster.
+// By how much the tiers of a cluster differ from others, all of them alike: latencies, and
+// bandwidths with the caps of flows.
+struct LinkShift {
+  std::vector<Tier> from;
+  double latency = 1;
+  double bandwidth = 1;
+};
+
+// Prices by collective, worked out once each. One book serves one cluster. What only the links
+// decide is shared by all books of a process that price the same links at the same time.
 class PriceBook {
  public:
   explicit PriceBook(const Cluster& cluster);
+  // The same, sharing with the books of the links that the cluster's are shifted from: the longest
+  // chain of messages is as long there for another payload. Where that takes long to find, it is
+  // taken to be the chain of this payload, with its latency and its transfer shifted, as in a
+  // derivative.
+  PriceBook(const Cluster& cluster, const LinkShift& shift);
   ~PriceBook();
   PriceBook(const PriceBook&) = delete;
   PriceBook& operator=(const PriceBook&) = delete;
@@ -73,16 +89,18 @@ class PriceBook {
   const Cluster& cluster() const { return cluster_; }
 
  private:
+  class Links;
   struct Entry;
   struct LawEntry;
   Entry& entry(const Collective& collective);
   LawEntry* law_entry(const Collective& collective);
-  std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
   std::optional<Seconds> law_time(const Collective& collective);
   double wire_rate(const Collective& collective);
-  static std::optional<LeastPrice> least_of_links(const Entry& links, Bytes largest);
+  std::optional<LeastPrice> least_of_links(const Collective& collective);
   Cluster cluster_;
-  Network network_;
+  std::shared_ptr<Links> links_;
+  double latency_ = 1;    // times the links'
+  double bandwidth_ = 1;  // likewise
   std::vector<std::unique_ptr<Entry>> entries_;
   Entry* last_ = nullptr;
   std::unordered_multimap<Bytes, std::unique_ptr<LawEntry>> law_entries_;  // by payload

@@ -59,11 +59,17 @@ double end_of(const Cluster& cluster, const collective::Collective& collective, 
          std::sqrt(1 - small * small) * std::log(reached_share(cluster));
 }
 
+struct ShiftedNetwork {
+  Cluster cluster;
+  collective::LinkShift shift;  // of its links
+};
+
 // The network with small, or with large, messages at one end of what is likely. `pinned`: the
 // spread of both, where a calibration of the scenario says.
-Cluster shifted_network(const Cluster& cluster, bool small, double deviations,
-                        std::optional<double> pinned) {
+ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviations,
+                               std::optional<double> pinned) {
   Cluster moved = cluster;
+  collective::LinkShift shift{.from = cluster.tiers};
   // Links that carry what was calibrated are known as well as that.
   const std::optional<double> known = pinned        ? pinned
                                       : cluster.law ? std::optional(kMeasuredUnknown)
@@ -74,14 +80,14 @@ Cluster shifted_network(const Cluster& cluster, bool small, double deviations,
     return known ? deviations * *known : collective::assumed_end(nccl, bytes, deviations) + reached;
   };
   if (small) {
-    const double latency = std::exp(end_at(8 * kKiB));
-    for (Tier& tier : moved.tiers) tier.latency *= latency;
-    moved.collective_overhead *= latency;
+    shift.latency = std::exp(end_at(8 * kKiB));
+    for (Tier& tier : moved.tiers) tier.latency *= shift.latency;
+    moved.collective_overhead *= shift.latency;
   } else {
-    const double rate = std::exp(-end_at(64.0 * kMiB));
+    shift.bandwidth = std::exp(-end_at(64.0 * kMiB));
     for (Tier& tier : moved.tiers) {
-      tier.bandwidth *= rate;
-      tier.flow_cap *= rate;
+      tier.bandwidth *= shift.bandwidth;
+      tier.flow_cap *= shift.bandwidth;
     }
   }
   const auto as_given = std::make_shared<const Cluster>(cluster);
@@ -98,7 +104,7 @@ Cluster shifted_network(const Cluster& cluster, bool small, double deviations,
     answer->time *= std::exp(end * (small ? part : std::sqrt(1 - part * part)));
     return answer;
   };
-  return moved;
+  return {std::move(moved), std::move(shift)};
 }
 
 // What copies into buckets and back take at one end of what is likely, as a share of what they are
@@ -236,13 +242,13 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
   const bool network = doubt == Doubt::kLatency || doubt == Doubt::kBandwidth;
   // What is computed differs plan by plan: the network's prices hold for all of those.
-  known = std::make_unique<Shifted>(
-      network
-          ? run::make_model_executor({shifted_network(scenario_.cluster, doubt == Doubt::kLatency,
-                                                      deviations, pinned_.network),
-                                      {},
-                                      scenario_.seed})
-          : model_);
+  std::shared_ptr<run::Executor> model = model_;
+  if (network) {
+    const ShiftedNetwork moved =
+        shifted_network(scenario_.cluster, doubt == Doubt::kLatency, deviations, pinned_.network);
+    model = run::make_shifted_model_executor(moved.cluster, moved.shift);
+  }
+  known = std::make_unique<Shifted>(std::move(model));
   const Workload& workload = scenario_.workload;
   const double timed = std::max(kTimedComputation, workload.time_spread);
   const double assumed = workload.rated_times ? kRatedComputation : timed;

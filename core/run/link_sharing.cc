@@ -21,12 +21,12 @@ Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
         own[static_cast<std::size_t>(kind)].emplace_back(stage_id,
                                                          seconds / stage.seconds_per_byte);
       }
+      claims_.push_back({{}, stage.flow_rate});
       ++stage_id;
     }
   }
 
   // Links of one profile are full at the same moment: one resource stands for all of them.
-  claims_.resize(static_cast<std::size_t>(stage_id));
   std::map<Profile, int> kinds;
   for (const auto& joint : collective::joint_kinds(prices_)) {
     Profile profile;
@@ -40,7 +40,6 @@ Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
     for (const auto& [stage, share] : profile) {
       Claim& claim = claims_[static_cast<std::size_t>(stage)];
       claim.shares.emplace_back(it->second, share);
-      claim.most = std::max(claim.most, share);
     }
   }
   resources_ = kinds.size();
@@ -74,9 +73,9 @@ void LinkSharing::share(std::vector<SharedFlow*>& open) {
     }
     double stop = std::numeric_limits<double>::infinity();
     for (const auto* flow : open) {
-      stop = std::min(stop, flow->claim->most);
+      stop = std::min(stop, flow->claim->flow_rate);
       for (const auto& share : flow->claim->shares) {
-        slope_[place(share)] += share.second / flow->claim->most;
+        slope_[place(share)] += share.second / flow->claim->flow_rate;
       }
     }
     int full = -1;  // of several that are full together, the first
@@ -96,8 +95,8 @@ void LinkSharing::share(std::vector<SharedFlow*>& open) {
       const auto& claim = *flow->claim;
       const bool blocked = std::any_of(claim.shares.begin(), claim.shares.end(),
                                        [&](const auto& share) { return share.first == full; });
-      if (claim.most > level && !blocked) return false;
-      flow->speed = std::min(1.0, level / claim.most);
+      if (claim.flow_rate > level && !blocked) return false;
+      flow->speed = std::min(1.0, level / claim.flow_rate);
       for (const auto& share : claim.shares) taken_[place(share)] += flow->speed * share.second;
       return true;
     });

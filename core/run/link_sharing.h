@@ -14,7 +14,7 @@ namespace syncline::run {
 // A stage's claim on each resource, as the share that it takes at full speed.
 struct Claim {
   std::vector<std::pair<int, double>> shares;  // (resource, share)
-  double most = 0;                             // of its busiest resource; below 1: flows are capped
+  double flow_rate = 0;                        // of one of its messages at full speed
 };
 
 // What the collectives of one plan compete for. Links that carry the same shares of the same stages
@@ -44,8 +44,9 @@ struct SharedFlow {
   double speed = 1;  // share of full speed
 };
 
-// Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2), where a
-// flow's level is the occupancy of its busiest resource. Flows that compete with none run at 1.
+// Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2) between
+// messages, as links are: a flow's level is the rate of one of its messages, so that many messages
+// on a link have more of it than few. Flows that compete with none run at 1.
 // Asked at every event of a plan, so it keeps its room.
 class LinkSharing {
  public:

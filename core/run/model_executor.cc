@@ -196,6 +196,8 @@ class ModelExecutor final : public Executor {
  public:
   explicit ModelExecutor(const ExecutorSettings& settings)
       : cluster_(settings.cluster), book_(settings.cluster) {}
+  ModelExecutor(const Cluster& cluster, const collective::LinkShift& shift)
+      : cluster_(cluster), book_(cluster, shift) {}
 
   std::string_view name() const override { return "model"; }
   ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
@@ -297,6 +299,11 @@ class ModelExecutor final : public Executor {
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings) {
   return std::make_unique<ModelExecutor>(settings);
+}
+
+std::unique_ptr<Executor> make_shifted_model_executor(const Cluster& cluster,
+                                                      const collective::LinkShift& shift) {
+  return std::make_unique<ModelExecutor>(cluster, shift);
 }
 
 }  // namespace syncline::run

@@ -104,6 +104,78 @@ TEST(Footprint, LongRingsAreAsIfEveryRoundWasGoneThrough) {
   }
 }
 
+// Links that are all slower or faster alike share what was worked out: the same prices.
+TEST(Footprint, ShiftedLinksCostWhatTheyCostByThemselves) {
+  RandomCollectives random(7);
+  for (int i = 0; i < 200; ++i) {
+    const Cluster cluster = random.cluster(12, 8);
+    LinkShift shift{cluster.tiers, random.number(1, 40) / 10.0, random.number(1, 40) / 10.0};
+    Cluster moved = cluster;
+    for (Tier& tier : moved.tiers) {
+      tier.latency *= shift.latency;
+      tier.bandwidth *= shift.bandwidth;
+      tier.flow_cap *= shift.bandwidth;
+    }
+    const Collective collective = random.collective(cluster);
+    SCOPED_TRACE(named(moved, collective));
+    PriceBook as_given(cluster);
+    PriceBook shared(moved, shift);
+    PriceBook alone(moved);
+    const Seconds time = alone.time(collective);
+    ASSERT_NEAR(shared.time(collective), time, 1e-9 * time);
+    const auto& told = shared.price(collective);
+    const auto& expected = alone.price(collective);
+    ASSERT_EQ(told.stages.size(), expected.stages.size());
+    for (std::size_t s = 0; s < told.stages.size(); ++s) {
+      ASSERT_NEAR(told.stages[s].seconds_per_byte, expected.stages[s].seconds_per_byte,
+                  1e-9 * expected.stages[s].seconds_per_byte);
+      ASSERT_NEAR(told.stages[s].flow_rate, expected.stages[s].flow_rate,
+                  1e-9 * expected.stages[s].flow_rate);
+    }
+  }
+}
+
+// Where the longest chain takes long to find it is kept for all of them: right where nothing
+// shifts, never longer than it really is, and off in the second order alone.
+TEST(Footprint, ManyMessagesKeepTheirLongestChain) {
+  const Cluster cluster = two_tier_cluster(512, 8);
+  const auto tree = collective_of(CollectiveKind::kAllReduce, "double_binary_tree",
+                                  world_group(cluster.ranks()), 40 * kChunkElements);
+  for (const double latency : {0.5, 0.95, 1.0, 1.05, 2.0}) {
+    Cluster moved = cluster;
+    for (Tier& tier : moved.tiers) tier.latency *= latency;
+    const Seconds kept = PriceBook(moved, {cluster.tiers, latency, 1}).time(tree);
+    const Seconds found = PriceBook(moved).time(tree);
+    EXPECT_LE(kept, found * (1 + 1e-12)) << latency;
+    EXPECT_GT(kept, found * (1 - (latency == 1 ? 1e-12 : 0.02))) << latency;
+  }
+}
+
+// The chain's latency and transfer are a line that touches the price of all payloads from below.
+TEST(Footprint, TheLeastPriceIsBelowAllOthers) {
+  RandomCollectives random(8);
+  for (int i = 0; i < 200; ++i) {
+    const Cluster cluster = random.cluster(12, 8);
+    PriceBook book(cluster);
+    Collective collective = random.collective(cluster);
+    SCOPED_TRACE(named(cluster, collective));
+    const auto chunks = [](const Collective& c) {
+      return c.algorithm->chunks(c.kind, c.groups.size, c.elements);
+    };
+    const auto least = book.least(collective, collective.bytes());
+    if (!least || collective.nccl) continue;
+    const auto given = chunks(collective);
+    for (const double times : {0.01, 0.5, 1.0, 1.1, 3.0}) {
+      Collective other = collective;
+      other.elements = static_cast<std::int64_t>(static_cast<double>(other.elements) * times);
+      if (chunks(other) != given) continue;
+      const Seconds time = book.time(other) - cluster.collective_overhead;
+      const auto bytes = static_cast<double>(other.bytes());
+      ASSERT_LE(least->latency + least->seconds_per_byte * bytes, time * (1 + 1e-9)) << times;
+    }
+  }
+}
+
 TEST(Footprint, JointKindsAreAllPairsThatSomeLinkIs) {
   RandomCollectives random(2);
   for (int i = 0; i < 100; ++i) {

@@ -1,20 +1,15 @@
 // The closed form, the merged simulation and the simulation message by message, held against each
-// other where they once parted, and on random scenarios.
+// other where they once parted; on random scenarios: census_test.cc.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "core/measure/study.h"
 #include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
-#include "tests/support/random_scenario.h"
 
 namespace syncline::sim {
 namespace {
@@ -102,32 +97,66 @@ TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
   EXPECT_NEAR(time_in(nodes, leaders, Way::kStep) / time_in(nodes, leaders, Way::kModel), 1, 1e-4);
 }
 
-// Everything that a strategy can say. Among 500 seeds on up to 32 ranks the grains are 3.0 % and
-// 6.1 % from the model at the 99th percentile, 4.1 % and 14.8 % at the worst.
-TEST(Grains, AgreeOnRandomScenarios) {
-  const auto step_time = [](const Json& root, Way way) {
-    measure::StudyOptions options;
-    options.executor = way == Way::kModel ? "model" : "sim";
-    options.make_executor = way == Way::kModel ? run::make_model_executor : make_sim_executor;
-    Json grained = root;
-    grained["simulation"]["grain"] = way == Way::kStep ? "step" : "merged";
-    return measure::run_study(input::document_from_text("grains.json", grained.dump()), options)
-        .rows[0]
-        .metrics.step_time;
+// What shares a link has as much of it as its messages are many: a stage of messages across the
+// nodes and one of messages inside them run beside each other, each at its own rate.
+TEST(Grains, LinksAreSharedByMessages) {
+  Cluster cluster = cluster_of_tiers(4, 4, links(5, 100), links(10, 10));
+  cluster.tiers[1].oversubscription = 2;
+  const auto stream = [](plan::StreamId id, const std::string& algorithm, std::int64_t elements) {
+    return std::pair(id, collective_of(collective::CollectiveKind::kAllReduce, algorithm,
+                                       collective::world_group(16), elements));
   };
-  double merged = 0;
-  double step = 0;
-  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
-    const Json root = test::random_small_scenario(seed, 24);
-    const Seconds model = step_time(root, Way::kModel);
-    merged = std::max(merged, std::fabs(step_time(root, Way::kMerged) / model - 1));
-    step = std::max(step, std::fabs(step_time(root, Way::kStep) / model - 1));
-    EXPECT_LT(merged, 0.05) << seed << ": " << root.dump();
-    EXPECT_LT(step, 0.08) << seed << ": " << root.dump();
-    if (HasFailure()) return;
+  for (const auto& [one, other] :
+       {std::pair("halving_doubling", "halving_doubling"), std::pair("halving_doubling", "ring"),
+        std::pair("ring", "to_one"), std::pair("to_one", "halving_doubling")}) {
+    for (const std::int64_t elements : {200000, 1000000, 3000000}) {
+      const plan::Plan plan = plan_of(16, {stream(1, one, 1000000), stream(2, other, elements)});
+      const Seconds model = time_in(cluster, plan, Way::kModel);
+      EXPECT_NEAR(time_in(cluster, plan, Way::kUnfolded) / model, 1, 0.01)
+          << one << " beside " << other << " of " << elements;
+      EXPECT_NEAR(time_in(cluster, plan, Way::kMerged) / model, 1, 0.01)
+          << one << " beside " << other << " of " << elements;
+    }
   }
-  std::printf("largest difference from the model: merged %.2f %%, step by step %.2f %%\n",
-              100 * merged, 100 * step);
+}
+
+// Equal collectives that set out together stay in step: what one waits for is so many times as long
+// too, so that all of them take what one of their bytes together does.
+TEST(Grains, StreamsInStepWaitInStep) {
+  for (const int gpus : {2, 3}) {
+    Cluster cluster = cluster_of_tiers(4, gpus, links(2, 100), links(5, 10));
+    cluster.tiers[1].oversubscription = 1.5;
+    const int ranks = 4 * gpus;
+    for (const int streams : {2, 4}) {
+      std::vector<std::pair<plan::StreamId, collective::Collective>> all;
+      for (int s = 1; s <= streams; ++s) {
+        all.emplace_back(s,
+                         collective_of(collective::CollectiveKind::kAllReduce, "halving_doubling",
+                                       collective::world_group(ranks), 4000000));
+      }
+      const plan::Plan together = plan_of(ranks, all);
+      const Seconds one = time_in(
+          cluster, all_reduce_on(ranks, "halving_doubling", streams * 4000000), Way::kModel);
+      EXPECT_NEAR(time_in(cluster, together, Way::kModel) / one, 1, 0.01) << ranks;
+      EXPECT_NEAR(time_in(cluster, together, Way::kMerged) / one, 1, 0.01) << ranks;
+      EXPECT_NEAR(time_in(cluster, together, Way::kStep) / one, 1, 0.03) << ranks;
+    }
+  }
+}
+
+// Beyond thousands of ranks flows go over the heaviest links alone (flows.h).
+TEST(Grains, ThousandsOfRanksShareTheirHeaviestLinks) {
+  const Cluster cluster = cluster_of_tiers(640, 8, links(4, 1000), links(8, 100));
+  for (const char* algorithm : {"double_binary_tree", "halving_doubling", "ring", "to_one"}) {
+    const auto collective = [&](std::int64_t elements) {
+      return collective_of(collective::CollectiveKind::kAllReduce, algorithm,
+                           collective::world_group(cluster.ranks()), elements);
+    };
+    const plan::Plan plan =
+        plan_of(cluster.ranks(), {{1, collective(2000000)}, {2, collective(500000)}});
+    EXPECT_NEAR(time_in(cluster, plan, Way::kMerged) / time_in(cluster, plan, Way::kModel), 1, 0.02)
+        << algorithm;
+  }
 }
 
 }  // namespace
