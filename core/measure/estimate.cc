@@ -83,10 +83,10 @@ Estimate messages(const Scenario& scenario, const Strategy& strategy) {
 Estimate search(const Scenario& scenario) {
   constexpr Seconds kRank = 390e-6;
   constexpr double kRankBytes = 1750;
-  constexpr Seconds kSearch = 12;
+  constexpr Seconds kSearch = 3;
   constexpr double kExactGradients = 600;
-  constexpr Seconds kGradient = 2.5e-3;
-  constexpr double kGradientBytes = 80e3;
+  constexpr Seconds kGradient = 1.1e-3;
+  constexpr double kGradientBytes = 17.5e3;
   const auto ranks = static_cast<double>(scenario.cluster.ranks());
   const auto gradients = static_cast<double>(scenario.workload.tensors.size());
   // Up to kMostExact gradients (core/tune) it grows as their square.
