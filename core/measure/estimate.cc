@@ -104,12 +104,12 @@ void follow(Estimate& all, const Estimate& part, double times) {
 }  // namespace
 
 Estimate estimate_of(const Scenario& scenario, Answer answer) {
-  constexpr Seconds kPoint = 100e-6;  // the scenario read and judged again
+  constexpr Seconds kPoint = 30e-6;  // the scenario read and judged again
   constexpr Seconds kPointGradient = 3e-6;
-  constexpr double kReadBytes = 1500;   // the document of a gradient
-  constexpr double kRowBytes = 3000;    // with what is printed of it
-  constexpr double kChangesTried = 30;  // by explain
-  constexpr Seconds kPrinted = 2e-6;    // of an operation
+  constexpr double kReadBytes = 1500;  // the document of a gradient
+  constexpr double kRowBytes = 3000;   // with what is printed of it
+  constexpr double kChangesTried = 8;  // by explain, in rows with their intervals
+  constexpr Seconds kPrinted = 2e-6;   // of an operation
   constexpr double kPrintedBytes = 700;
   const auto gradients = static_cast<double>(scenario.workload.tensors.size());
   double visited = 1;
