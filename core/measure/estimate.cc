@@ -83,10 +83,10 @@ Estimate messages(const Scenario& scenario, const Strategy& strategy) {
 Estimate search(const Scenario& scenario) {
   constexpr Seconds kRank = 390e-6;
   constexpr double kRankBytes = 1750;
-  constexpr Seconds kSearch = 12;
+  constexpr Seconds kSearch = 3;
   constexpr double kExactGradients = 600;
-  constexpr Seconds kGradient = 2.5e-3;
-  constexpr double kGradientBytes = 80e3;
+  constexpr Seconds kGradient = 1.1e-3;
+  constexpr double kGradientBytes = 17.5e3;
   const auto ranks = static_cast<double>(scenario.cluster.ranks());
   const auto gradients = static_cast<double>(scenario.workload.tensors.size());
   // Up to kMostExact gradients (core/tune) it grows as their square.
@@ -104,12 +104,12 @@ void follow(Estimate& all, const Estimate& part, double times) {
 }  // namespace
 
 Estimate estimate_of(const Scenario& scenario, Answer answer) {
-  constexpr Seconds kPoint = 100e-6;  // the scenario read and judged again
+  constexpr Seconds kPoint = 30e-6;  // the scenario read and judged again
   constexpr Seconds kPointGradient = 3e-6;
-  constexpr double kReadBytes = 1500;   // the document of a gradient
-  constexpr double kRowBytes = 3000;    // with what is printed of it
-  constexpr double kChangesTried = 30;  // by explain
-  constexpr Seconds kPrinted = 2e-6;    // of an operation
+  constexpr double kReadBytes = 1500;  // the document of a gradient
+  constexpr double kRowBytes = 3000;   // with what is printed of it
+  constexpr double kChangesTried = 8;  // by explain, in rows with their intervals
+  constexpr Seconds kPrinted = 2e-6;   // of an operation
   constexpr double kPrintedBytes = 700;
   const auto gradients = static_cast<double>(scenario.workload.tensors.size());
   double visited = 1;
