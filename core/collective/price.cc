@@ -55,16 +55,6 @@ double messages_of(const Footprint& footprint, const Stages& stages) {
   return messages;
 }
 
-// The links' work so many times as long.
-void rescale(CollectivePrice& price, double times) {
-  price.scale *= times;
-  price.seconds_per_byte *= times;
-  for (StagePrice& stage : price.stages) {
-    stage.seconds_per_byte *= times;
-    for (auto& [link, seconds] : stage.links) seconds *= times;
-  }
-}
-
 // The price on links of so much more bandwidth.
 CollectivePrice at_bandwidth(CollectivePrice price, double more) {
   price.seconds_per_byte /= more;
@@ -135,6 +125,9 @@ struct PriceBook::Entry {
   std::optional<CollectivePrice> own_price = {};
   std::optional<CollectivePrice> own_at_once = {};
 
+  // By payload bytes; where all messages pay alike, one list under 0.
+  std::unordered_map<Bytes, std::vector<Seconds>> latencies = {};
+
   const CollectivePrice& price() const { return own_price ? *own_price : work.price; }
   const CollectivePrice& at_once() const { return own_at_once ? *own_at_once : work.at_once; }
   bool uniform() const { return work.price.footprint->uniform(); }
@@ -169,52 +162,34 @@ struct PriceBook::Entry {
     return list;
   }
 
-  // What a payload waits for beside its transfer, and its price if that is its own.
-  struct Sized {
-    std::vector<Seconds> waits;
-    std::optional<CollectivePrice> price = {};
-  };
-  // By payload bytes; where all messages pay alike, one under 0.
-  std::unordered_map<Bytes, Sized> sizes = {};
-
-  // By stage; in one piece where ranks run ahead of each other so far that the transfers of stages
-  // overlap.
-  Sized sized(double bytes) const {
+  // What a payload waits for beside its transfer: by stage; in one piece where ranks run ahead of
+  // each other so far that the transfers of stages overlap.
+  std::vector<Seconds> waits(double bytes) const {
     std::vector<Seconds> list = added(bytes);
-    if (uniform()) return {std::move(list)};
+    if (uniform()) return list;
     const Seconds transfer = price().seconds_per_byte * bytes;
-    const Seconds sum = std::accumulate(list.begin(), list.end(), Seconds{0});
+    Seconds sum = std::accumulate(list.begin(), list.end(), Seconds{0});
     constexpr double kRounding = 1e-9;
-    if (list.size() > 1 && sum < -kRounding * transfer) return overlapped(bytes);
+    const bool overlap = list.size() > 1 && sum < -kRounding * transfer;
+    if (!overlap) sum = std::max(0.0, sum);
+    if (overlap) {
+      const Seconds whole = sum + transfer;
+      return {std::max(0.0, whole - at_once().seconds_per_byte * bytes)};
+    }
     // What a stage gains by being begun early, the others have waited less.
     Seconds waited = 0;
     for (Seconds& seconds : list) waited += seconds = std::max(0.0, seconds);
-    for (Seconds& seconds : list) seconds *= waited > 0 ? std::max(0.0, sum) / waited : 1;
-    return {std::move(list)};
+    for (Seconds& seconds : list) seconds *= waited > 0 ? sum / waited : 1;
+    return list;
   }
-
-  // All stages as one. Messages wait for each other, so that even the busiest link is idle at
-  // times. Others that run beside do not get that time: they slow down what is waited for, and the
-  // waiting with it. So the links work for as long as the longest chain transfers.
-  Sized overlapped(double bytes) const {
-    const StageEnd end = ends(bytes).back();
-    const double busiest = at_once().seconds_per_byte * bytes;
-    const Seconds transfer = std::max(busiest, end.transfer);
-    Sized whole{{std::max(0.0, end.time - transfer)}, at_once()};
-    rescale(*whole.price, transfer / busiest);
-    return whole;
-  }
-
   // Kept: bounds ask for one size again and again.
-  const Sized& of(Bytes bytes) {
-    const auto [it, fresh] = sizes.try_emplace(uniform() ? 0 : bytes);
-    if (fresh) it->second = sized(static_cast<double>(bytes));
+  const std::vector<Seconds>& latencies_of(Bytes bytes) {
+    const auto [it, fresh] = latencies.try_emplace(uniform() ? 0 : bytes);
+    if (fresh) it->second = waits(static_cast<double>(bytes));
     return it->second;
   }
-  const std::vector<Seconds>& latencies_of(Bytes bytes) { return of(bytes).waits; }
   const CollectivePrice& price_of(Bytes bytes) {
-    const Sized& known = of(bytes);
-    return known.price ? *known.price : price();
+    return latencies_of(bytes).size() == price().stages.size() ? price() : at_once();
   }
 };
 
@@ -448,7 +423,12 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
     }
   } else {
     CollectivePrice& price = fresh->price;
-    rescale(price, *time / transfer);
+    price.scale = *time / transfer;
+    price.seconds_per_byte *= price.scale;
+    for (StagePrice& stage : price.stages) {
+      stage.seconds_per_byte *= price.scale;
+      for (auto& [link, seconds] : stage.links) seconds *= price.scale;
+    }
   }
   last_law_ = fresh.get();
   law_entries_.emplace(collective.bytes(), std::move(fresh));
@@ -458,14 +438,13 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
 // The longest path is convex in the payload: its tangent at this one is below all others. What the
 // first bytes wait for may come down to nothing, where a payload's stages overlap.
 std::optional<LeastPrice> PriceBook::least_of_links(const Collective& collective) {
-  Entry& links = entry(collective);
+  const Entry& links = entry(collective);
   if (links.uniform() || links.price().stages.size() < 2) return std::nullopt;
   const auto bytes = static_cast<double>(std::max<Bytes>(1, collective.bytes()));
   const StageEnd end = links.ends(bytes).back();
   LeastPrice least;
   least.latency = end.time - end.transfer;
   least.seconds_per_byte = end.transfer / bytes;
-  least.scale = 1 / links.price_of(collective.bytes()).scale;
   return least;
 }
 

@@ -30,9 +30,7 @@ struct CollectivePrice {
   std::vector<StagePrice> stages;
   double seconds_per_byte = 0;  // sum over the stages
   std::vector<double> carried;  // payload multiples that pass each link, by kind
-  // How much less than the links say the transfer takes, by a law, or more, where messages wait for
-  // each other; already counted above.
-  double scale = 1;
+  double scale = 1;  // how much less than the links say the transfer takes; already counted above
 
   // Payload multiples that a world rank sends: what its own port carries.
   double sent(int rank) const;

@@ -55,10 +55,9 @@ double busiest_link(const std::vector<collective::Collective>& collectives, doub
     const double share = static_cast<double>(collective.bytes()) / bytes;
     prices.push_back(&book.price(collective));
     auto& own = by_kind.emplace_back(prices.back()->footprint->link_kinds(), 0.0);
-    const double waiting = std::max(1.0, prices.back()->scale);  // no work of the links
     for (const auto& stage : prices.back()->stages) {
       for (const auto& [kind, seconds] : stage.links) {
-        own[static_cast<std::size_t>(kind)] += seconds / waiting * share;
+        own[static_cast<std::size_t>(kind)] += seconds * share;
       }
     }
   }

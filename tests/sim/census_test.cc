@@ -144,6 +144,7 @@ TEST(Census, ModelAndGrainsAgreeOnRandomScenarios) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     all.push_back(difference_at(seed));
     const Difference& last = all.back();
+    if (asked != nullptr) continue;  // the table says what is far off
     EXPECT_LT(std::fabs(last.merged), 5) << seed << ": " << last.scenario.dump();
     EXPECT_LT(std::fabs(last.step), 8) << seed << ": " << last.scenario.dump();
   }
