@@ -31,6 +31,7 @@ import torch.distributed as dist
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
 _NOISY = 0.1  # a step's deviation from its neighbours, as a share
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
+_ADDED = 1 << 18  # values at the least, of which the sums in 16 bits are timed
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
            torch.float64: "fp64"}
 _HOOKS = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook"}
@@ -732,8 +733,9 @@ def _half(job, sweeps):
     if not sweeps or job.ranks == 1:
         return 0.0, 0.0
     # Sums of values too small for 16 bits to hold them whole take a processor twice as long: it is
-    # the job's own that count.
-    whole = _gradient_values(job, max(size for size, _ in sweeps["world"]) // 4)
+    # the job's own that count. Of few, waking up would cost more of it than adding.
+    largest = max(size for size, _ in sweeps["world"]) // 4
+    whole = _gradient_values(job, max(largest, _ADDED))
     as_many_bytes = torch.zeros(-(-whole.numel() // 2), device=job.device)
 
     def once():
