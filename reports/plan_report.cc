@@ -38,7 +38,7 @@ std::string waits_for(const plan::Op& op) {
   return text.empty() ? "-" : text;
 }
 
-// What an operation is worth: one of these.
+// What an operation is worth: one of these. None of what takes as long as the network says.
 struct Amount {
   std::optional<Bytes> bytes;
   std::optional<std::int64_t> kept;
@@ -51,7 +51,8 @@ Amount amount_of(const plan::Op& op, const plan::Plan& plan) {
     amount.bytes = collective->bytes();
   } else if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
     amount.kept = plan.buckets[static_cast<std::size_t>(encode->bucket)].kept;
-  } else {
+  } else if (!std::holds_alternative<plan::Sums>(op.work) &&
+             !std::holds_alternative<plan::Slowed>(op.work)) {
     amount.seconds = plan::seconds_of(op.work);
   }
   return amount;
@@ -60,7 +61,7 @@ Amount amount_of(const plan::Op& op, const plan::Plan& plan) {
 std::string amount_text(const Amount& amount) {
   if (amount.bytes) return bytes_text(static_cast<double>(*amount.bytes));
   if (amount.kept) return std::to_string(*amount.kept) + " kept";
-  return seconds_text(*amount.seconds);
+  return amount.seconds ? seconds_text(*amount.seconds) : "-";
 }
 
 std::string summary(const Planned& planned, const Planned::Phase& phase) {

@@ -300,8 +300,10 @@ void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
   }
   const auto default_cap = static_cast<Bytes>(kDdpCapMb * static_cast<double>(kMiB));
   if (fusion.size >= default_cap && fusion.groups.size() < 3) {
-    reading.notes.push_back("all gradients fit into " + std::to_string(fusion.groups.size()) +
-                            " buckets: little communication can hide behind the backward pass");
+    const std::size_t buckets = fusion.groups.size();
+    reading.notes.push_back("all gradients fit into " +
+                            (buckets == 1 ? "one bucket" : std::to_string(buckets) + " buckets") +
+                            ": little communication can hide behind the backward pass");
   }
 }
 

@@ -98,6 +98,24 @@ TEST_F(Answers, CheckSaysWhatTheScenarioHolds) {
   EXPECT_TRUE(contains(printed("check", "markdown"), "# "));
 }
 
+TEST_F(Answers, APlanSaysNoTimeOfWhatTheNetworkDecides) {
+  const auto ran = test::syncline_run({"plan", file_, "--strategy", "half", "--set",
+                                       "cluster.device.sums_gbytes_per_s=0.1", "--set",
+                                       "cluster.device.overlap_slowdown=0.5", "--format", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  int sums = 0;
+  int losses = 0;
+  const Json plan = Json::parse(ran.out).at("plans").at(0);
+  for (const auto& operation : plan.at("operations")) {
+    const std::string what = operation.at("what");
+    if (!what.starts_with("sum ") && !what.starts_with("slowed by ")) continue;
+    ++(what.starts_with("sum ") ? sums : losses);
+    EXPECT_FALSE(operation.contains("seconds")) << what;  // not 0: nobody knows yet
+  }
+  EXPECT_EQ(sums, 2);
+  EXPECT_GT(losses, 0);
+}
+
 TEST_F(Answers, APlanHasItsOperationsInEveryForm) {
   const Json plan = json("plan").at("plans").at(0);
   EXPECT_EQ(plan.at("ranks"), 4);
