@@ -96,7 +96,7 @@ fuzz: setup setup-check
 	@cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSYNCLINE_FUZZ=ON \
 	    -DSYNCLINE_PCH=OFF -DBUILD_TESTING=OFF >/dev/null
 	cmake --build $(BUILD)-fuzz -j $(JOBS) --target fuzzers
-	@tests/tools/fuzz.sh $(BUILD)-fuzz $(FUZZ_S) '$(FUZZER)'
+	@tests/tools/fuzz.sh $(BUILD)-fuzz $(FUZZ_S) '$(FUZZER)' $(JOBS)
 
 # Within ten minutes; FAULTS='--only journals --kills 50' for less.
 FAULTS ?=

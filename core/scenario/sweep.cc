@@ -4,6 +4,8 @@
 
 namespace syncline {
 
+Sweep::Sweep(const Scenario& scenario) : axes_(scenario.sweep) {}
+
 std::size_t Sweep::size() const {
   std::size_t points = 1;
   for (const auto& [path, values] : axes_) points *= values.size();

@@ -10,7 +10,7 @@ namespace syncline {
 class Sweep {
  public:
   Sweep() = default;  // one point, without values
-  explicit Sweep(const Scenario& scenario) : axes_(scenario.sweep) {}
+  explicit Sweep(const Scenario& scenario);
 
   // At least 1.
   std::size_t size() const;

@@ -288,8 +288,8 @@ class Tuner {
     const Bytes size = found.strategy.fusion.size;
     if (!by_size || !pricer_.traits().cheap || !search_.breakpoints) return found;
     const Seconds limit = tuned_.winner().metrics.step_time * (1 + kEqual);
-    for (Bytes unit = std::bit_floor(static_cast<std::uint64_t>(size)); size % unit != 0;
-         unit /= 2) {
+    for (auto unit = static_cast<Bytes>(std::bit_floor(static_cast<std::uint64_t>(size)));
+         size % unit != 0; unit /= 2) {
       for (const Bytes near : {size / unit * unit, (size / unit + 1) * unit}) {
         Fusion fusion = found.strategy.fusion;
         fusion.size = near;

@@ -83,10 +83,11 @@ Saved read_tensor(Reader reader, const std::string& name) {
     reader.fail("data_offsets", "expected where it begins and where it ends");
   }
   const std::uint64_t bytes = offsets[1].get<std::uint64_t>() - offsets[0].get<std::uint64_t>();
-  const int each = saved.dtype == "fp64" ? 8 : saved.dtype == "fp32" ? 4 : 2;
-  if (!saved.dtype.empty() && bytes != static_cast<std::uint64_t>(elements) * each) {
+  const std::uint64_t each = saved.dtype == "fp64" ? 8 : saved.dtype == "fp32" ? 4 : 2;
+  const std::uint64_t needed = static_cast<std::uint64_t>(elements) * each;
+  if (!saved.dtype.empty() && bytes != needed) {
     reader.fail("data_offsets", "span " + std::to_string(bytes) + " bytes, its shape needs " +
-                                    std::to_string(elements * each));
+                                    std::to_string(needed));
   }
   return saved;
 }
