@@ -2,17 +2,13 @@
 // with changes of values, keys and lists that keep the rest as it is.
 #pragma once
 
-#ifdef SYNCLINE_LIBFUZZER
-
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
-
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
-                                               std::size_t most, unsigned seed);
 
 namespace syncline::fuzz {
 
@@ -63,7 +59,7 @@ inline void change(AnyJson& root, std::mt19937& random) {
   std::vector<AnyJson*> nodes;
   collect(root, nodes);
   AnyJson& node = *nodes[random() % nodes.size()];
-  const unsigned kind = random() % 4;
+  const auto kind = random() % 4;
   if (node.is_structured() && !node.empty() && kind < 2) {
     auto at = node.begin();
     std::advance(at, random() % node.size());
@@ -83,22 +79,31 @@ inline void change(AnyJson& root, std::mt19937& random) {
   node = value;
 }
 
+// JSON with up to three changes; nothing where the text is none.
+inline std::optional<std::string> changed_json(std::string_view text, std::mt19937& random) {
+  AnyJson root = AnyJson::parse(text, nullptr, false);
+  if (root.is_discarded()) return std::nullopt;
+  for (auto changes = 1 + random() % 3; changes > 0; --changes) change(root, random);
+  return root.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
+}
+
 }  // namespace syncline::fuzz
+
+#ifdef SYNCLINE_LIBFUZZER
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed);
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {
-  using syncline::fuzz::AnyJson;
   std::mt19937 random(seed);
   if (random() % 8 == 0) return LLVMFuzzerMutate(data, size, most);
-  AnyJson root = AnyJson::parse(data, data + size, nullptr, false);
-  if (root.is_discarded()) return LLVMFuzzerMutate(data, size, most);
-  for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
-    syncline::fuzz::change(root, random);
-  }
-  const std::string text = root.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
-  if (text.size() > most) return LLVMFuzzerMutate(data, size, most);
-  std::memcpy(data, text.data(), text.size());
-  return text.size();
+  const std::string_view old(reinterpret_cast<const char*>(data), size);
+  const auto text = syncline::fuzz::changed_json(old, random);
+  if (!text || text->size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::memcpy(data, text->data(), text->size());
+  return text->size();
 }
 
 #endif

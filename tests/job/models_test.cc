@@ -152,6 +152,26 @@ TEST(Config, WhatIsNotKnownIsRefusedByName) {
   EXPECT_NE(changed("model_type", nullptr).find("model_type: missing"), std::string::npos);
 }
 
+// What the scenario refuses, the config's reader has refused before, in the file's own words.
+TEST(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
+  const Files files;
+  const auto with = [&](const char* json, const char* key, const Json& value) {
+    Json changed = Json::parse(json);
+    changed[key] = value;
+    return refusal(files.config(changed.dump()));
+  };
+  const auto says = [](const std::string& refusal, const char* words) {
+    EXPECT_NE(refusal.find(words), std::string::npos) << refusal;
+  };
+  says(with(kLlama2, "num_key_value_heads", 5), "num_key_value_heads: found 5, expected a divisor");
+  says(with(kLlama2, "num_key_value_heads", 64), "expected a divisor of 32 heads");
+  says(with(kLlama2, "num_attention_heads", 33), "num_attention_heads: found 33, expected a div");
+  says(with(kLlama2, "num_hidden_layers", 2049), "num_hidden_layers: found 2049");
+  says(with(kLlama2, "hidden_size", 1 << 21), "hidden_size: found 2097152");
+  says(with(kLlama2, "intermediate_size", 1 << 23), "intermediate_size: found 8388608");
+  says(with(kLlama2, "head_dim", 1 << 17), "head_dim: found 131072");
+}
+
 TEST(Config, BecomesAScenarioOfAnyBatch) {
   const Files files;
   ImportOptions options;

@@ -12,7 +12,13 @@
 namespace syncline::job::models {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 24;
+// What `operators.shape` allows (core/input/read_operators.cc), said here of the file's own keys.
+constexpr std::int64_t kMostLayers = 2048;
+constexpr std::int64_t kMostHidden = 1 << 20;
+constexpr std::int64_t kMostHeads = 1 << 14;
+constexpr std::int64_t kMostHeadWidth = 1 << 16;
+constexpr std::int64_t kMostInner = 1 << 22;
+constexpr std::int64_t kMost = 1 << 24;
 
 // A key that is there and not null.
 bool given(Reader& reader, const char* key) {
@@ -20,30 +26,49 @@ bool given(Reader& reader, const char* key) {
   return value != nullptr && !value->is_null();
 }
 
-std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback) {
-  return given(reader, key) ? reader.integer(key, 1, kMost) : fallback;
+std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback,
+                     std::int64_t most = kMost) {
+  return given(reader, key) ? reader.integer(key, 1, most) : fallback;
 }
 
 bool flag_or(Reader& reader, const char* key, bool fallback) {
   return given(reader, key) ? reader.boolean_or(key, fallback) : fallback;
 }
 
-std::int64_t size(Reader& reader, const char* key) { return reader.integer(key, 1, kMost); }
+std::int64_t size(Reader& reader, const char* key, std::int64_t most = kMost) {
+  return reader.integer(key, 1, most);
+}
+
+// What makes up the whole in equal parts.
+std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::int64_t whole,
+                      const char* of_what) {
+  if (whole % part == 0) return part;
+  reader.fail(key, "found " + std::to_string(part) + ", expected a divisor of " +
+                       std::to_string(whole) + of_what);
+}
+
+// Heads share the hidden width, but for those that have one of their own.
+std::int64_t heads(Reader& reader, const char* key, std::int64_t hidden, bool own_width) {
+  const std::int64_t count = size(reader, key, kMostHeads);
+  return own_width ? count : dividing(reader, key, count, hidden, " hidden values");
+}
 
 // The keys that most families share.
-Json hidden_sizes(Reader& reader) {
-  return {{"layers", size(reader, "num_hidden_layers")},
-          {"hidden", size(reader, "hidden_size")},
-          {"heads", size(reader, "num_attention_heads")},
-          {"inner", size(reader, "intermediate_size")}};
+Json hidden_sizes(Reader& reader, bool own_width = false) {
+  const std::int64_t hidden = size(reader, "hidden_size", kMostHidden);
+  return {{"layers", size(reader, "num_hidden_layers", kMostLayers)},
+          {"hidden", hidden},
+          {"heads", heads(reader, "num_attention_heads", hidden, own_width)},
+          {"inner", size(reader, "intermediate_size", kMostInner)}};
 }
 
 Json llama_shape(Reader& reader, bool bias, bool head_norm) {
-  Json shape = hidden_sizes(reader);
-  if (given(reader, "num_key_value_heads")) {
-    shape["kv_heads"] = size(reader, "num_key_value_heads");
+  const bool own_width = given(reader, "head_dim");
+  Json shape = hidden_sizes(reader, own_width);
+  if (const char* key = "num_key_value_heads"; given(reader, key)) {
+    shape["kv_heads"] = dividing(reader, key, size(reader, key), shape["heads"], " heads");
   }
-  if (given(reader, "head_dim")) shape["head_width"] = size(reader, "head_dim");
+  if (own_width) shape["head_width"] = size(reader, "head_dim", kMostHeadWidth);
   shape["words"] = size(reader, "vocab_size");
   shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
   if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
@@ -72,12 +97,13 @@ Json gpt2(Reader& reader) {
   if (!flag_or(reader, "tie_word_embeddings", true)) {
     reader.fail("tie_word_embeddings", "found false, GPT-2's head is known as tied alone");
   }
-  Json shape = {{"layers", size(reader, "n_layer")},
-                {"hidden", size(reader, "n_embd")},
-                {"heads", size(reader, "n_head")},
+  const std::int64_t hidden = size(reader, "n_embd", kMostHidden);
+  Json shape = {{"layers", size(reader, "n_layer", kMostLayers)},
+                {"hidden", hidden},
+                {"heads", heads(reader, "n_head", hidden, false)},
                 {"words", size(reader, "vocab_size")},
                 {"positions", size_or(reader, "n_positions", 1024)}};
-  if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner");
+  if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner", kMostInner);
   return shape;
 }
 
@@ -85,13 +111,19 @@ Json bert(Reader& reader) {
   Json shape = hidden_sizes(reader);
   shape["words"] = size(reader, "vocab_size");
   shape["positions"] = size_or(reader, "max_position_embeddings", 512);
-  shape["kinds"] = size_or(reader, "type_vocab_size", 2);
+  shape["kinds"] = size_or(reader, "type_vocab_size", 2, 1024);
   return shape;
+}
+
+std::int64_t image_of(Reader& reader) {
+  return given(reader, "image_size") ? reader.integer("image_size", 32, 4096) : 224;
 }
 
 Json vit(Reader& reader) {
   Json shape = hidden_sizes(reader);
-  shape["patch"] = size_or(reader, "patch_size", 16);
+  const char* key = "patch_size";
+  const std::int64_t patch = size_or(reader, key, 16, 4096);
+  shape["patch"] = dividing(reader, key, patch, image_of(reader), " pixels of an image's side");
   return shape;
 }
 
@@ -168,7 +200,7 @@ Observed read_config(const std::vector<std::string>& files) {
   const bool images = type.family == "vit";
   Json shape = type.shape(reader);
   if (images) {
-    operators["image"] = size_or(reader, "image_size", 224);
+    operators["image"] = image_of(reader);
     operators["classes"] = classes_of(reader);
   } else {
     constexpr std::int64_t kSequence = 2048;
