@@ -96,7 +96,7 @@ struct CsvRows::Columns {
 CsvRows::CsvRows(const measure::Row& first) {
   std::vector<Column> columns = plain_columns({first});
   for (auto& column : figure_columns(interval_fields(), "")) columns.push_back(std::move(column));
-  columns_ = std::make_unique<Columns>(std::move(columns));
+  columns_ = std::make_unique<Columns>(Columns{std::move(columns)});
 }
 
 CsvRows::~CsvRows() = default;

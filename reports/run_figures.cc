@@ -223,7 +223,8 @@ chart::Figure efficiency(const measure::Report& report, const Swept& all, const 
   figure.title = "Efficiency over " + axis.name;
   figure.across = across_of(axis, line);
   figure.up = {"throughput a node, of that with the fewest nodes", Unit::kPercent, false, true};
-  const auto& [least, first] = line.front();
+  const double least = line.front().first;
+  const auto first = line.front().second;
   add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
     const auto* alone = all.at(row.strategy, first);
     if (alone == nullptr) return 0.0;
@@ -407,15 +408,15 @@ chart::Figure step_bars(const std::vector<StepParts>& strategies) {
                  {"hidden communication", chart::kGreen}};
   for (const auto& [name, metrics] : strategies) {
     const int lane = static_cast<int>(figure.up.names.size());
-    figure.up.names.push_back(one_line(name));
+    const std::string label = one_line(name);
+    figure.up.names.push_back(label);
     const Seconds step = metrics.step_time;
     const Seconds compute = std::min(metrics.compute, step);
     const Seconds handled = std::min(step, compute + metrics.handling);
     const auto part = [&](Seconds from, Seconds to, int colour, const char* what, bool low) {
       if (to - from <= step * 1e-9) return;
-      figure.boxes.push_back({lane, from, to, colour,
-                              one_line(name) + ": " + what + ", " + seconds_text(to - from), "",
-                              low});
+      figure.boxes.push_back(
+          {lane, from, to, colour, label + ": " + what + ", " + seconds_text(to - from), "", low});
     };
     part(0, compute, chart::kBlue, "computation", false);
     part(compute, handled, chart::kOrange, "copying, encoding, the host", false);

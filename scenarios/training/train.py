@@ -2,21 +2,22 @@
 """Real trainings in the lab, to an accuracy: learnt from other seeds, predicted, then measured.
 
     scenarios/training/train.py [--ranks 2 4] [--models mlp convnet] [--rates 500mbit 50mbit]
-                                [--stages record tune curves predict measure keep]
+                                [--stages record tune curves measure keep]
                                 [--seconds 3600] [--folder build/training]
                                 [--keep scenarios/published/training]
 
 For each number of ranks and model, in this order:
 
-record   the job records itself behind links of each rate (syncline_record), and every strategy is
-         written as the file that applies it (syncline emit)
+record   the job records itself behind links of each rate (syncline_record), for seed 0, and every
+         strategy is written as the file that applies it (syncline emit)
 tune     three learning rates for each strategy, all with the seeds 100 and 101: the fewest steps to
          the target
 curves   seeds 5 to 9 trained to the end, on links that hold nobody up: accuracy over steps
-predict  syncline prices the steps and multiplies by the curves: seconds to the target
-measure  seeds 0 to 4 trained to the target behind links of each rate, by the clock; strategies take
-         turns, seed by seed
-keep     scenarios, curves and what was measured, which `syncline run --objective` shows together
+measure  seed by seed, 0 to 4, behind links of each rate: the job records itself anew; syncline prices
+         the steps and multiplies by the curves; then the seed is trained to the target, by the
+         clock, strategies in turn. A machine that is slower for an hour is so for both.
+keep     the scenario of the recording in the middle of all by their predicted steps, curves and
+         what was measured, which `syncline run --objective` shows together
 
 Each result has a file of its own and what is done is not done again: the script ends after
 --seconds and says what is left. Needs root, python3-torch and python3-sklearn (for its digits).
@@ -25,6 +26,7 @@ Each result has a file of its own and what is done is not done again: the script
 import argparse
 import csv
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -35,7 +37,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from experiment import PYTHON, ROOT, read, syncline, write  # noqa: E402
 
-STAGES = ("record", "tune", "curves", "predict", "measure", "keep")
+STAGES = ("record", "tune", "curves", "measure", "keep")
 STEPS = 320
 EVERY = 16  # steps between two looks: rank.py's
 WARM_UP = 20  # steps in which the learning rate rises: rank.py's
@@ -121,32 +123,40 @@ class Model:
         syncline("lab", "--ranks", self.ranks, "--rate", rate, "--", PYTHON, HERE / "rank.py",
                  *arguments, environment=environment, captured=False)
 
-    def job(self, rate):
-        return self.folder / f"{rate}.json"
+    def job(self, rate, seed):
+        return self.folder / f"{rate}.{seed}.json"
 
-    def scenario(self, rate):
-        return self.folder / f"{rate}.scenario.json"
+    def scenario(self, rate, seed):
+        return self.folder / f"{rate}.{seed}.scenario.json"
 
-    def recorded(self):
-        return all(self.job(rate).exists() for rate in self.options.rates)
+    def predicted(self, rate, seed):
+        return self.folder / f"{rate}.{seed}.predicted.json"
+
+    def first_recorded(self):
+        return self.scenario(self.options.rates[0], MEASURED_SEEDS[0])
 
     def listed(self):
-        return strategies(read(self.job(self.options.rates[0]))["strategies"][0]["config"])
+        return strategies(read(self.job(self.options.rates[0], MEASURED_SEEDS[0]))
+                          ["strategies"][0]["config"])
 
     def record(self):
-        for rate in self.options.rates:
-            if not self.job(rate).exists():
-                self.in_lab(rate, "record", self.model, self.job(rate))
-            recorded = read(self.job(rate))
-            recorded.update(name=f"{self.model}, {self.ranks} ranks at {rate}", published=[],
-                            strategies=[strategy for strategy, _ in self.listed()],
-                            training=training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
-                            baseline="dense")
-            write(self.scenario(rate), recorded)
+        self.recording(self.options.rates[0], MEASURED_SEEDS[0])
         for strategy, _ in self.listed():
             if not self.file_of(strategy["name"]).exists():
-                syncline("emit", self.scenario(self.options.rates[0]), "--strategy", strategy["name"],
+                syncline("emit", self.first_recorded(), "--strategy", strategy["name"],
                          "--dialect", "pytorch", "--python", self.file_of(strategy["name"]))
+
+    def recording(self, rate, seed):
+        """The job as it is now, with all strategies."""
+        if self.scenario(rate, seed).exists():
+            return
+        self.in_lab(rate, "record", self.model, self.job(rate, seed))
+        recorded = read(self.job(rate, seed))
+        recorded.update(name=f"{self.model}, {self.ranks} ranks at {rate}", published=[],
+                        strategies=[strategy for strategy, _ in self.listed()],
+                        training=training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
+                        baseline="dense")
+        write(self.scenario(rate, seed), recorded)
 
     def file_of(self, name):
         return self.folder / "apply" / (name.replace(" ", "_") + ".py")
@@ -192,7 +202,7 @@ class Model:
         return all(pathlib.Path(task["out"]).exists() for task in tasks)
 
     def training(self, folder, seeds, target=None):
-        if not self.recorded() or not self.complete(self.tuning()):
+        if not self.first_recorded().exists() or not self.complete(self.tuning()):
             return []
         return [self.task(folder, strategy, part, seed, None, target)
                 for seed in seeds for strategy, part in self.listed()]
@@ -220,18 +230,15 @@ class Model:
                         table.writerow([name, one["seed"], step, *clock, round(loss, 4),
                                         round(accuracy, 4)])
 
-    def predict(self):
-        curves = self.training("curves", CURVE_SEEDS)
-        if not curves or not self.complete(curves):
-            return
+    def predict(self, rate, seed):
         self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS, False)
-        for rate in self.options.rates:
-            write(self.scenario(rate), {**read(self.scenario(rate)),
-                                        "training": training_of(self.loss_of("localsgd adaptive"))})
-            write(self.folder / f"{rate}.predicted.json",
-                  json.loads(syncline("run", self.scenario(rate), "--objective", "time_to_accuracy",
-                                      "--target", self.target, "--curves", self.folder / "curves.csv",
-                                      "--format", "json")))
+        scenario = self.scenario(rate, seed)
+        write(scenario, {**read(scenario),
+                         "training": training_of(self.loss_of("localsgd adaptive"))})
+        write(self.predicted(rate, seed),
+              json.loads(syncline("run", scenario, "--objective", "time_to_accuracy", "--target",
+                                  self.target, "--curves", self.folder / "curves.csv", "--format",
+                                  "json")))
 
     def loss_of(self, name):
         """[step, mean over the seeds of the curves]."""
@@ -240,9 +247,24 @@ class Model:
                 for looks in zip(*runs)]
 
     def measure(self, seed):
+        curves = self.training("curves", CURVE_SEEDS)
+        if not curves or not self.complete(curves):
+            return
         for rate in self.options.rates:
-            if (self.folder / f"{rate}.predicted.json").exists():  # first predicted, then measured
-                self.trained(rate, self.training(rate, [seed], self.target))
+            if time.monotonic() > self.options.until:
+                return
+            if not self.predicted(rate, seed).exists():  # first predicted, then measured
+                self.recording(rate, seed)
+                self.predict(rate, seed)
+            self.trained(rate, self.training(rate, [seed], self.target))
+
+    def middle(self, rate):
+        """The seed whose recording predicts the steps in the middle of all."""
+        def long(seed):
+            rows = read(self.predicted(rate, seed))["rows"]
+            return statistics.fmean(math.log(row["step_time_s"]) for row in rows)
+        seeds = [seed for seed in MEASURED_SEEDS if self.predicted(rate, seed).exists()]
+        return sorted(seeds, key=long)[(len(seeds) - 1) // 2]
 
     def keep(self):
         """What was predicted from, and what was measured."""
@@ -258,7 +280,7 @@ class Model:
 
     def kept_scenario(self, rate):
         """With the seconds a step over as many steps as all trainings had."""
-        scenario = read(self.scenario(rate))
+        scenario = read(self.scenario(rate, self.middle(rate)))
         results = self.results(rate, MEASURED_SEEDS)
         looks = min(len(one["points"]) for runs in results.values() for one in runs) - 1
         scenario["training"] = {**scenario["training"], "steps": looks * EVERY}
@@ -273,7 +295,7 @@ class Model:
 
     def left(self):
         """Trainings that are still to be done."""
-        wanted = self.tuning() if self.recorded() else []
+        wanted = self.tuning() if self.first_recorded().exists() else []
         for folder, seeds in [("curves", CURVE_SEEDS)] + [
                 (rate, MEASURED_SEEDS) for rate in self.options.rates]:
             wanted += self.training(folder, seeds)

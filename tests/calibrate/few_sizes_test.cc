@@ -94,7 +94,7 @@ TEST(FewSizes, TheIntervalHoldsWhatItPromisesOnPublishedTables) {
   const auto tables = published();
   ASSERT_GT(tables.size(), 40u);
   test::Dice dice(9);
-  for (const std::size_t count : {3, 4, 5}) {
+  for (const std::size_t count : {3u, 4u, 5u}) {
     Coverage coverage;
     for (int round = 0; round < 4; ++round) {
       for (const cost::MeasuredTable& table : tables) add(table, count, dice, coverage);

@@ -92,7 +92,7 @@ TEST(Terminal, NoLineOfAnyVerbIsWiderThanTheTerminal) {
     ASSERT_TRUE(known.contains(verb)) << verb << ": say in commands() what it is asked";
     for (std::vector<std::string> words : known.at(verb)) {
       words.insert(words.begin(), verb);
-      for (const std::size_t columns : {80, 60}) expect_narrow(words, columns);
+      for (const std::size_t columns : {80u, 60u}) expect_narrow(words, columns);
     }
   }
 }
@@ -110,7 +110,7 @@ TEST(Terminal, RemarksOnStderrFitOneToo) {
 }
 
 TEST(Terminal, NoLineOfAnyHelpIsWiderThanTheTerminal) {
-  for (const std::size_t columns : {80, 60}) {
+  for (const std::size_t columns : {80u, 60u}) {
     expect_narrow({"--help"}, columns);
     expect_narrow({"--version"}, columns);
     for (const auto& verb : verbs()) expect_narrow({verb, "--help"}, columns);
@@ -132,7 +132,7 @@ TEST(Terminal, InitIsReadOnOneToo) {
   const test::Scratch scratch;
   const std::vector<std::string> arguments{"init",     "gpt2_small", "--node",
                                            "dgx-h100", "-o",         scratch.path("x.json")};
-  for (const std::size_t columns : {80, 60}) {
+  for (const std::size_t columns : {80u, 60u}) {
     const auto ran = run_on_terminal(arguments, static_cast<unsigned short>(columns));
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_EQ(too_wide(ran.out.substr(0, ran.out.find("Written: ")), columns), "");

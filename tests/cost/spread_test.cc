@@ -95,7 +95,7 @@ TEST(Spread, OfATableIsItsNoise) {
   for (const double noise : {0.01, 0.03, 0.1}) {
     double sum = 0;
     constexpr int kTables = 8;
-    for (int seed = 0; seed < kTables; ++seed) {
+    for (std::uint64_t seed = 0; seed < kTables; ++seed) {
       sum += spread_at(law_of({noisy_table(4, 1, noise, 100 + seed)}), kMiB, 4, 1);
     }
     EXPECT_GT(sum / kTables, 0.7 * noise) << noise;

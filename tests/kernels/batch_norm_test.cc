@@ -224,8 +224,8 @@ struct PlaneSetting {
 };
 
 TEST(BatchNorm, EveryShapeWide) {
-  for (const std::size_t rows : {2, 31, 33, 127, 128, 129, 500}) {
-    for (const std::size_t channels : {8, 64, 72, 256}) {
+  for (const std::size_t rows : {2u, 31u, 33u, 127u, 128u, 129u, 500u}) {
+    for (const std::size_t channels : {8u, 64u, 72u, 256u}) {
       for (const bool residual : {false, true}) {
         for (const bool relu : {false, true}) {
           SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(channels));
@@ -239,8 +239,8 @@ TEST(BatchNorm, EveryShapeWide) {
 }
 
 TEST(BatchNorm, OddShapesGoElementByElement) {
-  for (const std::size_t rows : {2, 9, 130}) {
-    for (const std::size_t channels : {1, 3, 33, 64, 67}) {
+  for (const std::size_t rows : {2u, 9u, 130u}) {
+    for (const std::size_t channels : {1u, 3u, 33u, 64u, 67u}) {
       for (const int offset : {0, 1, 3}) {
         PlaneSetting<float, 1>({rows, channels, offset, true, true}).check();
         PlaneSetting<Bf16, 1>({rows, channels, offset, false, true}).check();

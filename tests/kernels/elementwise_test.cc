@@ -78,7 +78,7 @@ void check(std::size_t size, int a_offset, int b_offset, int out_offset) {
 
 template <typename T>
 void check_type() {
-  for (const std::size_t size : {0, 1, 3, 8, 1021, 4095, 4096, 4097, 8200}) {
+  for (const std::size_t size : {0u, 1u, 3u, 8u, 1021u, 4095u, 4096u, 4097u, 8200u}) {
     check<T, Activation::kRelu>(size, 0, 0, 0);
     check<T, Activation::kRelu>(size, 3, 3, 3);
     check<T, Activation::kRelu>(size, 1, 2, 3);

@@ -113,7 +113,7 @@ struct PackSetting {
 
 template <typename From, typename To>
 void check_sizes_and_offsets() {
-  for (const std::size_t size : {0, 1, 3, 4, 7, 1021, 4095, 4096, 4097, 12289}) {
+  for (const std::size_t size : {0u, 1u, 3u, 4u, 7u, 1021u, 4095u, 4096u, 4097u, 12289u}) {
     for (const int from_offset : {0, 1, 2, 3}) {
       for (const int to_offset : {0, 1, 2, 3}) {
         SCOPED_TRACE(std::to_string(size) + " elements, offsets " + std::to_string(from_offset) +

@@ -159,7 +159,7 @@ void check_every_rule(std::size_t size, int a, int b, int c, int d) {
 }
 
 TEST(Update, EverySizeOffsetTypeAndRule) {
-  for (const std::size_t size : {0, 1, 3, 4, 1021, 4095, 4096, 4097, 8209}) {
+  for (const std::size_t size : {0u, 1u, 3u, 4u, 1021u, 4095u, 4096u, 4097u, 8209u}) {
     check_every_rule<float>(size, 0, 0, 0, 0);
     check_every_rule<float>(size, 1, 1, 1, 1);
     check_every_rule<float>(size, 3, 0, 1, 2);

@@ -97,14 +97,15 @@ class Faults:
         return mine
 
     def killed_somewhere(self, command, typical, environment=None):
-        """Starts it and kills it at a random moment of its life; True where it had not ended."""
+        """Starts it and kills it at a random moment of its life; where it had not ended what it had
+        printed by then, else None."""
         process = self.start(command, environment)
         time.sleep(self.random.uniform(0, 1.1 * typical))
         alive = process.poll() is None
         if alive:
             process.send_signal(signal.SIGKILL)
-        process.communicate()
-        return alive
+        printed, _ = process.communicate()
+        return printed if alive else None
 
     def typical(self, command, environment=None):
         begin = time.monotonic()
@@ -163,8 +164,10 @@ class Faults:
             ranks = [{**launch, "OMPI_COMM_WORLD_RANK": str(rank)} for rank in (0, 1)]
             victim = self.random.randint(0, 1)
             other = self.start(command, ranks[1 - victim])
-            if not self.killed_somewhere(command, typical, ranks[victim]):
-                # It had ended, and what both had shared with it: there is nothing to take up again.
+            printed = self.killed_somewhere(command, typical, ranks[victim])
+            if printed is None or (victim == 0 and printed == whole):
+                # It had ended, or given its whole answer and forgotten what both had shared: there
+                # is nothing to take up again.
                 if self.end_of(other) is None:
                     self.count("kills: shards", "hangs though nobody was killed", command)
                 continue

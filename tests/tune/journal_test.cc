@@ -211,7 +211,7 @@ class DiskOf {
 };
 
 TEST_F(JournalTest, OnAFullDiskNoFileIsBegun) {
-  for (const rlim_t room : {0, 10}) {
+  for (const rlim_t room : {0u, 10u}) {
     const std::string fresh = scratch_.path("fresh.jsonl");
     const std::string prepared = scratch_.path("prepared.jsonl");
     write_text(prepared, "");

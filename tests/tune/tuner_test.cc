@@ -322,7 +322,7 @@ TEST(Tuner, ConfirmsAsFarAsTheWorkGoes) {
   EXPECT_NEAR(*all.ranking[1].confirmed, all.ranking[1].metrics.step_time, 1e-12);
 
   const int ranks = input::parse_scenario(document).cluster.ranks();
-  for (const std::size_t few : {0, 1, 2}) {
+  for (const std::size_t few : {0u, 1u, 2u}) {
     options.confirm_work = 0.5;
     for (std::size_t i = 0; i < few; ++i) {
       const Ranked& ranked = all.ranking[i];
@@ -340,7 +340,7 @@ TEST(Tuner, ConfirmsAsFarAsTheWorkGoes) {
 TEST(Tuner, PrunedRanksAsManyAsAskedFor) {
   const std::string search = R"({"fusion": {"size_mb": "breakpoints", "rules": ["none", "one"]},
       "streams": [1, 2, 3, 4, 5, 6, 7, 8], "confirm": 0})";
-  for (const std::size_t top : {1, 2, 5, 20}) {
+  for (const std::size_t top : {1u, 2u, 5u, 20u}) {
     TuneOptions all, some;
     all.top = some.top = top;
     all.method = TuneOptions::Method::kExhaustive;

@@ -164,9 +164,11 @@ class Writer {
             {});
         add(++id_, last, "torch::autograd::AccumulateGrad", {tensor}, {gradient.shape}, {type});
         if (truth_.copies && sends) {
-          add(++id_, last,
+          const std::int64_t copy = ++id_;
+          const std::int64_t bucket = ++id_;
+          add(copy, last,
               std::string("torch::distributed::reducer::") + (truth_.hook ? "copy_" : "mul_out"),
-              {Value{++id_, storage, sum, gradient.elements, 4, "cuda:0"}}, {gradient.shape},
+              {Value{bucket, storage, sum, gradient.elements, 4, "cuda:0"}}, {gradient.shape},
               {type});
         }
         sum += gradient.elements;

@@ -55,7 +55,8 @@ void expect_sound(const std::string& svg) {
   const std::size_t style = rest.find("<style>");
   if (style != std::string::npos) rest.erase(style, rest.find("</style>") + 8 - style);
   for (std::sregex_iterator at(rest.begin(), rest.end(), tag), end; at != end; ++at) {
-    ASSERT_NE((*at)[0].str(), "<") << "a tag that is none: " << rest.substr(at->position(), 80);
+    ASSERT_NE((*at)[0].str(), "<")
+        << "a tag that is none: " << rest.substr(static_cast<std::size_t>(at->position()), 80);
     const std::string name = (*at)[2];
     if ((*at)[1].length() > 0) {
       ASSERT_FALSE(open.empty());
