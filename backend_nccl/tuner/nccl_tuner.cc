@@ -21,11 +21,13 @@
 
 namespace syncline::nccl_backend {
 
-// Of NCCL's interface.
-enum NcclResult : int { kSuccess = 0 };
-enum LogLevel : int { kWarn = 2, kInfo = 3 };
+// Of NCCL's interface. Its enumerations are plain numbers here, as any caller may declare them.
+using NcclResult = int;
+constexpr NcclResult kSuccess = 0;
+constexpr int kWarn = 2;
+constexpr int kInfo = 3;
 constexpr unsigned long kTuning = 64;  // what of NCCL a message is about
-using Log = void (*)(LogLevel, unsigned long about, const char* file, int line, const char* format,
+using Log = void (*)(int level, unsigned long about, const char* file, int line, const char* format,
                      ...);
 
 struct TunerV4 {

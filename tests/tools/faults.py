@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = ROOT / "scenarios" / "first.json"
 LOG = ROOT / "scenarios/measured/nccl-tests/a100pcie-ib-gdr_allreduce_medium_n002x1.txt"
+TRACE = ROOT / "tests/fuzz/corpus/kineto/2024.json"
 PATIENCE = 30  # seconds after which a command hangs
 
 
@@ -75,7 +76,7 @@ class Faults:
         done[0] += 1
         if wrong:
             done[1] += 1
-            self.wrong.append(f"{name}: {wrong}\n    {shlex.join(command)}")
+            self.wrong.append(f"{name}: {wrong}\n    {shlex.join(map(str, command))}")
 
     def left_behind(self):
         """Processes of this run that are still there, once they had two seconds to go."""
@@ -230,7 +231,10 @@ class Faults:
             self.kill_ranks(0)
         return [
             ["check", FIRST], ["plan", FIRST], ["buckets", FIRST], ["explain", FIRST],
-            ["list", "algorithms"], ["init"], ["emit", FIRST, "--to", "pytorch"],
+            ["list"], ["schema"], ["completion", "bash"], ["record", "-o", "DIR/record.py"],
+            ["init", "bert_base", "--node", "dgx-h100", "-o", "DIR/init.json"],
+            ["import", TRACE, "-o", "DIR/import.json", "--html", "DIR/import.html"],
+            ["emit", FIRST, "--dialect", "pytorch", "--python", "DIR/apply.py"],
             ["run", FIRST], ["run", FIRST, "--executor", "sim"], ["run", FIRST, "--jobs", "3"],
             ["run", FIRST, "--trace", "DIR/trace.json"], ["run", FIRST, "--out", "DIR/out"],
             ["tune", FIRST, "--budget", "20", "--svg", "DIR/c.svg", "--csv", "DIR/c.csv"],
@@ -263,7 +267,7 @@ class Faults:
             if end is not None and end[0] == 0:
                 usable.append(verb)
             else:
-                print(f"faults: left out, does not work by itself: {shlex.join(map(str, verb))}")
+                self.count("verbs by themselves", f"does not work: {end and end[2][:200]}", verb)
         return usable
 
     def descriptors(self):
