@@ -488,6 +488,11 @@ TEST(Strangers, ValuesAreCheckedBeforeTheyAreUsed) {
 
 // More of them than there may be, or than there are descriptors for.
 TEST(Strangers, ACrowdThatSaysNothingKeepsNoRankOut) {
+#ifdef SYNCLINE_SANITIZED
+  GTEST_SKIP()
+      << "without a free descriptor the sanitizer's own check of types fails: it reads by a "
+         "pipe";
+#endif
   const Scratch scratch;
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
