@@ -60,7 +60,7 @@ TEST_F(Answers, RemarksStandInEveryForm) {
 TEST_F(Answers, EmitTellsThemBesideTheConfiguration) {
   const auto ran = test::syncline_run({"emit", file_, "--strategy", "ddp", "--dialect", "pytorch"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_NO_THROW(static_cast<void>(Json::parse(ran.out)));
+  EXPECT_TRUE(Json::accept(ran.out)) << ran.out;
   EXPECT_TRUE(ran.err.starts_with(std::string("syncline: ") + kRemark + "\n")) << ran.err;
 }
 
