@@ -2,6 +2,7 @@
 // as in `make fuzz`, but neither is clang asked for, and a plain build tries many more a second.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,13 +10,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 #include "tests/support/corpus.h"
-#include "tests/support/scratch.h"
 
 namespace syncline::fuzz {
 namespace {
@@ -27,13 +29,13 @@ std::string changed_bytes(std::string bytes, const std::string& other, std::mt19
   const auto any = [&](std::size_t below) { return below == 0 ? 0 : random() % below; };
   const std::size_t at = any(bytes.size());
   const std::size_t length = 1 + any(std::min<std::size_t>(bytes.size() - at, 32));
-  constexpr std::string_view kTelling("\0\n\r\t \"\\,:;[]{}0-.eE\x1b\x7f\x80\xff", 24);
+  constexpr char kTelling[] = "\0\n\r\t \"\\,:;[]{}0-.eE\x1b\x7f\x80\xff";
   switch (any(6)) {
     case 0:
       if (!bytes.empty()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << any(8)));
       break;
     case 1:
-      bytes.insert(at, 1, kTelling[any(kTelling.size())]);
+      bytes.insert(at, 1, kTelling[any(std::size(kTelling))]);
       break;
     case 2:
       if (const auto digit = bytes.find_first_of("0123456789", at); digit != std::string::npos) {
@@ -55,14 +57,14 @@ std::string changed_bytes(std::string bytes, const std::string& other, std::mt19
 // What is being read lies in a file that the kernel keeps up: it is there after a crash too.
 class LastInput {
  public:
-  explicit LastInput(const std::string& path) : path_(path) {
-    std::ofstream(path).close();
-    std::filesystem::resize_file(path, sizeof(Kept));
-    std::FILE* file = std::fopen(path.c_str(), "r+");
-    void* mapped =
-        ::mmap(nullptr, sizeof(Kept), PROT_READ | PROT_WRITE, MAP_SHARED, ::fileno(file), 0);
-    std::fclose(file);
-    if (mapped == MAP_FAILED) std::abort();
+  explicit LastInput(std::string_view target)
+      : path_((std::filesystem::temp_directory_path() / "syncline-fuzz-").string() +
+              std::string(target) + "-XXXXXX") {
+    const int file = ::mkstemp(path_.data());
+    if (file < 0 || ::ftruncate(file, sizeof(Kept)) != 0) throw std::runtime_error(path_);
+    void* mapped = ::mmap(nullptr, sizeof(Kept), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    if (mapped == MAP_FAILED) throw std::runtime_error(path_);
     kept_ = static_cast<Kept*>(mapped);
   }
   LastInput(const LastInput&) = delete;
@@ -71,6 +73,7 @@ class LastInput {
     ::munmap(kept_, sizeof(Kept));
     std::filesystem::remove(path_);
   }
+  const std::string& path() const { return path_; }
   void is(const std::string& bytes) {
     std::snprintf(kept_->size, sizeof kept_->size, "%zu bytes follow this line", bytes.size());
     kept_->size[sizeof kept_->size - 1] = '\n';
@@ -93,12 +96,9 @@ TEST_P(FuzzSeconds, OfChangedFilesAreReadOrRefused) {
   const char* given = std::getenv("SYNCLINE_FUZZ_S");
   const std::chrono::duration<double> seconds(given != nullptr ? std::atof(given) : 10);
   const auto corpus = test::corpus_of(std::string(target.name));
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("syncline-fuzz-" + std::string(target.name)))
-          .string();
-  std::printf("the input at hand: %s\n", path.c_str());
+  LastInput last(target.name);
+  std::printf("the input at hand: %s\n", last.path().c_str());
   std::fflush(stdout);
-  LastInput last(path);
   std::mt19937 random(1);
   long runs = 0;
   long read = 0;

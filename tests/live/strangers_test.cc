@@ -489,9 +489,7 @@ TEST(Strangers, ValuesAreCheckedBeforeTheyAreUsed) {
 // More of them than there may be, or than there are descriptors for.
 TEST(Strangers, ACrowdThatSaysNothingKeepsNoRankOut) {
 #ifdef SYNCLINE_SANITIZED
-  GTEST_SKIP()
-      << "without a free descriptor the sanitizer's own check of types fails: it reads by a "
-         "pipe";
+  GTEST_SKIP() << "the sanitizer checks types by a pipe, and no descriptor is free for one here";
 #endif
   const Scratch scratch;
   int ends[2];

@@ -317,7 +317,6 @@ class Faults:
             words = [str(word).replace("DIR", str(place)) for word in verb]
             if not any("DIR" in str(word) for word in verb):
                 continue
-            plain = self.run(self.command(*[str(word) for word in verb if "DIR" not in str(word)][:2]))
             for name, mount in mounts.items():
                 if self.late():
                     return
@@ -332,8 +331,6 @@ class Faults:
                     self.count(name, "it says that it could write", command)
                 if end is not None and b"LEFT" in end[2]:
                     self.count(name, f"half-written files: {end[2][-200:]}", command)
-                del plain
-                plain = None
         self.expect_alone("disk full, read-only")
 
 
