@@ -6,6 +6,7 @@
 
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
+#include "core/operators/shape_limits.h"
 
 namespace syncline::input {
 namespace {
@@ -55,33 +56,32 @@ void take_generated(Reader& reader, operators::Generated generated, Workload& wo
   }
 }
 
-// The sizes of one of a family. The limits are beyond what is trained, and keep sizes countable.
+// The sizes of one of a family.
 operators::TransformerShape read_shape(Reader reader, bool images) {
   operators::TransformerShape shape;
-  shape.layers = reader.integer("layers", 1, 2048);
-  shape.hidden = reader.integer("hidden", 1, 1 << 20);
-  shape.heads = reader.integer("heads", 1, 1 << 14);
+  shape.layers = reader.integer("layers", 1, operators::kMostLayers);
+  shape.hidden = reader.integer("hidden", 1, operators::kMostHidden);
+  shape.heads = reader.integer("heads", 1, operators::kMostHeads);
   shape.kv_heads = reader.integer_or("kv_heads", shape.heads, 1, shape.heads);
   if (shape.heads % shape.kv_heads != 0) {
     reader.fail("kv_heads", "found " + std::to_string(shape.kv_heads) + ", expected a divisor of " +
                                 std::to_string(shape.heads) + " heads");
   }
-  shape.head_width = reader.integer_or("head_width", 0, 1, 1 << 16);
+  shape.head_width = reader.integer_or("head_width", 0, 1, operators::kMostHeadWidth);
   if (shape.head_width == 0 && shape.hidden % shape.heads != 0) {
     reader.fail("heads", "found " + std::to_string(shape.heads) + ", expected a divisor of " +
                              std::to_string(shape.hidden) + ", or head_width");
   }
-  shape.inner = reader.integer_or("inner", 4 * shape.hidden, 1, 1 << 22);
-  constexpr std::int64_t kMostWords = 1 << 24;
+  shape.inner = reader.integer_or("inner", 4 * shape.hidden, 1, operators::kMostInner);
   if (!images) {
-    shape.words = reader.integer("words", 1, kMostWords);
-    shape.positions = reader.integer_or("positions", 1024, 1, kMostWords);
-    shape.kinds = reader.integer_or("kinds", shape.kinds, 1, 1024);
+    shape.words = reader.integer("words", 1, operators::kMostWords);
+    shape.positions = reader.integer_or("positions", 1024, 1, operators::kMostWords);
+    shape.kinds = reader.integer_or("kinds", shape.kinds, 1, operators::kMostKinds);
     shape.tied = reader.boolean_or("tied", false);
     shape.bias = reader.boolean_or("bias", false);
     shape.head_norm = reader.boolean_or("head_norm", false);
   } else {
-    shape.patch = reader.integer_or("patch", shape.patch, 1, 4096);
+    shape.patch = reader.integer_or("patch", shape.patch, 1, operators::kMostImage);
   }
   reader.finish();
   return shape;
@@ -102,8 +102,7 @@ void judge_size(Reader& reader, const operators::ArchitectureOptions& options, b
   const double rows = real(options.batch) * sequence;
   const double widest =
       real(std::max({shape.words, shape.inner, shape.hidden, shape.heads * shape.head_width}));
-  constexpr double kMost = 1e15;
-  if (rows * std::max(widest, real(shape.heads) * sequence) > kMost) {
+  if (rows * std::max(widest, real(shape.heads) * sequence) > operators::kMostElements) {
     reader.fail("architecture", "a step of more than 10^15 elements in one tensor");
   }
 }
@@ -127,9 +126,9 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
   options.batch = workload.batch;
   options.dtype = dtype_of(reader, "fp32");
   options.layout = layout_of(reader, "NCHW");
-  // Five halvings leave nothing of a smaller image.
-  options.image = reader.integer_or("image", options.image, 32, 4096);
-  options.classes = reader.integer_or("classes", options.classes, 1, 1 << 24);
+  options.image =
+      reader.integer_or("image", options.image, operators::kLeastImage, operators::kMostImage);
+  options.classes = reader.integer_or("classes", options.classes, 1, operators::kMostWords);
   options.shape = row->shaped ? read_shape(reader.object("shape"), row->images) : row->shape;
   if (!row->images) {
     const std::int64_t longest = row->longest > 0 ? row->longest : options.shape.positions;

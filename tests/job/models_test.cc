@@ -170,6 +170,12 @@ TEST(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
   says(with(kLlama2, "hidden_size", 1 << 21), "hidden_size: found 2097152");
   says(with(kLlama2, "intermediate_size", 1 << 23), "intermediate_size: found 8388608");
   says(with(kLlama2, "head_dim", 1 << 17), "head_dim: found 131072");
+  constexpr const char* kVit =
+      R"({"model_type": "vit", "hidden_size": 1048576, "num_hidden_layers": 2,
+          "num_attention_heads": 16384, "intermediate_size": 64, "image_size": 4096})";
+  says(with(kVit, "patch_size", 15), "patch_size: found 15, expected a divisor of 4096 pixels");
+  says(with(kVit, "image_size", 16), "image_size: found 16");
+  says(with(kVit, "patch_size", 1), "patch_size: found 1 for images of 4096: a tensor of more");
 }
 
 TEST(Config, BecomesAScenarioOfAnyBatch) {

@@ -1,6 +1,7 @@
 #include "core/job/models/config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <string_view>
@@ -8,17 +9,10 @@
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
+#include "core/operators/shape_limits.h"
 
 namespace syncline::job::models {
 namespace {
-
-// What `operators.shape` allows (core/input/read_operators.cc), said here of the file's own keys.
-constexpr std::int64_t kMostLayers = 2048;
-constexpr std::int64_t kMostHidden = 1 << 20;
-constexpr std::int64_t kMostHeads = 1 << 14;
-constexpr std::int64_t kMostHeadWidth = 1 << 16;
-constexpr std::int64_t kMostInner = 1 << 22;
-constexpr std::int64_t kMost = 1 << 24;
 
 // A key that is there and not null.
 bool given(Reader& reader, const char* key) {
@@ -27,7 +21,7 @@ bool given(Reader& reader, const char* key) {
 }
 
 std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback,
-                     std::int64_t most = kMost) {
+                     std::int64_t most = operators::kMostWords) {
   return given(reader, key) ? reader.integer(key, 1, most) : fallback;
 }
 
@@ -35,7 +29,7 @@ bool flag_or(Reader& reader, const char* key, bool fallback) {
   return given(reader, key) ? reader.boolean_or(key, fallback) : fallback;
 }
 
-std::int64_t size(Reader& reader, const char* key, std::int64_t most = kMost) {
+std::int64_t size(Reader& reader, const char* key, std::int64_t most = operators::kMostWords) {
   return reader.integer(key, 1, most);
 }
 
@@ -49,17 +43,17 @@ std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::i
 
 // Heads share the hidden width, but for those that have one of their own.
 std::int64_t heads(Reader& reader, const char* key, std::int64_t hidden, bool own_width) {
-  const std::int64_t count = size(reader, key, kMostHeads);
+  const std::int64_t count = size(reader, key, operators::kMostHeads);
   return own_width ? count : dividing(reader, key, count, hidden, " hidden values");
 }
 
 // The keys that most families share.
 Json hidden_sizes(Reader& reader, bool own_width = false) {
-  const std::int64_t hidden = size(reader, "hidden_size", kMostHidden);
-  return {{"layers", size(reader, "num_hidden_layers", kMostLayers)},
+  const std::int64_t hidden = size(reader, "hidden_size", operators::kMostHidden);
+  return {{"layers", size(reader, "num_hidden_layers", operators::kMostLayers)},
           {"hidden", hidden},
           {"heads", heads(reader, "num_attention_heads", hidden, own_width)},
-          {"inner", size(reader, "intermediate_size", kMostInner)}};
+          {"inner", size(reader, "intermediate_size", operators::kMostInner)}};
 }
 
 Json llama_shape(Reader& reader, bool bias, bool head_norm) {
@@ -68,7 +62,7 @@ Json llama_shape(Reader& reader, bool bias, bool head_norm) {
   if (const char* key = "num_key_value_heads"; given(reader, key)) {
     shape["kv_heads"] = dividing(reader, key, size(reader, key), shape["heads"], " heads");
   }
-  if (own_width) shape["head_width"] = size(reader, "head_dim", kMostHeadWidth);
+  if (own_width) shape["head_width"] = size(reader, "head_dim", operators::kMostHeadWidth);
   shape["words"] = size(reader, "vocab_size");
   shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
   if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
@@ -97,13 +91,13 @@ Json gpt2(Reader& reader) {
   if (!flag_or(reader, "tie_word_embeddings", true)) {
     reader.fail("tie_word_embeddings", "found false, GPT-2's head is known as tied alone");
   }
-  const std::int64_t hidden = size(reader, "n_embd", kMostHidden);
-  Json shape = {{"layers", size(reader, "n_layer", kMostLayers)},
+  const std::int64_t hidden = size(reader, "n_embd", operators::kMostHidden);
+  Json shape = {{"layers", size(reader, "n_layer", operators::kMostLayers)},
                 {"hidden", hidden},
                 {"heads", heads(reader, "n_head", hidden, false)},
                 {"words", size(reader, "vocab_size")},
                 {"positions", size_or(reader, "n_positions", 1024)}};
-  if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner", kMostInner);
+  if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner", operators::kMostInner);
   return shape;
 }
 
@@ -111,19 +105,29 @@ Json bert(Reader& reader) {
   Json shape = hidden_sizes(reader);
   shape["words"] = size(reader, "vocab_size");
   shape["positions"] = size_or(reader, "max_position_embeddings", 512);
-  shape["kinds"] = size_or(reader, "type_vocab_size", 2, 1024);
+  shape["kinds"] = size_or(reader, "type_vocab_size", 2, operators::kMostKinds);
   return shape;
 }
 
 std::int64_t image_of(Reader& reader) {
-  return given(reader, "image_size") ? reader.integer("image_size", 32, 4096) : 224;
+  return given(reader, "image_size")
+             ? reader.integer("image_size", operators::kLeastImage, operators::kMostImage)
+             : 224;
 }
 
 Json vit(Reader& reader) {
   Json shape = hidden_sizes(reader);
   const char* key = "patch_size";
-  const std::int64_t patch = size_or(reader, key, 16, 4096);
-  shape["patch"] = dividing(reader, key, patch, image_of(reader), " pixels of an image's side");
+  const std::int64_t patch = size_or(reader, key, 16, operators::kMostImage);
+  const std::int64_t image = image_of(reader);
+  shape["patch"] = dividing(reader, key, patch, image, " pixels of an image's side");
+  const double rows = std::pow(static_cast<double>(image / patch), 2) + 1;
+  const double widest = std::max({shape["hidden"].get<double>(), shape["inner"].get<double>(),
+                                  shape["heads"].get<double>() * rows});
+  if (rows * widest > operators::kMostElements) {
+    reader.fail(key, "found " + std::to_string(patch) + " for images of " + std::to_string(image) +
+                         ": a tensor of more than 10^15 elements");
+  }
   return shape;
 }
 
@@ -142,7 +146,7 @@ constexpr ModelType kTypes[] = {
 const ModelType& type_of(Reader& reader) {
   const std::string name = reader.text("model_type");
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
-    if (given(reader, key) && reader.integer(key, 0, kMost) > 1) {
+    if (given(reader, key) && reader.integer(key, 0, operators::kMostWords) > 1) {
       reader.fail(key, "a mixture of experts (" + name +
                            "): its experts' gradients are not exchanged like dense ones, and not "
                            "known here");
