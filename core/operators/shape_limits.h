@@ -1,5 +1,5 @@
-// The largest sizes that a transformer may be given, in a scenario and in a model's own file: beyond
-// what is trained, and small enough for every product of them to be counted.
+// The largest sizes that a transformer may be given, in a scenario and in a model's own file:
+// beyond what is trained, and small enough for every product of them to be counted.
 #pragma once
 
 #include <cstdint>
