@@ -11,15 +11,18 @@ struct Duration {
   Seconds wire = 0;
   Seconds arrival = 0;
   Seconds transfer = 0;  // part of both
+  Seconds out = 0;       // for which all that its sender sends in the round is on its port
+  Seconds in = 0;        // likewise of its receiver
 };
 
 const StageEnd& later(const StageEnd& a, const StageEnd& b) { return a.time < b.time ? b : a; }
 
 class CriticalPath {
  public:
-  CriticalPath(const Footprint& footprint, double bytes)
+  CriticalPath(const Footprint& footprint, double bytes, Sharing sharing)
       : footprint_(footprint),
         bytes_(bytes),
+        sharing_(sharing),
         work_(footprint.link_kinds(), 0.0),
         durations_(footprint.ways().size()),
         now_(footprint.rank_classes()),
@@ -106,7 +109,7 @@ class CriticalPath {
     }
   }
 
-  // How long each way takes beside all that is under way in the stage.
+  // How long each way takes beside what it shares with others of the stage.
   void set_durations(const Stage& stage, const StagePrice& price) {
     for (const auto& [kind, seconds] : price.links) {
       work_[static_cast<std::size_t>(kind)] = seconds / static_cast<double>(stage.repeat);
@@ -116,11 +119,15 @@ class CriticalPath {
         const Way& way = footprint_.ways()[static_cast<std::size_t>(id)];
         double seconds = stage.fraction / way.flow_cap;
         for (const int kind : way.links) {
-          seconds = std::max(seconds, work_[static_cast<std::size_t>(kind)]);
+          const double on_link = sharing_ == Sharing::kStage
+                                     ? work_[static_cast<std::size_t>(kind)]
+                                     : stage.fraction / footprint_.capacity(kind);
+          seconds = std::max(seconds, on_link);
         }
-        durations_[static_cast<std::size_t>(id)] = {footprint_.fastest() + seconds * bytes_,
-                                                    way.latency + seconds * bytes_,
-                                                    seconds * bytes_};
+        durations_[static_cast<std::size_t>(id)] = {
+            footprint_.fastest() + seconds * bytes_, way.latency + seconds * bytes_,
+            seconds * bytes_, work_[static_cast<std::size_t>(way.out)] * bytes_,
+            work_[static_cast<std::size_t>(way.in)] * bytes_};
       }
     }
   }
@@ -137,11 +144,23 @@ class CriticalPath {
       next_[from].free = later(next_[from].free, left);
       next_[to].free = later(next_[to].free, {begin.time + duration.arrival, transfer});
       next_[to].received = later(next_[to].received, left);
+      if (sharing_ == Sharing::kOwnPorts) {
+        next_[from].free = later(next_[from].free, on_port(now_[from].free, duration.out));
+        const StageEnd received = on_port(now_[to].received, duration.in);
+        next_[to].received = later(next_[to].received, received);
+        next_[to].free = later(next_[to].free, received);
+      }
     }
+  }
+
+  // When a port has passed on all of a round.
+  StageEnd on_port(const StageEnd& begin, Seconds transfer) const {
+    return {begin.time + footprint_.fastest() + transfer, begin.transfer + transfer};
   }
 
   const Footprint& footprint_;
   double bytes_;
+  Sharing sharing_;
   std::vector<double> work_;         // of the stage at hand, by kind of link
   std::vector<Duration> durations_;  // of the stage at hand, by way
   std::vector<Clocks> now_, next_;   // by class of ranks
@@ -150,8 +169,9 @@ class CriticalPath {
 }  // namespace
 
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
-                                 const std::vector<StagePrice>& prices, double bytes) {
-  CriticalPath path(footprint, bytes);
+                                 const std::vector<StagePrice>& prices, double bytes,
+                                 Sharing sharing) {
+  CriticalPath path(footprint, bytes, sharing);
   std::vector<StageEnd> ends;
   ends.reserve(stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], prices[s]));

@@ -31,9 +31,19 @@ struct StageEnd {
   Seconds transfer = 0;
 };
 
+// What a message shares with the others of its stage.
+enum class Sharing {
+  // Every link on its way, as if all of them were under way at once: what is to be expected.
+  kStage,
+  // No more than the ports of its own two ranks, with what those send and await in the same round:
+  // ranks may run ahead of each other, but nothing is faster than this.
+  kOwnPorts,
+};
+
 // Of all stages, for a payload of `bytes`, where tiers mix.
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
-                                 const std::vector<StagePrice>& prices, double bytes);
+                                 const std::vector<StagePrice>& prices, double bytes,
+                                 Sharing sharing = Sharing::kStage);
 
 // For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed
 // (its price's seconds per byte). Negative where ranks whose own messages are faster are a stage

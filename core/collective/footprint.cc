@@ -93,6 +93,9 @@ class WayTable {
     Way& way = ways_.emplace_back();
     way.latency = network_.latency(tier);
     way.flow_cap = kNoCap;
+    // Innermost ports come first (network.h).
+    way.out = kind_of_link_[static_cast<std::size_t>(route[0])];
+    way.in = kind_of_link_[static_cast<std::size_t>(route[1])];
     for (const int id : route) {
       const Link& link = network_.link(id);
       if (link.per_flow) {

@@ -18,6 +18,8 @@ struct Way {
   Seconds latency = 0;
   BytesPerSecond flow_cap = 0;  // the narrowest on the way; infinite without one
   std::vector<int> links;       // by kind, each once
+  int out = 0;                  // the kind of its sender's own port, which no other rank uses
+  int in = 0;                   // and of its receiver's
 };
 
 // Messages that are alike: between classes of ranks that send and await the same, by the same way.

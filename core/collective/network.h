@@ -36,7 +36,8 @@ class Network {
   Seconds fastest() const;
   int ranks() const { return ranks_; }
 
-  // Appends the links on the way: ports up and down, switch backbones, per-flow caps.
+  // Appends the links on the way: ports up and down, switch backbones, per-flow caps; the sender's
+  // own port and the receiver's come first.
   void route(int from, int to, std::vector<int>& links) const;
 
  private:

@@ -135,15 +135,31 @@ struct PriceBook::Entry {
   // When each stage is over. Times are latencies and bytes over bandwidths: with all of one kind
   // so many times as large they are those of another payload, as many times as long.
   std::vector<StageEnd> ends(double bytes) const {
-    const double moved = work.takes_long ? bytes : bytes / (latency * bandwidth);
-    std::vector<StageEnd> ends = links->ends(work, moved);
-    if (latency == 1 && bandwidth == 1) return ends;
-    for (StageEnd& end : ends) {
-      const double shift = work.takes_long ? 1 / bandwidth : latency;
-      end.time = (end.time - end.transfer) * latency + end.transfer * shift;
-      end.transfer *= shift;
-    }
+    std::vector<StageEnd> ends = links->ends(work, moved(bytes));
+    for (StageEnd& end : ends) end = shifted(end);
     return ends;
+  }
+  // When the last is over at the earliest, however far ranks run ahead of each other. Where the
+  // longest chain takes long to find: one message, and what its busiest link has to carry.
+  StageEnd least_end(double bytes) const {
+    if (work.takes_long) {
+      const Seconds transfer = at_once().seconds_per_byte * bytes;
+      return {latency * work.price.footprint->fastest() + transfer, transfer};
+    }
+    return shifted(stage_ends(*work.price.footprint, work.stages, work.price.stages, moved(bytes),
+                              Sharing::kOwnPorts)
+                       .back());
+  }
+
+  // The payload that takes as long on the links as they are, and its times on the shifted ones.
+  double moved(double bytes) const {
+    return work.takes_long ? bytes : bytes / (latency * bandwidth);
+  }
+  StageEnd shifted(const StageEnd& end) const {
+    if (latency == 1 && bandwidth == 1) return end;
+    const double shift = work.takes_long ? 1 / bandwidth : latency;
+    const Seconds transfer = end.transfer * shift;
+    return {(end.time - end.transfer) * latency + transfer, transfer};
   }
 
   // What each stage takes beyond its transfer; below nothing where it was begun early.
@@ -198,7 +214,7 @@ struct PriceBook::LawEntry {
   Collective collective;
   CollectivePrice price;
   std::vector<Seconds> latencies;
-  std::optional<LeastPrice> least;  // up to `least_of` bytes
+  LeastPrice least;  // up to `least_of` bytes
   Bytes least_of = -1;
 
   bool operator==(const Collective& other) const {
@@ -411,14 +427,17 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<LawEntry>();
   fresh->collective = collective;
-  fresh->price = links.price_of(collective.bytes());
+  // A law below the sum of the stages has them overlap; what they put on the links stays.
+  const CollectivePrice& staged = links.price_of(collective.bytes());
+  fresh->price = *time < staged.seconds_per_byte * bytes ? links.at_once() : staged;
   fresh->latencies.assign(fresh->price.stages.size(), 0);
   const Seconds transfer = fresh->price.seconds_per_byte * bytes;
   if (*time >= transfer) {
     // What the law leaves above the transfer, in the proportions of the links' own latencies.
     const auto& own = links.latencies_of(collective.bytes());
-    const Seconds sum = std::accumulate(own.begin(), own.end(), Seconds{0});
-    for (std::size_t s = 0; s < own.size(); ++s) {
+    const bool alike = own.size() == fresh->latencies.size();
+    const Seconds sum = alike ? std::accumulate(own.begin(), own.end(), Seconds{0}) : 0;
+    for (std::size_t s = 0; s < fresh->latencies.size(); ++s) {
       fresh->latencies[s] = (*time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
     }
   } else {
@@ -435,28 +454,55 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   return last_law_;
 }
 
-// The longest path is convex in the payload: its tangent at this one is below all others. What the
-// first bytes wait for may come down to nothing, where a payload's stages overlap.
-std::optional<LeastPrice> PriceBook::least_of_links(const Collective& collective) {
-  const Entry& links = entry(collective);
-  if (links.uniform() || links.price().stages.size() < 2) return std::nullopt;
-  const auto bytes = static_cast<double>(std::max<Bytes>(1, collective.bytes()));
-  const StageEnd end = links.ends(bytes).back();
+// The longest path is convex in the payload: its tangent at this one is below all others. Ranks may
+// run ahead of each other, so that no link is shared for certain but a rank's own. The first byte
+// waits for one message, however many rounds there are; for nothing where stages overlap (waits).
+LeastPrice PriceBook::least_in_chunks_of(const Collective& chunked, const Collective& payload) {
+  const Entry& links = entry(chunked);
   LeastPrice least;
+  const bool overlap = !links.uniform() && links.price().stages.size() > 1;
+  least.first = overlap ? 0 : links.latency * links.work.price.footprint->fastest();
+  if (links.uniform()) {
+    const auto& rounds = entry(chunked).latencies_of(payload.bytes());
+    least.latency = std::accumulate(rounds.begin(), rounds.end(), Seconds{0});
+    least.seconds_per_byte = links.price().seconds_per_byte;
+    return least;
+  }
+  const auto bytes = static_cast<double>(std::max<Bytes>(1, payload.bytes()));
+  const StageEnd end = links.least_end(bytes);
   least.latency = end.time - end.transfer;
   least.seconds_per_byte = end.transfer / bytes;
   return least;
 }
 
+// Where payloads are cut into chunks, the smallest wait for the fewest rounds and the largest keep
+// the links busiest.
+LeastPrice PriceBook::least_of_links(const Collective& collective, Bytes largest) {
+  LeastPrice least = least_in_chunks_of(collective, collective);
+  const auto chunks = [&](std::int64_t elements) {
+    return collective.algorithm->chunks(collective.kind, collective.groups.size, elements);
+  };
+  for (const std::int64_t elements : {std::int64_t{1}, largest / collective.unit}) {
+    if (chunks(elements) == chunks(collective.elements)) continue;
+    Collective other = collective;
+    other.elements = elements;
+    const LeastPrice others = least_in_chunks_of(other, collective);
+    least.latency = std::min(least.latency, others.latency);
+    least.seconds_per_byte = std::min(least.seconds_per_byte, others.seconds_per_byte);
+  }
+  return least;
+}
+
 // Some rate and latency that no payload of 1 to `largest` bytes undercuts: the rate is the least of
-// the links' and of the law's time per byte, the latency what every payload costs beyond it. The
-// law is asked at each doubling of the size.
-std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes largest) {
+// the busiest link's and of the law's time per byte, the latency what every payload costs beyond
+// it. The law is asked at each doubling of the size.
+LeastPrice PriceBook::least(const Collective& collective, Bytes largest) {
   LawEntry* own = law_entry(collective);
-  if (own == nullptr) return least_of_links(collective);
+  if (own == nullptr) return least_of_links(collective, largest);
   if (own->least_of == largest) return own->least;
   std::vector<std::pair<double, Seconds>> times;
-  double rate = own->price.seconds_per_byte;
+  const double busiest = entry(collective).at_once().seconds_per_byte * own->price.scale;
+  double rate = busiest;
   for (Bytes size = std::max<Bytes>(1, largest); size >= 1; size /= 2) {
     Collective other = collective;
     other.elements = std::max<std::int64_t>(1, size / other.unit);
@@ -464,7 +510,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
     const auto time = law_time(other);
     if (!time) continue;
     const auto bytes = static_cast<double>(other.bytes());
-    if (times.empty()) rate = std::min(rate, entry(other).price_of(other.bytes()).seconds_per_byte);
+    rate = std::min(rate, entry(other).at_once().seconds_per_byte);
     times.emplace_back(bytes, *time);
     rate = std::min(rate, *time / bytes);
   }
@@ -475,7 +521,7 @@ std::optional<LeastPrice> PriceBook::least(const Collective& collective, Bytes l
   }
   if (times.empty()) least.latency = 0;
   least.seconds_per_byte = rate;
-  least.scale = own->price.seconds_per_byte > 0 ? rate / own->price.seconds_per_byte : 1;
+  least.scale = busiest > 0 ? rate / busiest : 1;
   own->least = least;
   own->least_of = largest;
   return least;
@@ -489,10 +535,6 @@ const CollectivePrice& PriceBook::price(const Collective& collective) {
 const std::vector<Seconds>& PriceBook::latencies(const Collective& collective) {
   if (const LawEntry* law = law_entry(collective)) return law->latencies;
   return entry(collective).latencies_of(collective.bytes());
-}
-
-std::vector<Seconds> PriceBook::latencies_for(const Collective& collective, double bytes) {
-  return entry(collective).latencies_of(static_cast<Bytes>(bytes));
 }
 
 Seconds PriceBook::time(const Collective& collective) {

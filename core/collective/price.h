@@ -8,8 +8,9 @@
 // Where the cluster has a law for the collective (cluster.h), that one says how long it takes
 // alone, beside the overhead. The links' shares stay, for collectives that run at the same time:
 // the latency becomes what the law leaves above the transfer; where the law is faster than the
-// links as given, the transfer is scaled down to it. NCCL's model never goes below what the wire
-// needs (wire_floor.h); the cluster's own law is measured, and may.
+// stages one after the other, these overlap, and where it is faster than the busiest link as given,
+// the transfer is scaled down to it. NCCL's model never goes below what the wire needs
+// (wire_floor.h); the cluster's own law is measured, and may.
 #pragma once
 
 #include <memory>
@@ -74,12 +75,9 @@ class PriceBook {
   const CollectivePrice& price(const Collective& collective);
   // The latency of each stage for this payload.
   const std::vector<Seconds>& latencies(const Collective& collective);
-  // The same, were the payload `bytes` long and the links alone to decide.
-  std::vector<Seconds> latencies_for(const Collective& collective, double bytes);
   // The least latency and transfer that this collective could take, were it split or fused into
-  // payloads of at most `largest` bytes. Only where a law prices it, or where stages overlap more
-  // or less with the payload; elsewhere the latency of the largest payload is the least.
-  std::optional<LeastPrice> least(const Collective& collective, Bytes largest);
+  // payloads of at most `largest` bytes, and were ranks to run ahead of each other.
+  LeastPrice least(const Collective& collective, Bytes largest);
   // Whether a law says what it takes, not the links.
   bool priced_by_law(const Collective& collective) { return law_entry(collective) != nullptr; }
   // Overhead, latency and transfer.
@@ -94,7 +92,8 @@ class PriceBook {
   LawEntry* law_entry(const Collective& collective);
   std::optional<Seconds> law_time(const Collective& collective);
   double wire_rate(const Collective& collective);
-  std::optional<LeastPrice> least_of_links(const Collective& collective);
+  LeastPrice least_of_links(const Collective& collective, Bytes largest);
+  LeastPrice least_in_chunks_of(const Collective& chunked, const Collective& payload);
   Cluster cluster_;
   std::shared_ptr<Links> links_;
   double latency_ = 1;    // times the links'

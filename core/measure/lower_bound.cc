@@ -56,8 +56,9 @@ ModelWork model_work(const plan::Plan& plan) {
       work.last_update = static_cast<plan::OpId>(&op - &plan.ops[0]);
     }
   }
-  // Updates bucket by bucket may hide behind later exchanges; a single one cannot.
-  if (updates > 1) work.tail = 0;
+  // Updates bucket by bucket may hide behind later exchanges, were there more of these than here; a
+  // single one cannot.
+  if (plan.updates_by_bucket || updates > 1) work.tail = 0;
   return work;
 }
 
@@ -95,7 +96,7 @@ struct Demands {
 };
 
 Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
-  // Where tiers mix, a larger payload hides more of the latency: count what the largest leaves.
+  // No fusion brings more than all of it in one payload.
   double largest = 0;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
@@ -116,21 +117,13 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
 
     Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
     const Seconds overhead = book.cluster().collective_overhead;
-    auto bytes = static_cast<double>(collective->bytes());
-    if (const auto least = book.least(*collective, static_cast<Bytes>(largest))) {
-      // A law prices each payload by itself, and stages overlap as the payload lets them: count the
-      // cheapest byte and the cheapest start that any fusion could bring.
-      if (demand.payloads.empty()) demand.first_latency = overhead + least->first;
-      demand.latency += overhead + least->latency;
-      demand.transfer += bytes * least->seconds_per_byte;
-      bytes *= least->scale;
-    } else {
-      const auto latencies = book.latencies_for(*collective, largest);
-      if (demand.payloads.empty()) demand.first_latency = overhead + latencies.front();
-      demand.latency += std::accumulate(latencies.begin(), latencies.end(), overhead);
-      demand.transfer += bytes * price->seconds_per_byte;
-    }
-    demand.payloads.emplace_back(index, bytes);
+    const auto bytes = static_cast<double>(collective->bytes());
+    // The cheapest byte and the cheapest start that any fusion could bring.
+    const auto least = book.least(*collective, static_cast<Bytes>(largest));
+    if (demand.payloads.empty()) demand.first_latency = overhead + least.first;
+    demand.latency += overhead + least.latency;
+    demand.transfer += bytes * least.seconds_per_byte;
+    demand.payloads.emplace_back(index, bytes * least.scale);
   }
   return demands;
 }

@@ -12,19 +12,18 @@ namespace syncline::measure {
 //   the computation of a step, with its copies into buckets and the waiting for the host,
 //   ready_i + latency of its exchange + its own transfer, and
 //   ready_i + first latency + link time of all gradients that are ready from then on,
-// over the gradients i, plus the update that must follow. Where an exchange has one stage (a ring),
-// its first latency is all of its latency, and this is the bound of the fusion literature: max over
-// i of (ready_i + latency + sum of later transfers).
+// over the gradients i, plus the update that must follow. The first latency is one message's; in an
+// exchange's own latency and transfer ranks run ahead of each other as far as messages let them
+// (collective/critical_path.h), and pipelines have the fewest rounds and the cheapest bytes of any
+// payload.
 //
 // Where steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there
 // to the next step's forward pass of that layer its own computation, and then the exchange of all
 // that became ready since and is needed by then, must pass, so that a step takes at least as long.
 // The computation of a step bounds it as before.
 //
-// Valid for this plan at any number of streams, and for other fusions of it whose collectives have
-// the same latencies and rates: same algorithm, hierarchy and codec (pipelined algorithms change
-// them a little with the size of a bucket). Messages are those of the merged grain, which puts a
-// stage's latency before its transfer.
+// Valid for this plan at any number of streams, and for other fusions of it with the same
+// algorithm, hierarchy and codec; in the model and in both grains of the simulation.
 Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book);
 
 }  // namespace syncline::measure

@@ -20,6 +20,7 @@ class Builder {
       : workload_(workload), cluster_(cluster), strategy_(strategy) {
     plan.ranks = cluster.ranks();
     plan.streams = strategy.overlap ? 1 + strategy.streams : 1;
+    plan.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
   }
 
   OpId add(StreamId stream, const Work& work, std::vector<OpId> after = {}) {
