@@ -61,6 +61,9 @@ struct Dialect {
   // Configurations worth pricing where the framework cannot say a winner exactly.
   std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
                                   const Partitions&) = nullptr;
+  // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what
+  // stands in the way of one; empty: nothing.
+  std::string (*apply_obstacle)(const Strategy&, const Workload&, const Cluster&) = nullptr;
 };
 
 std::span<const Dialect> dialects();

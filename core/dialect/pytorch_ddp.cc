@@ -6,6 +6,7 @@
 
 #include "core/dialect/changes.h"
 #include "core/dialect/ddp_buckets.h"
+#include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/json/reader.h"
 #include "core/plan/fusion.h"
@@ -514,7 +515,8 @@ Dialect pytorch_ddp_dialect() {
           .suggest = suggest,
           .changes = changes,
           .defaults = defaults,
-          .candidates = candidates};
+          .candidates = candidates,
+          .apply_obstacle = apply_obstacle};
 }
 
 }  // namespace syncline::dialect

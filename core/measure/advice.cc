@@ -6,7 +6,6 @@
 
 #include "core/collective/library.h"
 #include "core/dialect/changes.h"
-#include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/json/reader.h"
@@ -204,15 +203,15 @@ std::string one_line(const Json& config) {
 std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
   constexpr std::size_t kLongest = 200;
-  const auto found = dialect::write_config(*dialect::find_dialect(dialect), changed,
-                                           scenario.workload, scenario.cluster);
+  const dialect::Dialect& row = *dialect::find_dialect(dialect);
+  const auto found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
   // The algorithm stands beside a configuration, not in it.
   if (!found || !found->exact || !found->algorithm.empty()) {
-    const bool applied =
-        dialect == "pytorch" &&
-        dialect::apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
-    return change + (applied ? ", in pytorch by the file that syncline emit --python writes"
-                             : ", which cannot be said in " + std::string(dialect));
+    const bool applied = row.apply_obstacle != nullptr &&
+                         row.apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
+    const std::string name(dialect);
+    return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
+                             : ", which cannot be said in " + name);
   }
   const std::string config = one_line(found->config);
   return change + ", in " + std::string(dialect) + " " +

@@ -57,6 +57,12 @@ TEST(Write, PyTorchComesBack) {
                     "resnet50_v100");
   expect_round_trip(in_dialect("pytorch", R"({"find_unused_parameters": true})"), "pytorch",
                     "resnet50_v100");
+  for (const char* rest : {"}", R"(, "find_unused_parameters": true})"}) {
+    for (const char* list : {"[0.5, 30]", "[1, 2, 40, 12]", "[8, 8, 8, 8, 8, 8]"}) {
+      const std::string config = R"({"bucket_cap_mb_list": )" + std::string(list) + rest;
+      expect_round_trip(in_dialect("pytorch", config), "pytorch", "resnet50_v100");
+    }
+  }
 }
 
 TEST(Write, PaddleComesBack) {
