@@ -5,14 +5,17 @@
                            [--folder build/jobs] [--keep scenarios/published/jobs]
 
 For each job and rate: the job records itself (syncline_record); every strategy is priced and the
-best one searched and written as a file, before any of them is run; then all are measured in turns,
-each applied as a user would, and the measured steps stand beside the strategies in a scenario, which
-`syncline fidelity --set jobs` prices anew. What is done already, round by round, is not done again.
-Needs root, python3-torch, python3-torchvision (resnet18), and a quiet machine for an hour.
+best one searched and written as a file, before any of them is run. Then, round by round, the job
+records itself anew, the strategies are priced from that, and all are measured in turns, each applied
+as a user would: a machine that is slower for an hour is so for both. The measured steps stand beside
+the strategies in the scenario of the recording that is in the middle of all by its predicted steps,
+which `syncline fidelity --set jobs` prices anew. What is done already is not done again. Needs root,
+python3-torch, python3-torchvision (resnet18), and a quiet machine for an hour and a half.
 """
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -46,21 +49,31 @@ class Experiment:
                  HERE / "rank.py", what, self.job, self.folder, turn, environment=environment,
                  captured=False)
 
-    def record(self):
-        if not self.path("json").exists():
-            self.in_lab("record", 0)
+    def turn(self, turn, ending):
+        return self.path(f"{turn}.{ending}")
 
-    def predict(self):
-        """Prices every strategy and writes what applies it."""
-        if self.path("measure.settings.json").exists():
+    def record(self):
+        self.recording(0)
+
+    def recording(self, turn):
+        """Records the job, and prices every strategy from that."""
+        if not self.turn(turn, "json").exists():
+            self.in_lab("record", turn)
+        if self.turn(turn, "predicted.json").exists():
             return
-        scenario = read(self.path("json"))
+        scenario = read(self.turn(turn, "json"))
         recorded = scenario["strategies"][0]["config"]
         scenario.update(strategies=strategies(recorded, scenario["workload"]["tensors"],
                                               self.options.ranks), published=[])
-        write(self.path("scenario.json"), scenario)
-        write(self.path("predicted.json"),
-              json.loads(syncline("run", self.path("scenario.json"), "--format", "json")))
+        write(self.turn(turn, "scenario.json"), scenario)
+        write(self.turn(turn, "predicted.json"),
+              json.loads(syncline("run", self.turn(turn, "scenario.json"), "--format", "json")))
+
+    def predict(self):
+        """Writes what applies each strategy, and the best of a search."""
+        if self.path("measure.settings.json").exists():
+            return
+        scenario = read(self.turn(0, "scenario.json"))
         settings = [self.setting(strategy) for strategy in scenario["strategies"]]
         write(self.path("measure.settings.json"), settings + [self.tuned(scenario)])
 
@@ -69,7 +82,7 @@ class Experiment:
             arguments = {key: value for key, value in strategy["config"].items() if key != "torch"}
             return {"name": strategy["name"], "ddp": arguments}
         file = self.path(strategy["name"].replace(" ", "_") + ".py")
-        syncline("emit", self.path("scenario.json"), "--strategy", strategy["name"], "--dialect",
+        syncline("emit", self.turn(0, "scenario.json"), "--strategy", strategy["name"], "--dialect",
                  "pytorch", "--python", file)
         return {"name": strategy["name"], "apply": str(file)}
 
@@ -86,6 +99,7 @@ class Experiment:
     def measure(self):
         for turn in range(self.options.rounds):
             if not self.path(f"measure.{turn}.json").exists():
+                self.recording(turn)
                 self.in_lab("measure", turn)
 
     def measured(self):
@@ -93,9 +107,16 @@ class Experiment:
         rounds = [read(self.path(f"measure.{turn}.json")) for turn in range(self.options.rounds)]
         return {name: [mean for one in rounds for mean in one[name]] for name in rounds[0]}
 
+    def middle(self):
+        """The round whose recording predicts the steps in the middle of all."""
+        def long(turn):
+            rows = read(self.turn(turn, "predicted.json"))["rows"]
+            return statistics.fmean(math.log(row["step_time_s"]) for row in rows)
+        return sorted(range(self.options.rounds), key=long)[(self.options.rounds - 1) // 2]
+
     def keep(self):
         """The scenario with what was measured, and what noise there was."""
-        scenario = read(self.path("scenario.json"))
+        scenario = read(self.turn(self.middle(), "scenario.json"))
         choice = dict(read(self.path("tuned.json"))["choice"], name="tuned")
         scenario["name"] = f"{self.job}, {self.options.ranks} ranks at {self.rate}"
         scenario["strategies"].append(choice)

@@ -1,6 +1,6 @@
 """A rank of a job in the lab, started by jobs.py with torchrun's variables.
 
-    rank.py record JOB FOLDER 0          JOB.json by syncline_record
+    rank.py record JOB FOLDER ROUND      JOB.ROUND.json by syncline_record
     rank.py measure JOB FOLDER ROUND     every setting of JOB.measure.settings.json once
 """
 
@@ -95,13 +95,13 @@ def write(path, value):
             json.dump(value, file, indent=1)
 
 
-def record(name, folder):
+def record(name, folder, turn):
     import syncline_record
     job = models.Job(name)
     optimizer = job.optimizer()
     model = DistributedDataParallel(job.module)
     syncline_record.record(model, lambda: job.step(model, optimizer), steps=48, name=name,
-                           batch=len(job.x), out=f"{folder}/{name}.json")
+                           batch=len(job.x), out=f"{folder}/{name}.{turn}.json")
 
 
 def main():
@@ -111,7 +111,7 @@ def main():
     os.sched_setaffinity(0, {int(os.environ["RANK"]) % os.cpu_count()})
     dist.init_process_group("gloo")
     if what == "record":
-        record(name, folder)
+        record(name, folder, turn)
     else:
         with open(f"{folder}/{name}.measure.settings.json", encoding="utf-8") as file:
             settings = json.load(file)
