@@ -119,7 +119,7 @@ format: setup-check
 
 # What g++ precompiles clang cannot read: a configuration of its own, of which nothing is built.
 lint: setup setup-check
-	@cmake -S . -B $(BUILD)-lint -G Ninja -DSYNCLINE_PCH=OFF >/dev/null
+	@cmake -S . -B $(BUILD)-lint -G Ninja -DSYNCLINE_PCH=OFF -DSYNCLINE_TOGETHER=OFF >/dev/null
 	@git ls-files '*.cc' | grep -v -e '^tests/' | xargs -P $(JOBS) -n 1 clang-tidy -p $(BUILD)-lint --quiet \
 	    --extra-arg=-Wno-unknown-warning-option
 

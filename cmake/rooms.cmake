@@ -6,8 +6,8 @@
 #               [PRECOMPILE header...] [TOGETHER])
 #   NAME      the library is called syncline_NAME
 #   FOLDER    from the top of the project; the sources' names count from there
-#   TOGETHER  its sources are compiled several at a time, where what each includes takes longer
-#             than what it says: names of their own must not clash then
+#   TOGETHER  the sources of a folder are compiled several at a time, since what each includes takes
+#             longer than what it says: names of their own must not clash (SYNCLINE_TOGETHER)
 function(syncline_room name folder)
   cmake_parse_arguments(ROOM "TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE" ${ARGN})
   list(TRANSFORM ROOM_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
@@ -29,7 +29,19 @@ function(syncline_room name folder)
   elseif(SYNCLINE_PCH)
     target_precompile_headers(syncline_${name} REUSE_FROM syncline_precompiled)
   endif()
-  if(SYNCLINE_PCH AND ROOM_TOGETHER)
-    set_target_properties(syncline_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(SYNCLINE_TOGETHER AND ROOM_TOGETHER)
+    set_target_properties(syncline_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    set(last "")
+    foreach(source ${ROOM_SOURCES})  # those of a folder stand together
+      get_filename_component(place ${source} DIRECTORY)
+      if(NOT place STREQUAL last)
+        set(last ${place})
+        set(count 0)
+      endif()
+      math(EXPR batch "${count} / 8")
+      math(EXPR count "${count} + 1")
+      get_filename_component(place ${place} NAME)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${place}_${batch})
+    endforeach()
   endif()
 endfunction()

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kVariable = "SYNCLINE_FAILURE_NOTICE";
 
-std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+std::int64_t ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 // "descriptor inode": a program in between may have closed the descriptor and opened another file
 // under the same number.
@@ -55,7 +55,7 @@ FailureNotice::~FailureNotice() {
 bool FailureNotice::given() const { return last_printed(fd_) != 0; }
 
 void note_failure_printed() {
-  const std::int64_t time = now();
+  const std::int64_t time = ticks();
   const int fd = inherited();
   if (fd >= 0) [[maybe_unused]]
     const auto n = ::pwrite(fd, &time, sizeof time, 0);
@@ -63,7 +63,7 @@ void note_failure_printed() {
 
 bool failure_printed_within(std::chrono::milliseconds time) {
   const std::int64_t last = last_printed(inherited());
-  return last != 0 && now() - last < std::chrono::nanoseconds(time).count();
+  return last != 0 && ticks() - last < std::chrono::nanoseconds(time).count();
 }
 
 }  // namespace syncline::live

@@ -10,7 +10,7 @@
 namespace syncline::live {
 namespace {
 
-constexpr int kMostRanks = 128;
+constexpr int kMostLabRanks = 128;
 constexpr double kSlowest = 1e3;     // bytes per second; tc counts in whole bits per second
 constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 
@@ -202,7 +202,7 @@ double lab_rate(const std::string& text, const std::string& what) {
 }
 
 void check_lab(const LabOptions& options) {
-  check_range("--ranks", options.ranks, 1, kMostRanks, "", 1);
+  check_range("--ranks", options.ranks, 1, kMostLabRanks, "", 1);
   check_range("--groups", options.groups, 1, options.ranks, ", the number of ranks", 1);
   if (options.ranks % options.groups != 0) {
     throw InputError("--groups: found " + std::to_string(options.groups) +

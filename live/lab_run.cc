@@ -26,7 +26,7 @@
 namespace syncline::live {
 namespace {
 
-using Json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
 [[noreturn]] void refused(const std::string& what) {
   const int reason = errno;
@@ -226,16 +226,16 @@ JobEnd in_the_lab(const LabRun& run) {
   return run_ranks(ranks, rules);
 }
 
-Json to_json(const JobEnd& end) {
-  Json json{{"interrupted", end.interrupted}, {"ranks", Json::array()}};
-  json["first_failed"] = end.first_failed ? Json(*end.first_failed) : Json();
+PlainJson to_json(const JobEnd& end) {
+  PlainJson json{{"interrupted", end.interrupted}, {"ranks", PlainJson::array()}};
+  json["first_failed"] = end.first_failed ? PlainJson(*end.first_failed) : PlainJson();
   for (const auto& rank : end.ranks) {
     json["ranks"].push_back({rank.code, rank.signal, rank.by_us, rank.after});
   }
   return json;
 }
 
-JobEnd from_json(const Json& json) {
+JobEnd from_json(const PlainJson& json) {
   JobEnd end;
   end.interrupted = json.at("interrupted");
   if (!json.at("first_failed").is_null()) end.first_failed = json.at("first_failed");
@@ -253,7 +253,7 @@ JobEnd from_json(const Json& json) {
   if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before we asked to be told
   ::setpgid(0, 0);  // the terminal's Ctrl-C comes through the one who called, once
   answer.read.close();
-  Json said;
+  PlainJson said;
   try {
     said = to_json(in_the_lab(run));
   } catch (const InputError& error) {
@@ -262,7 +262,7 @@ JobEnd from_json(const Json& json) {
     said["machine"] = error.what();
   }
   // What was written on a command line need not be UTF-8.
-  const std::string text = said.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = said.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
   [[maybe_unused]] const auto written = ::write(answer.write.number(), text.data(), text.size());
   ::_exit(0);
 }
@@ -291,7 +291,7 @@ JobEnd run_lab(const LabRun& run) {
   if (keeper == 0) keep(run, alive, answer);
   answer.write.close();
   wait_for(keeper, signals);
-  const Json said = Json::parse(all_of(answer.read.number()), nullptr, false);
+  const PlainJson said = PlainJson::parse(all_of(answer.read.number()), nullptr, false);
   if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
   if (said.contains("input")) throw InputError(said.at("input"));
   if (said.contains("machine")) throw MachineError(said.at("machine"));

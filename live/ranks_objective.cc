@@ -11,8 +11,6 @@
 namespace syncline::live {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
-
 // Orders are texts: "3 50", the candidate's index and the steps; "-1 50", the baseline; "done".
 constexpr long long kBaseline = -1;
 constexpr const char* kDone = "done";
@@ -82,8 +80,8 @@ tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {
   const run::SampleValues values = run::exact_values(plan);
   if (input_[rank_].empty() || values != values_) {
     values_ = values;
-    input_[rank_] =
-        run::sample_gradients(scenario_.workload, channel_.rank(), channel_.ranks(), kSeed, values);
+    input_[rank_] = run::sample_gradients(scenario_.workload, channel_.rank(), channel_.ranks(),
+                                          kSampleSeed, values);
   }
 
   // Whole periods of the plan, at least two, and one ahead of them that is not counted.
@@ -96,8 +94,8 @@ tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {
     lengths.push_back((ends[p] - ends[p - 1]) / plan.steps);
   }
 
-  if (settings_.check_values &&
-      !values_match(channel_, scenario_.workload, plan, outcome.gradients[rank_], kSeed, values)) {
+  if (settings_.check_values && !values_match(channel_, scenario_.workload, plan,
+                                              outcome.gradients[rank_], kSampleSeed, values)) {
     throw MachineError("'" + strategy.name + "' did not end with the values of the host executor");
   }
   return tune::summary(lengths);

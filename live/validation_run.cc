@@ -16,8 +16,6 @@
 namespace syncline::live {
 namespace {
 
-constexpr std::uint64_t kSeed = 1;
-
 // "8 x NAME", as Linux names it.
 std::string processors() {
   std::ifstream info("/proc/cpuinfo");
@@ -124,7 +122,7 @@ class RankOfRun {
     if (!outcome.bytes_sent.empty()) found.bytes_sent = most_sent_a_step(outcome, plan);
     if (run_.check_values) {
       found.values_match =
-          values_match(channel_, workload, plan, outcome.gradients[rank_], kSeed, values);
+          values_match(channel_, workload, plan, outcome.gradients[rank_], kSampleSeed, values);
     }
     return found;
   }
@@ -143,7 +141,7 @@ class RankOfRun {
                         run::SampleValues values) {
     run::Gradients input(static_cast<std::size_t>(channel_.ranks()));
     input[rank_] =
-        run::sample_gradients(workload, channel_.rank(), channel_.ranks(), kSeed, values);
+        run::sample_gradients(workload, channel_.rank(), channel_.ranks(), kSampleSeed, values);
     const auto executor = run_.backend(workload, channel_);
     run::Outcome outcome = executor->run(plan, input, run_.warmup + run_.repeats);
     report_.hardware = executor->hardware() + ", " + processors();

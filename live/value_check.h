@@ -9,6 +9,9 @@
 
 namespace syncline::live {
 
+// Of the gradients that ranks compare.
+inline constexpr std::uint64_t kSampleSeed = 1;
+
 // Called on all ranks together, with this rank's gradients after one or more periods from
 // sample_gradients(..., seed, values). Integers must be equal to the last bit: rank 0 computes all
 // ranks' results and the ranks compare digests. Real values may differ by rounding: every rank

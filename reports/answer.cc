@@ -10,7 +10,7 @@
 namespace syncline::reports {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string cell = "\"";
   for (const char letter : text) {
@@ -50,7 +50,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
   for (std::size_t c = 0; c < cells.size(); ++c) {
     if (c > 0) line += ',';
-    line += quoted(visible(cells[c], "\n"));
+    line += csv_cell(visible(cells[c], "\n"));
   }
   return line + "\r\n";
 }

@@ -14,8 +14,6 @@ namespace {
 constexpr double kLeastGain = 0.01;
 constexpr double kLeastChance = 0.8;
 
-std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
-
 std::string chance_text(double chance) {
   if (chance > 0.99) return "more than 99 %";
   if (chance < 0.01) return "less than 1 %";
@@ -72,18 +70,18 @@ std::string headline(const tune::Tuning& tuning) {
   const tune::Ranked& choice = tuned.choice;
   const std::string step = seconds_text(choice.metrics.step_time) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
-  const std::string baseline = quoted(tuned.baseline.strategy.name);
+  const std::string baseline = quoted_name(tuned.baseline.strategy.name);
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here: the baseline " + baseline + " is the best found, " + step + ".";
   }
   if (gain_of(tuned) < kLeastGain) {
-    return "Next to nothing to gain here: the best found, " + quoted(choice.strategy.name) +
+    return "Next to nothing to gain here: the best found, " + quoted_name(choice.strategy.name) +
            ", takes " + step + ", " + share_text(100 * gain_of(tuned)) +
            " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
   }
   const bool fastest = choice.strategy.name == tuned.winner().strategy.name;
-  std::string text = quoted(choice.strategy.name) + " is " +
+  std::string text = quoted_name(choice.strategy.name) + " is " +
                      (fastest ? "the best found" : "the one to take") + ": " + step + ", " +
                      short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
@@ -91,7 +89,7 @@ std::string headline(const tune::Tuning& tuning) {
                      "); the chance that it is faster at all is " + chance_text(sure.chance);
   if (sure.chance < kLeastChance) text += ", so measure both before you change anything";
   if (!fastest) {
-    text += "; the fastest found, " + quoted(tuned.winner().strategy.name) + " (" +
+    text += "; the fastest found, " + quoted_name(tuned.winner().strategy.name) + " (" +
             seconds_text(tuned.winner().metrics.step_time) +
             "), is less than 0.1 % ahead and takes more to set up";
   }

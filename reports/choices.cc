@@ -18,7 +18,7 @@
 namespace syncline::reports {
 namespace {
 
-std::string number(double value) {
+std::string shortest(double value) {
   std::ostringstream text;
   text << value;
   return text.str();
@@ -70,9 +70,9 @@ Choices devices_listed() {
   Choices choices{"device", "rated rates", {}};
   for (const auto& row : hardware::devices()) {
     choices.rows.push_back({std::string(row.name), "",
-                            std::string(row.summary) + ": " + number(row.flops / 1e12) +
-                                " TFLOP/s, " + number(row.half_flops / 1e12) +
-                                " in half precision, " + number(row.memory / kGigabytePerSecond) +
+                            std::string(row.summary) + ": " + shortest(row.flops / 1e12) +
+                                " TFLOP/s, " + shortest(row.half_flops / 1e12) +
+                                " in half precision, " + shortest(row.memory / kGigabytePerSecond) +
                                 " GB/s"});
   }
   return choices;
@@ -83,9 +83,9 @@ Choices nodes_listed() {
   for (const auto& row : hardware::nodes()) {
     choices.rows.push_back(
         {std::string(row.name), "",
-         std::string(row.summary) + ": " + number(row.inside.bandwidth / kGigabytePerSecond) +
+         std::string(row.summary) + ": " + shortest(row.inside.bandwidth / kGigabytePerSecond) +
              " GB/s a GPU, " + std::to_string(row.outside.count) + " x " +
-             number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node"});
+             shortest(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node"});
   }
   return choices;
 }

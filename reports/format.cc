@@ -42,14 +42,14 @@ std::string with_thousands(std::string text) {
   return text;
 }
 
-struct Unit {
+struct SizedUnit {
   double size;
   std::string_view name;
 };
 
 // The largest unit of which there is at least one, after rounding to four digits: 0.99996 s is
 // "1.000 s", not "1000 ms". The ratio of two decimal units is not exact, hence the tolerance.
-const Unit& fitting_unit(double value, std::span<const Unit> units) {
+const SizedUnit& fitting_unit(double value, std::span<const SizedUnit> units) {
   std::size_t i = 0;
   for (; i + 1 < units.size(); ++i) {
     const double next = units[i + 1].size / units[i].size * (1 - 1e-9);
@@ -58,24 +58,24 @@ const Unit& fitting_unit(double value, std::span<const Unit> units) {
   return units[i];
 }
 
-constexpr Unit kTimes[] = {{1e-9, " ns"}, {1e-6, " us"}, {1e-3, " ms"}, {1, " s"}};
-constexpr Unit kSizes[] = {{1, " B"},
-                           {static_cast<double>(kKiB), " KiB"},
-                           {static_cast<double>(kMiB), " MiB"},
-                           {static_cast<double>(kGiB), " GiB"}};
+constexpr SizedUnit kTimes[] = {{1e-9, " ns"}, {1e-6, " us"}, {1e-3, " ms"}, {1, " s"}};
+constexpr SizedUnit kSizes[] = {{1, " B"},
+                                {static_cast<double>(kKiB), " KiB"},
+                                {static_cast<double>(kMiB), " MiB"},
+                                {static_cast<double>(kGiB), " GiB"}};
 
 }  // namespace
 
 std::string seconds_text(Seconds seconds) {
   if (!std::isfinite(seconds)) return std::string(kNoFigure);
   if (seconds == 0) return "0 s";
-  const Unit& unit = fitting_unit(seconds, kTimes);
+  const SizedUnit& unit = fitting_unit(seconds, kTimes);
   return digits_text(seconds / unit.size, 4) + std::string(unit.name);
 }
 
 std::string seconds_range(Seconds low, Seconds high) {
   if (!(high > 0) || !std::isfinite(high)) return "";
-  const Unit& unit = fitting_unit(high, kTimes);
+  const SizedUnit& unit = fitting_unit(high, kTimes);
   return digits_text(low / unit.size, 3) + " to " + digits_text(high / unit.size, 3) +
          std::string(unit.name);
 }
@@ -87,7 +87,7 @@ std::string speedup_range(double low, double high) {
 
 std::string bytes_text(double bytes) {
   if (!std::isfinite(bytes)) return std::string(kNoFigure);
-  const Unit& unit = fitting_unit(bytes, kSizes);
+  const SizedUnit& unit = fitting_unit(bytes, kSizes);
   if (unit.size == 1) return fixed(bytes, 0) + " B";
   return digits_text(bytes / unit.size, 4) + std::string(unit.name);
 }
@@ -150,5 +150,7 @@ std::string plural(std::size_t count, std::string_view noun) {
 }
 
 std::string one_line(std::string_view text) { return visible(text); }
+
+std::string quoted_name(std::string_view name) { return "'" + one_line(name) + "'"; }
 
 }  // namespace syncline::reports

@@ -55,4 +55,7 @@ std::string plural(std::size_t count, std::string_view noun);
 // Names come from files: line breaks, tabs and other control characters become spaces.
 std::string one_line(std::string_view text);
 
+// A name in a sentence: "'cap 25'", on one line.
+std::string quoted_name(std::string_view name);
+
 }  // namespace syncline::reports

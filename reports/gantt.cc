@@ -240,7 +240,7 @@ std::string note_of(const measure::Report& report, const std::vector<std::size_t
   std::vector<std::string> names;
   int steps = 1;
   for (const std::size_t place : which) {
-    names.push_back("'" + one_line(report.traced[place].strategy) + "'");
+    names.push_back(quoted_name(report.traced[place].strategy));
     steps = std::max(steps, report.traced[place].plan.steps);
   }
   std::string note = "Under each other: " + join_and(names) + ".";

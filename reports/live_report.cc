@@ -12,15 +12,13 @@
 namespace syncline::reports {
 namespace {
 
-std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
-
 const tune::Belief& belief_of(const tune::LiveReport& report) {
   return report.tuning.state.beliefs[report.tuning.state.best];
 }
 
 std::string answer_sentence(const tune::LiveReport& report) {
   const tune::Belief& belief = belief_of(report);
-  return quoted(report.best().name) + " is the best found: " + seconds_text(belief.step_time) +
+  return quoted_name(report.best().name) + " is the best found: " + seconds_text(belief.step_time) +
          " a step as far as the evaluations tell, give or take " +
          share_text(100 * belief.relative_deviation) + ".";
 }
@@ -37,7 +35,7 @@ std::string truth_sentence(const tune::LiveReport& report) {
                         : percent_text(regret) + " over the best candidate (" +
                               seconds_text(truth.least) + ")") +
          ", and " + short_speedup_text(truth.baseline / truth.best) + " over the baseline " +
-         quoted(report.baseline) + " (" + seconds_text(truth.baseline) + ").";
+         quoted_name(report.baseline) + " (" + seconds_text(truth.baseline) + ").";
 }
 
 std::string end_sentence(const tune::LiveReport& report) {

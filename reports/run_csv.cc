@@ -9,15 +9,20 @@
 #include "reports/fields.h"
 
 namespace syncline::reports {
-namespace {
 
-struct Column {
+struct CsvColumn {
   std::string heading;
   std::function<std::string(const measure::Row&)> cell;
 };
 
-std::vector<Column> figure_columns(std::span<const Field> fields, const std::string& prefix) {
-  std::vector<Column> columns;
+struct CsvRows::Columns {
+  std::vector<CsvColumn> list;
+};
+
+namespace {
+
+std::vector<CsvColumn> figure_columns(std::span<const Field> fields, const std::string& prefix) {
+  std::vector<CsvColumn> columns;
   for (const auto& field : fields) {
     columns.push_back({prefix + std::string(field.name), [&field](const measure::Row& row) {
                          const auto value = field.of(row);
@@ -28,13 +33,13 @@ std::vector<Column> figure_columns(std::span<const Field> fields, const std::str
 }
 
 // What somebody published, and how far off the prediction is.
-std::vector<Column> comparison_columns() {
+std::vector<CsvColumn> comparison_columns() {
   const auto word = [](auto of) {
     return [of](const measure::Row& row) {
       return row.published ? std::string(of(*row.published)) : "";
     };
   };
-  std::vector<Column> columns = figure_columns(published_fields(), "published_");
+  std::vector<CsvColumn> columns = figure_columns(published_fields(), "published_");
   columns.push_back({"published_use", word(use_of)});
   columns.push_back({"published_source", word([](const Published& p) { return p.source; })});
   columns.push_back({"published_note", word([](const Published& p) { return p.note; })});
@@ -43,9 +48,10 @@ std::vector<Column> comparison_columns() {
 }
 
 // What every row has.
-std::vector<Column> plain_columns(const std::vector<measure::Row>& rows) {
-  std::vector<Column> columns{{"strategy", [](const measure::Row& row) { return row.strategy; }},
-                              {"executor", [](const measure::Row& row) { return row.executor; }}};
+std::vector<CsvColumn> plain_columns(const std::vector<measure::Row>& rows) {
+  std::vector<CsvColumn> columns{
+      {"strategy", [](const measure::Row& row) { return row.strategy; }},
+      {"executor", [](const measure::Row& row) { return row.executor; }}};
   for (const auto& axis : axes_of(rows)) {
     columns.push_back(
         {axis.path, [axis](const measure::Row& row) { return value_text(row, axis); }});
@@ -54,9 +60,9 @@ std::vector<Column> plain_columns(const std::vector<measure::Row>& rows) {
   return columns;
 }
 
-std::vector<Column> columns_of(const measure::Report& report) {
-  std::vector<Column> columns = plain_columns(report.rows);
-  std::vector<Column> others = figure_columns(interval_fields(), "");
+std::vector<CsvColumn> columns_of(const measure::Report& report) {
+  std::vector<CsvColumn> columns = plain_columns(report.rows);
+  std::vector<CsvColumn> others = figure_columns(interval_fields(), "");
   for (auto& column : comparison_columns()) others.push_back(std::move(column));
   for (auto& column : others) {
     const bool used =
@@ -67,13 +73,13 @@ std::vector<Column> columns_of(const measure::Report& report) {
   return columns;
 }
 
-std::vector<std::string> headings_of(const std::vector<Column>& columns) {
+std::vector<std::string> headings_of(const std::vector<CsvColumn>& columns) {
   std::vector<std::string> headings;
   for (const auto& column : columns) headings.push_back(column.heading);
   return headings;
 }
 
-std::vector<std::string> cells_of(const std::vector<Column>& columns, const measure::Row& row) {
+std::vector<std::string> cells_of(const std::vector<CsvColumn>& columns, const measure::Row& row) {
   std::vector<std::string> cells;
   for (const auto& column : columns) cells.push_back(column.cell(row));
   return cells;
@@ -82,19 +88,15 @@ std::vector<std::string> cells_of(const std::vector<Column>& columns, const meas
 }  // namespace
 
 CsvTable csv_of(const measure::Report& report) {
-  const std::vector<Column> columns = columns_of(report);
+  const std::vector<CsvColumn> columns = columns_of(report);
   CsvTable table;
   table.columns = headings_of(columns);
   for (const auto& row : report.rows) table.lines.push_back(cells_of(columns, row));
   return table;
 }
 
-struct CsvRows::Columns {
-  std::vector<Column> list;
-};
-
 CsvRows::CsvRows(const measure::Row& first) {
-  std::vector<Column> columns = plain_columns({first});
+  std::vector<CsvColumn> columns = plain_columns({first});
   for (auto& column : figure_columns(interval_fields(), "")) columns.push_back(std::move(column));
   columns_ = std::make_unique<Columns>(Columns{std::move(columns)});
 }

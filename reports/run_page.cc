@@ -15,11 +15,11 @@ namespace syncline::reports {
 namespace {
 
 // Buckets beyond these are counted, not listed.
-constexpr std::size_t kListedBuckets = 12;
+constexpr std::size_t kBucketsAtMost = 12;
 
 // What a row is called and how fast it is stays longest on a narrow screen, then what is published
 // of it; causes leave first.
-struct Column {
+struct GridColumn {
   std::string heading;
   bool right = true;
   std::function<std::string(const measure::Row&)> cell;
@@ -33,8 +33,8 @@ bool any(const std::vector<measure::Row>& rows,
   return std::any_of(rows.begin(), rows.end(), holds);
 }
 
-std::vector<Column> naming_columns(const std::vector<measure::Row>& rows) {
-  std::vector<Column> columns;
+std::vector<GridColumn> naming_columns(const std::vector<measure::Row>& rows) {
+  std::vector<GridColumn> columns;
   for (const auto& axis : axes_of(rows)) {
     const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
       const Json* value = value_on(row, axis);
@@ -55,9 +55,9 @@ std::string seconds_cell(const measure::Row& row) {
   return seconds_text(row.metrics.*member);
 }
 
-std::vector<Column> speed_columns(const std::vector<measure::Row>& rows,
-                                  const std::string& baseline) {
-  std::vector<Column> columns{
+std::vector<GridColumn> speed_columns(const std::vector<measure::Row>& rows,
+                                      const std::string& baseline) {
+  std::vector<GridColumn> columns{
       {"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
       {"80 %\ninterval", true,
        [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }, 1},
@@ -68,13 +68,13 @@ std::vector<Column> speed_columns(const std::vector<measure::Row>& rows,
       {"80 %\ninterval", true,
        [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }, 4}};
   // Rows that were put together by hand have none.
-  std::erase_if(columns, [&](const Column& column) {
+  std::erase_if(columns, [&](const GridColumn& column) {
     return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
   });
   return columns;
 }
 
-std::vector<Column> cause_columns() {
+std::vector<GridColumn> cause_columns() {
   return {{"collectives\nper step", true,
            [](const measure::Row& row) { return count_text(row.metrics.collectives); }, 5},
           {"sent\nper rank", true,
@@ -98,8 +98,8 @@ std::string percent_cell(const std::optional<double>& percent) {
 }
 
 // Only those in which some row has something to say.
-std::vector<Column> comparison_columns(const std::vector<measure::Row>& rows) {
-  std::vector<Column> columns{
+std::vector<GridColumn> comparison_columns(const std::vector<measure::Row>& rows) {
+  std::vector<GridColumn> columns{
       {"published", true, published_figure},
       {"collectives\n(published)", true,
        [](const measure::Row& row) {
@@ -119,7 +119,7 @@ std::vector<Column> comparison_columns(const std::vector<measure::Row>& rows) {
          if (!row.published || !row.published->accuracy) return std::string();
          return exact(*row.published->accuracy).dump();
        }}};
-  std::erase_if(columns, [&](const Column& column) {
+  std::erase_if(columns, [&](const GridColumn& column) {
     return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
   });
   return columns;
@@ -127,7 +127,7 @@ std::vector<Column> comparison_columns(const std::vector<measure::Row>& rows) {
 
 // Grids ----------------------------------------------------------------------------------------
 
-Grid grid_of(const std::vector<measure::Row>& rows, const std::vector<Column>& columns) {
+Grid grid_of(const std::vector<measure::Row>& rows, const std::vector<GridColumn>& columns) {
   Grid grid;
   for (const auto& column : columns)
     grid.columns.push_back({column.heading, column.right, column.rank});
@@ -146,12 +146,12 @@ Grid grid_of(const std::vector<measure::Row>& rows, const std::vector<Column>& c
   return grid;
 }
 
-void append(std::vector<Column>& columns, std::vector<Column> more) {
+void append(std::vector<GridColumn>& columns, std::vector<GridColumn> more) {
   std::move(more.begin(), more.end(), std::back_inserter(columns));
 }
 
 Grid main_grid(const measure::Report& report) {
-  std::vector<Column> columns = naming_columns(report.rows);
+  std::vector<GridColumn> columns = naming_columns(report.rows);
   append(columns, speed_columns(report.rows, report.baseline));
   append(columns, cause_columns());
   append(columns, comparison_columns(report.rows));
@@ -162,7 +162,7 @@ Grid main_grid(const measure::Report& report) {
 }
 
 Grid split_grid(const measure::Split& split, const std::string& baseline) {
-  std::vector<Column> columns = naming_columns(split.rows);
+  std::vector<GridColumn> columns = naming_columns(split.rows);
   append(columns, speed_columns(split.rows, baseline));
   append(columns, comparison_columns(split.rows));
   return grid_of(split.rows, columns);
@@ -173,12 +173,12 @@ Grid split_grid(const measure::Split& split, const std::string& baseline) {
 // "3 of 3.9 MiB, 160 of 25 MiB"
 std::string buckets_text(const std::vector<std::pair<std::int64_t, double>>& buckets) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(buckets.size(), kListedBuckets); ++i) {
+  for (std::size_t i = 0; i < std::min(buckets.size(), kBucketsAtMost); ++i) {
     if (i > 0) text += ", ";
     text += std::to_string(buckets[i].first) + " of " + plain_number(buckets[i].second) + " MiB";
   }
-  if (buckets.size() > kListedBuckets) {
-    text += " and " + std::to_string(buckets.size() - kListedBuckets) + " more";
+  if (buckets.size() > kBucketsAtMost) {
+    text += " and " + std::to_string(buckets.size() - kBucketsAtMost) + " more";
   }
   return text;
 }
@@ -190,7 +190,7 @@ bool has_published_buckets(const measure::Row& row) {
 Grid buckets_grid(const std::vector<measure::Row>& rows) {
   std::vector<measure::Row> shown;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(shown), has_published_buckets);
-  std::vector<Column> columns = naming_columns(shown);
+  std::vector<GridColumn> columns = naming_columns(shown);
   columns.push_back({"buckets in order, as tensors of MiB", false,
                      [](const measure::Row& row) { return buckets_text(row.buckets); }});
   columns.push_back({"published", false,

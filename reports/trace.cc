@@ -14,7 +14,7 @@
 namespace syncline::reports {
 namespace {
 
-constexpr std::size_t kListedTensors = 8;
+constexpr std::size_t kNamedTensors = 8;
 constexpr std::int64_t kThreadsApart = 1000;  // thread ids of a process: its id * 1000 + stream
 constexpr plan::StreamId kStepsThread = 999;
 constexpr plan::StreamId kLaunchThread = 998;
@@ -39,7 +39,7 @@ void put_bucket(Json& args, const plan::Plan& plan, int index, const Workload& w
     args["encoded_bytes"] = plan::encoded_bytes(bucket);
   }
   std::string names;
-  const std::size_t listed = std::min(bucket.tensors.size(), kListedTensors);
+  const std::size_t listed = std::min(bucket.tensors.size(), kNamedTensors);
   for (std::size_t i = 0; i < listed; ++i) {
     names += (i == 0 ? "" : ", ") + plan::tensor_name(workload, bucket.tensors[i]);
   }

@@ -20,8 +20,6 @@ namespace {
 
 using Sentences = std::vector<std::string>;
 
-std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
-
 // "no more than 0.05 %" reads better than "0.0 %" where something is there.
 std::string above_text(double percent) {
   if (percent <= 1e-6) return "at";
@@ -56,7 +54,7 @@ void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
   const double percent =
       tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
   sentences.push_back(
-      "The best single size is " + quoted(threshold.strategy.name) + ": " +
+      "The best single size is " + quoted_name(threshold.strategy.name) + ": " +
       seconds_text(threshold.metrics.step_time) + ", " +
       (percent <= 1e-6 ? "as good as the best." : above_text(percent) + " the best."));
 }
@@ -93,9 +91,9 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
   const std::string here = nodes ? "with " + key_words(even, even.now)
                                  : "at " + key_words(even, even.now) + " (" + even.path + ")";
   std::string text =
-      quoted(even.strategy) + (even.pays_now() ? " pays here, " : " does not pay here, ") + here +
-      ": its step is " + share_text(std::fabs(even.gain_percent)) +
-      (even.pays_now() ? " shorter" : " longer") + " than with " + quoted(even.against);
+      quoted_name(even.strategy) + (even.pays_now() ? " pays here, " : " does not pay here, ") +
+      here + ": its step is " + share_text(std::fabs(even.gain_percent)) +
+      (even.pays_now() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
   if (!nodes && !even.pays_now()) {
     const auto& metrics = tuning.tuned.baseline.metrics;
     const double exposed = metrics.step_time > 0 ? 100 * metrics.exposed / metrics.step_time : 0;
@@ -136,7 +134,7 @@ void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
                      (worst < 0.05 ? "within 0.05 %" : "at most " + share_text(worst) + " off") +
                      " of these step times";
   if (best != &tuning.tuned.winner())
-    text += "; there " + quoted(best->strategy.name) + " comes first";
+    text += "; there " + quoted_name(best->strategy.name) + " comes first";
   if (!tuning.tuned.confirmed_all) text += "; the others" + rest;
   sentences.push_back(text + ".");
 }
@@ -144,12 +142,12 @@ void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
 void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
   if (!input::changes_training(tuned.winner().strategy)) return;
-  std::string text = quoted(tuned.winner().strategy.name) +
+  std::string text = quoted_name(tuned.winner().strategy.name) +
                      " changes the training itself (sparser, coarser or rarer exchange): what that "
                      "does to accuracy is not predicted.";
   for (const auto& ranked : tuned.ranking) {
     if (input::changes_training(ranked.strategy)) continue;
-    text += " The best that trains as before is " + quoted(ranked.strategy.name) + ", " +
+    text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
             seconds_text(ranked.metrics.step_time) + ".";
     break;
   }
@@ -164,9 +162,9 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   };
   const auto& most = *std::max_element(rows.begin(), rows.end(), faster);
   const auto& least = *std::min_element(rows.begin(), rows.end(), faster);
-  std::string text = "Averaging as " + quoted(most.strategy) + " gives " +
+  std::string text = "Averaging as " + quoted_name(most.strategy) + " gives " +
                      short_speedup_text(least.metrics.step_time / most.metrics.step_time) +
-                     " the samples per second of " + quoted(least.strategy) +
+                     " the samples per second of " + quoted_name(least.strategy) +
                      " (table below); what it costs in accuracy is not predicted";
   const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {
     return row.published && row.published->accuracy;
@@ -269,7 +267,7 @@ std::string search_sentence(const tune::Tuning& tuning) {
   std::string text =
       (tuning.own_search ? "Searched as the scenario says: "
                          : "Searched by default (the scenario has no \"search\"): ") +
-      number(tuned.points) + " candidates around " + quoted(tuned.base.name) + ", " +
+      number(tuned.points) + " candidates around " + quoted_name(tuned.base.name) + ", " +
       number(tuned.evaluations) + " of them priced by the " + tuning.executor + " executor";
   if (!tuned.exhaustive) text += ", the rest ruled out by their bounds";
   if (!tuned.complete) {
@@ -298,7 +296,7 @@ std::string held_sentence(const tune::Tuning& tuning) {
   }
   held.push_back("overlap");
   held.push_back("the moment of the update");
-  return "Held as in " + quoted(tuning.tuned.base.name) + ": " + join_and(held) + ".";
+  return "Held as in " + quoted_name(tuning.tuned.base.name) + ": " + join_and(held) + ".";
 }
 
 std::string source_sentence(const tune::Tuning& tuning) {

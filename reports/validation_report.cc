@@ -104,7 +104,7 @@ std::string values_sentence(const measure::Validation& validation) {
   std::size_t checked = 0;
   for (const auto& row : validation.rows) {
     checked += row.values_match.has_value() ? 1 : 0;
-    if (row.values_match && !*row.values_match) wrong.push_back("'" + one_line(row.strategy) + "'");
+    if (row.values_match && !*row.values_match) wrong.push_back(quoted_name(row.strategy));
   }
   if (checked == 0) return "The exchanged values were not checked.";
   if (wrong.empty()) return "Every exchanged value equals the host executor's, on every rank.";
@@ -161,17 +161,15 @@ Page links_page(const measure::Validation& validation) {
   return page;
 }
 
-Json number(double value) { return exact(value); }
-
 CsvTable csv_of(const measure::Validation& validation) {
   CsvTable table{{"strategy", "predicted_s", "predicted_low_s", "predicted_high_s",
                   "measured_median_s", "measured_p95_s", "error_percent", "values_match"},
                  {}};
   for (const auto& row : validation.rows) {
-    table.lines.push_back({one_line(row.strategy), number(row.predicted).dump(),
-                           number(row.interval.low).dump(), number(row.interval.high).dump(),
-                           number(row.median).dump(), number(row.p95).dump(),
-                           number(row.error() * 100).dump(),
+    table.lines.push_back({one_line(row.strategy), exact(row.predicted).dump(),
+                           exact(row.interval.low).dump(), exact(row.interval.high).dump(),
+                           exact(row.median).dump(), exact(row.p95).dump(),
+                           exact(row.error() * 100).dump(),
                            row.values_match ? (*row.values_match ? "true" : "false") : ""});
   }
   return table;
@@ -181,7 +179,7 @@ CsvTable samples_csv(const measure::Validation& validation) {
   CsvTable table{{"what", "bytes", "measured_s", "fitted_s"}, {}};
   for (const auto& s : validation.samples) {
     table.lines.push_back(
-        {s.what, std::to_string(s.bytes), number(s.measured).dump(), number(s.fitted).dump()});
+        {s.what, std::to_string(s.bytes), exact(s.measured).dump(), exact(s.fitted).dump()});
   }
   return table;
 }
@@ -191,8 +189,8 @@ Json samples_json(const measure::Validation& validation) {
   for (const auto& s : validation.samples) {
     list.push_back({{"what", s.what},
                     {"bytes", s.bytes},
-                    {"measured_s", number(s.measured)},
-                    {"fitted_s", number(s.fitted)}});
+                    {"measured_s", exact(s.measured)},
+                    {"fitted_s", exact(s.fitted)}});
   }
   return list;
 }
@@ -209,24 +207,24 @@ Json json_of(const measure::Validation& validation) {
   json["rows"] = Json::array();
   for (const auto& row : validation.rows) {
     Json line = {{"strategy", row.strategy},
-                 {"predicted_s", number(row.predicted)},
-                 {"predicted_low_s", number(row.interval.low)},
-                 {"predicted_high_s", number(row.interval.high)},
-                 {"measured_median_s", number(row.median)},
-                 {"measured_p95_s", number(row.p95)},
-                 {"error_percent", number(row.error() * 100)},
+                 {"predicted_s", exact(row.predicted)},
+                 {"predicted_low_s", exact(row.interval.low)},
+                 {"predicted_high_s", exact(row.interval.high)},
+                 {"measured_median_s", exact(row.median)},
+                 {"measured_p95_s", exact(row.p95)},
+                 {"error_percent", exact(row.error() * 100)},
                  {"values_match", row.values_match ? Json(*row.values_match) : Json()},
-                 {"bytes_sent", row.bytes_sent ? number(*row.bytes_sent) : Json()}};
+                 {"bytes_sent", row.bytes_sent ? exact(*row.bytes_sent) : Json()}};
     if (const auto speedup = measure::measured_speedup(validation, row)) {
-      line["speedup"] = number(*speedup);
+      line["speedup"] = exact(*speedup);
     }
-    if (row.published_speedup) line["published_speedup"] = number(*row.published_speedup);
-    for (const Seconds step : row.steps) line["steps_s"].push_back(number(step));
+    if (row.published_speedup) line["published_speedup"] = exact(*row.published_speedup);
+    for (const Seconds step : row.steps) line["steps_s"].push_back(exact(step));
     for (const auto& kind : row.kinds) {
       line["kinds"].push_back({{"kind", kind.kind},
                                {"operations", kind.operations},
-                               {"predicted_s", number(kind.predicted)},
-                               {"measured_s", number(kind.measured)}});
+                               {"predicted_s", exact(kind.predicted)},
+                               {"measured_s", exact(kind.measured)}});
     }
     json["rows"].push_back(std::move(line));
   }
@@ -235,7 +233,7 @@ Json json_of(const measure::Validation& validation) {
   json["advice"] = measure::link_advice(validation);
   json["warmup"] = validation.warmup;
   json["repeats"] = validation.repeats;
-  json["clock_error_s"] = number(validation.clock_error);
+  json["clock_error_s"] = exact(validation.clock_error);
   json["complete"] = validation.complete;
   return json;
 }

@@ -13,8 +13,6 @@
 namespace syncline::reports {
 namespace {
 
-std::string quoted(const std::string& name) { return "'" + one_line(name) + "'"; }
-
 std::string target_text(const worth::Objective& objective) {
   if (objective.quantity == worth::Quantity::kLoss) {
     return "a loss of " + plain_number(objective.target);
@@ -110,14 +108,14 @@ Grid grid_of(const worth::Worth& worth) {
 
 std::string first_sentence(const worth::Worth& worth) {
   const worth::Row& first = worth.rows.front();
-  std::string text = quoted(first.name) + " is first at " + target_text(worth.objective) + ": " +
-                     seconds_text(first.time);
+  std::string text = quoted_name(first.name) + " is first at " + target_text(worth.objective) +
+                     ": " + seconds_text(first.time);
   const std::string range = seconds_range(first.interval.low, first.interval.high);
   if (!range.empty()) text += " (80 %: " + range + ")";
   if (worth.rows.size() > 1) {
     const worth::Row& next = worth.rows[1];
     text += ", with a chance of " + share_text(100 * first.chance_over_next) + " before " +
-            quoted(next.name) + " (" + seconds_text(next.time) + ")";
+            quoted_name(next.name) + " (" + seconds_text(next.time) + ")";
   }
   return text + ".";
 }
@@ -127,8 +125,9 @@ std::string pays_sentence(const worth::Row& row, const worth::Row& base) {
   const bool less = row.reach.at < base.reach.at;
   const double steps = 100 * (row.reach.at / base.reach.at - 1);
   const double step = 100 * (row.step / base.step - 1);
-  std::string text = quoted(row.name) + (even.pays_now() ? " pays here" : " does not pay here") +
-                     " against " + quoted(base.name) + ": " + share_text(std::fabs(steps)) +
+  std::string text = quoted_name(row.name) +
+                     (even.pays_now() ? " pays here" : " does not pay here") + " against " +
+                     quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
                      (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
                      (step < 0 ? " shorter" : " longer");
   if (even.value) return text + "; it pays " + pays_text(even) + ".";
@@ -152,7 +151,7 @@ std::string measured_sentence(const worth::Worth& worth) {
   if (errors.empty()) return {};
   return "Measured: the predictions are off by " + share_text(100 * median(errors)) +
          " in the median, " + std::to_string(held) + " of " + std::to_string(errors.size()) +
-         " strategies lie in their intervals; by the clock " + quoted(first->name) +
+         " strategies lie in their intervals; by the clock " + quoted_name(first->name) +
          " was first (" + seconds_text(first->measured->at) + ").";
 }
 
@@ -275,16 +274,18 @@ std::vector<std::string> worth_verdicts(const worth::Worth& worth) {
     if (row.even) sentences.push_back(pays_sentence(row, *base));
   }
   if (base == nullptr) {
-    sentences.push_back("Nothing is compared with the baseline " + quoted(worth.scenario.baseline) +
+    sentences.push_back("Nothing is compared with the baseline " +
+                        quoted_name(worth.scenario.baseline) +
                         ", which does not reach the target in all of its curves.");
   }
   for (const auto& reach : worth.never) {
-    sentences.push_back(quoted(reach.strategy) + " reached it in " + std::to_string(reach.reached) +
-                        " of " + plural(reach.seeds, "training") + ": it has no time to it.");
+    sentences.push_back(quoted_name(reach.strategy) + " reached it in " +
+                        std::to_string(reach.reached) + " of " + plural(reach.seeds, "training") +
+                        ": it has no time to it.");
   }
   if (!worth.left.empty()) {
     std::vector<std::string> names;
-    for (const auto& name : worth.left) names.push_back(quoted(name));
+    for (const auto& name : worth.left) names.push_back(quoted_name(name));
     sentences.push_back("The scenario has no strategy for the curves of " + join_and(names) + ".");
   }
   return sentences;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "core/calibrate/fitted_digits.h"
 #include "core/input/cluster_json.h"
 
 namespace syncline::calibrate {
 namespace {
 
 // Tiers are read by people and changed by hand.
-constexpr int kDigits = 5;
 
 // The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
 BytesPerSecond bus_rate(const cost::TableLaw& table) {
@@ -85,7 +85,7 @@ Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
   cluster.collective_overhead =
       nodes > 1 && law.scale ? cost::step_law_of(*law.scale, kSmall).base : law.node.base;
   notes.calibration = law;
-  return input::cluster_json(cluster, kDigits, notes);
+  return input::cluster_json(cluster, kFittedDigits, notes);
 }
 
 }  // namespace syncline::calibrate

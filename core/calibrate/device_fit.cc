@@ -7,6 +7,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "core/calibrate/fitted_digits.h"
 #include "core/calibrate/nccl_log_words.h"
 #include "core/error.h"
 #include "core/input/cluster_json.h"
@@ -43,7 +44,6 @@ Workload flops_of(Json json, const std::string& file) {
 }
 
 // A device is read by people.
-constexpr int kDigits = 5;
 
 }  // namespace
 
@@ -138,8 +138,8 @@ DeviceFit device_from_throughput(const Json& json, const std::string& file,
 
 Json device_json(const DeviceFit& fit) {
   Json json = {{"name", "calibrated on " + fit.workload + ": " + fit.source}};
-  input::set_device_figure(json, &Device::flops, fit.flops, kDigits);
-  if (fit.launch) input::set_device_figure(json, &Device::launch, *fit.launch, kDigits);
+  input::set_device_figure(json, &Device::flops, fit.flops, kFittedDigits);
+  if (fit.launch) input::set_device_figure(json, &Device::launch, *fit.launch, kFittedDigits);
   return json;
 }
 

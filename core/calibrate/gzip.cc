@@ -10,7 +10,7 @@
 namespace syncline::calibrate {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 30;
+constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
 
 // Files packed one after the other are one text, as for gzip itself.
 std::string inflate_all(const std::string& path, std::string& bytes) {
@@ -22,7 +22,7 @@ std::string inflate_all(const std::string& path, std::string& bytes) {
   std::string text;
   std::array<char, 1 << 16> part{};
   int status = Z_OK;
-  while (status == Z_OK && text.size() < kMost) {
+  while (status == Z_OK && text.size() < kMostUnpacked) {
     stream.next_out = reinterpret_cast<Bytef*>(part.data());
     stream.avail_out = part.size();
     status = inflate(&stream, Z_NO_FLUSH);

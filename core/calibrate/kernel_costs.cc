@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/calibrate/fitted_digits.h"
 #include "core/compress/codec.h"
 #include "core/error.h"
 #include "core/input/cluster_json.h"
@@ -20,7 +21,6 @@ constexpr double kStreamedBytes = 256e6;
 constexpr Bytes kFp32 = 4;
 
 // A device is read by people.
-constexpr int kDigits = 5;
 
 bool streams(const std::string& kind) {
   return kind == "dgc_step" || kind == "pack" || kind == "update";
@@ -110,9 +110,9 @@ Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts&
   if (device.is_string()) device = Json{{"base", device}};  // a device by its name
   if (!device.is_object()) device = Json::object();
   if (!device.contains("name")) device["name"] = costs.gpu;
-  input::set_device_figure(device, &Device::memory, costs.memory, kDigits);
-  input::set_device_figure(device, &Device::launch, costs.launch, kDigits);
-  input::set_device_figure(device, &Device::kernel_gap, costs.kernel_gap, kDigits);
+  input::set_device_figure(device, &Device::memory, costs.memory, kFittedDigits);
+  input::set_device_figure(device, &Device::launch, costs.launch, kFittedDigits);
+  input::set_device_figure(device, &Device::kernel_gap, costs.kernel_gap, kFittedDigits);
   if (!source.empty()) source += "; ";
   source += "memory, launch and gap of the device measured by make gpu-check on " + costs.gpu;
   if (!costs.date.empty()) source += ", " + costs.date;

@@ -3,7 +3,7 @@
 namespace syncline::calibrate {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMostLoggedRanks = 1 << 20;
 
 // "[0x07] NVIDIA H100 80GB HBM3" behind "device", its number and its bus.
 std::string name_behind(const Tokens& tokens, std::size_t at) {
@@ -21,7 +21,7 @@ std::optional<LogDevice> device_of(const Tokens& tokens) {
   for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
     if (bare(tokens[i]) != "Rank") continue;
     const auto rank = number_of<int>(tokens[i + 1]);
-    if (!rank || *rank < 0 || *rank >= kMostRanks) return std::nullopt;
+    if (!rank || *rank < 0 || *rank >= kMostLoggedRanks) return std::nullopt;
     LogDevice device;
     device.rank = *rank;
     std::size_t at = i + 2;
@@ -60,7 +60,7 @@ std::optional<LogFact> comment_of(const Tokens& tokens, const std::string& line)
   LogFact fact;
   int number = 0;
   std::from_chars(tokens[2].data(), tokens[2].data() + tokens[2].size(), number);
-  if (number < 0 || number > kMostRanks) number = 0;
+  if (number < 0 || number > kMostLoggedRanks) number = 0;
   if (key == "COLLECTIVE:") {
     fact.said_test = test_name(line.substr(line.find(':')));
   } else if (key == "NODES:") {

@@ -212,7 +212,7 @@ cost::SizeLaw fit_sum(const Points& points, const cost::SizeLaw& line, double ex
 }
 
 // At the knots only: what iterates over its points need not see a thousand of them.
-Points thinned(const Points& points) {
+Points at_knots(const Points& points) {
   Points kept;
   auto knots = knots_of(points);
   knots.pop_back();
@@ -226,7 +226,7 @@ using Candidates = std::map<std::string, cost::SizeLaw>;
 
 Candidates candidates(const Points& points) {
   Candidates laws;
-  const Points few = thinned(points);
+  const Points few = at_knots(points);
   for (const cost::SizeLaw& law : fit_segments(points)) {
     const auto lines = law.lines.size();
     laws["segments " + std::to_string(lines)] = law;

@@ -20,7 +20,7 @@ constexpr double kTells = 0.01;    // information over the prior's, below which 
 constexpr double kNarrowed = 0.7;  // an interval over the prior's: what rows told of a value
 constexpr double kFar = 0.06;      // a fitted row that these values do not explain
 constexpr double kWorse = 0.005;   // of rows that were left out, in the median
-constexpr int kDigits = 6;
+constexpr int kStepDigits = 6;
 
 std::string_view key_of(const Axis& axis) {
   switch (axis.what) {
@@ -199,7 +199,7 @@ double median_miss(const std::vector<StepRow>& rows, Seconds StepRow::*predicted
 void write(const input::Document& document, const Losses& losses, double spread, StepFit& fit) {
   fit.fitted = document;
   const auto set = [&](const std::string& key, double value) {
-    input::set_key(fit.fitted, "cluster.device." + key, significant(value, kDigits));
+    input::set_key(fit.fitted, "cluster.device." + key, significant(value, kStepDigits));
   };
   const bool overlap = std::any_of(fit.figures.begin(), fit.figures.end() - 1,
                                    [](const StepFigure& figure) { return figure.told; });

@@ -21,9 +21,9 @@ std::vector<int> units_of(const Cluster& cluster) {
   return units;
 }
 
-class StepLaw {
+class LawOfCurves {
  public:
-  StepLaw(const Cluster& cluster, std::vector<StepCurve> curves)
+  LawOfCurves(const Cluster& cluster, std::vector<StepCurve> curves)
       : units_(units_of(cluster)), curves_(std::move(curves)) {
     for (const auto& tier : cluster.tiers) spans_.push_back(tier.span);
     assert(curves_.size() == units_.size() && "a curve a tier");
@@ -115,7 +115,7 @@ BytesPerSecond slope_of(const StepCurve& curve) {
 }
 
 CollectiveLaw step_law(const Cluster& cluster, std::vector<StepCurve> curves) {
-  return StepLaw(cluster, std::move(curves));
+  return LawOfCurves(cluster, std::move(curves));
 }
 
 }  // namespace syncline::cost

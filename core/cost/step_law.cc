@@ -28,11 +28,11 @@ struct Usual {
 
 // LL sends 4 bytes of flag with 4 of data, LL128 8 with 120; a tree of LL loses more.
 const Usual& usual_of(StepPath path) {
-  using PerProtocol = std::array<Usual, 3>;
-  static constexpr PerProtocol kRing = {{{1, .5, .45}, {1.5, .92, .5}, {1, 1, .35}}};
-  static constexpr PerProtocol kTree = {{{.7, .25, 0, 100 * kMicrosecond},
-                                         {1, .9, 0, 100 * kMicrosecond},
-                                         {1, .95, 0, 20 * kMicrosecond}}};
+  using UsualByProtocol = std::array<Usual, 3>;
+  static constexpr UsualByProtocol kRing = {{{1, .5, .45}, {1.5, .92, .5}, {1, 1, .35}}};
+  static constexpr UsualByProtocol kTree = {{{.7, .25, 0, 100 * kMicrosecond},
+                                             {1, .9, 0, 100 * kMicrosecond},
+                                             {1, .95, 0, 20 * kMicrosecond}}};
   return (path.tree ? kTree : kRing)[static_cast<std::size_t>(path.protocol)];
 }
 

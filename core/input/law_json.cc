@@ -19,7 +19,7 @@ double rounded(double value) { return significant(value, 7); }
 
 double micro(Seconds value) { return rounded(value / kMicrosecond); }
 double giga(BytesPerSecond value) { return rounded(value / kGigabytePerSecond); }
-double percent(double share) { return rounded(share * 100); }
+double in_percent(double share) { return rounded(share * 100); }
 
 Json table_json(const cost::TableLaw& table) {
   Json lines = Json::array();
@@ -37,15 +37,15 @@ Json table_json(const cost::TableLaw& table) {
                {"min_bytes", table.min_bytes},
                {"max_bytes", table.max_bytes},
                {"clean", table.clean},
-               {"in_sample_percent", percent(table.in_sample)},
+               {"in_sample_percent", in_percent(table.in_sample)},
                {"form", kForms[static_cast<std::size_t>(table.law.form)]},
                {"lines", lines}};
-  if (table.left_out >= 0) json["left_out_percent"] = percent(table.left_out);
+  if (table.left_out >= 0) json["left_out_percent"] = in_percent(table.left_out);
   if (table.law.form == cost::SizeLaw::Form::kSum) json["exponent"] = table.law.exponent;
   for (const cost::SizeSpread& one : table.spreads) {
-    json["spreads"].push_back({{"bytes", one.bytes}, {"percent", percent(one.spread)}});
+    json["spreads"].push_back({{"bytes", one.bytes}, {"percent", in_percent(one.spread)}});
   }
-  if (table.slow > 0) json["slow_percent"] = percent(table.slow);
+  if (table.slow > 0) json["slow_percent"] = in_percent(table.slow);
   if (!table.outliers.empty()) json["outlier_bytes"] = table.outliers;
   if (table.forced != cost::ForcedAlgorithm::kNone) {
     json["algorithm"] = kAlgorithms[static_cast<std::size_t>(table.forced)];
@@ -88,7 +88,7 @@ Json scale_json(const cost::ScaleLaw& scale) {
           {"inside_scale", rounded(scale.prior.inside_scale)},
           {"bandwidth_gbytes_per_s", giga(scale.prior.bandwidth)},
           {"inside_gbytes_per_s", giga(scale.inside)},
-          {"median_error_percent", percent(scale.in_sample)},
+          {"median_error_percent", in_percent(scale.in_sample)},
           {"rates", rates},
           {"steps", steps}};
 }

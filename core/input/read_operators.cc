@@ -11,7 +11,7 @@
 namespace syncline::input {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
+constexpr std::int64_t kMostValueBytes = std::int64_t{1} << 46;
 constexpr std::size_t kMostOperators = 200000;
 
 DType dtype_of(Reader& reader, const std::string& fallback) {
@@ -229,7 +229,7 @@ void read_list(Reader& reader, Workload& workload) {
   for (auto& item : reader.objects("values")) {
     Value value;
     value.name = item.text("name");
-    value.bytes = item.integer("bytes", 0, kMostBytes);
+    value.bytes = item.integer("bytes", 0, kMostValueBytes);
     if (!values.emplace(value.name, static_cast<int>(list.values.size())).second) {
       item.fail("name", "'" + value.name + "' names two values");
     }

@@ -5,13 +5,13 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/parts.h"
+#include "core/input/spellings.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 
 namespace syncline::input {
 namespace {
 
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr std::size_t kMostPoints = 1000000;
 
 Training::LearningRate read_learning_rate(Reader reader) {

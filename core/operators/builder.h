@@ -19,6 +19,8 @@
 
 namespace syncline::operators {
 
+inline double real(std::int64_t count) { return static_cast<double>(count); }
+
 enum class Optimizer { kSgd, kMomentum, kAdam };
 
 class GraphBuilder {

@@ -3,8 +3,6 @@
 namespace syncline::operators {
 namespace {
 
-double real(std::int64_t count) { return static_cast<double>(count); }
-
 // Adds the gradient operator of a product with a weight: dX unless x is the model's input, and dW.
 // Each is a kernel of its own and reads dY.
 void product_gradient(GraphBuilder& build, const std::string& kind, int x, int weight, int y,

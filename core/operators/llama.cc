@@ -6,8 +6,6 @@
 namespace syncline::operators {
 namespace {
 
-double real(std::int64_t count) { return static_cast<double>(count); }
-
 // A row stays on the chip, so x is read once; the weight's gradient takes a pass of its own.
 int rms_norm(GraphBuilder& build, int x, std::int64_t rows, std::int64_t width,
              const std::string& name) {

@@ -3,8 +3,6 @@
 namespace syncline::operators {
 namespace {
 
-double real(std::int64_t count) { return static_cast<double>(count); }
-
 int block_linear(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner,
                  std::int64_t columns, const std::string& name, const BlockStyle& style) {
   return linear(build, x, rows, inner, columns, name + ".weight", name + ".bias", style.stored_out,

@@ -8,10 +8,6 @@
 namespace syncline::plan {
 namespace {
 
-bool is_in(const std::vector<int>& list, int item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 // The operators of one kind, and what would stand in the way of fusing them.
 struct Updates {
   int operators = 0;

@@ -29,11 +29,11 @@ int fold_pairs(OperatorGraph& graph, const std::string& first, const std::string
 
 bool always(const Operator&, const Operator&) { return true; }
 
+}  // namespace
+
 bool is_in(const std::vector<int>& list, int item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
-
-}  // namespace
 
 PatternCount fuse_relu_depthwise_conv(OperatorGraph& graph) {
   PatternCount count;

@@ -14,6 +14,8 @@ struct PatternCount {
   int backward = 0;
 };
 
+bool is_in(const std::vector<int>& list, int item);
+
 // relu + depthwise_conv2d: the convolution applies the relu as it reads, in both directions.
 PatternCount fuse_relu_depthwise_conv(OperatorGraph& graph);
 

@@ -125,8 +125,8 @@ struct Op {
 
 struct Plan {
   int ranks = 1;
-  int streams = 1;  // including the compute stream
-  int steps = 1;    // training steps in one period
+  int streams = 1;                 // including the compute stream
+  int steps = 1;                   // training steps in one period
   bool updates_by_bucket = false;  // or all parameters once the last bucket has arrived
   std::vector<Bucket> buckets;
   std::vector<Op> ops;

@@ -25,8 +25,8 @@ namespace {
 
 // A worker's answer to a piece: its kind, the length of the text, the text.
 constexpr char kResult = 'R';
-constexpr char kInputError = 'I';
-constexpr char kMachineError = 'M';
+constexpr char kInputFailure = 'I';
+constexpr char kMachineFailure = 'M';
 struct AnswerHead {
   char kind = 0;
   std::uint64_t size = 0;
@@ -63,14 +63,14 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
   try {
     return {kResult, work(piece)};
   } catch (const InputError& error) {
-    return {kInputError, error.what()};
+    return {kInputFailure, error.what()};
   } catch (const std::exception& error) {
-    return {kMachineError, error.what()};
+    return {kMachineFailure, error.what()};
   }
 }
 
 [[noreturn]] void throw_failure(const Answer& answer) {
-  if (answer.kind == kInputError) throw InputError(answer.text);
+  if (answer.kind == kInputFailure) throw InputError(answer.text);
   throw MachineError(answer.text);
 }
 
@@ -156,7 +156,7 @@ class Worker {
       answer.text.resize(head.size);
       whole = read_all(answers_, answer.text.data(), answer.text.size());
     }
-    if (!whole) answer = {kMachineError, name + ": " + ending()};
+    if (!whole) answer = {kMachineFailure, name + ": " + ending()};
     piece_.reset();
     return answer;
   }

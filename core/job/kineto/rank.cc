@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/job/kineto/refuse.h"
 #include "core/job/kineto/sizes.h"
+#include "core/job/kineto/windows.h"
 
 namespace syncline::job::kineto {
 namespace {
@@ -17,12 +18,6 @@ std::string stem_of(const std::string& path) {
     if (name.ends_with(ending)) name.resize(name.size() - ending.size());
   }
   return name;
-}
-
-std::string listed(const std::vector<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return text;
 }
 
 std::vector<std::int64_t> gradient_exchanges(const DerivedStep& derived) {

@@ -1,14 +1,12 @@
 #include "core/job/kineto/step.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <span>
 
 namespace syncline::job::kineto {
 namespace {
 
-constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();
 // Traces of whole microseconds round both ends.
 constexpr Nanoseconds kRounding = 2000;
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 namespace syncline::job::kineto {
 
 using Nanoseconds = std::int64_t;
+inline constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();  // beyond all of it
 
 enum class Host : std::uint8_t {
   kStep,           // ProfilerStep#N

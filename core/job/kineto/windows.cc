@@ -1,12 +1,9 @@
 #include "core/job/kineto/windows.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace syncline::job::kineto {
 namespace {
-
-constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();
 
 template <typename Piece>
 bool any_within(const std::vector<Piece>& by_start, Nanoseconds Piece::*time,
@@ -59,12 +56,6 @@ std::vector<StepWindow> unmarked_steps(const Trace& trace) {
   if (!updates.empty() || update_end > -kFar) return cut_at(updates);
   if (!forwards.empty()) forwards.erase(forwards.begin());
   return cut_at(forwards);
-}
-
-std::string listed(const std::vector<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return text;
 }
 
 bool synchronises(const Timeline& timeline, const StepWindow& window) {
@@ -128,6 +119,12 @@ void leave_out_undefined(const Trace& trace, std::vector<Arrival>& arrivals) {
 }
 
 }  // namespace
+
+std::string listed(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
 
 std::vector<Arrival> arrivals_of(const Trace& trace) {
   std::vector<HostSpan> nodes;

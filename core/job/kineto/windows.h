@@ -41,4 +41,7 @@ std::vector<StepWindow> windows_of(const Trace& trace, const Timeline& timeline,
                                    const std::vector<Arrival>& arrivals,
                                    std::vector<std::string>& notes);
 
+// "3, 5, 6".
+std::string listed(const std::vector<int>& numbers);
+
 }  // namespace syncline::job::kineto
