@@ -376,16 +376,21 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
 
 // A limit for each bucket, after which what is left is the last one; nothing where they are no runs
 // of the gradients in their order. Any such grouping can be said like this.
-std::optional<Json> listed_caps(const std::vector<plan::Bucket>& buckets,
-                                const Workload& workload) {
+std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workload& workload,
+                                DdpOrder order) {
+  const int count = static_cast<int>(workload.tensors.size());
+  const bool backwards = order == DdpOrder::kFirstStep;  // from the model's first parameter on
+  if (backwards) std::reverse(buckets.begin(), buckets.end());
   Json caps = Json::array();
   int next = 0;
-  for (const auto& bucket : buckets) {
-    if (next == static_cast<int>(workload.tensors.size())) break;  // of an earlier micro-batch
+  for (auto& bucket : buckets) {
+    std::sort(bucket.tensors.begin(), bucket.tensors.end());
+    if (backwards) std::reverse(bucket.tensors.begin(), bucket.tensors.end());
     Bytes reached = 0;
     Bytes before = 0;  // without the last gradient
     for (const int tensor : bucket.tensors) {
-      if (tensor != next++) return std::nullopt;
+      if (tensor != (backwards ? count - 1 - next : next)) return std::nullopt;
+      ++next;
       before = reached;
       reached += workload.tensors[static_cast<std::size_t>(tensor)].bytes();
     }
@@ -463,16 +468,19 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   caps.emplace_back(kMoreThanAnyModel);
   std::vector<Json> configs;
   for (const auto& cap : caps) configs.push_back(config_with(cap, strategy));
-  if (const auto list = listed_caps(buckets, workload)) {
+  const auto add_list = [&](DdpOrder order) {
+    const auto list = listed_caps(buckets, workload, order);
+    if (!list) return;
     configs.push_back(config_with(std::nullopt, strategy));
     configs.back()["bucket_cap_mb_list"] = *list;
-  }
-  // The same limits with the buckets of the first step.
-  const std::size_t rebuilt = caps.size();
-  for (std::size_t i = 0; i < rebuilt; ++i) {
-    configs.push_back(configs[i]);
-    configs.back()["find_unused_parameters"] = true;
-  }
+  };
+  add_list(DdpOrder::kRebuilt);
+  // The same with the buckets of the first step.
+  const std::size_t rebuilt = configs.size();
+  for (std::size_t i = 0; i < caps.size(); ++i) configs.push_back(configs[i]);
+  add_list(DdpOrder::kFirstStep);
+  for (std::size_t i = rebuilt; i < configs.size(); ++i)
+    configs[i]["find_unused_parameters"] = true;
   for (auto& config : configs) {
     if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
   }
