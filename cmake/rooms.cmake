@@ -3,13 +3,14 @@
 # include that points upstairs does not compile.
 
 # syncline_room(NAME FOLDER SOURCES file... [LINKS room...] [PRIVATE_LINKS library...]
-#               [PRECOMPILE header...] [TOGETHER])
+#               [PRECOMPILE header...] [TOGETHER] [ALONE file...])
 #   NAME      the library is called syncline_NAME
 #   FOLDER    from the top of the project; the sources' names count from there
 #   TOGETHER  the sources of a folder are compiled several at a time, since what each includes takes
 #             longer than what it says: names of their own must not clash (SYNCLINE_TOGETHER)
+#   ALONE     but for these, rows of a table whose functions have the same names
 function(syncline_room name folder)
-  cmake_parse_arguments(ROOM "TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ROOM "TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE;ALONE" ${ARGN})
   list(TRANSFORM ROOM_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
   add_library(syncline_${name} STATIC ${ROOM_SOURCES})
   if(folder MATCHES "^core(/|$)")
@@ -32,6 +33,10 @@ function(syncline_room name folder)
   if(SYNCLINE_TOGETHER AND ROOM_TOGETHER)
     set_target_properties(syncline_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     set(last "")
+    if(ROOM_ALONE)
+      list(TRANSFORM ROOM_ALONE PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+      list(REMOVE_ITEM ROOM_SOURCES ${ROOM_ALONE})
+    endif()
     foreach(source ${ROOM_SOURCES})  # those of a folder stand together
       get_filename_component(place ${source} DIRECTORY)
       if(NOT place STREQUAL last)
