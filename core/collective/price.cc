@@ -458,12 +458,12 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
 // run ahead of each other, so that no link is shared for certain but a rank's own. The first byte
 // waits for one message, however many rounds there are; for nothing where stages overlap (waits).
 LeastPrice PriceBook::least_in_chunks_of(const Collective& chunked, const Collective& payload) {
-  const Entry& links = entry(chunked);
+  Entry& links = entry(chunked);
   LeastPrice least;
   const bool overlap = !links.uniform() && links.price().stages.size() > 1;
   least.first = overlap ? 0 : links.latency * links.work.price.footprint->fastest();
   if (links.uniform()) {
-    const auto& rounds = entry(chunked).latencies_of(payload.bytes());
+    const auto& rounds = links.latencies_of(payload.bytes());
     least.latency = std::accumulate(rounds.begin(), rounds.end(), Seconds{0});
     least.seconds_per_byte = links.price().seconds_per_byte;
     return least;
