@@ -16,10 +16,12 @@ constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 
 // The largest packet that TCP hands to a link in one piece, before it is cut to the wire's size.
 // It is what the bucket lets through at once, so it bounds how smooth a link is; smaller ones cost
-// a processor more.
-constexpr double kSegment = 100e-6;  // seconds of the slowest link
-constexpr double kLeastSegment = 16384;
-constexpr double kMostSegment = 65536;  // IPv4 has no larger ones
+// a processor more, but on slow links there are few.
+constexpr double kSegment = 100e-6;      // seconds of the slowest link
+constexpr double kMostSegment = 65536;   // bytes; IPv4 has no larger ones
+constexpr double kCheapSegment = 16384;  // bytes, unless they take longer than kSlowSegment
+constexpr double kSlowSegment = 270e-6;  // seconds
+constexpr double kLeastSegment = 1600;   // bytes: one of the wire's packets
 
 // What a flow may have under way, in seconds of the slowest link: the receiver's window. Several
 // flows into one link then fit into its queue (--queue), and nothing is dropped; and a receiver
@@ -43,7 +45,9 @@ double slowest(const LabOptions& options) {
 }
 
 std::int64_t segment(const LabOptions& options) {
-  return std::llround(std::clamp(slowest(options) * kSegment, kLeastSegment, kMostSegment));
+  const double rate = slowest(options);
+  const double least = std::clamp(rate * kSlowSegment, kLeastSegment, kCheapSegment);
+  return std::llround(std::clamp(rate * kSegment, least, kMostSegment));
 }
 
 // What can wait in the queue, beside the packets that pass at once.
