@@ -145,8 +145,15 @@ class _Job:
 
     def most(self, values):
         """The largest of all ranks, value by value."""
+        return self._over_ranks(values, dist.ReduceOp.MAX)
+
+    def least(self, values):
+        """The smallest of all ranks, value by value."""
+        return self._over_ranks(values, dist.ReduceOp.MIN)
+
+    def _over_ranks(self, values, operation):
         shared = torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(shared, op=dist.ReduceOp.MAX, group=self.group)
+        dist.all_reduce(shared, op=operation, group=self.group)
         return shared.tolist()
 
     def mean(self, values):
@@ -550,6 +557,8 @@ class _Sweep:
 
     def _round(self):
         taken = []
+        # The first one would count how far the ranks have come apart in the steps before.
+        dist.all_reduce(self.payload[:1], group=self.group)
         for count in self.counts:
             self.job.wait()
             begin = time.perf_counter()
@@ -626,15 +635,18 @@ class _Beside:
             work.wait()
 
     def times(self, step):
-        """{"took": of those that ended beside the pass, "cut": how far the others had come}."""
-        took, cut = [], []
+        """{"took": of those that ended beside the pass, "cut": how far the others had come}. The
+        rank that came last has the shortest time, which is the exchange's own: the others have
+        waited for it."""
         end_of_pass = step.marks["backward_end"]
+        mine = []  # seconds, and whether it ended in time, of each
         for begin, _, end in self.started:
-            if end is not None and self.job.seconds(end, end_of_pass) >= 0:
-                took.append(self.job.seconds(begin, end))
-            else:
-                cut.append(max(0.0, self.job.seconds(begin, end_of_pass)))
-        return {"took": took, "cut": cut}
+            ended = end is not None and self.job.seconds(end, end_of_pass) >= 0
+            mine += [max(0.0, self.job.seconds(begin, end if ended else end_of_pass)), float(ended)]
+        least = self.job.least(mine)
+        times = list(zip(least[0::2], least[1::2]))
+        return {"took": [seconds for seconds, ended in times if ended],
+                "cut": [seconds for seconds, ended in times if not ended]}
 
 
 @functools.lru_cache(maxsize=None)
@@ -648,10 +660,10 @@ def _overlap(job, step, steps, seen, sweeps):
     nothing was exchanged."""
     if "exchanged" not in seen.runs or not sweeps:
         return {}
-    # Two sizes tell apart what an exchange waits and what it loses while bytes flow.
+    # Two sizes tell apart what an exchange waits and what it loses while bytes flow: of the
+    # smallest one next to none do.
     short = [one for one in sweeps["world"] if one[1] < 0.6 * seen.alone["backward"]]
-    large = short[-1] if short else sweeps["world"][0]
-    small = next(one for one in sweeps["world"] if one[1] >= large[1] / 6)
+    large, small = (short or sweeps["world"][:1])[-1], sweeps["world"][0]
     kinds = [_exchanges_of(job, seen, size) for size in (large, small)]
     turns = []
     for _ in range(-(-steps // _BLOCK)):

@@ -9,6 +9,7 @@ Exit code 0: every check held. The scenarios stay in FOLDER.
 import copy
 import json
 import sys
+import time
 import types
 
 import torch
@@ -239,11 +240,30 @@ def jobs_that_go_wrong_are_left_as_they_were(folder):
     job.step()
 
 
+def waiting_for_a_late_rank_is_no_time_of_an_exchange(folder):
+    """The steps before leave the ranks apart; 4 KiB would take as long as that."""
+    job = recorder._Job(make().model, None)
+    sweep = recorder._Sweep(job, job.group)
+    late = 0.5  # seconds
+    time.sleep(late * job.rank)
+    assert sweep._round()[0] < late / 4
+    beside = recorder._Beside(job, torch.zeros(256), {"a", "b"})
+    for name in ("a", "b"):
+        time.sleep(late * job.rank)
+        beside.start(name)
+        beside.wait()
+    time.sleep(0.05)
+    step = types.SimpleNamespace(marks={"backward_end": job.now()})
+    times = beside.times(step)
+    assert len(times["took"]) == 2 and not times["cut"] and max(times["took"]) < late / 4, times
+
+
 def in_two_ranks(rank, folder):
     dist.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
     for case in (plain_job_records_its_order_and_buckets, hooks_and_views_are_named,
                  sparse_gradients_are_sparse, buckets_that_are_rebuilt,
-                 jobs_that_go_wrong_are_left_as_they_were):
+                 jobs_that_go_wrong_are_left_as_they_were,
+                 waiting_for_a_late_rank_is_no_time_of_an_exchange):
         case(folder)
         dist.barrier()
 
