@@ -89,6 +89,20 @@ TEST(StepLaw, TheOutermostTierThatIsCrossedDecides) {
   EXPECT_DOUBLE_EQ(all_reduce(collective::world_group(4)), 6 * step_time(across, kElements));
 }
 
+// A recording repeated says the same of large messages, and another figure of small ones.
+TEST(StepLaw, IsLessSureOfSmallMessages) {
+  const Cluster cluster = cluster_of(2, 1);
+  const CollectiveLaw law = step_law(cluster, {line(1e-3, 1e8)});
+  const auto spread_of = [&](std::int64_t elements) {
+    return law(collective_of("ring", collective::CollectiveKind::kAllReduce,
+                             collective::world_group(2), elements))
+        ->spread;
+  };
+  EXPECT_NEAR(spread_of(1), 0.3, 0.01);
+  EXPECT_NEAR(spread_of(100'000'000), 0.03, 0.001);
+  EXPECT_GT(spread_of(10'000), spread_of(100'000));
+}
+
 TEST(StepLaw, LeavesWhatWasNotMeasuredToTheLinks) {
   const Cluster cluster = cluster_of(2, 2);
   const CollectiveLaw law = step_law(cluster, {line(1e-5, 1e9), {}});
