@@ -389,7 +389,9 @@ std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workloa
     Bytes reached = 0;
     Bytes before = 0;  // without the last gradient
     for (const int tensor : bucket.tensors) {
-      if (tensor != (backwards ? count - 1 - next : next)) return std::nullopt;
+      // Where parameters are averaged, buffers stand behind them.
+      const bool in_turn = tensor == (backwards ? count - 1 - next : next);
+      if (!in_turn || next == count) return std::nullopt;
       ++next;
       before = reached;
       reached += workload.tensors[static_cast<std::size_t>(tensor)].bytes();

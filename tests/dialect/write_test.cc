@@ -65,6 +65,17 @@ TEST(Write, PyTorchComesBack) {
   }
 }
 
+// LocalSGD averages buffers behind the parameters: no list of DDP's limits reaches so far.
+TEST(Write, BuffersThatAreAveragedAreNoGradients) {
+  Scenario scenario = scenario_of(R"({"name": "local", "local_sgd": {"period": 4},
+                                      "fusion": {"rule": "one"}})",
+                                  "resnet50_v100");
+  scenario.workload.buffers.assign(106, scenario.workload.tensors.front());
+  const auto result = write_config(*find_dialect("pytorch"), scenario.strategies.front(),
+                                   scenario.workload, scenario.cluster);
+  EXPECT_TRUE(!result || !result->config.contains("bucket_cap_mb_list")) << result->config;
+}
+
 TEST(Write, PaddleComesBack) {
   for (const char* config :
        {"{}", R"({"fuse_grad_size_in_MB": 16})", R"({"fuse_all_reduce_ops": false})",
