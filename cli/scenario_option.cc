@@ -39,6 +39,12 @@ std::vector<std::string> remarks_here(const input::Document& document) {
   return measure::remarks_of(document, input::parse_scenario(document));
 }
 
+std::vector<std::string> remarks_here(const input::Document& document, const Strategy& strategy) {
+  Scenario scenario = input::parse_scenario(document);
+  scenario.strategies = {strategy};
+  return measure::remarks_of(document, scenario);
+}
+
 void set_keys(input::Document& document, const std::vector<std::string>& changes) {
   for (const auto& change : changes) {
     const auto equals = change.find('=');

@@ -234,29 +234,60 @@ void remark_on_measurements(const Strategy& strategy, const Scenario& scenario,
   }
 }
 
-// Where steps later differ from a training's first one by more than no measurement could tell.
-void remark_on_first_step(const Strategy& strategy, const Scenario& scenario,
-                          StrategyRemarks& remarks) {
-  constexpr double kTold = 1.01;
-  if (!strategy.whole_first_step || scenario.cluster.ranks() == 1) return;
-  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  const auto step_of = [&](const Strategy& one) {
-    return price_strategy(scenario, one, *executor, book).metrics.step_time;
-  };
-  Strategy first = strategy;
-  first.fusion = {};
-  first.fusion.rule = Fusion::Rule::kOne;
-  if (first.compression.rampup_begin_step > 0) first.compression = {};
-  const Seconds whole = step_of(first);
-  const Seconds later = step_of(strategy);
-  if (whole < later * kTold) return;
-  remarks.add(strategy, "the first step of a training exchanges all gradients in one bucket, " +
-                            number_text(std::round(whole / kMillisecond * 10) / 10) +
-                            " ms instead of " +
-                            number_text(std::round(later / kMillisecond * 10) / 10) +
-                            " ms: prices are of the steps behind it, measure those");
-}
+// Where steps later differ from a training's first one by more than no measurement could tell: of
+// all such strategies together, with the figures of the one that differs most.
+class FirstSteps {
+ public:
+  explicit FirstSteps(const Scenario& scenario)
+      : scenario_(scenario),
+        executor_(run::make_model_executor({scenario.cluster, {}, scenario.seed})),
+        book_(scenario.cluster) {}
+
+  void look_at(const Strategy& strategy) {
+    constexpr double kTold = 1.01;
+    if (!strategy.whole_first_step || scenario_.cluster.ranks() == 1) return;
+    Strategy first = strategy;
+    first.fusion = {};
+    first.fusion.rule = Fusion::Rule::kOne;
+    if (first.compression.rampup_begin_step > 0) first.compression = {};
+    const Seconds whole = step_of(first);
+    const Seconds later = step_of(strategy);
+    if (whole < later * kTold) return;
+    if (found_.empty() || whole / later > whole_ / later_) {
+      whole_ = whole;
+      later_ = later;
+      most_ = &strategy;
+    }
+    found_.push_back(&strategy);
+  }
+
+  void remark(StrategyRemarks& remarks) const {
+    const bool several = found_.size() > 1;
+    for (const Strategy* strategy : found_) {
+      remarks.add(*strategy,
+                  "the first step of a training exchanges all gradients in one bucket, " +
+                      std::string(several ? "up to " : "") + milliseconds(whole_) + " instead of " +
+                      milliseconds(later_) + (several ? " ('" + most_->name + "')" : "") +
+                      ": prices are of the steps behind it, measure those");
+    }
+  }
+
+ private:
+  Seconds step_of(const Strategy& strategy) {
+    return price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+  }
+  static std::string milliseconds(Seconds time) {
+    return number_text(std::round(time / kMillisecond * 10) / 10) + " ms";
+  }
+
+  const Scenario& scenario_;
+  std::shared_ptr<run::Executor> executor_;
+  collective::PriceBook book_;
+  std::vector<const Strategy*> found_;
+  const Strategy* most_ = nullptr;
+  Seconds whole_ = 0;  // of that one
+  Seconds later_ = 0;
+};
 
 // What a codec of low rank makes of gradients whose shapes nobody gave.
 void remark_on_shapes(const Strategy& strategy, const Workload& workload,
@@ -271,6 +302,7 @@ void remark_on_shapes(const Strategy& strategy, const Workload& workload,
 void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
   const int ranks = scenario.cluster.ranks();
   StrategyRemarks remarks;
+  FirstSteps first_steps(scenario);
   for (const auto& strategy : scenario.strategies) {
     if (uses_nccl(strategy) && ranks > 1) remarks.add(strategy, nccl_remark(scenario.cluster));
     if (!strategy.compression.codec.empty() && scenario.cluster.device.memory == 0) {
@@ -278,7 +310,7 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
                   "cluster.device.memory_gbytes_per_s is not given, encoding costs nothing");
     }
     remark_on_shapes(strategy, scenario.workload, remarks);
-    remark_on_first_step(strategy, scenario, remarks);
+    first_steps.look_at(strategy);
     remark_on_hierarchy(strategy, ranks, remarks);
     const LocalSgd& local = strategy.local_sgd;
     if (local.enabled && local.period == 1 && !local.adaptive) {
@@ -287,6 +319,7 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
     remark_on_size(strategy, scenario, remarks);
     remark_on_measurements(strategy, scenario, remarks);
   }
+  first_steps.remark(remarks);
   remarks.append_to(lines);
 }
 
@@ -388,11 +421,16 @@ std::vector<std::string> remarks_of(const input::Document& document, const Scena
     const SweepPoint point = sweep.point(i);
     for (const auto& line : remarks_of(point.empty() ? scenario : at_point(each, point))) {
       const std::string form = without_numbers(line);
-      auto known = std::find_if(said.begin(), said.end(),
-                                [&](const Said& other) { return other.form == form; });
-      if (known == said.end()) known = said.insert(said.end(), {form, line, point, i});
+      // A form comes several times at one point where strategies differ by a number in their names.
+      const auto known = std::find_if(said.begin(), said.end(), [&](const Said& other) {
+        return other.form == form && other.last != i;
+      });
+      if (known == said.end()) {
+        said.push_back({form, line, point, i});
+        continue;
+      }
       known->varies |= line != known->line;
-      known->points += known->last != i;
+      ++known->points;
       known->last = i;
     }
     progress(i + 1, points);

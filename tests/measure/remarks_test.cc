@@ -186,6 +186,50 @@ TEST(Remarks, AFirstStepOfOneBucket) {
   EXPECT_FALSE(with({{"bucket_cap_mb", 1000}}));  // no other than the later ones
 }
 
+// One line for all of them, and none is lost because its name differs by a digit.
+TEST(Remarks, FirstStepsOfSeveralStrategiesAreOneLine) {
+  Json scenario = plain();
+  for (auto& tensor : scenario["workload"]["tensors"]) tensor["shape"] = {1024, 1024};
+  for (auto& tensor : scenario["workload"]["tensors"]) tensor["backward_us"] = 2000;
+  scenario["strategies"] = Json::array();
+  for (const int cap : {1, 4}) {
+    scenario["strategies"].push_back({{"name", "cap " + std::to_string(cap)},
+                                      {"dialect", "pytorch"},
+                                      {"config", {{"bucket_cap_mb", cap}}}});
+  }
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  const auto remarks = remarks_of(document, read, Sweep(read));
+  const auto of_first = std::count_if(remarks.begin(), remarks.end(), [](const auto& remark) {
+    return contains(remark, "strategies 'cap 1' and 'cap 4': the first step of a training") &&
+           contains(remark, "in one bucket, up to ") && !contains(remark, "sweep points");
+  });
+  EXPECT_EQ(of_first, 1) << Json(remarks).dump(1);
+}
+
+TEST(Remarks, LinesOfOnePointThatDifferInDigitsAreAllSaid) {
+  Json scenario = plain();
+  scenario["cluster"]["gpus_per_node"] = 8;
+  scenario["strategies"] = Json::array();
+  for (const char* name : {"a 1", "a 2"}) {
+    scenario["strategies"].push_back(
+        {{"name", name}, {"hierarchy", {{"form", "leaders"}, {"group_size", 1}}}});
+  }
+  scenario["strategies"][1]["hierarchy"]["group_size"] =
+      scenario["cluster"]["nodes"].get<int>() * 8;
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  const auto remarks = remarks_of(document, read, Sweep(read));
+  for (const char* name : {"'a 1'", "'a 2'"}) {
+    EXPECT_TRUE(std::any_of(remarks.begin(), remarks.end(),
+                            [&](const auto& remark) {
+                              return contains(remark, "has only one level") &&
+                                     contains(remark, name) && !contains(remark, "sweep points");
+                            }))
+        << name << Json(remarks).dump(1);
+  }
+}
+
 TEST(Remarks, ShapesThatPowerSgdHasToGuess) {
   Json scenario = plain();
   scenario["strategies"][0]["compression"] = {{"codec", "powersgd"}};
