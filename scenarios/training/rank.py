@@ -124,6 +124,7 @@ class Training:
         loss.backward()
         self.model.loss(loss)  # an adaptive period follows it
         self.optimizer.step()
+        return float(loss)
 
     @torch.no_grad()
     def score(self):
@@ -141,17 +142,18 @@ class Training:
         return float(self.loss(told, self.held_classes)), float(right)
 
     def run(self):
-        """[step, seconds of training until there, loss, accuracy] from step 0 on."""
+        """[step, seconds of training until there, loss, accuracy, mean loss of the batches since
+        the look before] from step 0 on; the first loss is that of the images held out."""
         points = [[0, 0.0, *self.score()]]
+        points[0].append(points[0][2])
         seconds = 0.0
         dist.barrier()
         for first in range(0, self.task["steps"], EVERY):
             begin = time.perf_counter()
-            for number in range(first, first + EVERY):
-                self.step(number)
+            losses = [self.step(number) for number in range(first, first + EVERY)]
             dist.barrier()
             seconds += time.perf_counter() - begin
-            points.append([first + EVERY, seconds, *self.score()])
+            points.append([first + EVERY, seconds, *self.score(), sum(losses) / EVERY])
             if self.reached(points):
                 break
         return points

@@ -225,7 +225,7 @@ class Model:
                             "accuracy"])
             for name, runs in self.results(folder, seeds).items():
                 for one in runs:
-                    for step, seconds, loss, accuracy in one["points"]:
+                    for step, seconds, loss, accuracy, *_ in one["points"]:
                         clock = [round(seconds, 4)] if every else []
                         table.writerow([name, one["seed"], step, *clock, round(loss, 4),
                                         round(accuracy, 4)])
@@ -241,10 +241,11 @@ class Model:
                                   "json")))
 
     def loss_of(self, name):
-        """[step, mean over the seeds of the curves]."""
+        """[step, mean over the seeds of the curves], of the batches: what the adaptive rule sees,
+        which is lower than that of images held out. Each mean stands in the middle of its steps."""
         runs = [one["points"] for one in self.results("curves", CURVE_SEEDS)[name]]
-        return [[looks[0][0], round(statistics.fmean(look[2] for look in looks), 4)]
-                for looks in zip(*runs)]
+        return [[max(0, looks[0][0] - EVERY // 2),
+                 round(statistics.fmean(look[4] for look in looks), 4)] for looks in zip(*runs)]
 
     def measure(self, seed):
         curves = self.training("curves", CURVE_SEEDS)
