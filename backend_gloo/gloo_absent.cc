@@ -3,7 +3,7 @@
 
 namespace syncline::gloo_backend {
 
-std::unique_ptr<LiveExecutor> make_gloo_executor(const Workload&, ControlChannel&) {
+std::unique_ptr<live::LiveExecutor> make_gloo_executor(const Workload&, live::ControlChannel&) {
   throw MachineError("--backend gloo: this program was built without Gloo (libgloo-dev)");
 }
 

@@ -164,10 +164,12 @@ NcclResult destroy(void* context) {
 }  // namespace
 }  // namespace syncline::nccl_backend
 
-// What NCCL looks for.
+// What NCCL looks for, by this name.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 [[gnu::visibility("default")]] extern const syncline::nccl_backend::TunerV4 ncclTunerPlugin_v4;
 const syncline::nccl_backend::TunerV4 ncclTunerPlugin_v4{"syncline", syncline::nccl_backend::init,
                                                          syncline::nccl_backend::choose,
                                                          syncline::nccl_backend::destroy};
 }
+// NOLINTEND(readability-identifier-naming)
