@@ -89,7 +89,7 @@ PackPlan plan_pack(std::span<const PackedTensor> tensors, const PackOptions& opt
   std::int64_t tile = 0;
   for (const auto& tensor : tensors) {
     if (tensor.elements == 0) continue;
-    if (plan.launches.empty() || plan.launches.back().table.count == PackTable::capacity) {
+    if (plan.launches.empty() || plan.launches.back().table.count == PackTable::kCapacity) {
       plan.launches.emplace_back();
     }
     PackTable& table = plan.launches.back().table;

@@ -13,9 +13,9 @@ constexpr int kArgumentBytes = 32764;  // of all arguments of one kernel, CUDA 1
 
 // Entry has `std::int64_t first_tile`: tiles are counted through all tensors of the table, in
 // order, from the first tensor's first_tile on; a tensor without elements has none.
-template <typename Entry, int kCapacity>
+template <typename Entry, int kEntries>
 struct TensorTable {
-  static constexpr int capacity = kCapacity;
+  static constexpr int kCapacity = kEntries;
 
   std::int32_t count = 0;
   std::int64_t end_tile = 0;  // one past the last tensor's last tile

@@ -31,7 +31,8 @@ class CriticalPath {
   // Goes through the rounds of a stage; returns when the last rank is through with them.
   StageEnd pass(const Stage& stage, const StagePrice& price) {
     set_durations(stage, price);
-    const auto period = static_cast<std::int64_t>(footprint_.rank_classes());
+    const auto period =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(footprint_.rank_classes()));
     std::int64_t left = stage.repeat;
     while (left > kFewPeriods * period) {
       const std::vector<Clocks> before = now_;

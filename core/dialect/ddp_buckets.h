@@ -17,6 +17,8 @@ struct TorchVersion {
   int major = 0;
   int minor = 0;
 
+  // The linter takes the 0 of what the compiler writes for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   auto operator<=>(const TorchVersion&) const = default;
 };
 std::optional<TorchVersion> torch_version(std::string_view text);

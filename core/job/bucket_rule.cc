@@ -90,8 +90,8 @@ std::optional<double> likely_mebibytes(const Range& range) {
   };
   if (range.least > range.most) return std::nullopt;
   if (fits(dialect::kDdpCapMb)) return dialect::kDdpCapMb;
-  constexpr double kLargest = 65536;
-  for (double size = 1; size <= kLargest; size *= 2) {
+  constexpr int kLargest = 65536;
+  for (int size = 1; size <= kLargest; size *= 2) {
     if (fits(size)) return size;
   }
   const double low = static_cast<double>(range.least) / kMebibyte;

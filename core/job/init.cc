@@ -139,7 +139,7 @@ double parameters_of(const Json& workload) {
   if (workload.contains("operators")) {
     Workload read;
     read.batch = 1;
-    const Json operators = workload["operators"];
+    const Json& operators = workload["operators"];
     input::read_operators(Reader(operators, "init", "workload.operators"), read, false);
     double sum = 0;
     for (const Tensor& tensor : read.tensors) sum += static_cast<double>(tensor.elements);

@@ -85,7 +85,7 @@ Json workload_of(const Observed& observed, const Step& step, const ImportOptions
   return workload;
 }
 
-Json named(Json strategy, const std::string& name) {
+Json named(const Json& strategy, const std::string& name) {
   Json with_name{{"name", name}};
   with_name.update(strategy);
   return with_name;

@@ -278,7 +278,7 @@ std::int64_t Reader::integer_or(std::string_view key, std::int64_t fallback, std
 std::string Reader::word_or(std::string_view key, std::string fallback,
                             const std::vector<std::string>& words) {
   const Json* value = find(key);
-  return value == nullptr ? fallback : checked_word(*value, words, file_, place_of(key));
+  return value == nullptr ? std::move(fallback) : checked_word(*value, words, file_, place_of(key));
 }
 
 Reader Reader::object(std::string_view key) {

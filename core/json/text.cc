@@ -107,7 +107,7 @@ class StrictValues {
 };
 
 // The parser's own words for a number that no double holds, without its numbering.
-std::string overflow_text(const std::string& text, std::string what) {
+std::string overflow_text(const std::string& text, const std::string& what) {
   const std::size_t open = what.find('\'');
   const std::size_t close = what.rfind('\'');
   if (open == std::string::npos || close <= open + 1) return "not valid JSON: " + what;

@@ -16,7 +16,7 @@ struct BlockShape {
   std::int64_t sequence = 128;
   std::int64_t hidden = 768;
   std::int64_t heads = 12;
-  std::int64_t inner = 4 * 768;  // of the feed-forward half
+  std::int64_t inner = 3072;  // of the feed-forward half
 
   std::int64_t rows() const { return batch * sequence; }
   std::int64_t elements() const { return rows() * hidden; }

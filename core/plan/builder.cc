@@ -141,8 +141,9 @@ std::vector<collective::Collective> Builder::factors_of(const Bucket& bucket, in
   std::vector<collective::Collective> collectives;
   for (const std::int64_t elements : {sizes.whole, sizes.p, sizes.q}) {
     if (elements == 0) continue;
-    for (auto& one : all_reduce_by(strategy_, cluster_, elements, size_of(bucket.dtype), id)) {
-      collectives.push_back(std::move(one));
+    for (const auto& one :
+         all_reduce_by(strategy_, cluster_, elements, size_of(bucket.dtype), id)) {
+      collectives.push_back(one);
     }
   }
   return collectives;

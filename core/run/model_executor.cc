@@ -48,10 +48,12 @@ class FluidModel {
 
   Timeline run() {
     start_ready();
-    for (Seconds next = next_event(); next < kNever; next = next_event()) {
+    Seconds next = next_event();
+    while (next < kNever) {
       advance(next);
       finish_timed();
       start_ready();
+      next = next_event();
     }
     std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
                      [](const Span& a, const Span& b) { return a.begin < b.begin; });

@@ -121,7 +121,8 @@ Json vit(Reader& reader) {
   const std::int64_t patch = size_or(reader, key, 16, operators::kMostImage);
   const std::int64_t image = image_of(reader);
   shape["patch"] = dividing(reader, key, patch, image, " pixels of an image's side");
-  const double rows = std::pow(static_cast<double>(image / patch), 2) + 1;
+  const std::int64_t across = image / patch;  // divides
+  const auto rows = static_cast<double>(across * across + 1);
   const double widest = std::max({shape["hidden"].get<double>(), shape["inner"].get<double>(),
                                   shape["heads"].get<double>() * rows});
   if (rows * widest > operators::kMostElements) {
