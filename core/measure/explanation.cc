@@ -19,14 +19,6 @@ const Json& written_in(const input::Document& document, const std::string& name)
                        [&](const Json& item) { return item.at("name") == name; });
 }
 
-// Whether a remark is about a strategy that nobody asked for: "strategy 'NAME': ...".
-bool of_another(const std::string& remark, const std::vector<std::string>& names) {
-  return remark.starts_with("strategy '") &&
-         std::none_of(names.begin(), names.end(), [&](const std::string& name) {
-           return remark.starts_with("strategy '" + name + "':");
-         });
-}
-
 }  // namespace
 
 Explanation explained(const input::Document& document, Scenario scenario,
@@ -36,9 +28,11 @@ Explanation explained(const input::Document& document, Scenario scenario,
   Doubts doubts(scenario);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
-  explanation.remarks = remarks_of(document, input::parse_scenario(document));
-  std::erase_if(explanation.remarks,
-                [&](const std::string& remark) { return of_another(remark, names); });
+  Scenario asked = scenario;
+  std::erase_if(asked.strategies, [&](const Strategy& strategy) {
+    return std::find(names.begin(), names.end(), strategy.name) == names.end();
+  });
+  explanation.remarks = remarks_of(document, asked);
   for (const auto& name : names) {
     Explained one;
     one.strategy = *find_strategy(scenario, name);
