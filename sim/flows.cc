@@ -103,7 +103,11 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
 }
 
 FlowPlan at_once(const FlowPlan& plan) {
-  constexpr double kMostFlows = 256;
+  // SimGrid's work grows as the square of the flows: 256 along each of 62 routes, three collectives
+  // at a time, took it minutes a step, 16 take 2 s.
+  constexpr double kMostAlongOne = 256;
+  constexpr double kLeastAlongOne = 8;
+  constexpr double kMostFlows = 1024;
   std::map<int, double> shares;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& stage : plan) {
@@ -113,8 +117,10 @@ FlowPlan at_once(const FlowPlan& plan) {
     }
   }
   FlowPlan whole(1);
+  const auto routes = static_cast<double>(std::max<std::size_t>(1, shares.size()));
+  const double most = std::clamp(std::floor(kMostFlows / routes), kLeastAlongOne, kMostAlongOne);
   for (const auto& [route, share] : shares) {
-    const double flows = std::clamp(std::round(share / least), 1.0, kMostFlows);
+    const double flows = std::clamp(std::round(share / least), 1.0, most);
     whole.front().insert(whole.front().end(), static_cast<std::size_t>(flows),
                          {route, share / flows});
   }
