@@ -427,9 +427,12 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<LawEntry>();
   fresh->collective = collective;
-  // A law below the sum of the stages has them overlap; what they put on the links stays.
+  // A law below the sum of the stages has them overlap; what they put on the links stays. A law
+  // that says what the links say, but for rounding, does not; nor has a single stage any other.
+  constexpr double kRounding = 1e-9;
   const CollectivePrice& staged = links.price_of(collective.bytes());
-  fresh->price = *time < staged.seconds_per_byte * bytes ? links.at_once() : staged;
+  const bool below = *time < (1 - kRounding) * staged.seconds_per_byte * bytes;
+  fresh->price = below && staged.stages.size() > 1 ? links.at_once() : staged;
   fresh->latencies.assign(fresh->price.stages.size(), 0);
   const Seconds transfer = fresh->price.seconds_per_byte * bytes;
   if (*time >= transfer) {
