@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/plan/planned.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::plan {
@@ -16,61 +17,6 @@ using test::cluster_of;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
-
-// Five gradients of 100 elements, 1 ms of backward each.
-Workload five() {
-  Workload workload;
-  workload.forward = 0.010;
-  workload.update = 0.002;
-  for (int i = 0; i < 5; ++i) {
-    workload.tensors.push_back(tensor_of("layer" + std::to_string(i) + ".weight", {100}));
-    workload.tensors.back().backward = 0.001;
-  }
-  workload.buffers = {tensor_of("mean", {10}), tensor_of("variance", {10})};
-  return workload;
-}
-
-template <typename Kind>
-std::vector<const Op*> ops_of(const Plan& plan) {
-  std::vector<const Op*> list;
-  for (const auto& op : plan.ops) {
-    if (std::holds_alternative<Kind>(op.work)) list.push_back(&op);
-  }
-  return list;
-}
-
-std::vector<collective::Collective> collectives_of(const Plan& plan, int bucket) {
-  std::vector<collective::Collective> list;
-  for (const auto* op : ops_of<collective::Collective>(plan)) {
-    const auto& collective = std::get<collective::Collective>(op->work);
-    if (collective.bucket == bucket) list.push_back(collective);
-  }
-  return list;
-}
-
-const Compute& compute_of(const Op& op) { return std::get<Compute>(op.work); }
-
-Strategy strategy_with(Fusion::Rule rule) {
-  Strategy strategy;
-  strategy.name = "test";
-  strategy.fusion.rule = rule;
-  return strategy;
-}
-
-Strategy dgc_strategy(std::int64_t min_elements) {
-  Strategy strategy;
-  strategy.compression.codec = "dgc";
-  strategy.compression.min_elements = min_elements;
-  return strategy;
-}
-
-Strategy local_strategy(std::int64_t period, std::int64_t begin_step = 1) {
-  Strategy strategy;
-  strategy.local_sgd.enabled = true;
-  strategy.local_sgd.period = period;
-  strategy.local_sgd.begin_step = begin_step;
-  return strategy;
-}
 
 TEST(Planner, AStepIsForwardBackwardExchangeUpdate) {
   const Plan plan = make_plan(five(), cluster_of(4, 1), {});
@@ -209,256 +155,6 @@ TEST(Planner, PaddingTravels) {
   EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 5 * 512);
 }
 
-TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
-  Workload workload = five();
-  workload.tensors[1] = tensor_of("large1", {20000});
-  workload.tensors[3] = tensor_of("large3", {30000});
-  Strategy strategy = dgc_strategy(16384);
-  strategy.fusion.rule = Fusion::Rule::kOne;
-  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
-  ASSERT_EQ(plan.buckets.size(), 3u);
-  EXPECT_EQ(plan.buckets[0].tensors, (std::vector<int>{1}));
-  EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{3}));
-  EXPECT_EQ(plan.buckets[2].tensors, (std::vector<int>{0, 2, 4}));
-  EXPECT_EQ(plan.buckets[2].codec, nullptr);
-  EXPECT_EQ(plan.buckets[0].codec, compress::find_codec("dgc"));
-  EXPECT_EQ(plan.buckets[0].kept, 19);  // int(float(20000) * (1 - 0.999f))
-  EXPECT_EQ(ops_of<Encode>(plan).size(), 2u);
-  EXPECT_EQ(ops_of<Decode>(plan).size(), 2u);
-  const auto gather = collectives_of(plan, 0);
-  ASSERT_EQ(gather.size(), 1u);
-  EXPECT_EQ(gather[0].kind, collective::CollectiveKind::kAllGather);
-  EXPECT_EQ(gather[0].bytes(), 4 * 19 * 8);
-}
-
-// Encoding runs where gradients are made, decoding where they arrive.
-TEST(Planner, EncodeComputesAndDecodeFollowsTheExchange) {
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.launch = 1e-5;
-  Strategy strategy = dgc_strategy(10);
-  strategy.compression.encode_launches = 14;
-  strategy.compression.decode_launches = 3;
-  const Plan plan = make_plan(five(), cluster, strategy);
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const Op& op = plan.ops[i];
-    if (const auto* encode = std::get_if<Encode>(&op.work)) {
-      EXPECT_EQ(op.stream, kComputeStream);
-      EXPECT_DOUBLE_EQ(encode->seconds, 14e-5);
-      EXPECT_EQ(plan.ops[i + 1].after, (std::vector<OpId>{static_cast<OpId>(i)}));
-    }
-    if (const auto* decode = std::get_if<Decode>(&op.work)) {
-      EXPECT_EQ(op.stream, 1);
-      EXPECT_DOUBLE_EQ(decode->seconds, 3e-5);
-    }
-  }
-}
-
-// Where a processor rounds and adds them, 16 bits take longer than the memory that they pass.
-TEST(Planner, RoundingHasARateOfItsOwn) {
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.memory = 1e9;
-  const auto times = [&](const char* codec) {
-    Strategy strategy = dgc_strategy(10);
-    strategy.compression.codec = codec;
-    const Plan plan = make_plan(five(), cluster, strategy);
-    return std::pair(std::get<Encode>(ops_of<Encode>(plan).at(0)->work).seconds,
-                     std::get<Decode>(ops_of<Decode>(plan).at(0)->work).seconds);
-  };
-  const auto by_memory = times("fp16");
-  const auto largest = times("dgc");
-  cluster.device.rounding = 1e9 / 4;
-  EXPECT_DOUBLE_EQ(times("fp16").first, 4 * by_memory.first);
-  EXPECT_DOUBLE_EQ(times("bf16").second, 4 * by_memory.second);
-  EXPECT_EQ(times("dgc"), largest);
-}
-
-// Behind each collective that adds 16 bits up: of its own part, what the other ranks send.
-TEST(Planner, SumsInSoftwareFollowTheirCollectives) {
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.sums = 1e9;
-  Strategy strategy = strategy_with(Fusion::Rule::kNone);
-  EXPECT_TRUE(ops_of<Sums>(make_plan(five(), cluster, strategy)).empty());
-  strategy.compression.codec = "fp16";
-  const Plan plan = make_plan(five(), cluster, strategy);
-  EXPECT_EQ(ops_of<Sums>(plan).size(), five().tensors.size());
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto* sums = std::get_if<Sums>(&plan.ops[i].work);
-    if (sums == nullptr) continue;
-    const auto& collective = std::get<collective::Collective>(plan.ops[i - 1].work);
-    EXPECT_EQ(plan.ops[i].stream, plan.ops[i - 1].stream);
-    EXPECT_EQ(sums->bucket, collective.bucket);
-    EXPECT_DOUBLE_EQ(sums->work, 0.75 * static_cast<double>(collective.bytes()) / 1e9);
-    EXPECT_EQ(sums->reducing, 0.5);
-    EXPECT_DOUBLE_EQ(sums->exposed, 1.0 / 6);  // two segments of each of the others' parts
-  }
-}
-
-// Where somebody measured what finding the largest elements takes, memory traffic does not say it;
-// codecs that keep all of them go on by traffic.
-TEST(Planner, SelectionTakesWhatWasMeasured) {
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.memory = 1e9;
-  cluster.device.select = 1e6;
-  // What encoding an element takes.
-  const auto encoding = [&](const Strategy& strategy) {
-    const Plan plan = make_plan(five(), cluster, strategy);
-    const auto& encode = std::get<Encode>(ops_of<Encode>(plan).at(0)->work);
-    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(encode.bucket)];
-    return encode.seconds / static_cast<double>(bucket.elements);
-  };
-  Strategy half = strategy_with(Fusion::Rule::kOne);
-  half.compression.codec = "fp16";
-  EXPECT_DOUBLE_EQ(encoding(dgc_strategy(10)), 1e-6);
-  cluster.device.selection = 1e-3;  // once a bucket, whatever is in it
-  const auto elements =
-      static_cast<double>(make_plan(five(), cluster, dgc_strategy(10)).buckets[0].elements);
-  EXPECT_NEAR(encoding(dgc_strategy(10)), 1e-6 + 1e-3 / elements, 1e-15);
-  const Seconds by_traffic = encoding(half);
-  cluster.device.select = 0;
-  EXPECT_DOUBLE_EQ(encoding(half), by_traffic);
-  EXPECT_LT(encoding(dgc_strategy(10)), 1e-7);
-}
-
-TEST(Planner, DgcIsDenseBeforeItsRamp) {
-  Strategy strategy = dgc_strategy(10);
-  strategy.compression.rampup_begin_step = 100;
-  strategy.compression.rampup_step = 100;
-  strategy.compression.sparsity = {0.5, 0.9};
-  const auto kept = [&](std::int64_t step) {
-    return make_plan(five(), cluster_of(4, 1), strategy, {step, 0}).buckets[0].kept;
-  };
-  EXPECT_TRUE(ops_of<Encode>(make_plan(five(), cluster_of(4, 1), strategy, {99, 0})).empty());
-  EXPECT_EQ(kept(100), 50);
-  EXPECT_EQ(kept(149), 50);
-  EXPECT_EQ(kept(150), 10);
-  EXPECT_EQ(make_plan(five(), cluster_of(4, 1), strategy).buckets[0].kept, 10);
-}
-
-TEST(Planner, HalfPrecisionHalvesWhatTravels) {
-  Strategy strategy = strategy_with(Fusion::Rule::kOne);
-  strategy.compression.codec = "fp16";
-  const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
-  EXPECT_EQ(collectives_of(plan, 0)[0].kind, collective::CollectiveKind::kAllReduce);
-  EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 1000);
-}
-
-// What is not compressed, the first factors and the second ones, each summed by itself.
-TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
-  Workload workload;
-  workload.tensors = {test::tensor_of("b", {100}), test::tensor_of("w", {100, 50}),
-                      test::tensor_of("v", {30, 40}), test::tensor_of("c", {30})};
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.launch = 1e-5;
-  Strategy strategy = strategy_with(Fusion::Rule::kGroups);
-  strategy.fusion.groups = {{0, 1, 2}, {3}};
-  strategy.compression.codec = "powersgd";
-  strategy.compression.rank = 3;
-  strategy.compression.rampup_begin_step = 10;
-  strategy.compression.encode_launches = 5;
-  strategy.compression.decode_launches = 7;
-  const Plan plan = make_plan(workload, cluster, strategy);
-  ASSERT_EQ(plan.buckets.size(), 2U);
-  std::vector<std::int64_t> elements;
-  for (const auto& collective : collectives_of(plan, 0)) {
-    EXPECT_EQ(collective.kind, collective::CollectiveKind::kAllReduce);
-    elements.push_back(collective.elements);
-  }
-  EXPECT_EQ(elements, (std::vector<std::int64_t>{100, 3 * (100 + 30), 3 * (50 + 40)}));
-  EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * (100 + 3 * 130 + 3 * 90));
-  // A bucket of vectors alone travels as it is.
-  EXPECT_EQ(plan.buckets[1].codec, nullptr);
-  EXPECT_EQ(collectives_of(plan, 1).size(), 1U);
-  // Launches count by matrix.
-  ASSERT_EQ(ops_of<Encode>(plan).size(), 1U);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Encode>(plan).front()->work), 10e-5);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Decode>(plan).front()->work), 14e-5);
-  // Whole before its start.
-  EXPECT_TRUE(ops_of<Encode>(make_plan(workload, cluster, strategy, {9, 0})).empty());
-  EXPECT_EQ(ops_of<Encode>(make_plan(workload, cluster, strategy, {10, 0})).size(), 1U);
-  // The memory's rate, or that of the products where they take longer.
-  cluster.device.launch = 0;
-  cluster.device.memory = 1e9;
-  const auto encoding = [&] {
-    const Plan priced = make_plan(workload, cluster, strategy);
-    return seconds_of(ops_of<Encode>(priced).front()->work);
-  };
-  const Seconds moved = encoding();
-  EXPECT_GT(moved, 4.0 * 6 * 6300 / 1e9);
-  cluster.device.flops = 1e6;
-  EXPECT_GT(encoding(), 2.0 * 3 * 6200 / 1e6);
-}
-
-// A bucket's gradients one behind the other in a square: 6330 elements in one of 80.
-TEST(Planner, BatchedPowerSgdFactorsEachBucketAsOne) {
-  Workload workload;
-  workload.tensors = {test::tensor_of("b", {100}), test::tensor_of("w", {100, 50}),
-                      test::tensor_of("v", {30, 40}), test::tensor_of("c", {30})};
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.launch = 1e-5;
-  Strategy strategy = strategy_with(Fusion::Rule::kOne);
-  strategy.compression.codec = "batched_powersgd";
-  strategy.compression.rank = 3;
-  strategy.compression.encode_launches = 5;
-  const Plan plan = make_plan(workload, cluster, strategy);
-  ASSERT_EQ(plan.buckets.size(), 1U);
-  std::vector<std::int64_t> elements;
-  for (const auto& collective : collectives_of(plan, 0)) elements.push_back(collective.elements);
-  EXPECT_EQ(elements, (std::vector<std::int64_t>{3 * 80, 3 * 80}));
-  EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * 2 * 3 * 80);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Encode>(plan).front()->work), 5e-5);
-  // Vectors too.
-  strategy.fusion.rule = Fusion::Rule::kNone;
-  EXPECT_EQ(ops_of<Encode>(make_plan(workload, cluster, strategy)).size(), 4U);
-}
-
-TEST(TrainingPhases, PowerSgdStartsLate) {
-  Strategy strategy;
-  strategy.compression.codec = "powersgd";
-  strategy.compression.rampup_begin_step = 30;
-  Training training;
-  training.steps = 100;
-  const auto phases = training_phases(strategy, training);
-  ASSERT_EQ(phases.size(), 2U);
-  EXPECT_EQ(phases[0].steps, 30);
-  EXPECT_EQ(phases[1].steps, 70);
-}
-
-TEST(Planner, SparseGradientsAreGatheredAndNeverFused) {
-  Workload workload = five();
-  workload.tensors[2] = sparse_tensor_of("embedding", {1000, 16}, 32);
-  for (const auto rule : {Fusion::Rule::kOne, Fusion::Rule::kLayer, Fusion::Rule::kSize,
-                          Fusion::Rule::kCount, Fusion::Rule::kIndex}) {
-    Strategy strategy = strategy_with(rule);
-    strategy.fusion.size = kMiB;
-    strategy.fusion.count = 100;
-    strategy.fusion.ends = {4};
-    const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
-    int sparse = 0;
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      if (!plan.buckets[b].sparse) continue;
-      ++sparse;
-      EXPECT_EQ(plan.buckets[b].tensors, (std::vector<int>{2}));
-      const auto gather = collectives_of(plan, static_cast<int>(b));
-      ASSERT_EQ(gather.size(), 1u);
-      EXPECT_EQ(gather[0].kind, collective::CollectiveKind::kAllGather);
-      EXPECT_EQ(gather[0].bytes(), 4 * 32 * (16 * 4 + 8));  // rows of floats with an int64 index
-    }
-    EXPECT_EQ(sparse, 1);
-  }
-}
-
-// Sparse exchanges ignore the hierarchy, and go by ring where the algorithm does not gather.
-TEST(Planner, GathersAreFlat) {
-  Strategy strategy = dgc_strategy(10);
-  strategy.algorithm = "double_binary_tree";
-  strategy.hierarchy.form = Hierarchy::Form::kLeaders;
-  strategy.hierarchy.group_size = 4;
-  const auto gather = collectives_of(make_plan(five(), cluster_of(2, 4), strategy), 0);
-  ASSERT_EQ(gather.size(), 1u);
-  EXPECT_EQ(gather[0].groups, collective::world_group(8));
-  EXPECT_EQ(gather[0].algorithm->name, "ring");
-}
-
 TEST(Planner, UpdatesBucketByBucket) {
   Strategy strategy = strategy_with(Fusion::Rule::kCount);
   strategy.fusion.count = 2;
@@ -478,7 +174,6 @@ TEST(Planner, UpdatesBucketByBucket) {
   EXPECT_DOUBLE_EQ(seconds, 0.002);
 }
 
-// 161 parameters and 106 statistics, each averaged by itself.
 // What the device adds as soon as there are two ranks: a wait of the host before each step's
 // forward pass, and longer computation.
 TEST(Planner, DataParallelRunningCostsEachRank) {
@@ -516,6 +211,7 @@ TEST(Planner, DataParallelRunningCostsEachRank) {
   }
 }
 
+// 161 parameters and 106 statistics, each averaged by itself.
 TEST(Planner, LocalSgdAveragesEveryParameterOfResNet50) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const Plan plan = make_plan(workload, cluster_of(4, 8), local_strategy(7));
@@ -581,6 +277,18 @@ TEST(TrainingPhases, FollowTheRampOfDgc) {
   training.steps = 10;
   EXPECT_EQ(training_phases(strategy, training).size(), 1u);
   EXPECT_EQ(training_phases({}, training).size(), 1u);
+}
+
+TEST(TrainingPhases, PowerSgdStartsLate) {
+  Strategy strategy;
+  strategy.compression.codec = "powersgd";
+  strategy.compression.rampup_begin_step = 30;
+  Training training;
+  training.steps = 100;
+  const auto phases = training_phases(strategy, training);
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0].steps, 30);
+  EXPECT_EQ(phases[1].steps, 70);
 }
 
 TEST(TrainingPhases, FollowThePeriodsOfLocalSgd) {

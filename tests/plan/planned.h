@@ -1,0 +1,68 @@
+// A small workload, strategies for it, and what stands in its plan, for the planner's tests.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/plan/planner.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::plan {
+
+// Five gradients of 100 elements, 1 ms of backward each.
+inline Workload five() {
+  Workload workload;
+  workload.forward = 0.010;
+  workload.update = 0.002;
+  for (int i = 0; i < 5; ++i) {
+    workload.tensors.push_back(test::tensor_of("layer" + std::to_string(i) + ".weight", {100}));
+    workload.tensors.back().backward = 0.001;
+  }
+  workload.buffers = {test::tensor_of("mean", {10}), test::tensor_of("variance", {10})};
+  return workload;
+}
+
+template <typename Kind>
+std::vector<const Op*> ops_of(const Plan& plan) {
+  std::vector<const Op*> list;
+  for (const auto& op : plan.ops) {
+    if (std::holds_alternative<Kind>(op.work)) list.push_back(&op);
+  }
+  return list;
+}
+
+inline std::vector<collective::Collective> collectives_of(const Plan& plan, int bucket) {
+  std::vector<collective::Collective> list;
+  for (const auto* op : ops_of<collective::Collective>(plan)) {
+    const auto& collective = std::get<collective::Collective>(op->work);
+    if (collective.bucket == bucket) list.push_back(collective);
+  }
+  return list;
+}
+
+inline const Compute& compute_of(const Op& op) { return std::get<Compute>(op.work); }
+
+inline Strategy strategy_with(Fusion::Rule rule) {
+  Strategy strategy;
+  strategy.name = "test";
+  strategy.fusion.rule = rule;
+  return strategy;
+}
+
+inline Strategy dgc_strategy(std::int64_t min_elements) {
+  Strategy strategy;
+  strategy.compression.codec = "dgc";
+  strategy.compression.min_elements = min_elements;
+  return strategy;
+}
+
+inline Strategy local_strategy(std::int64_t period, std::int64_t begin_step = 1) {
+  Strategy strategy;
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = period;
+  strategy.local_sgd.begin_step = begin_step;
+  return strategy;
+}
+
+}  // namespace syncline::plan
