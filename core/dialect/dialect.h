@@ -61,6 +61,8 @@ struct Dialect {
   // Configurations worth pricing where the framework cannot say a winner exactly.
   std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
                                   const Partitions&) = nullptr;
+  // What such a configuration says by a slip, as in another unit; empty: nothing.
+  std::string (*slip)(const Strategy&, const Cluster&) = nullptr;
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what
   // stands in the way of one; empty: nothing.
   std::string (*apply_obstacle)(const Strategy&, const Workload&, const Cluster&) = nullptr;

@@ -222,6 +222,15 @@ std::vector<Json> candidates(const Strategy& winner, const Workload&, const Clus
   return configs;
 }
 
+// A threshold is rounded up to the buffer's pieces, 512 bytes for each GPU of a node.
+std::string slip(const Strategy& strategy, const Cluster& cluster) {
+  constexpr Bytes kTwoPieces = 1024;
+  const Bytes size = strategy.fusion.size;
+  if (size <= 0 || size > kTwoPieces * cluster.gpus_per_node) return "";
+  return "HOROVOD_FUSION_THRESHOLD is read in bytes, and these are too few for two gradients: were "
+         "MiB meant (64 MiB are 67108864)?";
+}
+
 }  // namespace
 
 Dialect horovod_dialect() {
@@ -231,7 +240,8 @@ Dialect horovod_dialect() {
           .suggest = suggest,
           .changes = changes,
           .defaults = defaults,
-          .candidates = candidates};
+          .candidates = candidates,
+          .slip = slip};
 }
 
 }  // namespace syncline::dialect

@@ -11,6 +11,7 @@
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
+#include "core/dialect/dialect.h"
 #include "core/hardware/reached.h"
 #include "core/json/text.h"
 #include "core/measure/gradient_order.h"
@@ -32,9 +33,8 @@ constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
 // Buckets so many times the gradients; small models are taken to be larger.
 constexpr double kBeyondModel = 1000;
 constexpr Bytes kSmallModel = 64 * kMiB;
-// A bucket_cap_mb that means one bucket, as `emit` writes it.
+// Up to here a size means one bucket, as `emit` writes it for DDP.
 constexpr double kOneBucket = 1e6 * static_cast<double>(kMiB);
-constexpr Bytes kLeastThreshold = 1024;
 
 constexpr std::size_t kNamedStrategies = 4;
 
@@ -185,20 +185,17 @@ void remark_on_hierarchy(const Strategy& strategy, int ranks, StrategyRemarks& r
 void remark_on_size(const Strategy& strategy, const Scenario& scenario, StrategyRemarks& remarks) {
   const auto size = static_cast<double>(strategy.fusion.size);
   const auto model = static_cast<double>(gradient_bytes(scenario.workload));
-  const bool any_model = strategy.dialect == "pytorch" && size <= kOneBucket;
-  if (size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel)) && !any_model) {
+  const bool beyond = size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel));
+  if (beyond && size > kOneBucket) {
     remarks.add(strategy, "buckets of " + number_text(size / static_cast<double>(kMiB)) +
                               " MiB are " + number_text(std::round(size / model)) +
                               " times all gradients together: were bytes written where MiB are "
                               "read?");
   }
-  // Horovod rounds a threshold up to its buffer's pieces, 512 bytes for each GPU of a node.
-  const Bytes least = Bytes{kLeastThreshold} * scenario.cluster.gpus_per_node;
-  if (strategy.dialect == "horovod" && size > 0 && strategy.fusion.size <= least) {
-    remarks.add(strategy,
-                "HOROVOD_FUSION_THRESHOLD is read in bytes, and these are too few for two "
-                "gradients: were MiB meant (64 MiB are 67108864)?");
-  }
+  const dialect::Dialect* dialect = dialect::find_dialect(strategy.dialect);
+  if (dialect == nullptr || dialect->slip == nullptr) return;
+  const std::string slip = dialect->slip(strategy, scenario.cluster);
+  if (!slip.empty()) remarks.add(strategy, slip);
 }
 
 // Exchanges whose size or counts no measurement of the cluster speaks for. Their prices go on, with
