@@ -108,7 +108,7 @@ int run(const BucketsOptions& options) {
                                  json.update(as_json(plan, scenario.workload));
                                  return json;
                                },
-                               remarks_here(document)};
+                               remarks_here(document, {strategy})};
   print(answer, options.format);
   return 0;
 }

@@ -73,7 +73,7 @@ int run(const EmitOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
-  tell_remarks(remarks_here(document, strategy));
+  tell_remarks(remarks_here(document, {strategy}));
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
   if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);

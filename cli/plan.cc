@@ -24,7 +24,7 @@ int run(const PlanOptions& options) {
   announce(scenario, measure::Answer::kPlan);
   const reports::Planned planned = reports::planned(scenario, strategy);
   reports::Answer answer = reports::answer_of(planned);
-  answer.remarks = remarks_here(document);
+  answer.remarks = remarks_here(document, {strategy});
   print(answer, options.format);
   return 0;
 }

@@ -35,13 +35,10 @@ input::Document read_on_ranks(const ScenarioOption& option) {
   return read(option);
 }
 
-std::vector<std::string> remarks_here(const input::Document& document) {
-  return measure::remarks_of(document, input::parse_scenario(document));
-}
-
-std::vector<std::string> remarks_here(const input::Document& document, const Strategy& strategy) {
+std::vector<std::string> remarks_here(const input::Document& document,
+                                      const std::vector<Strategy>& strategies) {
   Scenario scenario = input::parse_scenario(document);
-  scenario.strategies = {strategy};
+  scenario.strategies = strategies;
   return measure::remarks_of(document, scenario);
 }
 

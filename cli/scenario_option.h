@@ -26,10 +26,9 @@ input::Document read(const ScenarioOption& option);
 input::Document read_on_ranks(const ScenarioOption& option);
 
 // What every verb says of such a scenario (core/measure/remarks.h), for those that ignore its
-// sweep.
-std::vector<std::string> remarks_here(const input::Document& document);
-// The same where only that strategy of it is asked for.
-std::vector<std::string> remarks_here(const input::Document& document, const Strategy& strategy);
+// sweep, of the strategies of it that are asked for.
+std::vector<std::string> remarks_here(const input::Document& document,
+                                      const std::vector<Strategy>& strategies);
 
 // "cluster.inter.bandwidth_gbps=10": the value as JSON, or as plain text where it is none. Throws
 // InputError.
