@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/calibrate/fitted_digits.h"
+#include "core/hardware/device.h"
 #include "core/input/cluster_json.h"
 
 namespace syncline::calibrate {
@@ -84,8 +85,16 @@ Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
   }
   cluster.collective_overhead =
       nodes > 1 && law.scale ? cost::step_law_of(*law.scale, kSmall).base : law.node.base;
+  // Without rates the copies and encodings of its gradients would cost nothing.
+  const hardware::KnownDevice* known = hardware::recognise_device(device);
+  if (known != nullptr) {
+    notes.about += " The device's own rates are what training reaches of its data sheet (" +
+                   std::string(known->source) + ").";
+  }
   notes.calibration = law;
-  return input::cluster_json(cluster, kFittedDigits, notes);
+  Json json = input::cluster_json(cluster, kFittedDigits, notes);
+  if (known != nullptr) json["device"]["base"] = known->name;
+  return json;
 }
 
 }  // namespace syncline::calibrate

@@ -12,6 +12,8 @@
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/nccl_log.h"
 #include "core/error.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::calibrate {
@@ -91,6 +93,25 @@ TEST(LeftOut, IsWarnedOfAndTheDeviceIsKept) {
   EXPECT_TRUE(any_with(calibration.warnings, "x.log: line 10: 1024 bytes"));
   EXPECT_FALSE(any_with(calibration.warnings, "no table measured"));
   EXPECT_EQ(calibration.cluster.at("device").at("name"), "NVIDIA H100 80GB HBM3");
+}
+
+// Copies and encodings of gradients cost nothing on a device without rates.
+TEST(ClusterFromLogs, AKnownDeviceBringsItsRates) {
+  const auto cluster_of_logs = [](const std::string& device) {
+    std::string log = log_with("");
+    const std::string known = "NVIDIA H100 80GB HBM3";
+    for (auto at = log.find(known); at != log.npos; at = log.find(known, at + 1)) {
+      log.replace(at, known.size(), device);
+    }
+    return calibration_of(nccl_log_from_text("x.log", log), {}, "one").cluster;
+  };
+  const Json known = cluster_of_logs("NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(known.at("device").at("base"), "h100-sxm");
+  const Cluster read = input::read_cluster(Reader(known, "x.json", ""));
+  EXPECT_GT(read.device.memory, 2e12);
+  EXPECT_EQ(read.device.name, "NVIDIA H100 80GB HBM3");
+  const Json unknown = cluster_of_logs("NVIDIA X999 8GB");
+  EXPECT_FALSE(unknown.at("device").contains("base"));
 }
 
 TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
