@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""What an addition costs: a dummy of each kind added to a copy of the project.
+
+    tests/tools/additions.py FOLDER [--build]
+
+Clones what is committed into FOLDER (which must not exist), adds the dummies one after the other
+and prints, for each, the lines of its own files and those changed in others. --build compiles the
+copy, has schema.json written from the tables, and asks the program for every dummy (ten minutes).
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOMS = "core/CMakeLists.txt"
+
+
+def header(name, includes, declarations):
+    """A header of a folder's namespace."""
+    space = name.split("/")[1]
+    return ("// A dummy.\n#pragma once\n\n" + "".join(f'#include "{i}"\n' for i in includes) +
+            f"\nnamespace syncline::{space} {{\n\n{declarations}\n}}  // namespace syncline::{space}\n")
+
+
+# Of each kind: files of its own, and in others (what stands there, what stands there then).
+ADDITIONS = {
+    "algorithm": (
+        {"core/collective/dummy.h": header(
+            "core/collective", ["core/collective/algorithm.h"], "Algorithm dummy_algorithm();\n"),
+         "core/collective/dummy.cc": """#include "core/collective/dummy.h"
+
+#include "core/collective/to_one.h"
+
+namespace syncline::collective {
+
+Algorithm dummy_algorithm() {
+  Algorithm algorithm = to_one_algorithm();
+  algorithm.name = "dummy";
+  return algorithm;
+}
+
+}  // namespace syncline::collective
+"""},
+        {"core/collective/algorithm.cc": [
+            ('#include "core/collective/halving', '#include "core/collective/dummy.h"\n'),
+            ("  };\n  return kRows;", "      dummy_algorithm(),\n")],
+         ROOMS: [("halving_doubling.cc", "dummy.cc ")]}),
+    "codec": (
+        {"core/compress/dummy.h": header(
+            "core/compress", ["core/compress/codec.h"], "Codec dummy_codec();\n"),
+         "core/compress/dummy.cc": """#include "core/compress/dummy.h"
+
+#include "core/compress/fp16.h"
+
+namespace syncline::compress {
+
+Codec dummy_codec() {
+  Codec codec = fp16_codec();
+  codec.name = "dummy";
+  return codec;
+}
+
+}  // namespace syncline::compress
+"""},
+        {"core/compress/codec.cc": [
+            ('#include "core/compress/fp16.h"', '#include "core/compress/dummy.h"\n'),
+            ("dgc_codec(), fp16", "dummy_codec(), ")],
+         ROOMS: [("dgc.cc fp16.cc", "dummy.cc ")]}),
+    "dialect": (
+        {"core/dialect/dummy.h": header(
+            "core/dialect", ["core/dialect/dialect.h"], "Dialect dummy_dialect();\n"),
+         "core/dialect/dummy.cc": """#include "core/dialect/dummy.h"
+
+namespace syncline::dialect {
+namespace {
+
+Reading read_one_number(Reader config, const Workload&, const Cluster&, bool) {
+  Reading reading;
+  reading.strategy.fusion.rule = Fusion::Rule::kSize;
+  reading.strategy.fusion.size = config.integer_or("bucket", 5000, 0, kGiB);
+  config.finish();
+  return reading;
+}
+
+}  // namespace
+
+Dialect dummy_dialect() { return {"dummy", "one number", read_one_number}; }
+
+}  // namespace syncline::dialect
+"""},
+        {"core/dialect/dialect.cc": [
+            ('#include "core/dialect/fsdp.h"', '#include "core/dialect/dummy.h"\n'),
+            ("fsdp_dialect()}", "dummy_dialect(), ")],
+         ROOMS: [("fsdp.cc", "dummy.cc ")]}),
+    "knob": (
+        {},
+        {"core/scenario/strategy.h": [("  // parameters are updated when", "  bool dummy = false;\n")],
+         "core/input/knobs.cc": [('      knob("pieces"', '      knob("dummy", &S::dummy, '
+                                  'yes_or_no(), "Does nothing. Default false."),\n')]}),
+    "live backend": (
+        {"backend_dummy/dummy_executor.h": """// A dummy.
+#pragma once
+
+#include <memory>
+
+#include "live/live_executor.h"
+
+namespace syncline::dummy_backend {
+
+std::unique_ptr<live::LiveExecutor> make_dummy_executor(const Workload& workload,
+                                                        live::ControlChannel& channel);
+
+}  // namespace syncline::dummy_backend
+""",
+         "backend_dummy/dummy_executor.cc": """#include "backend_dummy/dummy_executor.h"
+
+#include "core/error.h"
+
+namespace syncline::dummy_backend {
+
+std::unique_ptr<live::LiveExecutor> make_dummy_executor(const Workload&, live::ControlChannel&) {
+  throw MachineError("--backend dummy: there is no such machine");
+}
+
+}  // namespace syncline::dummy_backend
+"""},
+        {"CMakeLists.txt": [
+            ("# CLI11 alone makes",
+             "syncline_room(dummy backend_dummy SOURCES dummy_executor.cc LINKS live)\n\n"),
+            ("gloo nccl\n", "dummy ")],
+         "cli/executors.cc": [
+            ('#include "backend_gloo', '#include "backend_dummy/dummy_executor.h"\n'),
+            ('      {"nccl", "ranks',
+             '      {"dummy", "no machine", dummy_backend::make_dummy_executor},\n')]}),
+    "predicting executor": (
+        {"core/run/dummy_executor.h": header(
+            "core/run", ["core/run/executor.h"],
+            "std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings);\n"),
+         "core/run/dummy_executor.cc": """#include "core/run/dummy_executor.h"
+
+#include "core/run/model_executor.h"
+
+namespace syncline::run {
+
+std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings) {
+  return make_model_executor(settings);
+}
+
+}  // namespace syncline::run
+"""},
+        {"cli/executors.cc": [
+            ('#include "core/run/model_executor.h"', '#include "core/run/dummy_executor.h"\n'),
+            ('      {"sim", ', '      {"dummy", "the model again", run::make_dummy_executor},\n')],
+         ROOMS: [("model_executor.cc", "dummy_executor.cc ")]}),
+    "verb": (
+        {"cli/dummy.cc": """#include <iostream>
+
+#include "cli/verbs.h"
+
+namespace syncline::cli {
+
+VerbAction add_dummy(CLI::App& app) {
+  app.add_subcommand("dummy", "Say nothing of use");
+  return [] {
+    std::cout << "nothing\\n";
+    return 0;
+  };
+}
+
+}  // namespace syncline::cli
+"""},
+        {"cli/verbs.h": [("VerbAction add_emit", "VerbAction add_dummy(CLI::App& app);\n")],
+         "cli/program.cc": [("add_lab, add_list", "add_dummy, ")],
+         "CMakeLists.txt": [("emit.cc executors.cc", "dummy.cc ")],
+         "tests/cli/terminal_test.cc": [('      {"lab", {}},', '      {"dummy", {{}}},\n')]}),
+    "output format": (
+        {},
+        {"reports/answer.h": [("kJson };", "kDummy, ")],
+         "reports/answer.cc": [
+            ('"json"};', '"dummy", '),
+            ("    case Format::kJson:",
+             '    case Format::kDummy:\n      return answer.verb + "\\n";\n')]}),
+    "architecture": (
+        {"core/operators/dummy.cc": """#include "core/operators/architecture.h"
+#include "core/operators/layers.h"
+
+namespace syncline::operators {
+
+void build_dummy(GraphBuilder& build, const ArchitectureOptions& options) {
+  const int tokens = build.activation(options.batch * 64);
+  build.mark_constant(tokens);
+  const int y = linear(build, tokens, options.batch, 64, 10, "w", "b", true, false);
+  cross_entropy(build, y, options.batch * 10);
+}
+
+}  // namespace syncline::operators
+"""},
+        {"core/operators/architecture.h": [
+            ("void build_bert", "void build_dummy(GraphBuilder& build, "
+             "const ArchitectureOptions& options);\n")],
+         "core/operators/architecture.cc": [
+            ('      vision("vit_b_16"', '      images("dummy", "one layer", build_dummy),\n')],
+         ROOMS: [("gpt2.cc", "dummy.cc ")]}),
+    "device": (
+        {},
+        {"core/hardware/device.cc": [
+            ('    KnownDevice{"t4"', '    KnownDevice{"dummy", "Dummy", 1 * kTera, 2 * kTera, '
+             '100 * kGB, kGigabyte, 75, false, "DUMMY",\n                "nobody\'s"},\n')]}),
+}
+
+# What the program answers where a dummy is known.
+ASKED = {"algorithm": "list", "codec": "list", "dialect": "list", "device": "list",
+         "live backend": "validate --help", "predicting executor": "run --help",
+         "verb": "--help", "output format": "run --help", "architecture": "list"}
+
+
+def git(folder, *arguments):
+    names = ["-c", "user.name=additions", "-c", "user.email=additions@localhost"]
+    return subprocess.run(["git", "-C", folder, *names, *arguments], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+def add(folder, own, edits):
+    for name, text in own.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    for name, places in edits.items():
+        text = (folder / name).read_text()
+        for anchor, more in places:
+            if text.count(anchor) < 1:
+                sys.exit(f"additions: {name}: nothing reads '{anchor}' any more")
+            text = text.replace(anchor, more + anchor, 1)
+        (folder / name).write_text(text)
+
+
+def costs(folder, kind, own):
+    """Commits; lines of its own, and [(file, lines changed)] of others."""
+    git(folder, "add", "--all")
+    changed = [line.split("\t") for line in git(folder, "diff", "--cached", "--numstat").splitlines()]
+    git(folder, "commit", "--quiet", "-m", f"A dummy: {kind}")
+    lines = {name: int(added) for added, _, name in changed}
+    others = [(name, count) for name, count in lines.items() if name not in own]
+    return sum(lines.values()) - sum(count for _, count in others), others
+
+
+def build(folder):
+    run = lambda *words, **more: subprocess.run(words, cwd=folder, check=True, **more)  # noqa: E731
+    run("cmake", "-B", "build", "-G", "Ninja")
+    run("ninja", "-C", "build", "syncline_scenarios_tests", "syncline")
+    # Fails once, says so, and writes the file.
+    subprocess.run(["build/syncline_scenarios_tests", "--gtest_filter=Schema.KnobsAre*:*RowsOf*"],
+                   cwd=folder, env=dict(os.environ, SYNCLINE_UPDATE_GOLDEN="1"), check=False,
+                   stdout=subprocess.DEVNULL)
+    changed = git(folder, "diff", "--stat", "--", "scenarios/schema.json")
+    run("ninja", "-C", "build", "syncline")
+    run("build/syncline_scenarios_tests")
+    for kind, words in ASKED.items():
+        told = run("build/syncline", *words.split(), capture_output=True, text=True).stdout
+        if "dummy" not in told.lower():
+            sys.exit(f"additions: {kind}: `syncline {words}` does not name it")
+    print(changed + "every dummy is known to the program")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--build", action="store_true")
+    options = parser.parse_args()
+    subprocess.run(["git", "clone", "--quiet", ROOT, options.folder], check=True)
+    print("| addition | lines of its own | lines in other files |\n|---|--:|---|")
+    for kind, (own, edits) in ADDITIONS.items():
+        add(options.folder, own, edits)
+        lines, others = costs(options.folder, kind, own)
+        print(f"| {kind} | {lines} | " + ", ".join(f"{name} {n}" for name, n in others) + " |")
+    if options.build:
+        build(options.folder)
+
+
+if __name__ == "__main__":
+    main()
