@@ -99,7 +99,10 @@ Dialect dummy_dialect() { return {"dummy", "one number", read_one_number}; }
         {},
         {"core/scenario/strategy.h": [("  // parameters are updated when", "  bool dummy = false;\n")],
          "core/input/knobs.cc": [('      knob("pieces"', '      knob("dummy", &S::dummy, '
-                                  'yes_or_no(), "Does nothing. Default false."),\n')]}),
+                                  'yes_or_no(), "Does nothing. Default false."),\n')],
+         "tests/scenarios/schema_cases.h": [
+            ('  {"op": "add", "path": "/strategies/1/fusion/order"',
+             '  {"op": "add", "path": "/strategies/1/dummy", "value": true},\n')]}),
     "live backend": (
         {"backend_dummy/dummy_executor.h": """// A dummy.
 #pragma once
