@@ -10,6 +10,8 @@
 #include "core/calibrate/cluster_from_fit.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/error.h"
+#include "core/hardware/device.h"
+#include "core/input/hardware_json.h"
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
 #include "core/statistics.h"
@@ -257,12 +259,18 @@ void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
 
 void set_device(LogCalibration& calibration, const DeviceFit& device) {
   Json fitted = device_json(device);
+  Json& own = calibration.cluster["device"];
   // The log's own name stays in front: it tells which generation of GPU NCCL runs on.
-  if (calibration.cluster.contains("device")) {
-    fitted["name"] = calibration.cluster["device"]["name"].get<std::string>() + ", " +
-                     fitted["name"].get<std::string>();
+  if (own.contains("name")) {
+    fitted["name"] = own["name"].get<std::string>() + ", " + fitted["name"].get<std::string>();
   }
-  calibration.cluster["device"] = std::move(fitted);
+  // What was measured takes the place of what computation reaches of the data sheet.
+  if (own.contains("base")) {
+    own = input::known_device_json(*hardware::find_device(own["base"].get<std::string>()));
+    own.erase("tflops");
+    own.erase("half_tflops");
+  }
+  own.update(fitted);
   calibration.device = device;
 }
 

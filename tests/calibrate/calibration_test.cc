@@ -110,6 +110,17 @@ TEST(ClusterFromLogs, AKnownDeviceBringsItsRates) {
   const Cluster read = input::read_cluster(Reader(known, "x.json", ""));
   EXPECT_GT(read.device.memory, 2e12);
   EXPECT_EQ(read.device.name, "NVIDIA H100 80GB HBM3");
+  // A rate that was measured stands for both formats; the memory's stays.
+  LogCalibration calibration;
+  calibration.cluster = known;
+  DeviceFit fit;
+  fit.flops = 3e13;
+  set_device(calibration, fit);
+  const Cluster measured = input::read_cluster(Reader(calibration.cluster, "x.json", ""));
+  EXPECT_DOUBLE_EQ(measured.device.flops, 3e13);
+  EXPECT_DOUBLE_EQ(measured.device.half_flops, 0);
+  EXPECT_DOUBLE_EQ(measured.device.memory, read.device.memory);
+  EXPECT_TRUE(measured.device.name.starts_with(read.device.name + ", calibrated on"));
   const Json unknown = cluster_of_logs("NVIDIA X999 8GB");
   EXPECT_FALSE(unknown.at("device").contains("base"));
 }
