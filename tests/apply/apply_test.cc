@@ -196,8 +196,8 @@ class Floats {
 
   std::vector<float> next(std::int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count));
-    std::memcpy(values.data(), bytes_.data() + at_, values.size() * sizeof(float));
-    at_ += values.size() * sizeof(float);
+    // Of no values there is no place to copy to.
+    at_ += bytes_.copy(reinterpret_cast<char*>(values.data()), values.size() * sizeof(float), at_);
     return values;
   }
   bool over() const { return at_ == bytes_.size(); }

@@ -109,7 +109,7 @@ TEST(Remarks, UnitsThatAreOffByAThousand) {
 TEST(Remarks, SizesInTheWrongUnit) {
   const auto with = [](const Json& strategy) {
     Json scenario = plain();
-    scenario["strategies"] = {strategy};
+    scenario["strategies"] = Json::array({strategy});
     return scenario;
   };
   const auto dialect = [&](const char* name, const Json& config) {
