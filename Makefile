@@ -118,7 +118,7 @@ format: setup-check
 	clang-format --dry-run --Werror $$(git ls-files '*.cc' '*.h')
 
 # What g++ precompiles clang cannot read: a configuration of its own, of which nothing is built. What
-# is compiled together is read together, a third of the time. LINT=core_json for less (a pattern of
+# is compiled together is read together, a third of the time. LINT=core_json for less (patterns of
 # paths).
 LINT ?=
 lint: setup setup-check
