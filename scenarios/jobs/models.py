@@ -58,8 +58,8 @@ class Job:
         self.loss = nn.CrossEntropyLoss()
 
     def optimizer(self):
-        # Learning next to nothing: the one batch would be learnt by heart within a recording, its
-        # gradients shrink by 40 times, and sums of such small values in 16 bits take twice as long.
+        # Learning next to nothing: the one batch would be learnt by heart within a recording and its
+        # gradients shrink by 40 times, below what 16 bits hold whole.
         return torch.optim.SGD(self.module.parameters(), 1e-6, momentum=0.9)
 
     def step(self, model, optimizer):
