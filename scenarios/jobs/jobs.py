@@ -23,7 +23,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from experiment import PYTHON, ROOT, read, syncline, write  # noqa: E402
+from experiment import PYTHON, ROOT, read, syncline, wait_for_quiet, write  # noqa: E402
 CAPS = (1, 2, 4, 8, 16, 25, 1000)
 JOBS = ("mlp", "convnet", "transformer", "resnet18")
 
@@ -99,6 +99,7 @@ class Experiment:
     def measure(self):
         for turn in range(self.options.rounds):
             if not self.path(f"measure.{turn}.json").exists():
+                wait_for_quiet(self.options.patience)
                 self.recording(turn)
                 self.in_lab("measure", turn)
 
@@ -171,6 +172,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/jobs")
     parser.add_argument("--keep", type=pathlib.Path, default=ROOT / "scenarios/published/jobs")
+    parser.add_argument("--patience", type=float, default=10, metavar="MINUTES",
+                        help="to wait for a quiet machine ahead of each round")
     parser.add_argument("--stages", nargs="+", default=["record", "predict", "measure", "keep"])
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
