@@ -61,6 +61,9 @@ struct Dialect {
   // Configurations worth pricing where the framework cannot say a winner exactly.
   std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
                                   const Partitions&) = nullptr;
+  // Buckets up to this size are its users' way of saying one bucket, however large the model is; 0:
+  // they have none.
+  Bytes one_bucket = 0;
   // What such a configuration says by a slip, as in another unit; empty: nothing.
   std::string (*slip)(const Strategy&, const Cluster&) = nullptr;
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what

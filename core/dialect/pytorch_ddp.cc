@@ -526,6 +526,7 @@ Dialect pytorch_ddp_dialect() {
           .changes = changes,
           .defaults = defaults,
           .candidates = candidates,
+          .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
           .apply_obstacle = apply_obstacle};
 }
 

@@ -33,8 +33,6 @@ constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
 // Buckets so many times the gradients; small models are taken to be larger.
 constexpr double kBeyondModel = 1000;
 constexpr Bytes kSmallModel = 64 * kMiB;
-// Up to here a size means one bucket, as `emit` writes it for DDP.
-constexpr double kOneBucket = 1e6 * static_cast<double>(kMiB);
 
 constexpr std::size_t kNamedStrategies = 4;
 
@@ -185,14 +183,14 @@ void remark_on_hierarchy(const Strategy& strategy, int ranks, StrategyRemarks& r
 void remark_on_size(const Strategy& strategy, const Scenario& scenario, StrategyRemarks& remarks) {
   const auto size = static_cast<double>(strategy.fusion.size);
   const auto model = static_cast<double>(gradient_bytes(scenario.workload));
-  const bool beyond = size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel));
-  if (beyond && size > kOneBucket) {
+  const dialect::Dialect* dialect = dialect::find_dialect(strategy.dialect);
+  const bool meant = dialect != nullptr && strategy.fusion.size <= dialect->one_bucket;
+  if (!meant && size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel))) {
     remarks.add(strategy, "buckets of " + number_text(size / static_cast<double>(kMiB)) +
                               " MiB are " + number_text(std::round(size / model)) +
                               " times all gradients together: were bytes written where MiB are "
                               "read?");
   }
-  const dialect::Dialect* dialect = dialect::find_dialect(strategy.dialect);
   if (dialect == nullptr || dialect->slip == nullptr) return;
   const std::string slip = dialect->slip(strategy, scenario.cluster);
   if (!slip.empty()) remarks.add(strategy, slip);

@@ -124,6 +124,8 @@ TEST(Remarks, SizesInTheWrongUnit) {
   EXPECT_TRUE(contains(
       remark_on(with({{"name", "s"}, {"fusion", {{"rule", "size"}, {"size_mb", 26214400}}}})),
       "strategy 's': buckets of 2.62144e+07 MiB"));
+  EXPECT_TRUE(contains(remark_on(dialect("paddle", {{"fuse_grad_size_in_MB", 524288}})),
+                       "were bytes written where MiB are read?"));
   // A generous size on a tiny model, no fusion at all, and what `emit` writes for one bucket.
   for (const Json& usual :
        {dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 0}}), dialect("horovod", Json::object()),
