@@ -13,6 +13,13 @@ using test::cluster_of;
 using test::sparse_tensor_of;
 using test::tensor_of;
 
+Workload matrices_and_vectors() {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {100}), tensor_of("w", {100, 50}), tensor_of("v", {30, 40}),
+                      tensor_of("c", {30})};
+  return workload;
+}
+
 TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
   Workload workload = five();
   workload.tensors[1] = tensor_of("large1", {20000});
@@ -148,9 +155,7 @@ TEST(Planner, HalfPrecisionHalvesWhatTravels) {
 
 // What is not compressed, the first factors and the second ones, each summed by itself.
 TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
-  Workload workload;
-  workload.tensors = {test::tensor_of("b", {100}), test::tensor_of("w", {100, 50}),
-                      test::tensor_of("v", {30, 40}), test::tensor_of("c", {30})};
+  const Workload workload = matrices_and_vectors();
   Cluster cluster = cluster_of(4, 1);
   cluster.device.launch = 1e-5;
   Strategy strategy = strategy_with(Fusion::Rule::kGroups);
@@ -194,9 +199,7 @@ TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
 
 // A bucket's gradients one behind the other in a square: 6330 elements in one of 80.
 TEST(Planner, BatchedPowerSgdFactorsEachBucketAsOne) {
-  Workload workload;
-  workload.tensors = {test::tensor_of("b", {100}), test::tensor_of("w", {100, 50}),
-                      test::tensor_of("v", {30, 40}), test::tensor_of("c", {30})};
+  const Workload workload = matrices_and_vectors();
   Cluster cluster = cluster_of(4, 1);
   cluster.device.launch = 1e-5;
   Strategy strategy = strategy_with(Fusion::Rule::kOne);
