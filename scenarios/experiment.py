@@ -34,7 +34,7 @@ def syncline(*arguments, environment=None, captured=True):
     return done.stdout
 
 
-def _spread(_):
+def _spread(_processor):
     """By how much a fixed piece of work varies within a second: its 95th percentile over its best."""
     taken = []
     for _ in range(40):

@@ -38,7 +38,7 @@ namespace syncline::collective {
 
 Algorithm dummy_algorithm() {
   Algorithm algorithm = to_one_algorithm();
-  algorithm.name = "dummy";
+  algorithm.name = "dummy_algorithm";
   return algorithm;
 }
 
@@ -59,7 +59,7 @@ namespace syncline::compress {
 
 Codec dummy_codec() {
   Codec codec = fp16_codec();
-  codec.name = "dummy";
+  codec.name = "dummy_codec";
   return codec;
 }
 
@@ -87,7 +87,7 @@ Reading read_one_number(Reader config, const Workload&, const Cluster&, bool) {
 
 }  // namespace
 
-Dialect dummy_dialect() { return {"dummy", "one number", read_one_number}; }
+Dialect dummy_dialect() { return {"dummy_dialect", "one number", read_one_number}; }
 
 }  // namespace syncline::dialect
 """},
@@ -98,11 +98,11 @@ Dialect dummy_dialect() { return {"dummy", "one number", read_one_number}; }
     "knob": (
         {},
         {"core/scenario/strategy.h": [("  // parameters are updated when", "  bool dummy = false;\n")],
-         "core/input/knobs.cc": [('      knob("pieces"', '      knob("dummy", &S::dummy, '
+         "core/input/knobs.cc": [('      knob("pieces"', '      knob("dummy_knob", &S::dummy, '
                                   'yes_or_no(), "Does nothing. Default false."),\n')],
          "tests/scenarios/schema_cases.h": [
             ('  {"op": "add", "path": "/strategies/1/fusion/order"',
-             '  {"op": "add", "path": "/strategies/1/dummy", "value": true},\n')]}),
+             '  {"op": "add", "path": "/strategies/1/dummy_knob", "value": true},\n')]}),
     "live backend": (
         {"backend_dummy/dummy_executor.h": """// A dummy.
 #pragma once
@@ -137,7 +137,7 @@ std::unique_ptr<live::LiveExecutor> make_dummy_executor(const Workload&, live::C
          "cli/executors.cc": [
             ('#include "backend_gloo', '#include "backend_dummy/dummy_executor.h"\n'),
             ('      {"nccl", "ranks',
-             '      {"dummy", "no machine", dummy_backend::make_dummy_executor},\n')]}),
+             '      {"dummy_backend", "no machine", dummy_backend::make_dummy_executor},\n')]}),
     "predicting executor": (
         {"core/run/dummy_executor.h": header(
             "core/run", ["core/run/executor.h"],
@@ -156,7 +156,7 @@ std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings) 
 """},
         {"cli/executors.cc": [
             ('#include "core/run/model_executor.h"', '#include "core/run/dummy_executor.h"\n'),
-            ('      {"sim", ', '      {"dummy", "the model again", run::make_dummy_executor},\n')],
+            ('      {"sim", ', '      {"dummy_executor", "the model again", run::make_dummy_executor},\n')],
          ROOMS: [("model_executor.cc", "dummy_executor.cc ")]}),
     "verb": (
         {"cli/dummy.cc": """#include <iostream>
@@ -166,7 +166,7 @@ std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings) 
 namespace syncline::cli {
 
 VerbAction add_dummy(CLI::App& app) {
-  app.add_subcommand("dummy", "Say nothing of use");
+  app.add_subcommand("dummy_verb", "Say nothing of use");
   return [] {
     std::cout << "nothing\\n";
     return 0;
@@ -178,12 +178,12 @@ VerbAction add_dummy(CLI::App& app) {
         {"cli/verbs.h": [("VerbAction add_emit", "VerbAction add_dummy(CLI::App& app);\n")],
          "cli/program.cc": [("add_lab, add_list", "add_dummy, ")],
          "CMakeLists.txt": [("emit.cc executors.cc", "dummy.cc ")],
-         "tests/cli/terminal_test.cc": [('      {"lab", {}},', '      {"dummy", {{}}},\n')]}),
+         "tests/cli/terminal_test.cc": [('      {"lab", {}},', '      {"dummy_verb", {{}}},\n')]}),
     "output format": (
         {},
         {"reports/answer.h": [("kJson };", "kDummy, ")],
          "reports/answer.cc": [
-            ('"json"};', '"dummy", '),
+            ('"json"};', '"dummy_format", '),
             ("    case Format::kJson:",
              '    case Format::kDummy:\n      return answer.verb + "\\n";\n')]}),
     "architecture": (
@@ -205,19 +205,20 @@ void build_dummy(GraphBuilder& build, const ArchitectureOptions& options) {
             ("void build_bert", "void build_dummy(GraphBuilder& build, "
              "const ArchitectureOptions& options);\n")],
          "core/operators/architecture.cc": [
-            ('      vision("vit_b_16"', '      images("dummy", "one layer", build_dummy),\n')],
+            ('      vision("vit_b_16"', '      images("dummy_architecture", "one layer", build_dummy),\n')],
          ROOMS: [("gpt2.cc", "dummy.cc ")]}),
     "device": (
         {},
         {"core/hardware/device.cc": [
-            ('    KnownDevice{"t4"', '    KnownDevice{"dummy", "Dummy", 1 * kTera, 2 * kTera, '
+            ('    KnownDevice{"t4"', '    KnownDevice{"dummy_device", "Dummy", 1 * kTera, 2 * kTera, '
              '100 * kGB, kGigabyte, 75, false, "DUMMY",\n                "nobody\'s"},\n')]}),
 }
 
-# What the program answers where a dummy is known.
-ASKED = {"algorithm": "list", "codec": "list", "dialect": "list", "device": "list",
-         "live backend": "validate --help", "predicting executor": "run --help",
-         "verb": "--help", "output format": "run --help", "architecture": "list"}
+# What names each of them, once the program knows it.
+ASKED = {"dummy_algorithm": "list", "dummy_codec": "list", "dummy_dialect": "list",
+         "dummy_knob": "schema", "dummy_backend": "validate --help", "dummy_executor": "run --help",
+         "dummy_verb": "--help", "dummy_format": "run --help", "dummy_architecture": "list",
+         "dummy_device": "list"}
 
 
 def git(folder, *arguments):
@@ -260,10 +261,10 @@ def build(folder):
     changed = git(folder, "diff", "--stat", "--", "scenarios/schema.json")
     run("ninja", "-C", "build", "syncline")
     run("build/syncline_scenarios_tests")
-    for kind, words in ASKED.items():
+    for name, words in ASKED.items():
         told = run("build/syncline", *words.split(), capture_output=True, text=True).stdout
-        if "dummy" not in told.lower():
-            sys.exit(f"additions: {kind}: `syncline {words}` does not name it")
+        if name not in told:
+            sys.exit(f"additions: `syncline {words}` does not name {name}")
     print(changed + "every dummy is known to the program")
 
 
