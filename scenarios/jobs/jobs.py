@@ -62,9 +62,8 @@ class Experiment:
         if self.turn(turn, "predicted.json").exists():
             return
         scenario = read(self.turn(turn, "json"))
-        recorded = scenario["strategies"][0]["config"]
-        scenario.update(strategies=strategies(recorded, scenario["workload"]["tensors"],
-                                              self.options.ranks), published=[])
+        scenario.update(strategies=strategies(scenario["workload"]["tensors"], self.options.ranks),
+                        published=[])
         write(self.turn(turn, "scenario.json"), scenario)
         write(self.turn(turn, "predicted.json"),
               json.loads(syncline("run", self.turn(turn, "scenario.json"), "--format", "json")))
@@ -79,8 +78,7 @@ class Experiment:
 
     def setting(self, strategy):
         if strategy.get("dialect") == "pytorch":
-            arguments = {key: value for key, value in strategy["config"].items() if key != "torch"}
-            return {"name": strategy["name"], "ddp": arguments}
+            return {"name": strategy["name"], "ddp": strategy["config"]}
         file = self.path(strategy["name"].replace(" ", "_") + ".py")
         syncline("emit", self.turn(0, "scenario.json"), "--strategy", strategy["name"], "--dialect",
                  "pytorch", "--python", file)
@@ -104,9 +102,9 @@ class Experiment:
                 self.in_lab("measure", turn)
 
     def measured(self):
-        """{strategy: means of groups of steps} of all rounds."""
+        """{strategy: groups of steps, seconds} of all rounds."""
         rounds = [read(self.path(f"measure.{turn}.json")) for turn in range(self.options.rounds)]
-        return {name: [mean for one in rounds for mean in one[name]] for name in rounds[0]}
+        return {name: [group for one in rounds for group in one[name]] for name in rounds[0]}
 
     def middle(self):
         """The round whose recording predicts the steps in the middle of all."""
@@ -123,19 +121,27 @@ class Experiment:
         scenario["strategies"].append(choice)
         scenario["baseline"] = "cap 25"
         scenario["published"] = []
-        for name, means in self.measured().items():
-            low, middle, high = statistics.quantiles(means, n=4)
+        for name, groups in self.measured().items():
+            low, _, high = statistics.quantiles(map(statistics.fmean, groups), n=4)
             scenario["published"].append({
-                "strategy": name, "use": "predicted", "step_time_s": round(middle, 6),
-                "source": f"python3-torch in the lab, median of {len(means)} means of 4 steps, half "
-                          f"of them from {1e3 * low:.1f} to {1e3 * high:.1f} ms; predicted before"})
+                "strategy": name, "use": "predicted", "step_time_s": round(typical(groups), 6),
+                "source": f"python3-torch in the lab, median of {len(groups)} visits, the means of "
+                          f"half of them from {1e3 * low:.1f} to {1e3 * high:.1f} ms; predicted "
+                          "before"})
         self.options.keep.mkdir(parents=True, exist_ok=True)
         write(self.options.keep / f"{self.job}_{self.options.ranks}x{self.rate}.json", scenario)
 
 
-def strategies(recorded, tensors, ranks):
+def typical(groups):
+    """The step that is neither slow nor quick: the median of each of a period's steps, their mean. A
+    mean over steps would hold the seconds in which others took a share of the machine; what is
+    recorded are medians too."""
+    return statistics.fmean(statistics.median(steps) for steps in zip(*groups))
+
+
+def strategies(tensors, ranks):
     def ddp(name, **config):
-        return {"name": name, "dialect": "pytorch", "config": {"torch": recorded["torch"], **config}}
+        return {"name": name, "dialect": "pytorch", "config": config}
     listed = [ddp(f"cap {cap}", bucket_cap_mb=cap) for cap in CAPS]
     listed += [ddp("views", gradient_as_bucket_view=True),
                ddp("fp16 hook", comm_hook="fp16_compress_hook"),

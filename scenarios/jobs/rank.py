@@ -1,7 +1,7 @@
 """A rank of a job in the lab, started by jobs.py with torchrun's variables.
 
     rank.py record JOB FOLDER ROUND      JOB.ROUND.json by syncline_record
-    rank.py measure JOB FOLDER ROUND     every setting of JOB.measure.settings.json once
+    rank.py measure JOB FOLDER ROUND     every setting of JOB.measure.settings.json
 """
 
 import copy
@@ -20,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import models
 
-GROUP = 4  # steps whose mean counts as one measurement: LocalSGD's period
+GROUP = 4  # steps that are measured in a row: LocalSGD's period
 
 
 class Setting:
@@ -54,39 +54,44 @@ class Setting:
         self.job.step(self.model, self.optimizer)
 
 
-def measure_round(name, settings, order, groups):
-    """{setting: means of groups of steps, seconds}; each setting has the job anew."""
-    taken = {}
-    for place in order:
-        job = models.Job(name)
-        with Setting(job, settings[place]) as setting:
-            for _ in range(GROUP):  # DDP decides its buckets in the first; LocalSGD's first period
-                setting.step()
-            dist.barrier()
-            means = []
-            for _ in range(groups):
-                begin = time.perf_counter()
-                for _ in range(GROUP):
-                    setting.step()
-                means.append((time.perf_counter() - begin) / GROUP)
-            dist.barrier()
-        taken[settings[place]["name"]] = means
+def visit(name, setting):
+    """Seconds of each step of a group; the setting has the job anew."""
+    job = models.Job(name)
+    taken = []
+    with Setting(job, setting) as running:
+        for _ in range(GROUP):  # DDP decides its buckets in the first; LocalSGD's first period
+            running.step()
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(GROUP):
+            running.step()
+            end = time.perf_counter()
+            taken.append(end - begin)
+            begin = end
+        dist.barrier()
     return taken
 
 
-def measure(name, settings, turn, groups=4):
-    """Settings alternate, each round in another order, so that a busy moment meets all of them."""
-    order = list(range(len(settings)))
-    random.Random(turn).shuffle(order)  # the same on all ranks
-    return slowest_of(measure_round(name, settings, order, groups))
+def measure(name, settings, turn, visits=3):
+    """{setting: groups of steps, seconds}. Settings alternate, each time in another order: a moment in
+    which others take a share of the machine lasts a second or two and meets one visit, not a row."""
+    taken = {setting["name"]: [] for setting in settings}
+    shuffled = random.Random(turn)  # the same on all ranks
+    for _ in range(visits):
+        for setting in shuffled.sample(settings, len(settings)):
+            taken[setting["name"]].append(visit(name, setting))
+    return mean_of_ranks(taken)
 
 
-def slowest_of(found):
-    """The ranks end a step together but for what they do behind the last exchange."""
+def mean_of_ranks(found):
+    """Ranks meet in an exchange, so that what one of them is behind at the end of a step, the others
+    wait for in the next: the mean over ranks counts it once."""
     every = [None] * dist.get_world_size()
     dist.all_gather_object(every, found)
-    return {name: [max(values) for values in zip(*(one[name] for one in every))]
-            for name in found}
+    def mean(name, group, step):
+        return sum(one[name][group][step] for one in every) / len(every)
+    return {name: [[mean(name, group, step) for step in range(GROUP)]
+                   for group in range(len(groups))] for name, groups in found.items()}
 
 
 def write(path, value):
