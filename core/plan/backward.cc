@@ -43,6 +43,8 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   std::vector<int> turns(count);
   std::iota(turns.begin(), turns.end(), 0);
   if (urgent) turns = order(begin, exchanges, split);
+  // Of the next forward pass, which begins before all is in.
+  const bool goes_on = strategy_.cross_step && !shards_update(strategy_);
   for (std::size_t turn = 0; turn < count; ++turn) {
     const std::size_t b = place_of(turns[turn]);
     for (; reached <= b; ++reached) {
@@ -55,8 +57,9 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
     const std::size_t place = urgent ? turn : begin + b;
     sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent);
     const Seconds rest = rest_[place_of(next_)];
-    sent[b] = slowed_exchange(begin + b, sent[b], rest);
-    slowed_pass(begin + b, segment_, rest);
+    const Seconds behind = goes_on && split[b] == 0 ? workload_.forward : 0;
+    sent[b] = build_.slowed_exchange(begin + b, sent[b], rest + behind);
+    build_.slowed_pass(begin + b, segment_, rest);
   }
   return sent;
 }
@@ -71,11 +74,11 @@ void Backward::pass_to(int ready, std::vector<OpId> after) {
     // What was asked for and is not needed yet comes in beside this piece.
     const std::size_t beside = std::max(asked, gathers_awaited_);
     for (std::size_t g = beside; g < gathers_.size(); ++g) {
-      gathers_[g] = slowed_exchange(anew_[g].bucket, gathers_[g], pass);
+      gathers_[g] = build_.slowed_exchange(anew_[g].bucket, gathers_[g], pass);
     }
     segment_ = compute(next_, last, std::move(after));
     for (std::size_t g = beside; g < gathers_.size(); ++g) {
-      segment_ = slowed_pass(anew_[g].bucket, segment_, -pass);
+      segment_ = build_.slowed_pass(anew_[g].bucket, segment_, -pass);
     }
     after.clear();
     next_ = last + 1;
@@ -169,26 +172,6 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
   }
   clock_ += seconds;
   return build_.compute(Phase::kBackward, seconds, first, last, std::move(after));
-}
-
-bool Backward::slows(Seconds beside) const {
-  return strategy_.overlap && build_.plan.ranks > 1 && beside != 0 && cluster_.device.overlap.any();
-}
-
-OpId Backward::slowed_exchange(std::size_t bucket, OpId sent, Seconds rest) {
-  if (!slows(rest)) return sent;
-  const Overlap& overlap = cluster_.device.overlap;
-  const StreamId stream = build_.plan.ops[static_cast<std::size_t>(sent)].stream;
-  return build_.add(stream, Slowed{static_cast<int>(bucket), overlap.collective_slowdown,
-                                   overlap.delay, rest * (1 + overlap.slowdown)});
-}
-
-OpId Backward::slowed_pass(std::size_t bucket, OpId last, Seconds beside) {
-  if (!slows(beside)) return last;
-  // Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
-  const double slowdown = cluster_.device.overlap.slowdown;
-  return build_.add(kComputeStream, Slowed{static_cast<int>(bucket), slowdown / (1 + slowdown), 0,
-                                           beside * (1 + slowdown)});
 }
 
 OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,

@@ -53,17 +53,6 @@ class Backward {
   // `after` too.
   void pass_to(int ready, std::vector<OpId> after);
 
-  // Whether exchanges and so much of the pass beside them slow each other down.
-  bool slows(Seconds beside) const;
-
-  // The exchange of a bucket, `sent` its last operation, loses to the pass, of which `rest` is
-  // still to come. Returns the exchange's last operation.
-  OpId slowed_exchange(std::size_t bucket, OpId sent, Seconds rest);
-
-  // The pass, `last` its last operation, loses to a bucket's exchange, for so long from here on;
-  // negative: up to here. Returns its last operation then.
-  OpId slowed_pass(std::size_t bucket, OpId last, Seconds beside);
-
   OpId first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after, bool split,
                   bool prepare);
 

@@ -67,6 +67,41 @@ OpId Builder::receive(std::size_t index, OpId last) {
   return last;
 }
 
+bool Builder::slows(Seconds beside) const {
+  return strategy_.overlap && plan.ranks > 1 && beside != 0 && cluster_.device.overlap.any();
+}
+
+OpId Builder::slowed_exchange(std::size_t bucket, OpId sent, Seconds rest) {
+  if (!slows(rest)) return sent;
+  const Overlap& overlap = cluster_.device.overlap;
+  const StreamId stream = plan.ops[static_cast<std::size_t>(sent)].stream;
+  return add(stream, Slowed{static_cast<int>(bucket), overlap.collective_slowdown, overlap.delay,
+                            rest * (1 + overlap.slowdown)});
+}
+
+OpId Builder::slowed_by_next_step(std::size_t bucket, OpId sent) {
+  if (!slows(workload_.forward)) return sent;
+  const Overlap& overlap = cluster_.device.overlap;
+  const StreamId stream = plan.ops[static_cast<std::size_t>(sent)].stream;
+  return add(stream,
+             Slowed{static_cast<int>(bucket), overlap.collective_slowdown, overlap.delay, 0});
+}
+
+// Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
+OpId Builder::slowed_pass(std::size_t bucket, OpId last, Seconds beside) {
+  if (!slows(beside)) return last;
+  const double slowdown = cluster_.device.overlap.slowdown;
+  return add(kComputeStream, Slowed{static_cast<int>(bucket), slowdown / (1 + slowdown), 0,
+                                    beside * (1 + slowdown)});
+}
+
+OpId Builder::slowed_by_step_before(OpId last, Seconds computed) {
+  if (!slows(computed)) return last;
+  const double slowdown = cluster_.device.overlap.slowdown;
+  return add(kComputeStream,
+             Slowed{std::nullopt, slowdown / (1 + slowdown), 0, -computed});
+}
+
 OpId Builder::copy_out(std::size_t index, OpId arrived) {
   const Seconds seconds = copy_time(plan.buckets[index], false);
   if (plan.ranks == 1 || seconds <= 0) return arrived;

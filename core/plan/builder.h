@@ -80,6 +80,23 @@ class Builder {
   // its last operation.
   OpId exchange(std::size_t index, OpId ready);
 
+  // Whether exchanges and so much computation beside them slow each other down.
+  bool slows(Seconds beside) const;
+
+  // The exchange of a bucket, `sent` its last operation, loses to the computation, of which `rest`
+  // is still to come. Returns the exchange's last operation.
+  OpId slowed_exchange(std::size_t bucket, OpId sent, Seconds rest);
+
+  // Likewise to the next step's forward pass, which tells itself what it loses.
+  OpId slowed_by_next_step(std::size_t bucket, OpId sent);
+
+  // Computation, `last` its last operation, loses to a bucket's exchange, for so long from here on;
+  // negative: up to here. Returns its last operation then.
+  OpId slowed_pass(std::size_t bucket, OpId last, Seconds beside);
+
+  // Likewise so much of it up to here, to what the step before has left under way.
+  OpId slowed_by_step_before(OpId last, Seconds computed);
+
   // The collective of one half of a split exchange.
   collective::Collective half_of(collective::CollectiveKind kind, std::size_t index) const;
 

@@ -54,7 +54,7 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   }
   if (const auto* sums = std::get_if<Sums>(&op.work)) return bucket_text("sum", sums->bucket);
   if (const auto* slowed = std::get_if<Slowed>(&op.work)) {
-    return bucket_text("slowed by", slowed->bucket);
+    return slowed->bucket ? bucket_text("slowed by", *slowed->bucket) : "slowed by the step before";
   }
   if (std::holds_alternative<Wait>(op.work)) return "wait for the tick";
   return "host sync";

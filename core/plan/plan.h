@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -97,10 +98,12 @@ struct Sums {
 // `share` of the time that they run beside each other, and `delay` once. The network says how long
 // that is, so executors fill in the seconds (core/run/slowed.h).
 struct Slowed {
-  int bucket = 0;
+  std::optional<int> bucket;  // nothing: whatever the step before has left under way
   double share = 0;
   Seconds delay = 0;
-  // Of the backward pass behind the bucket, slowed down by it; below zero: since when it is over.
+  // Of the computation behind the bucket, slowed down by it; below zero: of that which is over,
+  // and as it is by itself where the exchanges are those of the step before. An exchange that goes
+  // on beside the next step's forward pass has none.
   Seconds rest = 0;
   Seconds seconds = 0;
 };

@@ -138,6 +138,7 @@ class StepPlan {
       }
       const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last);
       if (!segment.awaited.empty()) leads_.push_back({lead < 0 ? op : lead, segment.awaited});
+      build_.slowed_by_step_before(op, layers.seconds);
     }
   }
 
@@ -202,16 +203,22 @@ class StepPlan {
     std::int64_t live = 0;
     std::size_t asked = 0;
     for (std::size_t s = 0; s < list.size(); ++s) {
+      const ForwardLayer& layers = list[s].layers;
+      const std::size_t known = asked;
       for (; asked < queue.size() && (queue[asked].first <= s || live < room); ++asked) {
         const auto [segment, b] = queue[asked];
-        brought[segment].push_back(gather_now(b, asked, ahead, begun.empty()));
+        const Seconds beside = segment > s ? layers.seconds : 0;
+        brought[segment].push_back(gather_now(b, asked, ahead, begun.empty(), beside));
         live += bucket(b).elements;
       }
-      const ForwardLayer& layers = list[s].layers;
-      const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
-                                     std::move(brought[s]));
+      OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
+                               std::move(brought[s]));
       for (const auto b : list[s].awaited) {
         if (begun.empty() && !is_gathered(b)) leads_.push_back({op, {b}});
+      }
+      for (std::size_t q = known; q < asked; ++q) {
+        const auto [segment, b] = queue[q];
+        if (segment > s) op = build_.slowed_pass(base_ + b, op, -layers.seconds);
       }
       ahead = {op};
       live -= given_up[s];
@@ -219,19 +226,15 @@ class StepPlan {
   }
 
   // One bucket's parameters, behind `ahead`, and behind their update where that is the step's
-  // before. Returns what brings them in.
+  // before, `beside` so much computation. Returns what brings them in.
   OpId gather_now(std::size_t b, std::size_t place, const std::vector<OpId>& ahead,
-                  bool updated_before) {
+                  bool updated_before, Seconds beside) {
     const auto half = build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
     const auto first = static_cast<OpId>(build_.plan.ops.size());
     const StreamId stream = build_.stream_of(place);
-    if (ahead.empty()) {
-      build_.add(stream, half);
-    } else {
-      build_.send({half}, stream, ahead);
-    }
+    const OpId sent = ahead.empty() ? build_.add(stream, half) : build_.send({half}, stream, ahead);
     if (updated_before) leads_.push_back({first, holders_of(b)});
-    return build_.receive(base_ + b, first);
+    return build_.receive(base_ + b, build_.slowed_exchange(base_ + b, sent, beside));
   }
 
   // Elements that are given up behind each segment: of buckets that no later one needs and that are
@@ -312,8 +315,9 @@ class StepPlan {
       }
       const collective::Collective half =
           build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
-      arrived_[b] =
-          build_.receive(base_ + b, build_.send({half}, build_.stream_of(place++), awaited));
+      OpId sent = build_.send({half}, build_.stream_of(place++), awaited);
+      if (strategy_.cross_step) sent = build_.slowed_by_next_step(base_ + b, sent);
+      arrived_[b] = build_.receive(base_ + b, sent);
     }
   }
 

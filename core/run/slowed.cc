@@ -29,6 +29,7 @@ class Pass {
       : plan_(plan),
         book_(book),
         ends_(plan.ops.size(), 0),
+        ends_before_(plan.ops.size(), 0),
         free_(static_cast<std::size_t>(plan.streams), 0),
         windows_(plan.buckets.size()) {}
 
@@ -40,8 +41,31 @@ class Pass {
       for (const plan::OpId id : op.after) {
         begin = std::max(begin, ends_[static_cast<std::size_t>(id)]);
       }
+      for (const plan::OpId id : op.after_previous) {
+        begin = std::max(begin, ends_before_[static_cast<std::size_t>(id)]);
+      }
       free = ends_[i] = begin + duration(op, begin);
     }
+  }
+
+  // What the period leaves under way when the next one's computation may begin, which is then.
+  void turn_over() {
+    const Seconds period = free_[plan::kComputeStream];
+    for (Seconds& end : ends_) end = std::max(0.0, end - period);
+    ends_before_ = std::exchange(ends_, std::vector<Seconds>(ends_.size(), 0));
+    for (Seconds& free : free_) free = std::max(0.0, free - period);
+    under_way_before_.clear();
+    for (const Window& window : windows_) {
+      if (window.end <= period) continue;
+      under_way_before_.push_back(window);
+      under_way_before_.back().begin -= period;
+      under_way_before_.back().end -= period;
+    }
+    std::sort(under_way_before_.begin(), under_way_before_.end(),
+              [](const Window& a, const Window& b) { return a.begin < b.begin; });
+    windows_.assign(windows_.size(), {});
+    forward_.clear();
+    repeated_ = true;
   }
 
  private:
@@ -54,11 +78,17 @@ class Pass {
     if (op.stream == plan::kComputeStream) under_way_ = -1;
     auto* slowed = std::get_if<plan::Slowed>(&op.work);
     if (slowed == nullptr) return plan::seconds_of(op.work);
-    Window& window = windows_[static_cast<std::size_t>(slowed->bucket)];
+    if (!slowed->bucket) {
+      slowed->seconds = lost_to_step_before(*slowed, begin);
+      if (repeated_) forward_.emplace_back(begin + slowed->rest, begin + slowed->seconds);
+      return slowed->seconds;
+    }
+    Window& window = windows_[static_cast<std::size_t>(*slowed->bucket)];
     if (op.stream == plan::kComputeStream) {
       slowed->seconds = lost(*slowed, window, begin);
     } else {
-      slowed->seconds = delayed(*slowed, window);
+      slowed->seconds =
+          slowed->rest == 0 ? delayed_by_next_step(*slowed, window) : delayed(*slowed, window);
     }
     return slowed->seconds;
   }
@@ -108,6 +138,27 @@ class Pass {
     return share * std::max(0.0, beside);
   }
 
+  // By computation that took -rest up to this moment, had nothing run beside it: what is left of it
+  // goes on more slowly from one exchange's begin to its end.
+  Seconds lost_to_step_before(const plan::Slowed& slowed, Seconds now) const {
+    Seconds left = -slowed.rest;
+    Seconds clock = now - left;
+    Seconds lost = 0;
+    for (const Window& window : under_way_before_) {
+      if (window.end <= clock) continue;
+      const Seconds free = std::max(0.0, window.begin - clock);
+      if (left <= free) break;
+      left -= free;
+      clock += free;
+      const double share = std::min(window.sums > 0 ? window.taken : slowed.share, kMostLost);
+      const Seconds beside = std::min(window.end - clock, left / (1 - share));
+      lost += share * beside;
+      left -= (1 - share) * beside;
+      clock += beside;
+    }
+    return lost;
+  }
+
   // The exchange, by the computation that is left behind its bucket. It does nothing while it waits
   // for a processor.
   Seconds delayed(const plan::Slowed& slowed, Window& window) const {
@@ -129,12 +180,44 @@ class Pass {
     return waits + longer;
   }
 
+  // The exchange, by the next step's forward pass, which is like this one's and begins where this
+  // step's computation ends.
+  Seconds delayed_by_next_step(const plan::Slowed& slowed, Window& window) const {
+    constexpr Seconds kSame = 1e-12;  // one may begin what the other waited for
+    const Seconds begin = window.begin - free_[plan::kComputeStream];
+    Seconds waits = 0;
+    for (const auto& [from, to] : forward_) {
+      if (from <= begin + kSame && begin < to) waits = std::min(slowed.delay, to - begin);
+    }
+    const Seconds alone = window.end - window.begin;
+    if (alone <= 0) return 0;
+    const double times = 1 + (slowed.share * window.flow + window.contended) / alone;
+    Seconds clock = begin + waits;
+    Seconds left = alone;
+    Seconds longer = 0;
+    for (const auto& [from, to] : forward_) {
+      if (to <= clock) continue;
+      const Seconds free = std::max(0.0, from - clock);
+      if (left <= free) break;
+      left -= free;
+      clock += free;
+      const Seconds beside = std::min(to - clock, left * times);
+      left -= beside / times;
+      longer += beside - beside / times;
+      clock += beside;
+    }
+    window.begin += waits;
+    window.end += waits + longer;
+    return waits + longer;
+  }
+
   // How much longer computation takes that loses the share `is` of its time than one that loses
   // `was`.
   static double slower(double was, double is) {
-    constexpr double kMost = 0.99;  // a doubt may have moved them beyond all of it
-    return (1 - std::min(was, kMost)) / (1 - std::min(is, kMost));
+    return (1 - std::min(was, kMostLost)) / (1 - std::min(is, kMostLost));
   }
+
+  static constexpr double kMostLost = 0.99;  // a doubt may have moved shares beyond all of it
 
   // Computation leaves half of a processor to whoever asks for all of it.
   static constexpr double kShared = 2;
@@ -142,11 +225,23 @@ class Pass {
   plan::Plan& plan_;
   collective::PriceBook& book_;
   std::vector<Seconds> ends_;
-  std::vector<Seconds> free_;  // by stream
+  std::vector<Seconds> ends_before_;  // of the period before, counted from this one's begin
+  std::vector<Seconds> free_;         // by stream
   std::vector<Window> windows_;
+  std::vector<Window> under_way_before_;  // of the period before, the first one first
+  // From when to when the forward pass computes, where it begins beside exchanges.
+  std::vector<std::pair<Seconds, Seconds>> forward_;
+  bool repeated_ = false;  // in the first period the forward pass waits for nothing
   int under_way_ = -1;  // the bucket whose exchange is being listed
   Seconds flow_ = 0;    // what the bytes of its last collective take
 };
+
+bool begins_beside_exchanges(const plan::Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+    const auto* slowed = std::get_if<plan::Slowed>(&op.work);
+    return slowed != nullptr && !slowed->bucket;
+  });
+}
 
 }  // namespace
 
@@ -158,7 +253,13 @@ bool slows(const plan::Plan& plan) {
 }
 
 plan::Plan with_slowed(plan::Plan plan, collective::PriceBook& book) {
-  Pass(plan, book).fill();
+  Pass pass(plan, book);
+  pass.fill();
+  // By the third period the forward pass waits for what the exchanges take that wait for it.
+  for (int period = 1; period < 3 && begins_beside_exchanges(plan); ++period) {
+    pass.turn_over();
+    pass.fill();
+  }
   return plan;
 }
 

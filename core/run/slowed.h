@@ -10,7 +10,8 @@ namespace syncline::run {
 // Whether a plan holds such work.
 bool slows(const plan::Plan& plan);
 
-// The plan with the seconds of plan::Slowed filled in, for one period by itself. Streams are taken
+// The plan with the seconds of plan::Slowed filled in, for one period by itself, or one behind
+// another like it where steps begin beside the exchanges of those before. Streams are taken
 // not to share links: those that do take longer and are fewer at a time, so that computation loses
 // the same in all. An exchange that begins beside the backward pass waits its `delay` and takes
 // `share` longer for as long as the pass goes on beside it, and the computation loses its `share`

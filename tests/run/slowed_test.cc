@@ -158,6 +158,47 @@ TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
   EXPECT_NEAR(lost(true) - lost(false), 0.25 * gather, 1e-9);
 }
 
+Seconds gather_of(const Scenario& scenario) {
+  collective::PriceBook book(scenario.cluster);
+  const plan::Plan plan =
+      plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective != nullptr && collective->kind == collective::CollectiveKind::kAllGather) {
+      return book.time(*collective);
+    }
+  }
+  return 0;
+}
+
+// What the next forward pass begins without is gathered beside it: the layer that it begins with
+// runs beside the second one's gather.
+TEST(Slowed, TheForwardPassPaysForWhatIsGatheredBesideIt) {
+  const auto scenario = [](double slowdown, double gbps, const std::string& more = "") {
+    Scenario made = two_gradients(slowdown, gbps, R"(, "preset": "dear", "fusion": {"rule": "none"})",
+                                  more);
+    made.workload.update = 0;
+    made.workload.tensors[0].name = "b.weight";
+    made.workload.tensors[1].name = "a.weight";
+    return made;
+  };
+  const Scenario fast = scenario(0, 20);
+  const Seconds gather = gather_of(fast);
+  ASSERT_GT(gather, 0);
+  ASSERT_LT(1.25 * gather, 0.0025);
+  // A quarter of a half beside the backward pass, and a quarter of one beside the forward pass.
+  EXPECT_NEAR(modelled(scenario(0.25, 20)) - modelled(fast), 2 * 0.25 * gather, 1e-9);
+  const Scenario slow = scenario(0.25, 0.1);
+  // All of the layer beside the gather, and both slower; what waits for it takes no longer.
+  EXPECT_NEAR(modelled(slow) - modelled(scenario(0, 0.1)), 0.25 * (0.0125 + 0.0025), 1e-9);
+  for (const Scenario& made : {scenario(0.25, 20), slow}) {
+    const auto simulated = sim::make_sim_executor({made.cluster, made.simulation, 1});
+    EXPECT_NEAR(step_of(made, *simulated) / modelled(made), 1, 1e-6);
+  }
+  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 1000)";
+  EXPECT_NEAR(modelled(scenario(0, 0.1, waits)) - modelled(scenario(0, 0.1)), 0.002, 1e-9);
+}
+
 // What may be run beside computation in any form takes no less time where both lose more. Where
 // streams share links, one that waits leaves its part to the others, so that what the update waits
 // for may come in earlier.
