@@ -147,6 +147,7 @@ void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading)
   ElementRule rule;
   rule.size = kDefaultBucket;
   rule.close = ElementRule::Close::kExceeding;
+  rule.one_format = strategy.fusion.to_fp32;
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
   strategy.overlap = false;
   strategy.bucket_copies = true;
@@ -163,6 +164,7 @@ void apply_partition(const Zero& zero, const Workload& workload, Reading& readin
   ElementRule rule;
   rule.size = zero.bucket;
   rule.close = ElementRule::Close::kBefore;
+  rule.one_format = strategy.fusion.to_fp32;
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
   strategy.fusion.with_next = zero.overlap;
   strategy.overlap = zero.overlap;
@@ -268,6 +270,7 @@ void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading)
   ElementRule rule;
   rule.size = zero.bucket;
   rule.close = ElementRule::Close::kBefore;
+  rule.one_format = strategy.fusion.to_fp32;
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
   strategy.fusion.with_next = true;
   strategy.overlap = zero.overlap;

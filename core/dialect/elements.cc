@@ -29,7 +29,7 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
   for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
     const Tensor& tensor = tensors[static_cast<std::size_t>(i)];
     if (tensor.sparse) continue;
-    Open& bucket = buffers[tensor.dtype];
+    Open& bucket = buffers[rule.one_format ? DType::kFp32 : tensor.dtype];
     if (rule.close == Close::kBefore && bucket.end + tensor.elements > rule.size) close(bucket);
     bucket.tensors.push_back(i);
     bucket.end = aligned(bucket.end, rule.align) + tensor.elements;

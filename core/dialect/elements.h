@@ -14,13 +14,15 @@ namespace syncline::dialect {
 
 inline constexpr std::int64_t kAnyElements = std::numeric_limits<std::int64_t>::max();
 
-// A buffer a number format, each with buckets of its own.
 struct ElementRule {
   std::int64_t size = kAnyElements;
   // kAfter: a bucket closes once it holds at least `size`. kExceeding: once it holds more.
   // kBefore: before the next tensor would make it hold more; a larger one is alone.
   enum class Close { kAfter, kExceeding, kBefore } close = Close::kAfter;
   std::int64_t align = 1;  // each tensor begins at a multiple of this from its bucket's begin
+  // All tensors travel in one number format and fill the same buckets; otherwise each format has
+  // its own.
+  bool one_format = false;
 };
 
 // Tensor indices by bucket, in the order in which they close, what is left over last. Sparse

@@ -145,6 +145,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         "overlap-grad-reduce is off: nothing is exchanged before the backward "
         "pass is over");
   }
+  if (cluster.ranks() > 1 && overlap) {
+    reading.notes.push_back(
+        "the first batch of a training exchanges nothing before its backward pass is over: measure "
+        "those behind it");
+  }
   if (cluster.ranks() > 1 && sharded && !gathers_late) {
     reading.notes.push_back("overlap-param-gather is off: the next step waits for all parameters");
   }

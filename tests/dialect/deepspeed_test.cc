@@ -93,6 +93,44 @@ TEST(DeepSpeed, DefaultsAreSaid) {
   EXPECT_EQ(reading_of("{}", workload).strategy.exchange, Strategy::Exchange::kAllReduce);
 }
 
+// The sizes that nobody gives, each to the element.
+TEST(DeepSpeed, DefaultsToTheElement) {
+  constexpr std::int64_t kMillion = 1'000'000;
+  // No more than 500 million in a bucket; at stage 0 one closes once it holds more.
+  const Workload large = of_sizes({300 * kMillion, 200 * kMillion, 1, 5});
+  const Strategy first = zero(R"("stage": 1)", large).strategy;
+  EXPECT_EQ(first.fusion.groups, (Groups{{0, 1}, {2, 3}}));
+  EXPECT_TRUE(first.bucket_copies);
+  EXPECT_EQ(zero(R"("stage": 0)", large).strategy.fusion.groups, (Groups{{0, 1, 2}, {3}}));
+  // Up to 100,000 elements stay in place, 50 million are asked for at a time.
+  const auto gathered = [](const std::vector<std::int64_t>& sizes) {
+    return zero(R"("stage": 3)", of_sizes(sizes)).strategy.gather_groups;
+  };
+  EXPECT_EQ(gathered({100'000, 100'001, 50 * kMillion, 1}), (Groups{{0, 3}, {2}, {1}}));
+  EXPECT_EQ(gathered({100'001, 50 * kMillion - 1}), (Groups{{0, 1}}));
+  // 1,000 million may be in place.
+  const auto live = [](std::int64_t elements) {
+    return zero(R"("stage": 3)", of_sizes({elements})).strategy.live_elements;
+  };
+  EXPECT_EQ(live(1000 * kMillion), 0);
+  EXPECT_EQ(live(1000 * kMillion + 1), 1000 * kMillion);
+}
+
+// A bucket is of one format of communication, not of one format of gradients.
+TEST(DeepSpeed, FormatsShareBucketsWhereOneIsCommunicated) {
+  Workload workload = of_sizes({60, 40, 30});
+  workload.tensors[0].dtype = DType::kFp16;
+  workload.tensors[2].dtype = DType::kFp16;
+  const std::string config =
+      R"("zero_optimization": {"stage": 1, "reduce_bucket_size": 100, "overlap_comm": true}})";
+  EXPECT_EQ(reading_of("{" + config, workload).strategy.fusion.groups.size(), 2u);
+  const Strategy strategy =
+      reading_of(R"({"communication_data_type": "fp32", )" + config, workload).strategy;
+  EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2}}));
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  EXPECT_EQ(plan.buckets.front().bytes, 400);
+}
+
 TEST(DeepSpeed, SaysWhatItRefuses) {
   Workload workload = of_sizes({100});
   const auto message = [&](const std::string& config) {
