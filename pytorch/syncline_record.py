@@ -921,6 +921,7 @@ def _workload(job, seen, name, batch):
                 "source": f"recorded by syncline_record, torch {torch.__version__}: medians of "
                           f"{counted} steps without communication, of rank {seen.slowest}, the "
                           f"slowest of {job.ranks}",
+                "torch": ".".join(torch.__version__.split(".")[:2]),
                 "forward_ms": _round(seen.alone["forward"] * 1e3),
                 "update_ms": _round(seen.alone["update"] * 1e3),
                 "host_gap_ms": _round(seen.gap * 1e3), "time_spread": _round(min(1, seen.drift()), 3),
@@ -943,7 +944,7 @@ def _broadcasts(job):
 
 def _config(job):
     """DDP's own arguments without those that were left alone, and what else decides its buckets."""
-    config = {"torch": ".".join(torch.__version__.split(".")[:2])}
+    config = {}
     if not getattr(job.model, "bucket_bytes_cap_default", False):
         cap = job.logged("bucket_cap_bytes", 25 * 2**20)
         # As it was written, before DDP took the whole bytes of it.

@@ -20,6 +20,11 @@ std::vector<std::string> notes_on(const dialect::Written& written) {
         "bucket_cap_mb_list is torch 2.12's; --python FILE writes what does the same in any from "
         "1.13 on");
   }
+  if (written.config.contains("_DEFAULT_FIRST_BUCKET_BYTES")) {
+    notes.emplace_back(
+        "_DEFAULT_FIRST_BUCKET_BYTES is no argument: set torch.distributed's variable of that name "
+        "ahead of DistributedDataParallel");
+  }
   if (!written.algorithm.empty()) {
     notes.push_back(
         "a framework's configuration does not say how collectives move their data; to price it "

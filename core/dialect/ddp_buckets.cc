@@ -52,6 +52,17 @@ std::optional<TorchVersion> torch_version(std::string_view text) {
   return version;
 }
 
+TorchVersion read_torch(Reader& reader, const TorchVersion& otherwise) {
+  if (!reader.has("torch")) return otherwise;
+  const auto version = torch_version(reader.text("torch"));
+  if (!version) reader.fail("torch", "found no version, expected one such as \"2.7\"");
+  return *version;
+}
+
+TorchVersion torch_of(const Workload& workload) {
+  return torch_version(workload.torch).value_or(kNewestTorch);
+}
+
 DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
                      Bytes first_bucket) {
   const auto cap = static_cast<Bytes>(cap_mb.value_or(kDdpCapMb) * static_cast<double>(kMiB));
@@ -63,9 +74,11 @@ Buckets ddp_buckets(const std::vector<Tensor>& tensors, const DdpLimits& limits,
                     bool small_last) {
   std::vector<int> walked(tensors.size());
   std::iota(walked.begin(), walked.end(), 0);
-  // The first step walks the parameters first layer first and reverses the list of buckets.
+  // The first step walks the parameters first layer first and reverses the list of buckets; so does
+  // rebuilding from the last bucket on.
   const bool first = order == DdpOrder::kFirstStep;
-  if (first != small_last) std::reverse(walked.begin(), walked.end());
+  const bool backwards = first || small_last;
+  if (backwards) std::reverse(walked.begin(), walked.end());
   Buckets buckets = assign_by_size(tensors, walked, limits);
   if (first) {
     std::stable_sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) {
@@ -74,9 +87,9 @@ Buckets ddp_buckets(const std::vector<Tensor>& tensors, const DdpLimits& limits,
   }
   for (auto& bucket : buckets) {
     for (int& place : bucket) place = walked[static_cast<std::size_t>(place)];
-    if (small_last) std::reverse(bucket.begin(), bucket.end());
+    if (small_last && !first) std::reverse(bucket.begin(), bucket.end());
   }
-  if (first != small_last) std::reverse(buckets.begin(), buckets.end());
+  if (backwards) std::reverse(buckets.begin(), buckets.end());
   return buckets;
 }
 

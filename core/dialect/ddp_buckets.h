@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json/reader.h"
 #include "core/scenario/workload.h"
 
 namespace syncline::dialect {
@@ -23,8 +24,13 @@ struct TorchVersion {
 };
 std::optional<TorchVersion> torch_version(std::string_view text);
 
-// What a configuration is read as that names no version.
+// What a configuration is read as where nobody names a version.
 inline constexpr TorchVersion kNewestTorch{2, 99};
+// The version under the key "torch". Throws where it names none.
+TorchVersion read_torch(Reader& reader, const TorchVersion& otherwise);
+// The one that the job trains with.
+TorchVersion torch_of(const Workload& workload);
+
 // An explicit bucket_cap_mb limits the first bucket too (pytorch PR #121640).
 inline constexpr TorchVersion kExplicitFirst{2, 3};
 // bucket_cap_mb_list: a limit for each bucket (pytorch PR #169026).
@@ -51,7 +57,7 @@ enum class DdpOrder {
 // and each type moves to its next limit. Sparse ones are buckets by themselves. What is left over
 // closes at the end, for rebuilt buckets behind all others (torch leaves the order among types to a
 // hash table; here it is that of DType). `small_last`: DDP_SET_LAST_BUCKET_CAP, the limits count
-// from the last bucket.
+// from the last bucket; it acts where buckets are rebuilt, and is nothing in the first step.
 std::vector<std::vector<int>> ddp_buckets(const std::vector<Tensor>& tensors,
                                           const DdpLimits& limits,
                                           DdpOrder order = DdpOrder::kRebuilt,

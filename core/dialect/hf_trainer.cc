@@ -110,6 +110,13 @@ Json in_arguments(const Json& ddp, const Workload& workload) {
   return config;
 }
 
+// It splits what it compiles, and knows neither a list nor torch's variable.
+bool has_words(const Json& ddp) {
+  const bool whole = ddp.contains("torch_compile") && ddp["torch_compile"]["optimize_ddp"] == false;
+  return !whole && !ddp.contains("bucket_cap_mb_list") &&
+         !ddp.contains("_DEFAULT_FIRST_BUCKET_BYTES");
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   std::vector<Json> configs;
@@ -120,12 +127,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   };
   if (shards_update(strategy)) add_deepspeed();
   for (const auto& ddp : pytorch_ddp_dialect().suggest(strategy, buckets, workload, cluster)) {
-    // It splits what it compiles, and knows no list.
-    const bool whole =
-        ddp.contains("torch_compile") && ddp["torch_compile"]["optimize_ddp"] == false;
-    if (!ddp.contains("bucket_cap_mb_list") && !whole) {
-      configs.push_back(in_arguments(ddp, workload));
-    }
+    if (has_words(ddp)) configs.push_back(in_arguments(ddp, workload));
   }
   if (!shards_update(strategy)) add_deepspeed();
   return configs;
@@ -152,7 +154,7 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
                              const Cluster& cluster, const Partitions& partitions) {
   std::vector<Json> configs;
   for (const auto& ddp : pytorch_ddp_dialect().candidates(winner, workload, cluster, partitions)) {
-    configs.push_back(in_arguments(ddp, workload));
+    if (has_words(ddp)) configs.push_back(in_arguments(ddp, workload));
   }
   return configs;
 }

@@ -17,13 +17,6 @@ namespace {
 // Said where one bucket is meant.
 constexpr double kMoreThanAnyModel = 1e6;
 
-TorchVersion version_of(Reader& config) {
-  if (!config.has("torch")) return kNewestTorch;
-  const auto version = torch_version(config.text("torch"));
-  if (!version) config.fail("torch", "found no version, expected one such as \"2.7\"");
-  return *version;
-}
-
 // A limit for each bucket in turn, in MiB.
 DdpLimits listed_limits(Reader& config, const TorchVersion& version) {
   if (config.has("bucket_cap_mb")) {
@@ -247,9 +240,10 @@ struct BucketWords {
   std::optional<std::string> compiled;
 };
 
-BucketWords read_words(Reader& config, const Cluster& cluster, Reading& reading) {
+BucketWords read_words(Reader& config, const Workload& workload, const Cluster& cluster,
+                       Reading& reading) {
   BucketWords words;
-  words.limits = limits_of(config, version_of(config));
+  words.limits = limits_of(config, read_torch(config, torch_of(workload)));
   words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   // With views a gradient's memory is its bucket's.
   reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);
@@ -312,7 +306,7 @@ void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
-  const BucketWords words = read_words(config, cluster, reading);
+  const BucketWords words = read_words(config, workload, cluster, reading);
   // ProcessGroupGloo carries out collectives on two threads.
   if (cluster.library == Library::kGloo) strategy.streams = 2;
   strategy.each_micro_batch = !words.no_sync && workload.micro_batches > 1;
@@ -401,6 +395,13 @@ std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workloa
   return caps;
 }
 
+// The same cap for the first bucket too, which an old torch takes from a variable of its own.
+Json from_the_first(Json config) {
+  config["_DEFAULT_FIRST_BUCKET_BYTES"] = static_cast<std::int64_t>(
+      config["bucket_cap_mb"].get<double>() * static_cast<double>(kMiB));
+  return config;
+}
+
 // The largest limit that a configuration gives, in MiB.
 double cap_of(const Json& config) {
   double cap = config.value("bucket_cap_mb", kDdpCapMb);
@@ -455,6 +456,8 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
                           const Workload& workload, const Cluster&) {
   const auto buckets = of_one_pass(all, workload);
   // The last bucket closes with the last gradient; of the buckets of the first step, the first one.
+  const TorchVersion torch = torch_of(workload);
+  const bool two_limits = torch < kExplicitFirst;
   std::vector<std::optional<double>> caps{std::nullopt};
   const auto add_caps = [&](std::vector<plan::Bucket> closed) {
     const auto pieces = closed_pieces(strategy, workload);
@@ -467,19 +470,26 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   } else {
     add_caps({});
   }
+  if (two_limits && buckets.size() > 2) add_caps({buckets.begin() + 1, buckets.end() - 1});
   caps.emplace_back(kMoreThanAnyModel);
   std::vector<Json> configs;
   for (const auto& cap : caps) configs.push_back(config_with(cap, strategy));
+  if (two_limits) {
+    for (const auto& cap : caps) {
+      if (cap) configs.push_back(from_the_first(config_with(cap, strategy)));
+    }
+  }
+  const std::size_t capped = configs.size();
   const auto add_list = [&](DdpOrder order) {
     const auto list = listed_caps(buckets, workload, order);
-    if (!list) return;
+    if (!list || torch < kListedCaps) return;
     configs.push_back(config_with(std::nullopt, strategy));
     configs.back()["bucket_cap_mb_list"] = *list;
   };
   add_list(DdpOrder::kRebuilt);
   // The same with the buckets of the first step.
   const std::size_t rebuilt = configs.size();
-  for (std::size_t i = 0; i < caps.size(); ++i) configs.push_back(configs[i]);
+  for (std::size_t i = 0; i < capped; ++i) configs.push_back(Json(configs[i]));
   add_list(DdpOrder::kFirstStep);
   for (std::size_t i = rebuilt; i < configs.size(); ++i)
     configs[i]["find_unused_parameters"] = true;
@@ -506,11 +516,14 @@ Json defaults() {
 }
 
 // One cap for all buckets, or torch's own limits, and a hook.
-std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster&,
+std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
+  const bool two_limits = torch_of(workload) < kExplicitFirst;
   std::vector<Json> configs =
       for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes least, Bytes end) {
-        return std::vector{config_with(round_mebibytes(least, end), winner)};
+        std::vector<Json> tried{config_with(round_mebibytes(least, end), winner)};
+        if (two_limits) tried.push_back(from_the_first(tried.front()));
+        return tried;
       });
   configs.insert(configs.begin(), config_with(std::nullopt, winner));
   return configs;

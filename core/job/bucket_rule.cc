@@ -122,7 +122,10 @@ class DdpRules {
         seen_(seen),
         content_(by_content(seen)),
         before_(closing_after(tensors_, seen_, true)),
-        explicit_(closing_after(tensors_, seen_, false)) {}
+        explicit_(closing_after(tensors_, seen_, false)),
+        told_(dialect::torch_version(observed.version)) {
+    if (told_) rule_.torch = std::to_string(told_->major) + "." + std::to_string(told_->minor);
+  }
 
   BucketRule find() {
     for (const DdpOrder order : {DdpOrder::kRebuilt, DdpOrder::kFirstStep}) {
@@ -162,6 +165,7 @@ class DdpRules {
   }
 
   bool one_cap(DdpOrder order) {
+    if (told_ && *told_ < dialect::kExplicitFirst) return false;
     const auto cap = likely_mebibytes(explicit_);
     if (!cap || !fits(dialect::ddp_limits(cap, dialect::kNewestTorch), order)) return false;
     take({{"bucket_cap_mb", *cap}},
@@ -170,10 +174,12 @@ class DdpRules {
   }
 
   bool cap_behind_a_mebibyte(DdpOrder order) {
+    if (told_ && *told_ >= dialect::kExplicitFirst) return false;
     const dialect::TorchVersion old{2, 2};
     const auto cap = likely_mebibytes(before_);
     if (!cap || !fits(dialect::ddp_limits(cap, old), order)) return false;
-    take({{"bucket_cap_mb", *cap}, {"torch", "2.2"}},
+    if (!told_) rule_.torch = "2.2";
+    take({{"bucket_cap_mb", *cap}},
          "bucket_cap_mb " + number_text(*cap) +
              " behind a first bucket of 1 MiB, as torch before " + "2.3 (" + range_text(before_) +
              ")",
@@ -200,6 +206,7 @@ class DdpRules {
   Buckets content_;
   Range before_;    // of the cap, the first bucket having a limit of its own
   Range explicit_;  // of the cap, for all buckets
+  std::optional<dialect::TorchVersion> told_;
   BucketRule rule_;
 };
 
@@ -274,8 +281,9 @@ std::vector<std::vector<int>> seen_buckets(const Step& step) {
 
 BucketRule bucket_rule(const Observed& observed, const Step& step) {
   const Buckets seen = seen_buckets(step);
-  if (seen.empty()) return {false, "no bucket was exchanged", nullptr, {}};
   BucketRule rule;
+  rule.words = "no bucket was exchanged";
+  if (seen.empty()) return rule;
   if (observed.ddp_modules <= 1) rule = DdpRules(observed, step, seen).find();
   if (!rule.explains) describe_others(observed, step, seen, rule);
   return rule;

@@ -21,6 +21,7 @@ struct BucketRule {
   bool explains = false;  // the rule makes the very buckets that were seen
   std::string words;      // what it is, or why none was found
   Json strategy;          // the strategy that the job ran with, without a name; null: no buckets
+  std::string torch;      // the version, as it was told or as the buckets show; empty: unknown
   // Rules that were tried and make others, with how many: "torch's default makes 6 buckets".
   std::vector<std::string> others;
 };

@@ -64,9 +64,11 @@ std::string source_of(const Observed& observed, const Step& step, int rank) {
   return source;
 }
 
-Json workload_of(const Observed& observed, const Step& step, const ImportOptions& options) {
+Json workload_of(const Observed& observed, const Step& step, const std::string& torch,
+                 const ImportOptions& options) {
   const bool copied = observed.timed && copies(step);
   Json workload{{"name", observed.name}};
+  if (!torch.empty()) workload["torch"] = torch;
   workload["source"] = source_of(observed, step, observed.ranks.front().rank);
   if (options.batch > 0) workload["batch"] = options.batch;
   if (observed.timed) {
@@ -111,8 +113,9 @@ Json strategies_of(const Observed& observed, const BucketRule& rule,
     views["config"]["gradient_as_bucket_view"] = true;
     list.push_back(named(views, "gradients as views"));
   }
+  const auto torch = dialect::torch_version(rule.torch).value_or(dialect::kNewestTorch);
   const auto buckets_of = [&](std::optional<double> cap) {
-    return dialect::ddp_buckets(tensors, dialect::ddp_limits(cap, dialect::kNewestTorch)).size();
+    return dialect::ddp_buckets(tensors, dialect::ddp_limits(cap, torch)).size();
   };
   std::set<std::size_t> made;
   if (in_torchs_words && own["config"] == config) {
@@ -236,7 +239,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   imported.rule = bucket_rule(observed, step);
   Json& scenario = imported.scenario;
   scenario = {{"name", observed.name}, {"about", about(observed)}};
-  scenario["workload"] = workload_of(observed, step, options);
+  scenario["workload"] = workload_of(observed, step, imported.rule.torch, options);
   scenario["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
   if (observed.timed) keep_waits(scenario["cluster"]);
   scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));

@@ -40,6 +40,9 @@ struct Workload {
   std::string source;       // where shapes and times come from
   std::int64_t batch = 1;   // samples a rank and micro-batch
   bool batch_given = true;  // false: nobody said how many, so there is no throughput in samples
+  // The torch that the job trains with, "2.7": the dialects that read its configurations, and write
+  // them, do so as that version does. Empty: nobody said.
+  std::string torch;
   // Forward and backward passes of a step: gradients add up over them (gradient accumulation), and
   // are exchanged beside the last backward pass. All times are those of one micro-batch.
   std::int64_t micro_batches = 1;

@@ -51,14 +51,14 @@ RAMP = {"codec": "dgc", "sparsity": [0.75, 0.9375, 0.984375, 0.99], "rampup_step
         "min_elements": 4096}
 
 
-def strategies(recorded):
+def strategies():
     """As a scenario names them, and the part of DGC that is left out."""
     def local(name, period, **more):
         return {"name": name, "local_sgd": {"period": period, **more}, "fusion": {"rule": "one"}}
 
     def dgc(name, **changed):
         return {"name": name, "compression": {**RAMP, **changed}}
-    return [({"name": "dense", "dialect": "pytorch", "config": {"torch": recorded["torch"]}}, None),
+    return [({"name": "dense", "dialect": "pytorch", "config": {}}, None),
             ({"name": "fp16", "fusion": {"rule": "one"}, "compression": {"codec": "fp16"}}, None),
             ({"name": "powersgd 4", "fusion": {"rule": "one"},
               "compression": {"codec": "powersgd", "rank": 4, "rampup_begin_step": 10}}, None),
@@ -135,13 +135,9 @@ class Model:
     def first_recorded(self):
         return self.scenario(self.options.rates[0], MEASURED_SEEDS[0])
 
-    def listed(self):
-        return strategies(read(self.job(self.options.rates[0], MEASURED_SEEDS[0]))
-                          ["strategies"][0]["config"])
-
     def record(self):
         self.recording(self.options.rates[0], MEASURED_SEEDS[0])
-        for strategy, _ in self.listed():
+        for strategy, _ in strategies():
             if not self.file_of(strategy["name"]).exists():
                 syncline("emit", self.first_recorded(), "--strategy", strategy["name"],
                          "--dialect", "pytorch", "--python", self.file_of(strategy["name"]))
@@ -153,7 +149,7 @@ class Model:
         self.in_lab(rate, "record", self.model, self.job(rate, seed))
         recorded = read(self.job(rate, seed))
         recorded.update(name=f"{self.model}, {self.ranks} ranks at {rate}", published=[],
-                        strategies=[strategy for strategy, _ in self.listed()],
+                        strategies=[strategy for strategy, _ in strategies()],
                         training=training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
                         baseline="dense")
         write(self.scenario(rate, seed), recorded)
@@ -182,7 +178,7 @@ class Model:
 
     def tuning(self):
         return [self.task("tune", strategy, part, seed, rate) for seed in TUNING_SEEDS
-                for strategy, part in self.listed() for rate in LEARNING_RATES]
+                for strategy, part in strategies() for rate in LEARNING_RATES]
 
     def tune(self):
         self.trained(FREE, self.tuning())
@@ -205,7 +201,7 @@ class Model:
         if not self.first_recorded().exists() or not self.complete(self.tuning()):
             return []
         return [self.task(folder, strategy, part, seed, None, target)
-                for seed in seeds for strategy, part in self.listed()]
+                for seed in seeds for strategy, part in strategies()]
 
     def curves(self):
         self.trained(FREE, self.training("curves", CURVE_SEEDS))

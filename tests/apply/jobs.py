@@ -141,6 +141,21 @@ def groupings_and_streams(folder):
                 exactly)
 
 
+def views(folder):
+    """What .grad holds lies in the flat buffer that travels, so that nothing is copied."""
+    model = net()
+    optimizer = sgd(model)
+    runs = _GROUPINGS["runs"]
+    wrapped = applier.apply(model, optimizer, strategy=strategy(runs), timeout=60)
+    parameters = dict(model.named_parameters())
+    for set_to_none in (False, True):
+        train(wrapped, optimizer, steps=2, set_to_none=set_to_none)
+        buffers = [{parameters[_NAMES[i]].grad.storage().data_ptr() for i in places}
+                   for places in runs]
+        assert all(len(pointers) == 1 for pointers in buffers), buffers
+        assert len(set.union(*buffers)) == len(runs), buffers
+
+
 def halves(folder):
     table = strategy([{"places": b, "codec": "fp16"} for b in _GROUPINGS["runs"]], streams=2)
     check_close(by_strategy(table), by_ddp(default_hooks.fp16_compress_hook), "fp16", True)
@@ -560,7 +575,7 @@ def emitted(folder):
 
 
 _CASES = {
-    "two": [groupings_and_streams, halves, later_torch, accumulation, statistics_of_batch_norm,
+    "two": [groupings_and_streams, views, halves, later_torch, accumulation, statistics_of_batch_norm,
             schedulers_and_copies, local_sgd, adaptive_local_sgd, wrong_tables, unused_parameters],
     "four": [groupings_and_streams, hierarchies, local_sgd, adaptive_local_sgd],
     "dgc": [dgc],

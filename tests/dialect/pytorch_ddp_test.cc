@@ -7,6 +7,7 @@
 #include <array>
 #include <random>
 
+#include "core/dialect/hf_trainer.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/plan/fusion.h"
@@ -208,6 +209,10 @@ TEST(PyTorchDdp, ALimitForEachBucket) {
   EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 262144, "DDP_SET_LAST_BUCKET_CAP": 1})",
                       workload),
             (Groups{{0, 1, 2, 3, 4, 5, 6}, {7}}));
+  // It acts where buckets are rebuilt: those of the first step stay as they are.
+  const std::string unused = R"({"find_unused_parameters": true)";
+  EXPECT_EQ(groups_of(unused + R"(, "DDP_SET_LAST_BUCKET_CAP": 1})", workload),
+            groups_of(unused + "}", workload));
 }
 
 // Every backward pass exchanges, unless it runs under no_sync.
@@ -420,6 +425,41 @@ TEST(PyTorchDdp, LimitsForAnyRunsOfGradients) {
   Workload four;
   for (int i = 0; i < 4; ++i) four.tensors.push_back(tensor_of("t", {1000}));
   EXPECT_FALSE(write_config(pytorch_ddp_dialect(), crossed, four, cluster_of(2, 4))->exact);
+}
+
+// What the job's torch makes of a configuration counts where the configuration names none, and what
+// is written for the job is what that version understands.
+TEST(PyTorchDdp, AJobHasATorch) {
+  Workload workload = shipped_workload("resnet50_v100.json");
+  const Strategy eight = reading_of(capped(8), workload).strategy;
+  const Strategy mixed = reading_of(R"({"bucket_cap_mb_list": [1, 2, 40, 12]})", workload).strategy;
+  const auto write = [&](const Strategy& strategy) {
+    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
+    EXPECT_TRUE(written);
+    return written.value_or(Written{});
+  };
+  EXPECT_EQ(write(eight).config, (Json{{"bucket_cap_mb", 8.0}}));
+  EXPECT_TRUE(write(mixed).exact);
+  workload.torch = "1.13";
+  EXPECT_EQ(groups_of(R"({"bucket_cap_mb": 8})", workload), groups_of(capped(8, "2.2"), workload));
+  EXPECT_EQ(groups_of(capped(8, "2.7"), workload), eight.fusion.groups);
+  // Its first bucket has a limit of its own, and it knows no list.
+  EXPECT_EQ(write(eight).config,
+            (Json{{"bucket_cap_mb", 8.0}, {"_DEFAULT_FIRST_BUCKET_BYTES", 8 * kMiB}}));
+  EXPECT_TRUE(write(eight).exact);
+  EXPECT_FALSE(write(mixed).exact);
+  EXPECT_FALSE(write(mixed).config.contains("bucket_cap_mb_list"));
+  const Strategy old = reading_of(R"({"bucket_cap_mb": 8})", workload).strategy;
+  EXPECT_EQ(write(old).config, (Json{{"bucket_cap_mb", 8.0}}));
+  EXPECT_TRUE(write(old).exact);
+  // The Trainer has no word for the variable.
+  const auto trained = write_config(hf_trainer_dialect(), eight, workload, cluster_of(2, 4));
+  ASSERT_TRUE(trained);
+  EXPECT_FALSE(trained->exact) << trained->config;
+  workload.torch = "2.4";
+  EXPECT_FALSE(write(mixed).config.contains("bucket_cap_mb_list"));
+  workload.torch = "2.12";
+  EXPECT_TRUE(write(mixed).exact);
 }
 
 TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {

@@ -34,10 +34,13 @@ Workload workload_of(const Step& step) {
   return workload;
 }
 
-std::vector<std::vector<int>> made_by(const Json& config, const Step& step) {
+std::vector<std::vector<int>> made_by(const Json& config, const Step& step,
+                                      const std::string& torch = "") {
   Cluster cluster;
   cluster.nodes = 2;
-  return dialect::reading_of(*dialect::find_dialect("pytorch"), config, workload_of(step), cluster)
+  Workload workload = workload_of(step);
+  workload.torch = torch;
+  return dialect::reading_of(*dialect::find_dialect("pytorch"), config, workload, cluster)
       .strategy.fusion.groups;
 }
 
@@ -76,9 +79,28 @@ TEST(BucketRule, EachOfTorchsRulesIsFoundFromItsBuckets) {
         const BucketRule rule = bucket_rule({}, step);
         ASSERT_TRUE(rule.explains) << config << "\n" << rule.words;
         ASSERT_EQ(rule.strategy.at("dialect"), "pytorch");
-        EXPECT_EQ(made_by(rule.strategy.at("config"), step), buckets) << rule.strategy;
+        EXPECT_EQ(made_by(rule.strategy.at("config"), step, rule.torch), buckets) << rule.strategy;
+        EXPECT_EQ(rule.torch, config.contains("torch") ? "2.2" : "") << config;
       }
     }
+  }
+}
+
+// Where a trace says its torch, the rules of others are not tried, and what is proposed is read as
+// that version reads it.
+TEST(BucketRule, ATraceMaySayTheVersion) {
+  std::mt19937 random(11);
+  for (const char* torch : {"2.0.1+cu118", "2.7.1"}) {
+    Observed observed;
+    observed.version = torch;
+    Step step = step_of(random, 80, 3000000);
+    const auto buckets = made_by({{"bucket_cap_mb", 8}}, step, torch);
+    exchange(step, buckets, true);
+    const BucketRule rule = bucket_rule(observed, step);
+    ASSERT_TRUE(rule.explains) << rule.words;
+    EXPECT_EQ(rule.torch, std::string(torch).substr(0, 3));
+    EXPECT_FALSE(rule.strategy.at("config").contains("torch"));
+    EXPECT_EQ(made_by(rule.strategy.at("config"), step, rule.torch), buckets) << rule.strategy;
   }
 }
 

@@ -16,6 +16,7 @@ inline constexpr std::string_view kMoreKeys = R"json([
   {"op": "add", "path": "/workload/host_gap_ms", "value": 0.1},
   {"op": "add", "path": "/workload/buffer_broadcast_ms", "value": 0.2},
   {"op": "add", "path": "/workload/time_spread", "value": 0.05},
+  {"op": "add", "path": "/workload/torch", "value": "2.7"},
   {"op": "add", "path": "/search/bucket_copies", "value": [true, false]},
   {"op": "add", "path": "/workload/operators", "value": {
     "values": [{"name": "x", "bytes": 4096}, {"name": "y", "bytes": 4096}],
@@ -49,7 +50,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
   "workload": {
     "file": "workloads/resnet50_v100.json", "batch": 64, "host_gap_ms": 1, "copy_kernels_ms": 1,
     "buffer_broadcast_ms": 0.5, "time_spread": 0.1,
-    "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
+    "torch": "1.13", "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
                   "classes": 1000, "sequence": 128, "optimizer": "momentum",
                   "fused_attention": false, "fused_feedforward": false, "fused_linear": false,
                   "flash_attention": false, "autocast": false,
