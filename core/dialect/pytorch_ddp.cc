@@ -397,8 +397,8 @@ std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workloa
 
 // The same cap for the first bucket too, which an old torch takes from a variable of its own.
 Json from_the_first(Json config) {
-  config["_DEFAULT_FIRST_BUCKET_BYTES"] = static_cast<std::int64_t>(
-      config["bucket_cap_mb"].get<double>() * static_cast<double>(kMiB));
+  config["_DEFAULT_FIRST_BUCKET_BYTES"] =
+      static_cast<std::int64_t>(config["bucket_cap_mb"].get<double>() * static_cast<double>(kMiB));
   return config;
 }
 

@@ -98,8 +98,7 @@ OpId Builder::slowed_pass(std::size_t bucket, OpId last, Seconds beside) {
 OpId Builder::slowed_by_step_before(OpId last, Seconds computed) {
   if (!slows(computed)) return last;
   const double slowdown = cluster_.device.overlap.slowdown;
-  return add(kComputeStream,
-             Slowed{std::nullopt, slowdown / (1 + slowdown), 0, -computed});
+  return add(kComputeStream, Slowed{std::nullopt, slowdown / (1 + slowdown), 0, -computed});
 }
 
 OpId Builder::copy_out(std::size_t index, OpId arrived) {

@@ -232,8 +232,8 @@ class Pass {
   // From when to when the forward pass computes, where it begins beside exchanges.
   std::vector<std::pair<Seconds, Seconds>> forward_;
   bool repeated_ = false;  // in the first period the forward pass waits for nothing
-  int under_way_ = -1;  // the bucket whose exchange is being listed
-  Seconds flow_ = 0;    // what the bytes of its last collective take
+  int under_way_ = -1;     // the bucket whose exchange is being listed
+  Seconds flow_ = 0;       // what the bytes of its last collective take
 };
 
 bool begins_beside_exchanges(const plan::Plan& plan) {

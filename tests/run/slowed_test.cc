@@ -175,8 +175,8 @@ Seconds gather_of(const Scenario& scenario) {
 // runs beside the second one's gather.
 TEST(Slowed, TheForwardPassPaysForWhatIsGatheredBesideIt) {
   const auto scenario = [](double slowdown, double gbps, const std::string& more = "") {
-    Scenario made = two_gradients(slowdown, gbps, R"(, "preset": "dear", "fusion": {"rule": "none"})",
-                                  more);
+    Scenario made =
+        two_gradients(slowdown, gbps, R"(, "preset": "dear", "fusion": {"rule": "none"})", more);
     made.workload.update = 0;
     made.workload.tensors[0].name = "b.weight";
     made.workload.tensors[1].name = "a.weight";
