@@ -898,13 +898,14 @@ def _cluster(job, hosts, sweeps):
 
 def _tensors(job, seen):
     tensors = []
+    registered = {name: place for place, name in enumerate(job.gradients)}
     for name in seen.order:
         parameter = job.gradients[name]
         if parameter.dtype not in _DTYPES:
             raise RuntimeError(f"syncline_record: {name} is {parameter.dtype}; expected one of "
                                + ", ".join(str(dtype) for dtype in _DTYPES))
         tensor = {"name": name, "shape": list(parameter.shape), "dtype": _DTYPES[parameter.dtype],
-                  "backward_us": _round(seen.waits[name] * 1e6)}
+                  "registered": registered[name], "backward_us": _round(seen.waits[name] * 1e6)}
         if name in job.sparse_rows:
             tensor["sparse_rows"] = job.sparse_rows[name]
         if seen.copy_in:

@@ -72,13 +72,14 @@ DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
 
 Buckets ddp_buckets(const std::vector<Tensor>& tensors, const DdpLimits& limits, DdpOrder order,
                     bool small_last) {
-  std::vector<int> walked(tensors.size());
-  std::iota(walked.begin(), walked.end(), 0);
-  // The first step walks the parameters first layer first and reverses the list of buckets; so does
+  // The first step walks the parameters first one first and reverses the list of buckets; so does
   // rebuilding from the last bucket on.
   const bool first = order == DdpOrder::kFirstStep;
   const bool backwards = first || small_last;
+  std::vector<int> walked(tensors.size());
+  std::iota(walked.begin(), walked.end(), 0);
   if (backwards) std::reverse(walked.begin(), walked.end());
+  if (first) walked = registered_order(tensors);
   Buckets buckets = assign_by_size(tensors, walked, limits);
   if (first) {
     std::stable_sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) {

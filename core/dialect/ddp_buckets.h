@@ -49,7 +49,7 @@ DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
 
 enum class DdpOrder {
   kRebuilt,    // in the order in which gradients arrived: from the second step on
-  kFirstStep,  // last layer first as parameters were registered, as long as nothing was rebuilt
+  kFirstStep,  // as parameters were registered, the last one first, as long as nothing was rebuilt
 };
 
 // Tensor indices by bucket, in the order in which they are exchanged; `tensors` in backward order.

@@ -1,6 +1,8 @@
 #include "core/dialect/elements.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -26,7 +28,13 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
     if (!bucket.tensors.empty()) closed.push_back(std::move(bucket.tensors));
     bucket = {};
   };
-  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
+  std::vector<int> order(tensors.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (rule.registered) {
+    order = registered_order(tensors);
+    std::reverse(order.begin(), order.end());
+  }
+  for (const int i : order) {
     const Tensor& tensor = tensors[static_cast<std::size_t>(i)];
     if (tensor.sparse) continue;
     Open& bucket = buffers[rule.one_format ? DType::kFp32 : tensor.dtype];
@@ -38,6 +46,13 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
     if (rule.close != Close::kBefore && full) close(bucket);
   }
   for (auto& [dtype, bucket] : buffers) close(bucket);
+  if (rule.registered) {
+    const auto last = [](const std::vector<int>& bucket) {
+      return *std::max_element(bucket.begin(), bucket.end());
+    };
+    std::stable_sort(closed.begin(), closed.end(),
+                     [&](const auto& a, const auto& b) { return last(a) < last(b); });
+  }
   return closed;
 }
 

@@ -23,10 +23,13 @@ struct ElementRule {
   // All tensors travel in one number format and fill the same buckets; otherwise each format has
   // its own.
   bool one_format = false;
+  // Tensors fill buckets in the reverse of the order in which their parameters were registered, not
+  // as they become ready.
+  bool registered = false;
 };
 
-// Tensor indices by bucket, in the order in which they close, what is left over last. Sparse
-// tensors are in none.
+// Tensor indices by bucket, in the order in which they close, what is left over last; `registered`
+// ones in the order in which all that they hold is ready. Sparse tensors are in none.
 std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
                                                   const ElementRule& rule);
 

@@ -117,6 +117,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   ElementRule rule;
   rule.size = read_size(config, overlap, workload, cluster, reading.notes);
+  rule.registered = true;
   if (sharded) rule.align = kParameterAlign;
   strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
   for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",

@@ -1,5 +1,6 @@
 #include "core/input/parts.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/dialect/ddp_buckets.h"
@@ -165,6 +166,10 @@ void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
 void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<TensorWork>& work,
                  std::size_t& copied) {
   Tensor tensor = read_shape(item, dtype);
+  constexpr int kMostPlaces = 1 << 24;
+  if (item.has("registered")) {
+    tensor.registered = static_cast<int>(item.integer("registered", 0, kMostPlaces));
+  }
   if (item.has("sparse_rows")) {
     tensor.sparse = true;
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
@@ -215,6 +220,9 @@ Workload read_workload(Reader reader, const Device& device) {
     work.emplace_back();
   }
   read_copies(reader, workload, copied);
+  const auto placed = std::count_if(workload.tensors.begin(), workload.tensors.end(),
+                                    [](const Tensor& tensor) { return tensor.registered >= 0; });
+  require_all(reader, "registered", static_cast<std::size_t>(placed), workload.tensors.size());
   if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
     reader.fail("tensors", "empty, expected at least one gradient");
   }

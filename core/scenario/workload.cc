@@ -1,8 +1,19 @@
 #include "core/scenario/workload.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace syncline {
+
+std::vector<int> registered_order(const std::vector<Tensor>& tensors) {
+  std::vector<int> order(tensors.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return tensors[static_cast<std::size_t>(a)].registered <
+           tensors[static_cast<std::size_t>(b)].registered;
+  });
+  return order;
+}
 
 Seconds backward_time(const Workload& workload) {
   return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Seconds{0},

@@ -23,6 +23,9 @@ struct Tensor {
   bool sparse = false;
   std::int64_t sparse_rows = 0;
 
+  // Its parameter's place in the order in which the model registered them; -1: nobody said.
+  int registered = -1;
+
   // Time on the compute stream from the previous gradient's readiness to this one's.
   Seconds backward = 0;
   // Its part of the forward pass, relative to the other tensors'; 0 everywhere: as in backward.
@@ -76,6 +79,10 @@ Workload stretched(Workload workload, double factor);
 inline std::int64_t samples_of(const Workload& workload) {
   return workload.batch * workload.micro_batches;
 }
+
+// Tensors in the order in which the model registered their parameters; the reverse of the order of
+// readiness where nobody said.
+std::vector<int> registered_order(const std::vector<Tensor>& tensors);
 
 // Sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);

@@ -80,6 +80,20 @@ TEST(Megatron, AlignmentCountsTowardsTheSize) {
 }
 
 // The default grows with the ranks: 40 million elements, or a million a rank.
+// By the order in which parameters were registered, the last one first; buckets go as they are
+// complete.
+TEST(Megatron, BucketsFollowTheModelsOrder) {
+  Workload workload = of_sizes({60, 40, 99, 1});
+  const auto groups_with = [&](const std::vector<int>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i) workload.tensors[i].registered = places[i];
+    return reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload)
+        .strategy.fusion.groups;
+  };
+  EXPECT_EQ(groups_with({3, 2, 1, 0}), (Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(groups_with({3, 1, 2, 0}), (Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(groups_with({0, 1, 2, 3}), (Groups{{1, 0}, {3, 2}}));
+}
+
 TEST(Megatron, DefaultSizes) {
   const Workload workload = of_sizes(std::vector<std::int64_t>(100, 1'000'000));
   const auto count = [&](int nodes) {

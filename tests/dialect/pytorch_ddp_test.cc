@@ -569,6 +569,8 @@ TEST(PyTorchDdp, Mistakes) {
         R"({"PeriodicModelAverager": {"period": 4}})",
         R"({"bucket_cap": 25})",
         R"({"comm_hook": "fp8_hook"})",
+        R"({"comm_hook": "quantization_perchannel_hook"})",
+        R"({"comm_hook": "fp16_compress_wrapper"})",
         R"({"static_graph": 1})",
         R"({"torch": "newest"})",
         R"({"torch": "2"})",

@@ -41,14 +41,28 @@ struct Case {
   bool first_step = false;
 };
 
-// First step: parameters first layer first, no order given, and the list of buckets reversed.
+// In the order in which torch walks them.
+std::vector<int> walked(const Case& asked) {
+  const auto& tensors = asked.workload.tensors;
+  std::vector<int> order(tensors.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (!asked.first_step) return order;
+  std::reverse(order.begin(), order.end());
+  if (!asked.workload.tensors.empty() && tensors.front().registered >= 0) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      order[static_cast<std::size_t>(tensors[i].registered)] = static_cast<int>(i);
+    }
+  }
+  return order;
+}
+
+// First step: parameters as registered, no order given, and the list of buckets reversed.
 // Later: gradients in the order in which they arrived, which for us is the workload's.
 Json question(const Case& asked) {
   Json tensors = Json::array();
   Json indices = Json::array();
-  auto list = asked.workload.tensors;
-  if (asked.first_step) std::reverse(list.begin(), list.end());
-  for (const auto& tensor : list) {
+  for (const int i : walked(asked)) {
+    const Tensor& tensor = asked.workload.tensors[static_cast<std::size_t>(i)];
     tensors.push_back({tensor.elements, to_string(tensor.dtype), tensor.sparse});
     if (!asked.first_step) indices.push_back(static_cast<int>(indices.size()));
   }
@@ -69,9 +83,9 @@ Groups torchs_answer(const Json& buckets, const Case& asked) {
   auto groups = buckets.get<Groups>();
   if (!asked.first_step) return groups;
   std::reverse(groups.begin(), groups.end());
-  const int last = static_cast<int>(asked.workload.tensors.size()) - 1;
+  const auto order = walked(asked);
   for (auto& group : groups) {
-    for (int& index : group) index = last - index;
+    for (int& index : group) index = order[static_cast<std::size_t>(index)];
   }
   return groups;
 }
@@ -127,6 +141,11 @@ std::vector<Case> random_cases() {
     for (const bool first : {false, true}) {
       cases.push_back({"random list " + std::to_string(round), workload, cap, first});
     }
+    std::vector<int> places(workload.tensors.size());
+    std::iota(places.begin(), places.end(), 0);
+    std::shuffle(places.begin(), places.end(), random);
+    for (std::size_t i = 0; i < places.size(); ++i) workload.tensors[i].registered = places[i];
+    cases.push_back({"registered list " + std::to_string(round), workload, cap, true});
   }
   return cases;
 }

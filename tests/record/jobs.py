@@ -101,6 +101,7 @@ def check_workload(job, scenario):
     for name, tensor in tensors.items():
         assert tensor["shape"] == list(known[name].shape) and tensor["dtype"] == "fp32"
         assert tensor["backward_us"] >= 0
+        assert tensor["registered"] == list(known).index(name)
     assert [b["name"] for b in workload["buffers"]] == ["norm.running_mean", "norm.running_var"]
     for key in ("forward_ms", "update_ms", "host_gap_ms"):
         assert workload[key] >= 0, key

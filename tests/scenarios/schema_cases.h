@@ -12,6 +12,7 @@ inline constexpr std::string_view kMoreKeys = R"json([
   {"op": "add", "path": "/workload/tensors/0/forward_us", "value": 10},
   {"op": "add", "path": "/workload/tensors/0/copy_in_us", "value": 3},
   {"op": "add", "path": "/workload/tensors/0/copy_out_us", "value": 4},
+  {"op": "add", "path": "/workload/tensors/0/registered", "value": 2},
   {"op": "add", "path": "/workload/copy_kernels_ms", "value": 0.001},
   {"op": "add", "path": "/workload/host_gap_ms", "value": 0.1},
   {"op": "add", "path": "/workload/buffer_broadcast_ms", "value": 0.2},

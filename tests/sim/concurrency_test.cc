@@ -206,7 +206,7 @@ TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
   Workload workload;
   workload.name = "one";
   workload.forward = 10e-3;
-  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, 20e-3});
+  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, -1, 20e-3});
   Cluster cluster = flat_cluster(ranks);
   cluster.jitter = {kind, relative};
   Strategy strategy;
@@ -240,7 +240,7 @@ TEST_P(SynchronousStragglers, WaitAtEveryStep) {
   workload.name = "three";
   workload.forward = 10e-3;
   for (const char* name : {"a", "b", "c"}) {
-    workload.tensors.push_back({name, {1000}, 1000, DType::kFp32, false, 0, 5e-3});
+    workload.tensors.push_back({name, {1000}, 1000, DType::kFp32, false, 0, -1, 5e-3});
   }
   Cluster cluster = flat_cluster(ranks);
   cluster.jitter = {kind, relative};
