@@ -14,6 +14,7 @@
 #include "reports/page.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
+#include "reports/written.h"
 
 namespace syncline::reports {
 namespace {
@@ -173,9 +174,7 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   sentences.push_back(text + ".");
 }
 
-void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
-  if (!tuning.emitted) return;
-  const tune::Emitted& emitted = *tuning.emitted;
+void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
   const std::string setting =
       emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".";
   if (emitted.exact) {
@@ -191,6 +190,12 @@ void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
       seconds_text(emitted.step_time) + " a step when read back, " +
       (percent >= 0 ? above_text(percent) + " it" : share_text(-percent) + " below it") +
       ". The difference: " + emitted.difference + "." + setting);
+}
+
+void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
+  if (!tuning.emitted) return;
+  add_emission(tuning, *tuning.emitted, sentences);
+  for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
 }
 
 Grid ranking_grid(const tune::Tuning& tuning) {

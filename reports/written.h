@@ -15,4 +15,7 @@ std::string nearest_text(const Strategy& strategy, const std::string& dialect,
 // What has to stand beside the configuration, and what runs in its place elsewhere: sentences.
 std::vector<std::string> notes_on(const dialect::Written& written);
 
+// Those of them that follow from the configuration alone.
+std::vector<std::string> notes_on(const Json& config);
+
 }  // namespace syncline::reports

@@ -22,6 +22,11 @@ struct Window {
   double taken = 0;       // of the processor, beside computation
 };
 
+struct Stretch {
+  Seconds begin = 0;
+  Seconds end = 0;
+};
+
 // One pass over a period: each operation begins when its stream and what it waits for are done.
 class Pass {
  public:
@@ -64,6 +69,7 @@ class Pass {
     std::sort(under_way_before_.begin(), under_way_before_.end(),
               [](const Window& a, const Window& b) { return a.begin < b.begin; });
     windows_.assign(windows_.size(), {});
+    past_ = 0;
     forward_.clear();
     repeated_ = true;
   }
@@ -80,7 +86,7 @@ class Pass {
     if (slowed == nullptr) return plan::seconds_of(op.work);
     if (!slowed->bucket) {
       slowed->seconds = lost_to_step_before(*slowed, begin);
-      if (repeated_) forward_.emplace_back(begin + slowed->rest, begin + slowed->seconds);
+      if (repeated_) forward_.push_back({begin + slowed->rest, begin + slowed->seconds});
       return slowed->seconds;
     }
     Window& window = windows_[static_cast<std::size_t>(*slowed->bucket)];
@@ -138,25 +144,37 @@ class Pass {
     return share * std::max(0.0, beside);
   }
 
-  // By computation that took -rest up to this moment, had nothing run beside it: what is left of it
-  // goes on more slowly from one exchange's begin to its end.
-  Seconds lost_to_step_before(const plan::Slowed& slowed, Seconds now) const {
-    Seconds left = -slowed.rest;
-    Seconds clock = now - left;
-    Seconds lost = 0;
-    for (const Window& window : under_way_before_) {
-      if (window.end <= clock) continue;
-      const Seconds free = std::max(0.0, window.begin - clock);
+  // By computation that took -rest up to this moment, had nothing run beside it.
+  Seconds lost_to_step_before(const plan::Slowed& slowed, Seconds now) {
+    const Seconds clock = now + slowed.rest;
+    while (past_ < under_way_before_.size() && under_way_before_[past_].end <= clock) ++past_;
+    const auto first = under_way_before_.begin() + static_cast<std::ptrdiff_t>(past_);
+    return longer_beside(first, under_way_before_.end(), clock, -slowed.rest,
+                         [&](const Window& window) {
+                           const double share = window.sums > 0 ? window.taken : slowed.share;
+                           return 1 / (1 - std::min(share, kMostLost));
+                         });
+  }
+
+  // By how much so much work takes longer, begun at that moment, which takes so many times as long
+  // beside each of the stretches from `first` on, the earliest first.
+  template <typename Place, typename Times>
+  static Seconds longer_beside(Place first, Place last, Seconds clock, Seconds left,
+                               const Times& times_beside) {
+    Seconds longer = 0;
+    for (; first != last; ++first) {
+      if (first->end <= clock) continue;
+      const Seconds free = std::max(0.0, first->begin - clock);
       if (left <= free) break;
       left -= free;
       clock += free;
-      const double share = std::min(window.sums > 0 ? window.taken : slowed.share, kMostLost);
-      const Seconds beside = std::min(window.end - clock, left / (1 - share));
-      lost += share * beside;
-      left -= (1 - share) * beside;
+      const double times = times_beside(*first);
+      const Seconds beside = std::min(first->end - clock, left * times);
+      left -= beside / times;
+      longer += beside - beside / times;
       clock += beside;
     }
-    return lost;
+    return longer;
   }
 
   // The exchange, by the computation that is left behind its bucket. It does nothing while it waits
@@ -184,28 +202,19 @@ class Pass {
   // step's computation ends.
   Seconds delayed_by_next_step(const plan::Slowed& slowed, Window& window) const {
     constexpr Seconds kSame = 1e-12;  // one may begin what the other waited for
-    const Seconds begin = window.begin - free_[plan::kComputeStream];
-    Seconds waits = 0;
-    for (const auto& [from, to] : forward_) {
-      if (from <= begin + kSame && begin < to) waits = std::min(slowed.delay, to - begin);
-    }
     const Seconds alone = window.end - window.begin;
     if (alone <= 0) return 0;
-    const double times = 1 + (slowed.share * window.flow + window.contended) / alone;
-    Seconds clock = begin + waits;
-    Seconds left = alone;
-    Seconds longer = 0;
-    for (const auto& [from, to] : forward_) {
-      if (to <= clock) continue;
-      const Seconds free = std::max(0.0, from - clock);
-      if (left <= free) break;
-      left -= free;
-      clock += free;
-      const Seconds beside = std::min(to - clock, left * times);
-      left -= beside / times;
-      longer += beside - beside / times;
-      clock += beside;
+    const Seconds begin = window.begin - free_[plan::kComputeStream];
+    const auto first =
+        std::partition_point(forward_.begin(), forward_.end(),
+                             [&](const Stretch& computed) { return computed.end <= begin; });
+    Seconds waits = 0;
+    if (first != forward_.end() && first->begin <= begin + kSame) {
+      waits = std::min(slowed.delay, first->end - begin);
     }
+    const double times = 1 + (slowed.share * window.flow + window.contended) / alone;
+    const Seconds longer = longer_beside(first, forward_.end(), begin + waits, alone,
+                                         [&](const Stretch&) { return times; });
     window.begin += waits;
     window.end += waits + longer;
     return waits + longer;
@@ -229,8 +238,9 @@ class Pass {
   std::vector<Seconds> free_;         // by stream
   std::vector<Window> windows_;
   std::vector<Window> under_way_before_;  // of the period before, the first one first
+  std::size_t past_ = 0;                  // those of them that are over
   // From when to when the forward pass computes, where it begins beside exchanges.
-  std::vector<std::pair<Seconds, Seconds>> forward_;
+  std::vector<Stretch> forward_;
   bool repeated_ = false;  // in the first period the forward pass waits for nothing
   int under_way_ = -1;     // the bucket whose exchange is being listed
   Seconds flow_ = 0;       // what the bytes of its last collective take

@@ -83,6 +83,29 @@ TEST_F(Answers, EmitTellsThemBesideTheConfiguration) {
   EXPECT_FALSE(contains(ran.err, "'half'")) << ran.err;  // nobody asked for that one
 }
 
+// With an old torch one bucket takes a variable of the module's, which is no argument: whoever is
+// given such a configuration is told, by either verb.
+TEST_F(Answers, WhatIsNoArgumentIsSaidWithTheConfiguration) {
+  Json scenario = Json::parse(kScenario);
+  scenario["workload"]["torch"] = "1.13";
+  scenario["cluster"]["inter"]["latency_us"] = 20000;  // nobody would send two
+  scenario["strategies"] = {{{"name", "one"}, {"fusion", {{"rule", "one"}}}}};
+  test::write_text(file_, scenario.dump());
+  const char* note = "_DEFAULT_FIRST_BUCKET_BYTES is no argument";
+  const auto emitted = test::syncline_run({"emit", file_, "--dialect", "pytorch"});
+  EXPECT_EQ(emitted.code, 0) << emitted.err;
+  EXPECT_TRUE(Json::parse(emitted.out).contains("_DEFAULT_FIRST_BUCKET_BYTES")) << emitted.out;
+  EXPECT_TRUE(contains(emitted.err, note)) << emitted.err;
+  const auto file = test::syncline_run(
+      {"emit", file_, "--dialect", "pytorch", "--python", scratch_.path("job.py")});
+  EXPECT_TRUE(contains(file.err, note)) << file.err;
+  const auto tuned = test::syncline_run({"tune", file_, "--emit", "pytorch", "--format", "json"});
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  const Json found = Json::parse(tuned.out);
+  EXPECT_TRUE(found.at("emitted").at("config").contains("_DEFAULT_FIRST_BUCKET_BYTES")) << found;
+  EXPECT_TRUE(contains(found.at("verdicts").dump(), note)) << found.at("verdicts");
+}
+
 TEST_F(Answers, ValidateTellsThemBelowItsTable) {
   const auto ran =
       test::syncline_run({"validate", file_, "--set", "cluster.nodes=2", "--ranks", "2", "--warmup",
