@@ -54,6 +54,39 @@ class Setting:
         self.job.step(self.model, self.optimizer)
 
 
+class Machine:
+    """Whether the ranks' processors are theirs alone at the moment: a fixed piece of work beside the
+    best it ever took. Looked at ahead of a visit and behind it, never at what the visit measured."""
+    QUIET = 1.15
+    LOOKS = 12  # a quarter of a second each
+
+    def __init__(self):
+        self.best = float("inf")
+
+    def is_quiet(self):
+        taken = []
+        for _ in range(25):
+            begin = time.perf_counter()
+            sum(number * number for number in range(100_000))
+            taken.append(time.perf_counter() - begin)
+        self.best = min(self.best, *taken)
+        slowest = torch.tensor([sorted(taken)[18] / self.best])
+        dist.all_reduce(slowest, dist.ReduceOp.MAX)
+        return slowest.item() <= self.QUIET
+
+    def wait(self):
+        any(self.is_quiet() for _ in range(self.LOOKS))
+
+    def visit(self, name, setting, tries=3):
+        """(seconds of each step, whether it was quiet around them)"""
+        for _ in range(tries):
+            self.wait()
+            taken = visit(name, setting)
+            if self.is_quiet():
+                return taken, True
+        return taken, False
+
+
 def visit(name, setting):
     """Seconds of each step of a group; the setting has the job anew."""
     job = models.Job(name)
@@ -74,12 +107,19 @@ def visit(name, setting):
 
 def measure(name, settings, turn, visits=3):
     """{setting: groups of steps, seconds}. Settings alternate, each time in another order: a moment in
-    which others take a share of the machine lasts a second or two and meets one visit, not a row."""
+    which others take a share of the machine lasts a second or two and meets one visit, not a row; a
+    visit that it met is made again. What is recorded was recorded in a quiet moment too."""
+    machine = Machine()
+    quiet = 0
     taken = {setting["name"]: [] for setting in settings}
     shuffled = random.Random(turn)  # the same on all ranks
     for _ in range(visits):
         for setting in shuffled.sample(settings, len(settings)):
-            taken[setting["name"]].append(visit(name, setting))
+            steps, alone = machine.visit(name, setting)
+            taken[setting["name"]].append(steps)
+            quiet += alone
+    if dist.get_rank() == 0:
+        print(f"{quiet} of {visits * len(settings)} visits between quiet moments", flush=True)
     return mean_of_ranks(taken)
 
 
