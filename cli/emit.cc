@@ -46,10 +46,6 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
             << options.nccl_table << "\n";
 }
 
-void tell_notes(const dialect::Written& written) {
-  for (const auto& note : reports::notes_on(written)) std::cerr << "syncline: " << note << "\n";
-}
-
 // Writes the file that applies the strategy, also where settings alone would do.
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
                  const dialect::Written& written) {
@@ -59,7 +55,7 @@ int write_python(const EmitOptions& options, const Scenario& scenario, const Str
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
               << written.config.dump() << "\n";
-    tell_notes(written);
+    tell_remarks(reports::notes_on(written));
   }
   return 0;
 }
@@ -103,7 +99,7 @@ int run(const EmitOptions& options) {
                      dialect::time_difference(wanted.plan, found.plan)
               << " (" << times << ")\n";
   }
-  tell_notes(*written);
+  tell_remarks(reports::notes_on(*written));
   return 0;
 }
 
