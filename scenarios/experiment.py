@@ -46,20 +46,23 @@ def _spread(_processor):
     return sorted(taken)[3 * len(taken) // 4] / min(taken)
 
 
+QUIET = 1.25  # 1.05 to 1.15 on a quiet virtual machine, 1.3 to 1.9 beside others
+
+
 def wait_for_quiet(minutes, told=sys.stderr):
     """Waits until every processor does the same work in the same time, at most so long; says what it
-    found. Where others take a share of them, what is recorded now is not what is measured next."""
-    quiet = 1.25  # 1.05 to 1.15 on a quiet virtual machine, 1.3 to 1.9 beside others
+    found, and whether that is quiet. Where others take a share of them, what is recorded now is not
+    what is measured next."""
     end = time.monotonic() + 60 * minutes
     count = os.cpu_count()
     with multiprocessing.Pool(count) as pool:
         while True:
             spread = max(pool.map(_spread, range(count), chunksize=1))
-            if spread <= quiet or time.monotonic() >= end:
+            if spread <= QUIET or time.monotonic() >= end:
                 break
             print(f"the same work takes up to {spread:.2f} times as long: waiting for a quiet machine",
                   file=told)
             time.sleep(10)
     print(f"the same work takes up to {spread:.2f} times as long: "
-          f"{'quiet' if spread <= quiet else 'NOT quiet, what follows is uncertain'}", file=told)
-    return spread
+          f"{'quiet' if spread <= QUIET else 'NOT quiet, what is timed now is uncertain'}", file=told)
+    return spread <= QUIET

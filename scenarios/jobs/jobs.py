@@ -49,6 +49,14 @@ class Experiment:
                  HERE / "rank.py", what, self.job, self.folder, turn, environment=environment,
                  captured=False)
 
+    def between_quiet_moments(self, timed, tries=3):
+        """Again where others' work came in between, whatever was timed."""
+        for _ in range(tries):
+            wait_for_quiet(self.options.patience)
+            timed()
+            if wait_for_quiet(0):
+                break
+
     def turn(self, turn, ending):
         return self.path(f"{turn}.{ending}")
 
@@ -58,7 +66,7 @@ class Experiment:
     def recording(self, turn):
         """Records the job, and prices every strategy from that."""
         if not self.turn(turn, "json").exists():
-            self.in_lab("record", turn)
+            self.between_quiet_moments(lambda: self.in_lab("record", turn))
         if self.turn(turn, "predicted.json").exists():
             return
         scenario = read(self.turn(turn, "json"))
@@ -97,7 +105,6 @@ class Experiment:
     def measure(self):
         for turn in range(self.options.rounds):
             if not self.path(f"measure.{turn}.json").exists():
-                wait_for_quiet(self.options.patience)
                 self.recording(turn)
                 self.in_lab("measure", turn)
 
