@@ -52,11 +52,15 @@ std::optional<TorchVersion> torch_version(std::string_view text) {
   return version;
 }
 
-TorchVersion read_torch(Reader& reader, const TorchVersion& otherwise) {
-  if (!reader.has("torch")) return otherwise;
-  const auto version = torch_version(reader.text("torch"));
-  if (!version) reader.fail("torch", "found no version, expected one such as \"2.7\"");
-  return *version;
+std::string read_torch(Reader& reader) {
+  if (!reader.has("torch")) return "";
+  std::string text = reader.text("torch");
+  reader.attempt([&] {
+    // What is no text has been told already.
+    if (!reader.find("torch")->is_string() || torch_version(text)) return;
+    reader.fail("torch", "found no version, expected one such as \"2.7\"");
+  });
+  return text;
 }
 
 TorchVersion torch_of(const Workload& workload) {

@@ -26,8 +26,8 @@ std::optional<TorchVersion> torch_version(std::string_view text);
 
 // What a configuration is read as where nobody names a version.
 inline constexpr TorchVersion kNewestTorch{2, 99};
-// The version under the key "torch". Throws where it names none.
-TorchVersion read_torch(Reader& reader, const TorchVersion& otherwise);
+// What stands under the key "torch", which must name a version; empty: nothing does.
+std::string read_torch(Reader& reader);
 // The one that the job trains with.
 TorchVersion torch_of(const Workload& workload);
 

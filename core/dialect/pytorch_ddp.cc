@@ -243,7 +243,14 @@ struct BucketWords {
 BucketWords read_words(Reader& config, const Workload& workload, const Cluster& cluster,
                        Reading& reading) {
   BucketWords words;
-  words.limits = limits_of(config, read_torch(config, torch_of(workload)));
+  const auto torch = torch_version(read_torch(config));
+  if (torch && workload.torch.empty()) {
+    reading.notes.push_back(
+        "torch is said of this configuration alone, and what tune and emit write is for the "
+        "newest: "
+        "\"torch\" in the workload makes it the job's");
+  }
+  words.limits = limits_of(config, torch.value_or(torch_of(workload)));
   words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   // With views a gradient's memory is its bucket's.
   reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);

@@ -202,8 +202,7 @@ Workload read_workload(Reader reader, const Device& device) {
   // An architecture's work is that of so many samples, given or not.
   workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
-  workload.torch = reader.text_or("torch", "");
-  dialect::read_torch(reader, dialect::kNewestTorch);  // refuses what names no version
+  workload.torch = dialect::read_torch(reader);
   const DType dtype = dtype_of(reader, DType::kFp32);
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
 

@@ -456,6 +456,11 @@ TEST(PyTorchDdp, AJobHasATorch) {
   const auto trained = write_config(hf_trainer_dialect(), eight, workload, cluster_of(2, 4));
   ASSERT_TRUE(trained);
   EXPECT_FALSE(trained->exact) << trained->config;
+  // A version that a configuration alone names is not the job's, and that is said.
+  const char* alone = "torch is said of this configuration alone";
+  EXPECT_FALSE(test::has_note(reading_of(capped(8), workload), alone));
+  workload.torch.clear();
+  EXPECT_TRUE(test::has_note(reading_of(capped(8), workload), alone));
   workload.torch = "2.4";
   EXPECT_FALSE(write(mixed).config.contains("bucket_cap_mb_list"));
   workload.torch = "2.12";

@@ -62,6 +62,18 @@ TEST(AllMistakes, EachPartTellsItsOwn) {
   }
 }
 
+// Neither twice, nor in place of what stands behind it.
+TEST(AllMistakes, AVersionIsToldOnce) {
+  for (const Json& torch : {Json(2.7), Json("newest"), Json("")}) {
+    Json scenario = full_scenario();
+    scenario["workload"]["torch"] = torch;
+    scenario["workload"]["tensors"][0]["backward_us"] = "short";
+    const auto told = mistakes_of(scenario);
+    ASSERT_EQ(told.size(), 2U) << torch << together(told);
+    EXPECT_TRUE(told[0].starts_with("x.json: workload.torch: ")) << told[0];
+  }
+}
+
 TEST(AllMistakes, TenAreToldAndTheRestCounted) {
   Json scenario = small_scenario();
   for (int i = 0; i < 25; ++i) {
