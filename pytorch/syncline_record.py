@@ -20,6 +20,7 @@ import functools
 import gc
 import json
 import math
+import mmap
 import os
 import socket
 import statistics
@@ -28,8 +29,14 @@ import time
 import torch
 import torch.distributed as dist
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
 _NOISY = 0.1  # a step's deviation from its neighbours, as a share
+_MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is told, as a share
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _ADDED = 1 << 18  # values at the least, of which the sums in 16 bits are timed
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
@@ -64,6 +71,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
         seen.rounding, seen.sums = _half(job, sweeps)
         seen.memory = _memory(job)
+        seen.page = _page_time()
         seen.selection = _selection(job)
     finally:
         saved.put_back()
@@ -226,6 +234,7 @@ class _Step:
         self.ready = {}  # by gradient, in the order in which they were ready
         self.backwards = 0
         self.beside = None  # _Beside: exchanges that the backward pass starts
+        self.pages = 0
 
     def first(self, what):
         if what not in self.marks:
@@ -248,7 +257,8 @@ class _Step:
         times = {"step": self.seconds("begin", "end"),
                  "forward": self.seconds("forward", "backward"),
                  "backward": self.seconds("backward", "backward_end"),
-                 "update": self.seconds("update", "update_end")}
+                 "update": self.seconds("update", "update_end"),
+                 "pages": self.pages}
         if "backward" in self.marks:
             begin = self.marks["backward"]
             times["ready"] = {n: self.job.seconds(begin, at) for n, at in self.ready.items()}
@@ -383,9 +393,11 @@ def _run_block(job, step, kind, exchanges=None):
             taken[-1].beside = exchanges(i) if exchanges else None
             if watch:
                 watch.step = taken[-1]
+            before = _pages()
             taken[-1].first("begin")
             step()
             taken[-1].last("end")
+            taken[-1].pages = _pages() - before
             if watch:
                 taken[-1].check()
     job.wait()
@@ -429,6 +441,7 @@ class _Seen:
         self.rounding = 0.0
         self.sums = 0.0
         self.memory = 0.0
+        self.page = 0.0
         self.selection = 0.0, 0.0
 
     def median(self, kind, what):
@@ -463,6 +476,12 @@ class _Seen:
             off += [math.log(statistics.median(block) / middle) for block in blocks]
         return (sum(x * x for x in off) / max(1, len(off) - len(self.runs))) ** 0.5
 
+    def time_spread(self):
+        """How far the times may lie from those of another moment, or another strategy: pages that a
+        step takes anew are all of one's, none of another's."""
+        _, seconds = self.taken_anew()
+        return math.hypot(self.drift(), seconds / 2 / self.median("plain", "step"))
+
     def _uneven(self, job):
         """The deviation of ranks' steps as a share that explains how much longer the slowest one
         of a step takes than the slowest rank does: each step waits for it."""
@@ -472,6 +491,11 @@ class _Seen:
         # The largest of so many normal values (Blom 1958), in deviations.
         largest = statistics.NormalDist().inv_cdf((job.ranks - 0.375) / (job.ranks + 0.25))
         return max(0.0, longest / self.alone["step"] - 1) / largest
+
+    def taken_anew(self):
+        """(pages that a step takes anew from the system, the seconds that this costs)."""
+        pages = self.median("plain", "pages")
+        return pages, pages * self.page
 
     def noise(self):
         """What the user must know of a machine that was busy; empty on a quiet one."""
@@ -737,6 +761,25 @@ def _memory(job):
     return 1 / job.mean([statistics.median(once() for _ in range(7)) / passing])[0]
 
 
+def _pages():
+    """That this process has taken anew from the system so far: the C library gives memory back that
+    is free, or does not, by what was allocated before, and a step takes it again."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt if resource else 0
+
+
+def _page_time():
+    """Seconds that the system takes to hand out a page, beyond those of writing to it."""
+    taken = []
+    with mmap.mmap(-1, 16 << 20) as fresh:
+        before = _pages()
+        for _ in range(2):
+            begin = time.perf_counter()
+            for at in range(0, len(fresh), mmap.PAGESIZE):
+                fresh[at] = 1
+            taken.append(time.perf_counter() - begin)
+        return max(0.0, taken[0] - taken[1]) / max(1, _pages() - before)
+
+
 def _half(job, sweeps):
     """(bytes a second at which gradients become 16 bits wide, divided as DDP's hook does, and come
     back; bytes of 16 bits a second that the backend adds up in software), by what an exchange of
@@ -925,7 +968,8 @@ def _workload(job, seen, name, batch):
                 "torch": ".".join(torch.__version__.split(".")[:2]),
                 "forward_ms": _round(seen.alone["forward"] * 1e3),
                 "update_ms": _round(seen.alone["update"] * 1e3),
-                "host_gap_ms": _round(seen.gap * 1e3), "time_spread": _round(min(1, seen.drift()), 3),
+                "host_gap_ms": _round(seen.gap * 1e3),
+                "time_spread": _round(min(1, seen.time_spread()), 3),
                 "tensors": _tensors(job, seen)}
     if broadcasts and seen.overhead() > 0:
         workload["buffer_broadcast_ms"] = _round(seen.overhead() * 1e3)
@@ -1062,6 +1106,12 @@ def _summary(job, seen, out):
                      f"{1e3 * seen.own_step:.2f} ms: the scenario has its times")
     if seen.noise():
         lines.append(seen.noise())
+    pages, seconds = seen.taken_anew()
+    if not job.on_gpu and 1e3 * seconds > _MANY_PAGES * step:
+        lines.append(f"a step takes {pages:.0f} pages of memory anew from the system, about "
+                     f"{1e3 * seconds:.1f} ms, with another strategy maybe none or more: "
+                     "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1 in the job's environment keeps "
+                     "them (glibc)")
     if not job.optimizers:
         lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
     if seen.unused:
