@@ -33,6 +33,8 @@ STRATEGY = None
 
 _PARTING = 10  # seconds for exchanges that are left over when a job ends by an error
 _HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_FEW = 1 << 14  # elements among which the largest are found as fast without a sample
+_SAMPLED = 61  # one in so many: a prime, since rows are multiples of small ones
 
 
 def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, timeout=None):
@@ -161,6 +163,7 @@ class _Lane:
         self.world = dist.new_group(**limit)
         self.failures = failures  # of all lanes
         self.device = device
+        self.room = _Room()
         self._join_levels(hierarchy, limit)
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         if self.stream is None:
@@ -564,27 +567,35 @@ class _Dgc:
         return min(max(int(torch.tensor(elements, dtype=fp32) * share), 1), elements)
 
     @torch.no_grad()
-    def accumulate(self, gradient, weight, group):
+    def accumulate(self, gradient, weight, group, room):
+        """What is sent from. Written beside what there was: elements that are not finite keep that."""
+        velocity, residual, other = (room.like(place, gradient) for place in range(3))
         if group["weight_decay"]:
-            gradient = gradient + _in_memory_order(weight.detach()) * group["weight_decay"]
+            torch.mul(_in_memory_order(weight.detach()), group["weight_decay"], out=other)
+            gradient = other.add_(gradient)
         if group["nesterov"]:
-            velocity = (self.velocity + gradient) * group["momentum"]
-            residual = (self.residual + velocity) + gradient
+            torch.add(self.velocity, gradient, out=velocity).mul_(group["momentum"])
+            torch.add(self.residual, velocity, out=residual).add_(gradient)
         else:
-            velocity = self.velocity * group["momentum"] + gradient
-            residual = self.residual + velocity
-        finite = torch.isfinite(residual)  # others keep what they had
+            torch.mul(self.velocity, group["momentum"], out=velocity).add_(gradient)
+            torch.add(self.residual, velocity, out=residual)
+        if math.isfinite(residual.sum()):  # then each of them is
+            self.velocity.copy_(velocity)
+            self.residual.copy_(residual)
+            return
+        finite = torch.isfinite(residual)
         self.velocity = torch.where(finite, velocity, self.velocity)
         self.residual = torch.where(finite, residual, self.residual)
 
     @torch.no_grad()
-    def taken(self, kept):
+    def taken(self, kept, room):
         """The largest magnitudes, ties to the lower index, in index order; they wait no longer."""
-        magnitude = self.residual.abs()
-        least = torch.topk(magnitude, kept).values[-1]
-        above = magnitude > least
-        equal = (magnitude == least).nonzero().flatten()[:kept - int(above.sum())]
-        indices = torch.cat([above.nonzero().flatten(), equal]).sort().values
+        magnitude = torch.abs(self.residual, out=room.like(0, self.residual))
+        places, candidates = _candidates(magnitude, kept)
+        least = torch.topk(candidates, kept).values[-1]
+        above = candidates > least
+        equal = (candidates == least).nonzero().flatten()[:kept - int(above.sum())]
+        indices = places[torch.cat([above.nonzero().flatten(), equal]).sort().values]
         values = self.residual[indices]
         self.residual[indices] = 0
         self.velocity[indices] = 0
@@ -593,15 +604,45 @@ class _Dgc:
     @torch.no_grad()
     def exchange(self, buffer, lane, step, weight, group):
         """The mean of what all ranks send, into the buffer."""
-        self.accumulate(buffer, weight, group)
+        self.accumulate(buffer, weight, group, lane.room)
         kept = self.kept(step)
-        indices, values = self.taken(kept)
+        indices, values = self.taken(kept, lane.room)
         # An index and a value are 8 bytes on the wire, as one tensor.
         sent = torch.cat([indices.to(torch.int32), values.view(torch.int32)])
         buffer.zero_()
         for given in lane.gather(sent):
             buffer.index_add_(0, given[:kept].long(), given[kept:].view(torch.float32))
         buffer.div_(lane.ranks)
+
+
+def _candidates(magnitude, kept):
+    """(places, magnitudes), in the order of places, of at least so many of the largest and all that
+    equal the least of them. A sample tells from where on to look, for finding the largest among all
+    takes many times longer; where it was not representative, all are given."""
+    elements = magnitude.numel()
+    share = 1.25 * kept / elements
+    sample = magnitude[::_SAMPLED]
+    drawn = int(share * sample.numel()) + 8
+    if elements > _FEW and share < 0.5:
+        places = (magnitude >= torch.topk(sample, drawn).values[-1]).nonzero().flatten()
+        if places.numel() >= kept:
+            return places, magnitude[places]
+    return torch.arange(elements, device=magnitude.device), magnitude
+
+
+class _Room:
+    """Memory for what a lane computes on the way, in which one exchange follows another."""
+
+    def __init__(self):
+        self.tensors = {}
+
+    def like(self, place, tensor):
+        """So many elements of that type, with what the last one left in them."""
+        which = place, tensor.dtype
+        known = self.tensors.get(which)
+        if known is None or known.numel() < tensor.numel():
+            known = self.tensors[which] = torch.empty_like(tensor)
+        return known[:tensor.numel()]
 
 
 # ---- PowerSGD ----

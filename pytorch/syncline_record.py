@@ -65,11 +65,12 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
             step()
         hosts = job.gathered(socket.gethostname())
         sweeping = _sweeps(job, hosts)
-        seen = _Seen(job, _run_in_turns(job, step, steps, sweeping))
+        half = _Half(job)
+        seen = _Seen(job, _run_in_turns(job, step, steps, [*sweeping.values(), half]))
         seen.copy_in, seen.copy_out = _copies(job, seen)
         sweeps = _swept(sweeping)
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
-        seen.rounding, seen.sums = _half(job, sweeps)
+        seen.rounding, seen.sums = half.rates()
         seen.memory = _memory(job)
         seen.page = _page_time()
         seen.selection = _selection(job)
@@ -364,9 +365,9 @@ class _Watch:
         self.undo.callback(hook.remove)
 
 
-def _run_in_turns(job, step, steps, sweeping):
-    """Times of the counted steps, by kind. The sweeps lie between them, for what disturbs a machine
-    for a second would otherwise count for all exchanges, or for none."""
+def _run_in_turns(job, step, steps, between):
+    """Times of the counted steps, by kind. What else is timed goes on between them, for what disturbs
+    a machine for a second would otherwise count for all exchanges, or for none."""
     kinds = ["plain", "exchanged", "alone"] if job.is_ddp else ["plain", "alone"]
     runs = {kind: [] for kind in kinds}
     turns = -(-steps // _BLOCK)
@@ -374,8 +375,8 @@ def _run_in_turns(job, step, steps, sweeping):
         first = turn % len(kinds)
         for kind in kinds[first:] + kinds[:first]:
             runs[kind] += _run_block(job, step, kind)
-        for sweep in sweeping.values():
-            sweep.go_on(turns)
+        for timed in between:
+            timed.go_on(turns)
     return runs
 
 
@@ -780,20 +781,33 @@ def _page_time():
         return max(0.0, taken[0] - taken[1]) / max(1, _pages() - before)
 
 
-def _half(job, sweeps):
-    """(bytes a second at which gradients become 16 bits wide, divided as DDP's hook does, and come
-    back; bytes of 16 bits a second that the backend adds up in software), by what an exchange of
-    them takes of the processor beyond one of as many bytes. 0 where nothing was exchanged, or where
-    nothing is added up on the processor."""
-    if not sweeps or job.ranks == 1:
-        return 0.0, 0.0
-    # Sums of values too small for 16 bits to hold them whole take a processor twice as long: it is
-    # the job's own that count. Of few, waking up would cost more of it than adding.
-    largest = max(size for size, _ in sweeps["world"]) // 4
-    whole = _gradient_values(job, max(largest, _ADDED))
-    as_many_bytes = torch.zeros(-(-whole.numel() // 2), device=job.device)
+class _Half:
+    """What becoming 16 bits wide costs the job's gradients, and the sums of those, which Gloo takes
+    on the processor."""
 
-    def once():
+    def __init__(self, job):
+        self.job = job
+        # Of few values, waking up would cost more of the processor than adding.
+        self.count = max(16384, max(job.bucket_bytes()) // 4, _ADDED)
+        self.taken = []
+
+    def go_on(self, turns):
+        """The next one's share of so many turns: what disturbs a machine for a second would count
+        for all samples of it."""
+        if self.job.ranks == 1:
+            return
+        # Sums of values too small for 16 bits to hold them whole take a processor twice as long: it
+        # is the job's own that count.
+        whole = _gradient_values(self.job, self.count)
+        as_many_bytes = torch.zeros(-(-self.count // 2), device=self.job.device)
+        self._once(whole.clone(), as_many_bytes)
+        self.taken += [self._once(whole.clone(), as_many_bytes)
+                       for _ in range(max(3, -(-9 // turns)))]
+
+    def _once(self, whole, as_many_bytes):
+        """Seconds: of rounding and dividing as DDP's hook does and of the way back; of the processor
+        that the exchange takes beyond one of as many bytes."""
+        job = self.job
         job.wait()
         marks = [time.perf_counter()]
         half = whole.to(torch.float16).div_(job.ranks)
@@ -808,15 +822,21 @@ def _half(job, sweeps):
         whole.copy_(half)
         job.wait()
         marks.append(time.perf_counter())
-        return (marks[1] - marks[0], marks[3] - marks[2],
-                processor[1] - processor[0], processor[2] - processor[1])
-    once()
-    encode, decode, narrow, wide = (statistics.median(times)
-                                    for times in zip(*[once() for _ in range(9)]))
-    # fp32 is read and fp16 written, and the other way round.
-    rounding, sums = job.mean([(encode + decode) / (12 * whole.numel()), max(0.0, narrow - wide)])
-    added = 2 * whole.numel() * (job.ranks - 1) / job.ranks
-    return 1 / max(rounding, 1e-15), 0.0 if job.on_gpu or sums <= 0 else added / sums
+        return (marks[1] - marks[0] + marks[3] - marks[2],
+                processor[1] - processor[0] - (processor[2] - processor[1]))
+
+    def rates(self):
+        """(bytes a second at which gradients become 16 bits wide and come back; bytes of 16 bits a
+        second that the backend adds up in software). 0 where nothing was exchanged, or where nothing
+        is added up on the processor."""
+        job = self.job
+        if not self.taken:
+            return 0.0, 0.0
+        rounding, sums = map(statistics.median, zip(*self.taken))
+        # fp32 is read and fp16 written, and the other way round.
+        rounding, sums = job.mean([rounding / (12 * self.count), max(0.0, sums)])
+        added = 2 * self.count * (job.ranks - 1) / job.ranks
+        return 1 / max(rounding, 1e-15), 0.0 if job.on_gpu or sums <= 0 else added / sums
 
 
 def _gradient_values(job, count):
@@ -832,11 +852,11 @@ def _gradient_values(job, count):
 def _selection(job):
     """(elements a second, seconds besides) with which DGC finds the largest hundredth of a gradient
     as the file of `syncline emit --python` does it: momentum, what was held back, selection, what
-    is sent and added again. Of the largest gradient and of one of a sixteenth."""
+    is sent and added again. Of the largest gradient, and of one of next to no elements."""
     if job.ranks == 1:
         return 0.0, 0.0
     largest = max(gradient.numel() for gradient in job.gradients.values())
-    small = max(1, largest // 16)
+    small = min(1024, largest)
     times = [_selection_time(job, elements) for elements in (small, largest)]
     per_element, besides = job.mean([(times[1] - times[0]) / max(1, largest - small), times[0]])
     if per_element <= 0:  # too few elements to tell
@@ -846,30 +866,48 @@ def _selection(job):
 
 def _selection_time(job, elements):
     gradient = _gradient_values(job, elements)
-    velocity, residual = gradient.clone(), gradient.clone()
+    velocity, residual, buffer = gradient.clone(), gradient.clone(), gradient.clone()
+    fast, held = torch.empty_like(gradient), torch.empty_like(gradient)
     kept = max(1, elements // 100)
 
     def once():
         job.wait()
         begin = time.perf_counter()
-        fast = velocity * 0.9 + gradient
-        held = residual + fast
-        finite = torch.isfinite(held)
-        fast, held = torch.where(finite, fast, velocity), torch.where(finite, held, residual)
-        magnitude = held.abs()
-        least = torch.topk(magnitude, kept).values[-1]
-        above = magnitude > least
-        equal = (magnitude == least).nonzero().flatten()[:kept - int(above.sum())]
-        indices = torch.cat([above.nonzero().flatten(), equal]).sort().values
-        values = held[indices]
-        held[indices] = 0
-        fast[indices] = 0
+        torch.mul(velocity, 0.9, out=fast).add_(gradient)
+        torch.add(residual, fast, out=held)
+        if math.isfinite(held.sum()):
+            velocity.copy_(fast)
+            residual.copy_(held)
+        magnitude = torch.abs(residual, out=fast)
+        places, candidates = _candidates(magnitude, kept)
+        least = torch.topk(candidates, kept).values[-1]
+        above = candidates > least
+        equal = (candidates == least).nonzero().flatten()[:kept - int(above.sum())]
+        indices = places[torch.cat([above.nonzero().flatten(), equal]).sort().values]
+        values = residual[indices]
+        residual[indices] = 0
+        velocity[indices] = 0
         sent = torch.cat([indices.to(torch.int32), values.view(torch.int32)])
-        held.index_add_(0, sent[:kept].long(), sent[kept:].view(torch.float32))
+        buffer.zero_()
+        for _ in range(job.ranks):
+            buffer.index_add_(0, sent[:kept].long(), sent[kept:].view(torch.float32))
+        buffer.div_(job.ranks)
         job.wait()
         return time.perf_counter() - begin
     once()
     return statistics.median(once() for _ in range(15))
+
+
+def _candidates(magnitude, kept):
+    """Where to look for the largest, told by a sample."""
+    elements = magnitude.numel()
+    if elements > 1 << 14:
+        sample = magnitude[::61]
+        least = torch.topk(sample, int(1.25 * kept / elements * sample.numel()) + 8).values[-1]
+        places = (magnitude >= least).nonzero().flatten()
+        if places.numel() >= kept:
+            return places, magnitude[places]
+    return torch.arange(elements, device=magnitude.device), magnitude
 
 
 def _shape(hosts):

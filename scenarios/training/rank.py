@@ -86,15 +86,15 @@ def leave_out(applied, part):
     whole = applied._Dgc
     if part == "momentum correction":
         class Plain(whole):
-            def accumulate(self, gradient, weight, group):
+            def accumulate(self, gradient, weight, group, room):
                 self.residual = self.residual + gradient
         applied._Dgc = Plain
         applied._Reducer.before_step = lambda self: None  # the momentum is the optimizer's
     elif part == "masking":
         class Unmasked(whole):
-            def taken(self, kept):
+            def taken(self, kept, room):
                 velocity = self.velocity.clone()
-                taken = super().taken(kept)
+                taken = super().taken(kept, room)
                 self.velocity = velocity
                 return taken
         applied._Dgc = Unmasked
