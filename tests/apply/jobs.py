@@ -7,6 +7,7 @@ Exit code 0: every check held.
 """
 
 import copy
+import math
 import os
 import signal
 import sys
@@ -400,6 +401,47 @@ def dgc(folder):
     raises(lambda: applier.apply(net(), adam, strategy=strategy(buckets, dgc=ramp)), "Adam")
 
 
+def largest_of_many(folder):
+    """Whatever a sample says: representative or not, ties, zeros, from one element to all but one."""
+    elements = 50_000
+    torch.manual_seed(5)
+    normal = torch.randn(elements)
+    sampled = torch.zeros(elements)
+    sampled[::applier._SAMPLED] = 1 + torch.rand(sampled[::applier._SAMPLED].numel())
+    kinds = {"normal": normal, "small": normal * 1e-30, "heavy": normal.pow(9),
+             "ties": (normal * 3).round(), "zeros": torch.zeros(elements),
+             "sampled are the largest": sampled + 0.1 * normal, "unsampled": normal * (sampled == 0),
+             "rising": torch.arange(elements) - 100.0, "one": (normal == normal.max()) * 1.0}
+    for name, values in kinds.items():
+        by_size = values.abs().sort(descending=True, stable=True).indices
+        for kept in (1, 2, 499, 5_000, 19_000, 26_000, elements - 1):
+            one = applier._Dgc(values, {})
+            one.residual, one.velocity = values.clone(), values + 1
+            indices, sent = one.taken(kept, applier._Room())
+            wanted = by_size[:kept].sort().values
+            assert torch.equal(indices, wanted), (name, kept)
+            assert torch.equal(sent, values[wanted]), (name, kept)
+            left = torch.ones(elements, dtype=torch.bool)
+            left[wanted] = False
+            assert torch.equal(one.residual, values * left) and torch.equal(
+                one.velocity, (values + 1) * left), (name, kept)
+
+
+def what_is_not_finite(folder):
+    """Leaves its element as it was; large ones, whose sum is not, count."""
+    group = {"weight_decay": 0.0, "nesterov": False, "momentum": 0.5}
+    room = applier._Room()
+    held = torch.tensor([1.0, 2.0, 3.0, -4.0])
+    one = applier._Dgc(held, {})
+    one.residual, one.velocity = held.clone(), 10 * held
+    one.accumulate(torch.tensor([math.inf, 1.0, math.nan, -math.inf]), held, group, room)
+    assert one.velocity.tolist() == [10, 11, 30, -40], one.velocity
+    assert one.residual.tolist() == [1, 13, 3, -4], one.residual
+    one.accumulate(torch.full((4,), 3e38), held, group, room)
+    assert one.velocity.tolist() == torch.tensor([3e38] * 4).tolist(), one.velocity
+    assert torch.isfinite(one.residual).all()
+
+
 def dgc_step(applied, optimizer, own, sparse, step, file):
     optimizer.zero_grad()
     x, y = batch(step)
@@ -578,7 +620,7 @@ _CASES = {
     "two": [groupings_and_streams, views, halves, later_torch, accumulation, statistics_of_batch_norm,
             schedulers_and_copies, local_sgd, adaptive_local_sgd, wrong_tables, unused_parameters],
     "four": [groupings_and_streams, hierarchies, local_sgd, adaptive_local_sgd],
-    "dgc": [dgc],
+    "dgc": [dgc, largest_of_many, what_is_not_finite],
     "powersgd": [power_sgd],
     "killed": [rank_is_killed],
     "killed_powersgd": [rank_is_killed_in_power_sgd],

@@ -65,9 +65,19 @@ TEST(Record, NamesAFileThatCannotBeWritten) {
 
 TEST(Record, NeedsNothingButTorch) {
   std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{
-      "contextlib", "functools", "gc",         "json", "math",  "mmap",
-      "os",         "resource",  "socket", "statistics", "time", "torch", "torch.distributed"};
+  const std::set<std::string> known{"contextlib",
+                                    "functools",
+                                    "gc",
+                                    "json",
+                                    "math",
+                                    "mmap",
+                                    "os",
+                                    "resource",
+                                    "socket",
+                                    "statistics",
+                                    "time",
+                                    "torch",
+                                    "torch.distributed"};
   std::string line;
   while (std::getline(script, line)) {
     std::istringstream words(line);
