@@ -22,8 +22,10 @@ import json
 import math
 import mmap
 import os
+import queue
 import socket
 import statistics
+import threading
 import time
 
 import torch
@@ -39,6 +41,7 @@ _NOISY = 0.1  # a step's deviation from its neighbours, as a share
 _MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is told, as a share
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _ADDED = 1 << 18  # values at the least, of which the sums in 16 bits are timed
+_CODED = 1 << 24  # elements at most that are encoded beside a backward pass: thrice that is held
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
            torch.float64: "fp64"}
 _HOOKS = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook"}
@@ -64,6 +67,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         for _ in range(3):  # after the first step DDP sorts its buckets anew
             step()
         hosts = job.gathered(socket.gethostname())
+        crowded = "" if job.on_gpu else _crowded(job.gathered(_processors()))
         sweeping = _sweeps(job, hosts)
         half = _Half(job)
         seen = _Seen(job, _run_in_turns(job, step, steps, [*sweeping.values(), half]))
@@ -73,16 +77,19 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         seen.rounding, seen.sums = half.rates()
         seen.memory = _memory(job)
         seen.page = _page_time()
-        seen.selection = _selection(job)
+        seen.selection = _selection(job, seen.overlap)
     finally:
         saved.put_back()
     if job.rank != 0:
         return None
     scenario = _scenario(job, seen, hosts, sweeps, name or type(job.module).__name__, batch)
+    notes = [note for note in (seen.noise(), crowded) if note]
+    if notes:
+        scenario["notes"] = notes
     _write(out, json.dumps(scenario, indent=1) + "\n")
     if sweeps:
         _write(_beside(out), _nccl_tests_rows(hosts, sweeps["world"]))
-    print(_summary(job, seen, out), flush=True)
+    print(_summary(job, seen, notes, out), flush=True)
     return scenario
 
 
@@ -132,10 +139,10 @@ class _Job:
         if self.ranks == 1:
             return [text]
         # As a tensor: objects would need a device of their own to be gathered by NCCL.
-        mine = torch.zeros(256, dtype=torch.uint8)
-        said = text.encode()[:256]
+        mine = torch.zeros(2560, dtype=torch.uint8)  # a bit for each of 8,192 processors, and more
+        said = text.encode()[:mine.numel()]
         mine[:len(said)] = torch.tensor(list(said), dtype=torch.uint8)
-        all_said = [torch.zeros(256, dtype=torch.uint8, device=self.device)
+        all_said = [torch.zeros(mine.numel(), dtype=torch.uint8, device=self.device)
                     for _ in range(self.ranks)]
         dist.all_gather(all_said, mine.to(self.device), group=self.group)
         return [bytes(t.tolist()).rstrip(b"\0").decode() for t in all_said]
@@ -681,8 +688,9 @@ def _side_stream(device):
 
 def _overlap(job, step, steps, seen, sweeps):
     """What computation and an exchange take from each other while both run: {"slowdown", of
-    computation; "collective_slowdown"; "delay", seconds an exchange}, the ranks' mean. Empty where
-    nothing was exchanged."""
+    computation; "collective_slowdown"; "delay", seconds an exchange; "coded": (seconds that a step
+    takes longer while DGC encodes beside it, so many gradients, of so many elements)}, the ranks'
+    mean. Empty where nothing was exchanged."""
     if "exchanged" not in seen.runs or not sweeps:
         return {}
     # Two sizes tell apart what an exchange waits and what it loses while bytes flow: of the
@@ -690,10 +698,13 @@ def _overlap(job, step, steps, seen, sweeps):
     short = [one for one in sweeps["world"] if one[1] < 0.6 * seen.alone["backward"]]
     large, small = (short or sweeps["world"][:1])[-1], sweeps["world"][0]
     kinds = [_exchanges_of(job, seen, size) for size in (large, small)]
-    turns = []
-    for _ in range(-(-steps // _BLOCK)):
-        beside = _run_block(job, step, "alone", lambda i: kinds[i % 2]())
-        turns.append((beside[1::2], beside[0::2], _run_block(job, step, "alone")))
+    turns, encoded = [], []
+    with contextlib.closing(_Coding(job, seen.order)) as coding:
+        for _ in range(-(-steps // _BLOCK)):
+            beside = _run_block(job, step, "alone", lambda i: kinds[i % 2]())
+            turns.append((beside[1::2], beside[0::2], _run_block(job, step, "alone")))
+            if coding.selections:
+                encoded.append(_run_block(job, step, "alone", lambda _: coding))
     delay, slope = _delays(turns, large[1], small[1])
     # While an exchange waits for a processor it takes nothing from the computation. Neighbouring
     # blocks are compared: what slows the machine down for a while is in both.
@@ -703,8 +714,13 @@ def _overlap(job, step, steps, seen, sweeps):
         statistics.median(one["backward"] for one in with_large)
         - statistics.median(one["backward"] for one in alone) for with_large, _, alone in turns)
     share = min(max(0.0, lost / flowing), 0.9) if flowing > 0 else 0.0
-    share, slope, delay = job.mean([share, slope, delay])
-    return {"slowdown": share / (1 - share), "collective_slowdown": slope, "delay": delay}
+    coded = [statistics.median(one["step"] for one in there)
+             - statistics.median(one["step"] for one in alone)
+             for there, (_, _, alone) in zip(encoded, turns)]
+    share, slope, delay, coded = job.mean([share, slope, delay,
+                                           statistics.median(coded) if coded else 0.0])
+    return {"slowdown": share / (1 - share), "collective_slowdown": slope, "delay": delay,
+            "coded": (coded, len(coding.selections), coding.elements)}
 
 
 def _delays(turns, large, small):
@@ -849,53 +865,123 @@ def _gradient_values(job, count):
     return together.repeat(-(-count // together.numel()))[:count]
 
 
-def _selection(job):
-    """(elements a second, seconds besides) with which DGC finds the largest hundredth of a gradient
-    as the file of `syncline emit --python` does it: momentum, what was held back, selection, what
-    is sent and added again. Of the largest gradient, and of one of next to no elements."""
+def _selection(job, overlap):
+    """(elements a second, seconds besides) with which DGC encodes: by itself, the largest gradient and
+    one of next to no elements. Where an element costs more in a step, in which one gradient after
+    the other comes by and two threads share the caches, it is that."""
     if job.ranks == 1:
         return 0.0, 0.0
     largest = max(gradient.numel() for gradient in job.gradients.values())
     small = min(1024, largest)
     times = [_selection_time(job, elements) for elements in (small, largest)]
     per_element, besides = job.mean([(times[1] - times[0]) / max(1, largest - small), times[0]])
-    if per_element <= 0:  # too few elements to tell
+    seconds, gradients, elements = overlap.get("coded", (0.0, 0, 0))
+    beside = (seconds - gradients * besides) / elements if elements else 0.0
+    if max(per_element, beside) <= 0:  # too few elements to tell
         return job.mean([largest / times[1]])[0], 0.0
+    per_element = max(per_element, beside)
     return 1 / per_element, max(0.0, besides - small * per_element)
 
 
 def _selection_time(job, elements):
     gradient = _gradient_values(job, elements)
-    velocity, residual, buffer = gradient.clone(), gradient.clone(), gradient.clone()
-    fast, held = torch.empty_like(gradient), torch.empty_like(gradient)
-    kept = max(1, elements // 100)
+    coder = _Selection(gradient, job.ranks, {})
 
     def once():
         job.wait()
         begin = time.perf_counter()
-        torch.mul(velocity, 0.9, out=fast).add_(gradient)
-        torch.add(residual, fast, out=held)
-        if math.isfinite(held.sum()):
-            velocity.copy_(fast)
-            residual.copy_(held)
-        magnitude = torch.abs(residual, out=fast)
-        places, candidates = _candidates(magnitude, kept)
-        least = torch.topk(candidates, kept).values[-1]
-        above = candidates > least
-        equal = (candidates == least).nonzero().flatten()[:kept - int(above.sum())]
-        indices = places[torch.cat([above.nonzero().flatten(), equal]).sort().values]
-        values = residual[indices]
-        residual[indices] = 0
-        velocity[indices] = 0
-        sent = torch.cat([indices.to(torch.int32), values.view(torch.int32)])
-        buffer.zero_()
-        for _ in range(job.ranks):
-            buffer.index_add_(0, sent[:kept].long(), sent[kept:].view(torch.float32))
-        buffer.div_(job.ranks)
+        coder.go(gradient)
         job.wait()
         return time.perf_counter() - begin
     once()
     return statistics.median(once() for _ in range(15))
+
+
+class _Selection:
+    """What the file of `syncline emit --python` does with a gradient for DGC, a hundredth kept, but the
+    exchange: momentum, what was held back, the largest, and adding up what all ranks sent."""
+
+    def __init__(self, like, ranks, room):
+        self.ranks = ranks
+        self.room = room  # that all of a thread share, by place
+        self.velocity, self.residual, self.buffer = (torch.zeros_like(like) for _ in range(3))
+        self.kept = max(1, like.numel() // 100)
+
+    def _scratch(self, place):
+        known = self.room.get(place)
+        if known is None or known.numel() < self.buffer.numel():
+            known = self.room[place] = torch.empty_like(self.buffer)
+        return known[:self.buffer.numel()]
+
+    @torch.no_grad()
+    def go(self, gradient):
+        fast, held = self._scratch(0), self._scratch(1)
+        torch.mul(self.velocity, 0.9, out=fast).add_(gradient)
+        torch.add(self.residual, fast, out=held)
+        if math.isfinite(held.sum()):
+            self.velocity.copy_(fast)
+            self.residual.copy_(held)
+        magnitude = torch.abs(self.residual, out=fast)
+        places, candidates = _candidates(magnitude, self.kept)
+        least = torch.topk(candidates, self.kept).values[-1]
+        above = candidates > least
+        equal = (candidates == least).nonzero().flatten()[:self.kept - int(above.sum())]
+        indices = places[torch.cat([above.nonzero().flatten(), equal]).sort().values]
+        values = self.residual[indices]
+        self.residual[indices] = 0
+        self.velocity[indices] = 0
+        sent = torch.cat([indices.to(torch.int32), values.view(torch.int32)])
+        self.buffer.zero_()
+        for _ in range(self.ranks):
+            self.buffer.index_add_(0, sent[:self.kept].long(),
+                                   sent[self.kept:].view(torch.float32))
+        self.buffer.div_(self.ranks)
+
+
+class _Coding:
+    """Gradients that a thread encodes as the backward pass has them ready, as the file does it, but
+    exchanges nothing. On CPUs: on a GPU they would take memory that the job may need."""
+
+    def __init__(self, job, order):
+        self.job = job
+        self.selections = {}
+        self.elements = 0
+        room = {}
+        for name in [] if job.on_gpu else order:
+            parameter = job.gradients[name]
+            fits = self.elements + parameter.numel() <= _CODED
+            if fits and parameter.dtype == torch.float32 and name not in job.sparse_rows:
+                self.selections[name] = _Selection(parameter.detach().reshape(-1), job.ranks, room)
+                self.elements += parameter.numel()
+        self.tasks = queue.SimpleQueue()
+        self.failed = None
+        if self.selections:
+            threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        for task in iter(self.tasks.get, None):
+            try:
+                task()
+            except Exception as error:  # told to whoever waits
+                self.failed = error
+
+    def start(self, name):
+        if name in self.selections:
+            gradient = self.job.gradients[name].grad.detach().reshape(-1)
+            self.tasks.put(lambda: self.selections[name].go(gradient))
+
+    def wait(self):
+        done = threading.Event()
+        self.tasks.put(done.set)
+        done.wait()
+        if self.failed is not None:
+            raise self.failed
+
+    def times(self, _):
+        return {}
+
+    def close(self):
+        self.tasks.put(None)
 
 
 def _candidates(magnitude, kept):
@@ -947,6 +1033,37 @@ def _table(points, nodes, inside):
     return {"collective": "all_reduce", "nodes": nodes, "gpus_per_node": inside,
             "rows": len(points), "min_bytes": points[0][0], "max_bytes": size, "clean": True,
             "in_sample_percent": 0, "form": "segments", "lines": lines}
+
+
+def _processors():
+    """The machine that this process is on, its compute threads, and as bits where they may run."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            machine = file.read().strip()  # one for all containers of it
+        mine = os.sched_getaffinity(0)
+    except (OSError, AttributeError):  # not Linux
+        machine, mine = socket.gethostname(), range(os.cpu_count() or 1)
+    return f"{machine} {torch.get_num_threads()} {sum(1 << at for at in mine):x}"
+
+
+def _crowded(ranks):
+    """What the user must know where ranks compute with more threads than their machine has
+    processors for; empty where each has its own."""
+    machines = {}
+    for said in ranks:
+        machine, threads, where = said.rsplit(" ", 2)
+        machines.setdefault(machine, []).append((int(threads), int(where, 16)))
+    for there in machines.values():
+        threads = sum(own for own, _ in there)
+        processors = bin(functools.reduce(lambda one, other: one | other,
+                                          (where for _, where in there))).count("1")
+        if threads > processors:
+            ranks_of, of_them = "s" * (len(there) > 1), "s" * (processors > 1)
+            return (f"{threads} threads of {len(there)} rank{ranks_of} compute on {processors} "
+                    f"processor{of_them} of a machine: while one waits another computes, and what "
+                    "is predicted for other ways to exchange is no more than a hint; fewer ranks, "
+                    "or a smaller OMP_NUM_THREADS, leave each its own")
+    return ""
 
 
 def _cluster(job, hosts, sweeps):
@@ -1085,8 +1202,6 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
         measured["collectives"] = len(job.bucket_bytes())
     scenario = {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
                 "cluster": cluster, "strategies": [strategy], "published": [measured]}
-    if seen.noise():
-        scenario["notes"] = [seen.noise()]
     return scenario
 
 
@@ -1117,7 +1232,7 @@ def _write(path, text):
     os.replace(path + ".part", path)
 
 
-def _summary(job, seen, out):
+def _summary(job, seen, notes, out):
     alone = {what: 1e3 * seconds for what, seconds in seen.alone.items()}
     step = 1e3 * seen.median("plain", "step")
     lines = [f"step {step:.2f} ms (half of {len(seen.runs['plain'])} within "
@@ -1142,8 +1257,7 @@ def _summary(job, seen, out):
     if seen.alone["step"] > 1.1 * seen.own_step:
         lines.append(f"rank {seen.slowest} computes longer than this one, which takes "
                      f"{1e3 * seen.own_step:.2f} ms: the scenario has its times")
-    if seen.noise():
-        lines.append(seen.noise())
+    lines += notes
     pages, seconds = seen.taken_anew()
     if not job.on_gpu and 1e3 * seconds > _MANY_PAGES * step:
         lines.append(f"a step takes {pages:.0f} pages of memory anew from the system, about "

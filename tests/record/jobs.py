@@ -10,10 +10,13 @@ import contextlib
 import copy
 import io
 import json
+import math
 import mmap
+import os
 import sys
 import time
 import types
+import unittest.mock
 
 import torch
 import torch.distributed as dist
@@ -21,6 +24,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
+import syncline_apply as applied
 import syncline_record as recorder
 
 recorder._SWEEP = 0.02
@@ -295,6 +299,27 @@ def one_rank_alone(folder):
     assert (scenario["cluster"]["nodes"], scenario["cluster"]["gpus_per_node"]) == (1, 1)
 
 
+def threads_that_share_processors(folder):
+    """Is told with the recording, and by all verbs that read it."""
+    assert recorder._crowded(["a 1 1", "a 1 2", "b 1 1", "b 1 2"]) == ""
+    assert recorder._crowded(["a 1 3", "a 1 3"]) == ""
+    assert "2 threads of 2 ranks compute on 1 processor of" in recorder._crowded(
+        ["a 1 3", "a 1 3", "b 1 1", "b 1 1"])
+    assert "8 threads of 4 ranks compute on 7 processors of" in recorder._crowded(
+        ["a 2 3", "a 2 c", "a 2 30", "a 2 40"])
+    job = small_job()
+    before = torch.get_num_threads()
+    said = io.StringIO()
+    torch.set_num_threads(len(os.sched_getaffinity(0)) + 1)
+    try:
+        with contextlib.redirect_stdout(said):
+            scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/crowded.json")
+    finally:
+        torch.set_num_threads(before)
+    assert "threads of 1 rank compute" in said.getvalue(), said.getvalue()
+    assert any("threads of 1 rank compute" in note for note in scenario["notes"])
+
+
 def memory_that_a_step_takes_anew(folder):
     """Is counted, told, and the times are as much less sure. In its own mapping: what the C library
     keeps is its own affair."""
@@ -502,13 +527,83 @@ def values_of_gradients(folder):
     assert recorder._gradient_values(job, 3).tolist() == [1, 2, 3]
 
 
+def encoding_is_that_of_the_applied_file(folder):
+    """To the bit, step by step: what is timed is what the file does."""
+    dice = torch.Generator().manual_seed(3)
+    group = {"weight_decay": 0, "nesterov": False, "momentum": 0.9}
+    room, lane = {}, types.SimpleNamespace(ranks=2, room=applied._Room(),
+                                           gather=lambda sent: [sent, sent])
+    for elements in (1, 99, 1000, 40_000):
+        gradient = torch.randn(elements, generator=dice)
+        timed = recorder._Selection(gradient, 2, room)
+        ramp = {"rampup_begin_step": 0, "rampup_step": 1, "sparsity": [0.99]}
+        known = applied._Dgc(gradient, ramp)
+        known.kept = lambda step: timed.kept
+        for step in range(4):
+            gradient = torch.randn(elements, generator=dice)
+            buffer = gradient.clone()
+            known.exchange(buffer, lane, step, None, group)
+            timed.go(gradient)
+            for one, other in ((timed.velocity, known.velocity), (timed.residual, known.residual),
+                               (timed.buffer, buffer)):
+                assert torch.equal(one, other), (elements, step)
+
+
+def what_encoding_takes(folder):
+    gradients = {"large": torch.zeros(1_000_000), "small": torch.zeros(1000)}
+    job = types.SimpleNamespace(gradients=gradients, ranks=2, mean=lambda values: values)
+    alone = {1024: 1e-4, 1_000_000: 1e-2}
+    with unittest.mock.patch.object(recorder, "_selection_time", lambda _, n: alone[n]):
+        per_element = (1e-2 - 1e-4) / (1_000_000 - 1024)
+        rate, besides = recorder._selection(job, {})
+        assert math.isclose(1 / rate, per_element)
+        assert math.isclose(besides, 1e-4 - 1024 * per_element)
+        # A step that gets longer by more than that: it is the step that says what an element costs.
+        rate, _ = recorder._selection(job, {"coded": (2e-2 + 2e-4, 2, 1_001_000)})
+        assert math.isclose(1 / rate, 2e-2 / 1_001_000)
+        # One that hides it behind its computation, or by chance: no less than alone.
+        for hidden in (1e-3, -1e-3):
+            rate, _ = recorder._selection(job, {"coded": (hidden, 2, 1_001_000)})
+            assert math.isclose(1 / rate, per_element)
+    job.ranks = 1
+    assert recorder._selection(job, {}) == (0, 0)
+
+
+def what_is_encoded_beside_a_step(folder):
+    gradients = {"first": torch.zeros(600), "half": torch.zeros(10, dtype=torch.float16),
+                 "too many": torch.zeros(500), "rows": torch.zeros(20), "last": torch.zeros(400)}
+    for name, one in gradients.items():
+        one.grad = torch.ones_like(one)
+    job = types.SimpleNamespace(gradients=gradients, ranks=2, sparse_rows={"rows": 1}, on_gpu=False)
+    with unittest.mock.patch.object(recorder, "_CODED", 1000), \
+            contextlib.closing(recorder._Coding(job, list(gradients))) as coding:
+        assert list(coding.selections) == ["first", "last"] and coding.elements == 1000
+        for name in gradients:
+            coding.start(name)
+        coding.wait()
+        assert coding.selections["first"].buffer.count_nonzero() == 6
+        assert gradients["first"].grad.equal(torch.ones(600))
+        coding.selections["last"].velocity = None  # whatever goes wrong is not lost in a thread
+        coding.start("last")
+        try:
+            coding.wait()
+        except TypeError:
+            pass
+        else:
+            raise AssertionError("a thread that failed said nothing")
+    job.on_gpu = True
+    assert not recorder._Coding(job, list(gradients)).selections
+
+
 def main():
     torch.set_num_threads(1)
     if sys.argv[1] == "ddp":
         in_two_ranks(int(sys.argv[2]), sys.argv[3])
         return
-    for case in (one_rank_alone, memory_that_a_step_takes_anew, later_torch, times_of_a_gpu, clusters, what_exchanges_take,
-                 what_exchanges_lose, values_of_gradients):
+    for case in (one_rank_alone, threads_that_share_processors, memory_that_a_step_takes_anew,
+                 later_torch, times_of_a_gpu, clusters, what_exchanges_take, what_exchanges_lose,
+                 values_of_gradients, encoding_is_that_of_the_applied_file, what_encoding_takes,
+                 what_is_encoded_beside_a_step):
         case(sys.argv[2])
 
 

@@ -72,9 +72,11 @@ TEST(Record, NeedsNothingButTorch) {
                                     "math",
                                     "mmap",
                                     "os",
+                                    "queue",
                                     "resource",
                                     "socket",
                                     "statistics",
+                                    "threading",
                                     "time",
                                     "torch",
                                     "torch.distributed"};
