@@ -39,8 +39,10 @@ except ImportError:  # Windows
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
 _NOISY = 0.1  # a step's deviation from its neighbours, as a share
 _MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is told, as a share
+_MANY_WAIT = 0.05  # of the smallest exchanges, as a share, before anybody is told
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _ADDED = 1 << 18  # values at the least, of which the sums in 16 bits are timed
+_TICK = 0.004  # seconds between two looks of the scheduler, as most systems have it
 _CODED = 1 << 24  # elements at most that are encoded beside a backward pass: thrice that is held
 _DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16",
            torch.float64: "fp64"}
@@ -72,6 +74,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         half = _Half(job)
         seen = _Seen(job, _run_in_turns(job, step, steps, [*sweeping.values(), half]))
         seen.copy_in, seen.copy_out = _copies(job, seen)
+        seen.waiting = sweeping["world"].waiting() if sweeping else (0.0, 0.0)
         sweeps = _swept(sweeping)
         seen.overlap = _overlap(job, step, steps, seen, sweeps)
         seen.rounding, seen.sums = half.rates()
@@ -450,6 +453,7 @@ class _Seen:
         self.sums = 0.0
         self.memory = 0.0
         self.page = 0.0
+        self.waiting = 0.0, 0.0
         self.selection = 0.0, 0.0
 
     def median(self, kind, what):
@@ -605,6 +609,14 @@ class _Sweep:
     def go_on(self, turns):
         """The next one's share of so many turns."""
         self.taken += [self._round() for _ in range(-(-self.rounds // turns))]
+
+    def waiting(self):
+        """(share of the smallest that wait, seconds that these take longer) where exchanges take
+        either of two times: the ranks' mean, the same on all of them."""
+        smallest = sorted(times[0] for times in self.taken)
+        median = statistics.median(smallest)
+        late = [seconds for seconds in smallest if seconds > 2 * median + _TICK / 4]
+        return len(late) / len(smallest), statistics.mean(late) - median if late else 0.0
 
     def times(self):
         """(bytes, seconds)."""
@@ -898,8 +910,8 @@ def _selection_time(job, elements):
 
 
 class _Selection:
-    """What the file of `syncline emit --python` does with a gradient for DGC, a hundredth kept, but the
-    exchange: momentum, what was held back, the largest, and adding up what all ranks sent."""
+    """What the file of `syncline emit --python` does with a gradient for DGC, a hundredth kept, but
+    the exchange: momentum, what was held back, the largest, and adding up what all ranks sent."""
 
     def __init__(self, like, ranks, room):
         self.ranks = ranks
@@ -1222,6 +1234,11 @@ def _nccl_tests_rows(hosts, points):
     return "\n".join(lines) + "\n"
 
 
+def _may_be_preempted():
+    """By a thread of its own that wakes up: so it is unless the process was given a policy."""
+    return hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
 def _beside(out):
     return os.path.splitext(out)[0] + ".all_reduce.txt"
 
@@ -1264,6 +1281,12 @@ def _summary(job, seen, notes, out):
                      f"{1e3 * seconds:.1f} ms, with another strategy maybe none or more: "
                      "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1 in the job's environment keeps "
                      "them (glibc)")
+    share, longer = seen.waiting
+    if share > _MANY_WAIT and job.backend == "gloo" and _may_be_preempted():
+        lines.append(f"{100 * share:.0f} % of the smallest exchanges take {1e3 * longer:.1f} ms "
+                     "longer than the others: Gloo's thread keeps the processor from the one that "
+                     "it waits for, until the scheduler's next tick; with chrt --batch 0 in front "
+                     "of the job's command they may not (Linux)")
     if not job.optimizers:
         lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
     if seen.unused:

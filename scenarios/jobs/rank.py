@@ -154,6 +154,9 @@ def main():
     torch.set_num_threads(1)
     # A machine of its own for each rank: its threads share one processor.
     os.sched_setaffinity(0, {int(os.environ["RANK"]) % os.cpu_count()})
+    # On one processor a thread of Gloo's that wakes up takes it from the thread whose lock it then
+    # waits for, until the scheduler's next tick: not with this policy, as the recorder advises.
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     dist.init_process_group("gloo")
     if what == "record":
         record(name, folder, turn)
