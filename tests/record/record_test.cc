@@ -65,21 +65,10 @@ TEST(Record, NamesAFileThatCannotBeWritten) {
 
 TEST(Record, NeedsNothingButTorch) {
   std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{"contextlib",
-                                    "functools",
-                                    "gc",
-                                    "json",
-                                    "math",
-                                    "mmap",
-                                    "os",
-                                    "queue",
-                                    "resource",
-                                    "socket",
-                                    "statistics",
-                                    "threading",
-                                    "time",
-                                    "torch",
-                                    "torch.distributed"};
+  const std::set<std::string> known{
+      "contextlib", "functools", "gc",    "json",     "math",
+      "mmap",       "os",        "queue", "resource", "socket",
+      "statistics", "threading", "time",  "torch",    "torch.distributed"};
   std::string line;
   while (std::getline(script, line)) {
     std::istringstream words(line);
