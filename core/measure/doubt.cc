@@ -222,6 +222,7 @@ class Doubts::Shifted {
     if (auto* slowed = std::get_if<plan::Slowed>(&work)) {
       slowed->share *= overlap;
       slowed->delay *= overlap;
+      slowed->lost *= overlap;
     }
   }
 

@@ -40,6 +40,11 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   segment_ = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
   next_ = 0;
   std::size_t reached = 0;
+  // Of the buckets from each on: the pass goes on until they are ready to travel, too.
+  std::vector<Seconds> preparing(count + 1, 0);
+  for (std::size_t b = count; b-- > 0;) {
+    preparing[b] = preparing[b + 1] + build_.prepare_time(begin + b);
+  }
   std::vector<int> turns(count);
   std::iota(turns.begin(), turns.end(), 0);
   if (urgent) turns = order(begin, exchanges, split);
@@ -55,9 +60,9 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
     std::vector<OpId> after{ready[b]};
     if (!urgent && !exchanges.releases.empty()) after.push_back(tick(exchanges.releases[b]));
     const std::size_t place = urgent ? turn : begin + b;
-    sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent);
-    const Seconds rest = rest_[place_of(next_)];
+    const Seconds rest = rest_[place_of(next_)] + preparing[reached];
     const Seconds behind = goes_on && split[b] == 0 ? workload_.forward : 0;
+    sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent, rest + behind);
     sent[b] = build_.slowed_exchange(begin + b, sent[b], rest + behind);
     build_.slowed_pass(begin + b, segment_, rest);
   }
@@ -67,12 +72,14 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
 void Backward::pass_to(int ready, std::vector<OpId> after) {
   while (next_ <= ready) {
     const std::size_t asked = gathers_.size();
-    fetch(next_, segment_, after);
-    const bool cut = gathers_awaited_ < anew_.size() && anew_[gathers_awaited_].needed <= ready;
-    const int last = cut ? anew_[gathers_awaited_].needed - 1 : ready;
+    std::size_t needed = gathers_awaited_;
+    while (needed < anew_.size() && anew_[needed].needed <= next_) ++needed;
+    const bool cut = needed < anew_.size() && anew_[needed].needed <= ready;
+    const int last = cut ? anew_[needed].needed - 1 : ready;
     const Seconds pass = rest_[place_of(next_)] - rest_[place_of(last + 1)];
+    fetch(needed, pass, after);
     // What was asked for and is not needed yet comes in beside this piece.
-    const std::size_t beside = std::max(asked, gathers_awaited_);
+    const std::size_t beside = std::max(asked, needed);
     for (std::size_t g = beside; g < gathers_.size(); ++g) {
       gathers_[g] = build_.slowed_exchange(anew_[g].bucket, gathers_[g], pass);
     }
@@ -126,14 +133,15 @@ std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>&
   return after;
 }
 
-void Backward::fetch(int next, OpId behind, std::vector<OpId>& after) {
-  std::size_t needed = gathers_awaited_;
-  while (needed < anew_.size() && anew_[needed].needed <= next) ++needed;
-  const std::size_t ahead = room_ahead(next, needed) ? 1 : 0;
+void Backward::fetch(std::size_t needed, Seconds pass, std::vector<OpId>& after) {
+  const std::size_t ahead = room_ahead(next_, needed) ? 1 : 0;
   while (gathers_.size() < std::min(needed + ahead, anew_.size())) {
     const std::size_t bucket = anew_[gathers_.size()].bucket;
     const auto half = build_.half_of(collective::CollectiveKind::kAllGather, bucket);
-    gathers_.push_back(build_.send({half}, build_.stream_of(bucket), {behind}));
+    const StreamId stream = build_.stream_of(bucket);
+    const Seconds beside = gathers_.size() < needed ? 0 : pass;
+    gathers_.push_back(
+        build_.send({half}, stream, build_.delayed(bucket, stream, {segment_}, beside)));
   }
   for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
@@ -175,10 +183,11 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
 }
 
 OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,
-                          bool split, bool prepare) {
+                          bool split, bool prepare, Seconds beside) {
   if (build_.plan.ranks == 1) return after.front();
   if (prepare) after.front() = build_.prepare(bucket, after.front());
   const StreamId stream = build_.stream_of(place);
+  after = build_.delayed(bucket, stream, std::move(after), beside);
   if (split) {
     return build_.send({build_.half_of(collective::CollectiveKind::kReduceScatter, bucket)}, stream,
                        std::move(after));

@@ -43,9 +43,9 @@ class Backward {
   // Exchanges that must not be under way any more when the backward pass goes on towards a bucket.
   std::vector<OpId> awaited(std::size_t bucket, const std::vector<OpId>& done);
 
-  // Asks, behind an operation, for the parameters that are needed from tensor `next` on and for the
-  // next ones behind them, if there is room, and adds what brings in the former to `after`.
-  void fetch(int next, OpId behind, std::vector<OpId>& after);
+  // Asks, behind the pass so far, for the first `needed` of anew_ and for the next one behind them,
+  // if there is room, which comes in beside `pass`. Adds what brings in the former to `after`.
+  void fetch(std::size_t needed, Seconds pass, std::vector<OpId>& after);
 
   OpId compute(int first, int last, std::vector<OpId> after);
 
@@ -53,8 +53,9 @@ class Backward {
   // `after` too.
   void pass_to(int ready, std::vector<OpId> after);
 
+  // `beside`: what is left of the computation behind it.
   OpId first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after, bool split,
-                  bool prepare);
+                  bool prepare, Seconds beside);
 
   // The tick at `time` from the step's begin, on a stream of the framework's own.
   OpId tick(Seconds time);

@@ -34,6 +34,12 @@ OpId Builder::prepare(std::size_t index, OpId ready) {
   return ready;
 }
 
+Seconds Builder::prepare_time(std::size_t index) const {
+  const Bucket& bucket = plan.buckets[index];
+  if (plan.ranks == 1) return 0;
+  return copy_time(bucket, true) + (bucket.codec != nullptr ? encode_time(bucket) : 0);
+}
+
 OpId Builder::send(const std::vector<collective::Collective>& collectives, StreamId stream,
                    std::vector<OpId> after) {
   OpId last = after.back();
@@ -71,34 +77,45 @@ bool Builder::slows(Seconds beside) const {
   return strategy_.overlap && plan.ranks > 1 && beside != 0 && cluster_.device.overlap.any();
 }
 
+std::vector<OpId> Builder::delayed(std::size_t bucket, StreamId stream, std::vector<OpId> after,
+                                   std::optional<Seconds> rest) {
+  const Seconds delay = cluster_.device.overlap.delay;
+  if (delay <= 0 || !slows(rest.value_or(workload_.forward))) return after;
+  std::erase_if(after,
+                [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
+  const Slowed waits{static_cast<int>(bucket), 0, delay, rest.value_or(0)};
+  return {add(stream, waits, std::move(after))};
+}
+
 OpId Builder::slowed_exchange(std::size_t bucket, OpId sent, Seconds rest) {
   if (!slows(rest)) return sent;
   const Overlap& overlap = cluster_.device.overlap;
   const StreamId stream = plan.ops[static_cast<std::size_t>(sent)].stream;
-  return add(stream, Slowed{static_cast<int>(bucket), overlap.collective_slowdown, overlap.delay,
-                            rest * (1 + overlap.slowdown)});
+  return add(stream,
+             Slowed{static_cast<int>(bucket), overlap.collective_slowdown, 0, rest, lost_share()});
 }
 
 OpId Builder::slowed_by_next_step(std::size_t bucket, OpId sent) {
   if (!slows(workload_.forward)) return sent;
   const Overlap& overlap = cluster_.device.overlap;
   const StreamId stream = plan.ops[static_cast<std::size_t>(sent)].stream;
-  return add(stream,
-             Slowed{static_cast<int>(bucket), overlap.collective_slowdown, overlap.delay, 0});
+  return add(stream, Slowed{static_cast<int>(bucket), overlap.collective_slowdown, 0, 0});
 }
 
 // Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
+double Builder::lost_share() const {
+  const double slowdown = cluster_.device.overlap.slowdown;
+  return slowdown / (1 + slowdown);
+}
+
 OpId Builder::slowed_pass(std::size_t bucket, OpId last, Seconds beside) {
   if (!slows(beside)) return last;
-  const double slowdown = cluster_.device.overlap.slowdown;
-  return add(kComputeStream, Slowed{static_cast<int>(bucket), slowdown / (1 + slowdown), 0,
-                                    beside * (1 + slowdown)});
+  return add(kComputeStream, Slowed{static_cast<int>(bucket), lost_share(), 0, beside});
 }
 
 OpId Builder::slowed_by_step_before(OpId last, Seconds computed) {
   if (!slows(computed)) return last;
-  const double slowdown = cluster_.device.overlap.slowdown;
-  return add(kComputeStream, Slowed{std::nullopt, slowdown / (1 + slowdown), 0, -computed});
+  return add(kComputeStream, Slowed{std::nullopt, lost_share(), 0, -computed});
 }
 
 OpId Builder::copy_out(std::size_t index, OpId arrived) {

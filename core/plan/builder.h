@@ -60,6 +60,8 @@ class Builder {
   // `ready` where there is nothing to do.
   OpId prepare(std::size_t index, OpId ready);
 
+  Seconds prepare_time(std::size_t index) const;
+
   // The collectives one after the other on a stream, beginning once all of `after` is done. Returns
   // the last one, or the last of `after` where there are none.
   OpId send(const std::vector<collective::Collective>& collectives, StreamId stream,
@@ -82,6 +84,12 @@ class Builder {
 
   // Whether exchanges and so much computation beside them slow each other down.
   bool slows(Seconds beside) const;
+
+  // An exchange that begins on that stream behind `after`, while `rest` of the computation is still
+  // to come (nothing: beside the next step's forward pass), waits for a processor. Returns what it
+  // begins behind.
+  std::vector<OpId> delayed(std::size_t bucket, StreamId stream, std::vector<OpId> after,
+                            std::optional<Seconds> rest);
 
   // The exchange of a bucket, `sent` its last operation, loses to the computation, of which `rest`
   // is still to come. Returns the exchange's last operation.
@@ -126,6 +134,9 @@ class Builder {
 
  private:
   std::vector<collective::Collective> factors_of(const Bucket& bucket, int id) const;
+
+  // Of its time, by computation beside an exchange.
+  double lost_share() const;
 
   const Workload& workload_;
   const Cluster& cluster_;

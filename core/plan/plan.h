@@ -95,16 +95,17 @@ struct Sums {
 };
 
 // What the computation loses to a bucket's exchange beside it, or the exchange to the computation:
-// `share` of the time that they run beside each other, and `delay` once. The network says how long
-// that is, so executors fill in the seconds (core/run/slowed.h).
+// `share` of the time that they run beside each other, and, in an operation of its own ahead of the
+// exchange, `delay` once. The network says how long that is, so executors fill in the seconds
+// (core/run/slowed.h).
 struct Slowed {
   std::optional<int> bucket;  // nothing: whatever the step before has left under way
   double share = 0;
   Seconds delay = 0;
-  // Of the computation behind the bucket, slowed down by it; below zero: of that which is over,
-  // and as it is by itself where the exchanges are those of the step before. An exchange that goes
-  // on beside the next step's forward pass has none.
+  // Of the computation behind the bucket, as it is by itself; below zero: of that which is over. An
+  // exchange that goes on beside the next step's forward pass has none.
   Seconds rest = 0;
+  double lost = 0;  // of an exchange: the share that the computation loses meanwhile
   Seconds seconds = 0;
 };
 

@@ -232,7 +232,9 @@ class StepPlan {
     const auto half = build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
     const auto first = static_cast<OpId>(build_.plan.ops.size());
     const StreamId stream = build_.stream_of(place);
-    const OpId sent = ahead.empty() ? build_.add(stream, half) : build_.send({half}, stream, ahead);
+    const auto behind = build_.delayed(base_ + b, stream, ahead, beside);
+    const OpId sent =
+        behind.empty() ? build_.add(stream, half) : build_.send({half}, stream, behind);
     if (updated_before) leads_.push_back({first, holders_of(b)});
     return build_.receive(base_ + b, build_.slowed_exchange(base_ + b, sent, beside));
   }
@@ -315,7 +317,9 @@ class StepPlan {
       }
       const collective::Collective half =
           build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
-      OpId sent = build_.send({half}, build_.stream_of(place++), awaited);
+      const StreamId stream = build_.stream_of(place++);
+      if (strategy_.cross_step) awaited = build_.delayed(base_ + b, stream, awaited, std::nullopt);
+      OpId sent = build_.send({half}, stream, awaited);
       if (strategy_.cross_step) sent = build_.slowed_by_next_step(base_ + b, sent);
       arrived_[b] = build_.receive(base_ + b, sent);
     }

@@ -92,9 +92,12 @@ class Pass {
     Window& window = windows_[static_cast<std::size_t>(*slowed->bucket)];
     if (op.stream == plan::kComputeStream) {
       slowed->seconds = lost(*slowed, window, begin);
+    } else if (slowed->delay > 0) {
+      slowed->seconds =
+          slowed->rest == 0 ? waits_for_next_step(*slowed, begin) : waits(*slowed, begin);
     } else {
       slowed->seconds =
-          slowed->rest == 0 ? delayed_by_next_step(*slowed, window) : delayed(*slowed, window);
+          slowed->rest == 0 ? longer_by_next_step(*slowed, window) : longer(*slowed, window);
     }
     return slowed->seconds;
   }
@@ -134,14 +137,17 @@ class Pass {
     return decode.seconds;
   }
 
-  // By the computation, from this moment on or up to it.
+  // By the computation, from this moment on or up to it. Up to the exchange it loses nothing to it.
   static Seconds lost(const plan::Slowed& slowed, const Window& window, Seconds now) {
     const double share = window.sums > 0 ? window.taken : slowed.share;
-    const Seconds rest = slowed.rest * slower(slowed.share, share);
-    const Seconds from = now + std::min(0.0, rest);
-    const Seconds to = now + std::max(0.0, rest);
-    const Seconds beside = std::min(window.end, to) - std::max(window.begin, from);
-    return share * std::max(0.0, beside);
+    if (slowed.rest < 0) {
+      const Seconds from = now + slowed.rest * times_longer(share);
+      const Seconds beside = std::min(window.end, now) - std::max(window.begin, from);
+      return share * std::max(0.0, beside);
+    }
+    const Seconds begin = std::max(window.begin, now);
+    const Seconds left = (now + slowed.rest - begin) * times_longer(share);
+    return share * std::max(0.0, std::min(window.end - begin, left));
   }
 
   // By computation that took -rest up to this moment, had nothing run beside it.
@@ -151,8 +157,7 @@ class Pass {
     const auto first = under_way_before_.begin() + static_cast<std::ptrdiff_t>(past_);
     return longer_beside(first, under_way_before_.end(), clock, -slowed.rest,
                          [&](const Window& window) {
-                           const double share = window.sums > 0 ? window.taken : slowed.share;
-                           return 1 / (1 - std::min(share, kMostLost));
+                           return times_longer(window.sums > 0 ? window.taken : slowed.share);
                          });
   }
 
@@ -177,54 +182,64 @@ class Pass {
     return longer;
   }
 
-  // The exchange, by the computation that is left behind its bucket. It does nothing while it waits
-  // for a processor.
-  Seconds delayed(const plan::Slowed& slowed, Window& window) const {
-    const Seconds alone = window.end - window.begin;
-    const Seconds slow = alone + slowed.share * window.flow + window.contended;
-    Seconds rest = slowed.rest;
-    if (window.sums > 0) {
-      const Seconds by_bytes = window.busy * (1 + slowed.share) * window.flow;
-      window.taken = (by_bytes + window.sums + window.decoding) / slow;
-      rest *= slower(window.busy, window.taken);
-    }
-    const Seconds left = free_[plan::kComputeStream] + rest - window.begin;
-    const Seconds waits = std::clamp(left, 0.0, slowed.delay);
-    const Seconds beside = std::max(0.0, left - waits);
-    Seconds longer = slowed.share * std::min(beside, window.flow);
-    if (window.contended > 0) longer += window.contended * std::min(1.0, beside / slow);
-    window.begin += waits;
-    window.end += waits + longer;
-    return waits + longer;
+  // Before the exchange, for a processor, which computes what is left behind its bucket: at full
+  // speed, and no more is left than what earlier exchanges have not held up.
+  Seconds waits(const plan::Slowed& slowed, Seconds begin) const {
+    return std::clamp(left_at(begin, slowed.rest), 0.0, slowed.delay);
   }
 
-  // The exchange, by the next step's forward pass, which is like this one's and begins where this
-  // step's computation ends.
-  Seconds delayed_by_next_step(const plan::Slowed& slowed, Window& window) const {
+  // Of the pass at that moment, where nothing runs beside it any longer.
+  Seconds left_at(Seconds moment, Seconds rest) const {
+    return free_[plan::kComputeStream] + rest - moment;
+  }
+
+  // The exchange, by the computation that is left behind its bucket.
+  Seconds longer(const plan::Slowed& slowed, Window& window) const {
+    const Seconds alone = window.end - window.begin;
+    const Seconds slow = alone + slowed.share * window.flow + window.contended;
+    double lost = slowed.lost;
+    if (window.sums > 0) {
+      const Seconds by_bytes = window.busy * (1 + slowed.share) * window.flow;
+      lost = window.taken = (by_bytes + window.sums + window.decoding) / slow;
+    }
+    const Seconds left = left_at(window.begin, slowed.rest);
+    const Seconds beside = std::max(0.0, left) * times_longer(lost);
+    Seconds longer = slowed.share * std::min(beside, window.flow);
+    if (window.contended > 0) longer += window.contended * std::min(1.0, beside / slow);
+    window.end += longer;
+    return longer;
+  }
+
+  // Before the exchange, for the next step's forward pass, which is like this one's and begins
+  // where this step's computation ends.
+  Seconds waits_for_next_step(const plan::Slowed& slowed, Seconds moment) const {
     constexpr Seconds kSame = 1e-12;  // one may begin what the other waited for
+    const Seconds begin = moment - free_[plan::kComputeStream];
+    const auto first = computing_at(begin);
+    if (first == forward_.end() || first->begin > begin + kSame) return 0;
+    return std::min(slowed.delay, first->end - begin);
+  }
+
+  // The exchange, by that pass.
+  Seconds longer_by_next_step(const plan::Slowed& slowed, Window& window) const {
     const Seconds alone = window.end - window.begin;
     if (alone <= 0) return 0;
     const Seconds begin = window.begin - free_[plan::kComputeStream];
-    const auto first =
-        std::partition_point(forward_.begin(), forward_.end(),
-                             [&](const Stretch& computed) { return computed.end <= begin; });
-    Seconds waits = 0;
-    if (first != forward_.end() && first->begin <= begin + kSame) {
-      waits = std::min(slowed.delay, first->end - begin);
-    }
     const double times = 1 + (slowed.share * window.flow + window.contended) / alone;
-    const Seconds longer = longer_beside(first, forward_.end(), begin + waits, alone,
+    const Seconds longer = longer_beside(computing_at(begin), forward_.end(), begin, alone,
                                          [&](const Stretch&) { return times; });
-    window.begin += waits;
-    window.end += waits + longer;
-    return waits + longer;
+    window.end += longer;
+    return longer;
   }
 
-  // How much longer computation takes that loses the share `is` of its time than one that loses
-  // `was`.
-  static double slower(double was, double is) {
-    return (1 - std::min(was, kMostLost)) / (1 - std::min(is, kMostLost));
+  // The first stretch of the forward pass that is not over at that moment.
+  std::vector<Stretch>::const_iterator computing_at(Seconds moment) const {
+    return std::partition_point(forward_.begin(), forward_.end(),
+                                [&](const Stretch& computed) { return computed.end <= moment; });
   }
+
+  // That computation takes which loses so much of its time.
+  static double times_longer(double share) { return 1 / (1 - std::min(share, kMostLost)); }
 
   static constexpr double kMostLost = 0.99;  // a doubt may have moved shares beyond all of it
 

@@ -95,8 +95,61 @@ TEST(Slowed, AnExchangeThatBeginsBesideComputationWaitsForAProcessor) {
   EXPECT_NEAR(modelled(slow), 0.005 + 0.010 + 0.003 + 2 * exchange_of(slow) + 0.001, 1e-9);
   // No longer than there is computation.
   const std::string long_wait = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 90000)";
-  const Scenario late = two_gradients(0, 10, "", long_wait);
-  EXPECT_NEAR(modelled(late), 0.005 + 0.020 + 2 * exchange + 0.001, 1e-9);
+  for (const double slowdown : {0.0, 1.0}) {
+    const Scenario late = two_gradients(slowdown, 10, "", long_wait);
+    EXPECT_NEAR(modelled(late), 0.005 + 0.020 + 2 * exchange + 0.001, 1e-9);
+  }
+}
+
+// On a stream of its own the second exchange begins while the first has its bytes to send yet: the
+// links have been idle for as long as that one waited.
+TEST(Slowed, NothingFlowsWhileAnExchangeWaits) {
+  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
+  const Scenario scenario = two_gradients(0, 0.1, R"(, "streams": 2)", waits);
+  const Seconds exchange = exchange_of(scenario);
+  EXPECT_NEAR(modelled(scenario), 0.005 + 0.010 + 0.003 + 2 * exchange + 0.001, 1e-4);
+}
+
+TEST(Slowed, ComputationLosesNothingWhileAnExchangeWaits) {
+  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
+  const Scenario scenario = two_gradients(1, 0.1, "", waits);
+  ASSERT_GT(exchange_of(scenario), 0.020);
+  collective::PriceBook book(scenario.cluster);
+  const auto executor = make_model_executor({scenario.cluster, {}, 1});
+  const auto metrics =
+      measure::price_strategy(scenario, scenario.strategies.front(), *executor, book).metrics;
+  // Of the second gradient's 10 ms three go by before anything flows, and seven take twice as long.
+  EXPECT_NEAR(metrics.compute, 0.026 + 0.007, 1e-9);
+}
+
+// What is yet to be encoded keeps the processor busy too.
+TEST(Slowed, AnExchangeWaitsForWhatIsEncodedBehindItsBucket) {
+  const Scenario scenario = two_gradients(
+      0, 10, R"(, "compression": {"codec": "fp16"})",
+      R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 90000, "rounding_gbytes_per_s": 6)");
+  const Seconds encoding = 0.001;
+  EXPECT_NEAR(modelled(scenario),
+              0.005 + 0.020 + 2 * encoding + 2 * (exchange_of(scenario) + encoding) + 0.001, 1e-9);
+}
+
+TEST(Slowed, NoStrategyGetsFasterByWaiting) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Json root = test::random_small_scenario(seed, 16);
+    root["cluster"]["library"] = "links";
+    Json& device = root["cluster"]["device"];
+    device["overlap_slowdown"] = 0;
+    const bool shared = root["strategies"][0].value("streams", 1) > 1;
+    const double slack = shared ? 0.1 : 1e-9;
+    Seconds before = 0;
+    for (const double delay : {0.0, 10.0, 100.0, 1000.0, 1e4, 1e5}) {
+      device["overlap_delay_us"] = delay;
+      const Seconds step =
+          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
+      EXPECT_GE(step, before * (1 - slack))
+          << seed << " at " << delay << ": " << root["strategies"].dump();
+      before = step;
+    }
+  }
 }
 
 TEST(Slowed, OnlyBesideACollective) {
@@ -119,6 +172,11 @@ TEST(Slowed, GrowsWithTheSlowdownAndTheSimulationAgrees) {
     before = step;
     const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
     EXPECT_NEAR(step_of(scenario, *simulated) / step, 1, 1e-6) << slowdown;
+  }
+  for (const double gbps : {0.1, 10.0}) {
+    const Scenario scenario = two_gradients(0.5, gbps, "", R"(, "overlap_delay_us": 3000)");
+    const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
+    EXPECT_NEAR(step_of(scenario, *simulated) / modelled(scenario), 1, 1e-6) << gbps;
   }
 }
 
