@@ -3,6 +3,7 @@
 
     scenarios/jobs/jobs.py [--ranks 2] [--rates 1gbit 500mbit] [--jobs mlp ...] [--rounds 6]
                            [--folder build/jobs] [--keep scenarios/published/jobs]
+                           [--machine "machine B"]
 
 For each job and rate: the job records itself (syncline_record); every strategy is priced and the
 best one searched and written as a file, before any of them is run. Then, round by round, the job
@@ -19,6 +20,7 @@ import math
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -129,7 +131,9 @@ class Experiment:
         """The scenario with what was measured, and what noise there was."""
         scenario = read(self.turn(self.middle(), "scenario.json"))
         choice = dict(read(self.path("tuned.json"))["choice"], name="tuned")
-        scenario["name"] = f"{self.job}, {self.options.ranks} ranks at {self.rate}"
+        machine = self.options.machine
+        scenario["name"] = ", ".join(filter(None, (
+            self.job, f"{self.options.ranks} ranks at {self.rate}", machine)))
         scenario["strategies"].append(choice)
         scenario["baseline"] = "cap 25"
         scenario["published"] = []
@@ -141,7 +145,8 @@ class Experiment:
                           f"half of them from {1e3 * low:.1f} to {1e3 * high:.1f} ms; predicted "
                           "before"})
         self.options.keep.mkdir(parents=True, exist_ok=True)
-        write(self.options.keep / f"{self.job}_{self.options.ranks}x{self.rate}.json", scenario)
+        name = "_".join([self.job, f"{self.options.ranks}x{self.rate}", *machine.lower().split()])
+        write(self.options.keep / f"{name}.json", scenario)
 
 
 def typical(groups):
@@ -190,10 +195,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/jobs")
     parser.add_argument("--keep", type=pathlib.Path, default=ROOT / "scenarios/published/jobs")
+    parser.add_argument("--machine", default="",
+                        help="what tells the tables of this machine from another's")
     parser.add_argument("--patience", type=float, default=10, metavar="MINUTES",
                         help="to wait for a quiet machine ahead of each round")
     parser.add_argument("--stages", nargs="+", default=["record", "predict", "measure", "keep"])
     options = parser.parse_args()
+    if "resnet18" in options.jobs and "record" in options.stages and subprocess.run(
+            [PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode != 0:
+        sys.exit(f"jobs.py: resnet18 needs torchvision, which {PYTHON} has not: python3-torchvision, "
+                 "or --jobs mlp convnet transformer")
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "syncline_record.py").unlink(missing_ok=True)
     syncline("record", "-o", options.folder / "syncline_record.py")
