@@ -127,7 +127,7 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
     args["kind"] = "sums";
     put_bucket(args, plan, sums->bucket, workload);
   } else if (const auto* slowed = std::get_if<plan::Slowed>(&op.work)) {
-    args["kind"] = slowed->delay > 0 ? "processor" : "slowed";
+    args["kind"] = slowed->delay > 0 ? "wait_for_processor" : "slowed";
     if (slowed->bucket) put_bucket(args, plan, *slowed->bucket, workload);
   } else if (std::holds_alternative<plan::Wait>(op.work)) {
     args["kind"] = "wait";

@@ -60,6 +60,7 @@ class Builder {
   // `ready` where there is nothing to do.
   OpId prepare(std::size_t index, OpId ready);
 
+  // What that takes.
   Seconds prepare_time(std::size_t index) const;
 
   // The collectives one after the other on a stream, beginning once all of `after` is done. Returns

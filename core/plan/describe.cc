@@ -55,7 +55,7 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* sums = std::get_if<Sums>(&op.work)) return bucket_text("sum", sums->bucket);
   if (const auto* slowed = std::get_if<Slowed>(&op.work)) {
     if (!slowed->bucket) return "slowed by the step before";
-    return bucket_text(slowed->delay > 0 ? "processor for" : "slowed by", *slowed->bucket);
+    return bucket_text(slowed->delay > 0 ? "wait for a processor:" : "slowed by", *slowed->bucket);
   }
   if (std::holds_alternative<Wait>(op.work)) return "wait for the tick";
   return "host sync";

@@ -31,10 +31,13 @@ Scenario two_gradients(double slowdown, double gbps, const std::string& strategy
       "strategies": [{"name": "alone")" + strategy + "}]}"));
 }
 
-Seconds step_of(const Scenario& scenario, Executor& executor) {
+measure::Metrics metrics_of(const Scenario& scenario, Executor& executor) {
   collective::PriceBook book(scenario.cluster);
-  return measure::price_strategy(scenario, scenario.strategies.front(), executor, book)
-      .metrics.step_time;
+  return measure::price_strategy(scenario, scenario.strategies.front(), executor, book).metrics;
+}
+
+Seconds step_of(const Scenario& scenario, Executor& executor) {
+  return metrics_of(scenario, executor).step_time;
 }
 
 Seconds modelled(const Scenario& scenario) {
@@ -65,10 +68,7 @@ TEST(Slowed, AHiddenExchangeCostsItsShare) {
 TEST(Slowed, WhatEachLosesIsCountedWhereItIsLost) {
   const Scenario scenario = two_gradients(0.25, 10);
   const Seconds exchange = exchange_of(scenario);
-  collective::PriceBook book(scenario.cluster);
-  const auto executor = make_model_executor({scenario.cluster, {}, 1});
-  const auto metrics =
-      measure::price_strategy(scenario, scenario.strategies.front(), *executor, book).metrics;
+  const auto metrics = metrics_of(scenario, *make_model_executor({scenario.cluster, {}, 1}));
   EXPECT_NEAR(metrics.compute, 0.026 + 0.2 * 1.25 * exchange, 1e-9);
   EXPECT_NEAR(metrics.communication, 2.25 * exchange, 1e-9);
   EXPECT_NEAR(metrics.exposed, exchange, 1e-9);
@@ -114,10 +114,7 @@ TEST(Slowed, ComputationLosesNothingWhileAnExchangeWaits) {
   const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
   const Scenario scenario = two_gradients(1, 0.1, "", waits);
   ASSERT_GT(exchange_of(scenario), 0.020);
-  collective::PriceBook book(scenario.cluster);
-  const auto executor = make_model_executor({scenario.cluster, {}, 1});
-  const auto metrics =
-      measure::price_strategy(scenario, scenario.strategies.front(), *executor, book).metrics;
+  const auto metrics = metrics_of(scenario, *make_model_executor({scenario.cluster, {}, 1}));
   // Of the second gradient's 10 ms three go by before anything flows, and seven take twice as long.
   EXPECT_NEAR(metrics.compute, 0.026 + 0.007, 1e-9);
 }
