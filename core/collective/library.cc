@@ -36,7 +36,7 @@ bool names(std::string_view text, std::string_view word) {
 
 int named_capability(const Cluster& cluster) {
   std::string text;
-  for (const char c : cluster.device.name + " " + cluster.name) {
+  for (const char c : cluster.device.name) {
     text += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   for (const auto& [word, capability] : kCapabilities) {

@@ -10,7 +10,7 @@
 
 namespace syncline::collective {
 
-// The compute capability of the NVIDIA GPU that the cluster's device or name speaks of (80 for an
+// The compute capability of the NVIDIA GPU that the cluster's device speaks of (80 for an
 // A100), 0 where it speaks of none.
 int named_capability(const Cluster& cluster);
 

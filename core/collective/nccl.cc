@@ -7,7 +7,6 @@
 #include <span>
 
 #include "core/collective/library.h"
-
 #include "core/collective/wire_floor.h"
 
 namespace syncline::collective {
@@ -181,13 +180,17 @@ NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape
   return graph;
 }
 
-// On links at their rated speeds. All groups of one shape have the same choice at hand; `shared`
-// counts those that share the NICs.
-NcclTopology rated_topology(const Cluster& cluster, const Groups& groups, bool shared) {
-  const Shape shape = shape_of(cluster, groups);
-  const Links links = links_of(cluster, shape);
+// NCCL chooses by rated speeds.
+Cluster as_rated(const Cluster& cluster) {
+  Cluster rated = cluster;
+  for (Tier& tier : rated.tiers) tier.bandwidth /= tier.efficiency;
+  return rated;
+}
+
+// The part of the topology that both the choice and the time go by.
+NcclTopology topology_of(const Cluster& cluster, const Groups& groups, const Shape& shape,
+                         const Links& links) {
   const int capability = capability_of(cluster);
-  const NcclGraph graph = graph_of(cluster, shape, links, capability);
   NcclTopology t;
   t.nodes = shape.nodes;
   t.ranks = groups.size;
@@ -196,42 +199,69 @@ NcclTopology rated_topology(const Cluster& cluster, const Groups& groups, bool s
   // A switch joins the GPUs of a node from eight on, since Ampere.
   t.nvswitch = links.nvlink &&
                cluster.nccl.nvswitch.value_or(cluster.gpus_per_node >= 8 && capability >= 80);
-  t.channels = connected_channels(graph, shape, capability);
-  t.ring = t.tree = graph;
-  if (t.nvswitch) t.nvls = nvls_graph(cluster, graph, shape, links, capability);
-  if (!shared || shape.sharing == 1) return t;
-
-  // Groups side by side leave each other an equal part of the node's NICs.
-  for (NcclGraph* each : {&t.ring, &t.tree, &t.nvls}) {
-    if (each->channels == 0) continue;  // NCCL has none
-    const BytesPerSecond wanted = each->inter * each->channels;
-    const double left = std::min(1.0, node_bandwidth(cluster) / shape.sharing / wanted);
-    each->intra *= left;
-    each->inter *= left;
-  }
   return t;
 }
 
-// What NCCL chooses by are rated speeds; the time (`shared`) is that of what is reached of them.
-NcclTopology topology_for(const Cluster& cluster, const Groups& groups, bool shared) {
-  const bool as_rated = std::all_of(cluster.tiers.begin(), cluster.tiers.end(),
-                                    [](const Tier& tier) { return tier.efficiency == 1; });
-  if (as_rated) return rated_topology(cluster, groups, shared);
-  Cluster rated = cluster;
-  double inside = 1;
-  double across = 1;
-  for (Tier& tier : rated.tiers) {
-    tier.bandwidth /= tier.efficiency;
-    double& reached = tier.span <= cluster.gpus_per_node ? inside : across;
-    reached = std::min(reached, tier.efficiency);
+// As many channels as NCCL lays at most through the group's NICs or inside a node: what they drive
+// together does not depend on the links' speeds.
+int driving_channels(const Cluster& cluster, const Shape& shape, const Links& links) {
+  if (cluster.nccl.channels > 0) return cluster.nccl.channels;
+  if (shape.nodes == 1) return kMostChannels;
+  const int nics = links.inside != nullptr ? inter_tier(cluster).nics : 1;
+  const bool cut_in_two = nics <= 4 || capability_of(cluster) <= 80;
+  return std::min(kMostChannels, cut_in_two ? 2 * nics : nics);
+}
+
+// A message between neighbours of a group on different nodes, on average over its ring.
+Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
+  Seconds sum = 0;
+  int crossings = 0;
+  for (int m = 0; m < groups.size; ++m) {
+    const int here = groups.rank(0, m);
+    const int next = groups.rank(0, (m + 1) % groups.size);
+    if (here / cluster.gpus_per_node == next / cluster.gpus_per_node) continue;
+    const auto tier = std::find_if(cluster.tiers.begin(), cluster.tiers.end(),
+                                   [&](const Tier& t) { return here / t.span == next / t.span; });
+    sum += tier->latency;
+    ++crossings;
   }
-  NcclTopology t = rated_topology(rated, groups, shared);
-  if (!shared) return t;
-  const double reached = t.nodes > 1 ? std::min(inside, across) : inside;
-  for (NcclGraph* each : {&t.ring, &t.tree, &t.nvls}) {
-    each->intra *= reached;
-    each->inter *= reached;
+  return crossings > 0 ? sum / crossings : 0;
+}
+
+// A graph that fills the links as they are, whatever NCCL's list of speeds says.
+NcclGraph filling(const Cluster& cluster, NcclGraph graph, int channels, BytesPerSecond total) {
+  const NcclHints& hints = cluster.nccl;
+  graph.channels = channels;
+  graph.intra = hints.channel_intra > 0 ? hints.channel_intra : total / channels;
+  graph.inter = hints.channel_inter > 0 ? hints.channel_inter : total / channels;
+  return graph;
+}
+
+// What the collective takes is up to the links. Groups side by side leave each other an equal part
+// of a node's NICs.
+NcclTopology filled_topology(const Cluster& cluster, const Groups& groups) {
+  const Shape shape = shape_of(cluster, groups);
+  const Links links = links_of(cluster, shape);
+  NcclTopology t = topology_of(cluster, groups, shape, links);
+  const BytesPerSecond out = shape.nodes > 1 ? node_bandwidth(cluster) / shape.sharing : 0;
+  const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
+  NcclGraph graph = graph_of(cluster, shape, links, t.least_capability);
+  // No speed of a NIC makes another kind of it: boxes with a switch are built with GPUDirect.
+  const bool direct = cluster.nccl.gpu_direct.value_or(t.nvswitch);
+  graph.path_inter = direct ? NcclPath::kPxb : NcclPath::kPhb;
+  graph.intra_latency = links.inside != nullptr ? links.inside->latency : 0;
+  graph.inter_latency = latency_between_nodes(cluster, groups);
+  const int channels = driving_channels(cluster, shape, links);
+  t.ring = t.tree = filling(cluster, graph, channels, total);
+  if (t.nvswitch) {
+    const int heads = std::min(shape.each, kMostChannels);
+    t.nvls =
+        filling(cluster, graph, heads,
+                shape.nodes > 1 ? std::min(out, links.each * heads) : links.inside->bandwidth / 2);
   }
+  // NCCL lengthens a ring's latency from 64 bytes a rank and channel on; one channel is the
+  // soonest.
+  t.channels = 1;
   return t;
 }
 
@@ -251,7 +281,15 @@ const Algorithm* nearest(NcclAlgorithm algorithm, CollectiveKind kind, int ranks
 
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups) {
   assert(groups.size > 1 && "a group of one has no topology");
-  return topology_for(cluster, groups, false);
+  const Cluster rated = as_rated(cluster);
+  const Shape shape = shape_of(rated, groups);
+  const Links links = links_of(rated, shape);
+  NcclTopology t = topology_of(rated, groups, shape, links);
+  const NcclGraph graph = graph_of(rated, shape, links, t.least_capability);
+  t.channels = connected_channels(graph, shape, t.least_capability);
+  t.ring = t.tree = graph;
+  if (t.nvswitch) t.nvls = nvls_graph(rated, graph, shape, links, t.least_capability);
+  return t;
 }
 
 std::vector<std::string> algorithm_choices() {
@@ -279,20 +317,60 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
       nearest(collective.nccl->algorithm, collective.kind, collective.groups.size);
 }
 
-std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective) {
-  if (!collective.nccl) return std::nullopt;
-  return nccl_law(cluster, collective, wire_seconds_per_byte(cluster, collective));
+// Groups of one shape, and what the wire needs by the algorithms that they are offered.
+struct NcclLaw::Known {
+  Known(const Cluster& cluster, const Collective& collective)
+      : kind(collective.kind),
+        groups(collective.groups),
+        topology(filled_topology(cluster, groups)),
+        table(nccl_table(topology, kind)) {
+    Collective moved = collective;
+    for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
+      const auto offered = [](const NcclCell& cell) { return cell.bandwidth > 0; };
+      if (std::none_of(table[a].begin(), table[a].end(), offered)) continue;
+      moved.nccl = NcclPick{static_cast<NcclAlgorithm>(a), NcclProtocol::kSimple};
+      wire[a] = wire_seconds_per_byte(cluster, moved);
+    }
+  }
+
+  Seconds least(double bytes) const {
+    Seconds least = std::numeric_limits<double>::infinity();
+    for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
+      for (std::size_t p = 0; p < kNcclProtocols; ++p) {
+        const NcclPick pick{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
+        const auto time = nccl_time(topology, table, kind, pick, bytes);
+        if (time) least = std::min(least, std::max(*time, wire[a] * bytes));
+      }
+    }
+    return least;
+  }
+
+  CollectiveKind kind;
+  Groups groups;
+  NcclTopology topology;
+  NcclTable table;
+  std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
+};
+
+NcclLaw::NcclLaw(const Cluster& cluster) : cluster_(cluster) {}
+NcclLaw::~NcclLaw() = default;
+
+std::optional<Seconds> NcclLaw::time(const Collective& collective) const {
+  if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
+  return known(collective).least(static_cast<double>(collective.bytes()));
 }
 
-std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective,
-                                double wire_seconds_per_byte) {
-  if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
-  const NcclTopology topology = topology_for(cluster, collective.groups, true);
-  const NcclTable table = nccl_table(topology, collective.kind);
-  const auto bytes = static_cast<double>(collective.bytes());
-  const auto time = nccl_time(topology, table, collective.kind, *collective.nccl, bytes);
-  if (!time) return std::nullopt;
-  return std::max(*time, wire_seconds_per_byte * bytes);
+const NcclLaw::Known& NcclLaw::known(const Collective& collective) const {
+  const std::lock_guard<std::mutex> guard(lock_);
+  for (const auto& each : known_) {
+    if (each->kind == collective.kind && each->groups == collective.groups) return *each;
+  }
+  known_.push_back(std::make_unique<const Known>(cluster_, collective));
+  return *known_.back();
+}
+
+std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective) {
+  return NcclLaw(cluster).time(collective);
 }
 
 }  // namespace syncline::collective

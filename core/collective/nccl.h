@@ -2,14 +2,17 @@
 //
 // The choice is NCCL's own (nccl_model.h), over a topology guessed from the cluster: what the
 // search of NCCL would find is taken to be the largest speed on its list that a link can carry, and
-// as many channels as fill the link. "nccl" in the cluster overrides each guess. The transfers are
-// those of the nearest algorithm known here, for the links that concurrent collectives share:
+// as many channels as fill the link. "nccl" in the cluster overrides each guess. The list is for
+// choosing: the time is that of the links as they are (NcclLaw). The transfers are those of the
+// nearest algorithm known here, for the links that concurrent collectives share:
 //
 //   Ring, CollNet, NVLS  ring (a switch that adds up has no transfers of its own here)
 //   Tree, NVLSTree       double_binary_tree, in rank order, where NCCL keeps a chain inside nodes
 //   PAT                  halving_doubling where it fits, else ring
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,13 +38,30 @@ bool choice_fits(std::string_view name, CollectiveKind kind, int ranks);
 // Puts in the algorithm of that name, which must fit; `nccl` is resolved for this payload.
 void choose_algorithm(Collective& collective, std::string_view name, const Cluster& cluster);
 
-// What NCCL's model says that its choice takes, alone on the network; groups side by side share
-// their nodes' NICs. At least what the wire needs (wire_floor.h): NCCL knows NICs, but no switches
-// above them, and rounds some of its bandwidths up. Nothing for a collective that NCCL did not
-// choose.
+// What a collective that NCCL chose takes alone on the network; groups side by side share their
+// nodes' NICs. NCCL's model says it of the links at their own speeds and latencies, not of the
+// rounded ones that NCCL chooses by: the least of all that NCCL offers there, which never rises as
+// a link gets faster. At least what the wire needs (wire_floor.h): NCCL knows no switches above its
+// NICs. Keeps what it worked out for each shape of groups; may be asked by several threads.
+class NcclLaw {
+ public:
+  explicit NcclLaw(const Cluster& cluster);  // which must outlive it
+  ~NcclLaw();
+  NcclLaw(const NcclLaw&) = delete;
+  NcclLaw& operator=(const NcclLaw&) = delete;
+
+  // Nothing for a collective that NCCL did not choose.
+  std::optional<Seconds> time(const Collective& collective) const;
+
+ private:
+  struct Known;
+  const Known& known(const Collective& collective) const;
+  const Cluster& cluster_;
+  mutable std::mutex lock_;
+  mutable std::vector<std::unique_ptr<const Known>> known_;
+};
+
+// The same, asked once.
 std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective);
-// The same where wire_seconds_per_byte is known.
-std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective,
-                                double wire_seconds_per_byte);
 
 }  // namespace syncline::collective

@@ -224,7 +224,7 @@ double latency(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind 
   const double levels = floor_log2(static_cast<std::uint64_t>(t.nodes));
   const bool simple = protocol == Protocol::kSimple;
   const double nic = graph.inter_latency / kMicrosecond;
-  const double intra = kStepLatency[inside][a][p];
+  const double intra = std::max(kStepLatency[inside][a][p], graph.intra_latency / kMicrosecond);
   // Simple flushes the NIC as well.
   const double inter =
       kStepLatency[kNet][t.gpus_per_node() == 1 ? kTreeRow : a][p] + (simple ? 2 * nic : nic);

@@ -37,6 +37,7 @@ struct NcclGraph {
   NcclPattern pattern = NcclPattern::kBalancedTree;
   bool same_channels = true;
   Seconds inter_latency = 0;  // of the NIC, beyond NCCL's own constants
+  Seconds intra_latency = 0;  // of a link inside the node, where longer than NCCL's constants
 };
 
 struct NcclTopology {

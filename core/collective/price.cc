@@ -391,25 +391,12 @@ PriceBook::Entry& PriceBook::entry(const Collective& collective) {
   return *last_;
 }
 
-// What the wire needs for a byte of such a collective; asked for each payload again.
-double PriceBook::wire_rate(const Collective& collective) {
-  for (const auto& [known, rate] : wire_rates_) {
-    if (known.kind == collective.kind && known.groups == collective.groups &&
-        known.nccl->algorithm == collective.nccl->algorithm) {
-      return rate;
-    }
-  }
-  wire_rates_.emplace_back(collective, wire_seconds_per_byte(cluster_, collective));
-  return wire_rates_.back().second;
-}
-
 std::optional<Seconds> PriceBook::law_time(const Collective& collective) {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.law) {
     if (const auto answer = cluster_.law(collective)) return answer->time;
   }
-  if (!collective.nccl) return std::nullopt;
-  return nccl_law(cluster_, collective, wire_rate(collective));
+  return nccl_.time(collective);
 }
 
 // The entry of a payload that a law prices, or nullptr where the links decide.

@@ -21,6 +21,7 @@
 
 #include "core/collective/collective.h"
 #include "core/collective/critical_path.h"
+#include "core/collective/nccl.h"
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
 
@@ -91,10 +92,10 @@ class PriceBook {
   Entry& entry(const Collective& collective);
   LawEntry* law_entry(const Collective& collective);
   std::optional<Seconds> law_time(const Collective& collective);
-  double wire_rate(const Collective& collective);
   LeastPrice least_of_links(const Collective& collective, Bytes largest);
   LeastPrice least_in_chunks_of(const Collective& chunked, const Collective& payload);
   Cluster cluster_;
+  NcclLaw nccl_{cluster_};
   std::shared_ptr<Links> links_;
   double latency_ = 1;    // times the links'
   double bandwidth_ = 1;  // likewise
@@ -102,7 +103,6 @@ class PriceBook {
   Entry* last_ = nullptr;
   std::unordered_multimap<Bytes, std::unique_ptr<LawEntry>> law_entries_;  // by payload
   LawEntry* last_law_ = nullptr;
-  std::vector<std::pair<Collective, double>> wire_rates_;  // of whatever payload
 };
 
 }  // namespace syncline::collective

@@ -91,11 +91,12 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
     }
   }
   const auto as_given = std::make_shared<const Cluster>(cluster);
+  const auto nccl = std::make_shared<const collective::NcclLaw>(*as_given);
   moved.law = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
     std::optional<CollectiveTime> answer;
     if (as_given->law) answer = as_given->law(asked);
     if (!answer) {
-      const auto own = collective::nccl_law(*as_given, asked);
+      const auto own = nccl->time(asked);
       if (!own) return std::nullopt;
       answer = CollectiveTime{.time = *own};
     }

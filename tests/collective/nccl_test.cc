@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <random>
+#include <vector>
 
+#include "core/collective/library.h"
 #include "core/collective/price.h"
 #include "tests/support/plans.h"
 
@@ -167,6 +170,95 @@ TEST(NcclLaw, GroupsSideBySideShareTheirNics) {
   const Seconds alone = *nccl_law(one_nic, leaders);
   EXPECT_NEAR(*nccl_law(one_nic, shards) / alone, 8, 0.4);
   EXPECT_DOUBLE_EQ(*nccl_law(eight_nics, shards), *nccl_law(eight_nics, leaders));
+}
+
+// A user turns one figure of the network: the time follows it, without steps.
+
+Cluster with_network(Cluster cluster, double bandwidth, double latency) {
+  Tier& outside = cluster.tiers.back();
+  outside.bandwidth *= bandwidth;
+  outside.latency *= latency;
+  return cluster;
+}
+
+// Nodes as they are built, and some of everything: GPUs of four generations, one to sixteen NICs.
+std::vector<Cluster> networks() {
+  std::vector<Cluster> all;
+  std::mt19937 random(31);
+  const auto pick = [&](std::initializer_list<double> of) {
+    return of.begin()[random() % of.size()];
+  };
+  for (int i = 0; i < 60; ++i) {
+    constexpr const char* kGpus[] = {"V100", "A100", "H100", "B200", "RTX 4090", "T4"};
+    Cluster cluster = nodes_of_eight(2 + static_cast<int>(random() % 7), pick({12, 31.5, 150, 450}),
+                                     pick({5, 10, 25, 100, 200, 400}),
+                                     static_cast<int>(pick({1, 2, 4, 8, 16})), kGpus[random() % 6]);
+    cluster.tiers.back().latency = pick({1, 5, 25}) * kMicrosecond;
+    if (random() % 2 == 0) cluster.nccl.gpu_direct = random() % 2 == 0;
+    all.push_back(std::move(cluster));
+  }
+  return all;
+}
+
+std::vector<Collective> collectives_on(const Cluster& cluster) {
+  std::vector<Collective> all;
+  const int ranks = cluster.ranks();
+  for (const auto kind : {kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    for (const Groups& groups :
+         {world_group(ranks), shard_groups(ranks, 8), leader_group(ranks, 8)}) {
+      for (Bytes bytes = kKiB; bytes <= kGiB; bytes *= 32) {
+        all.push_back(chosen(cluster, kind, groups, bytes));
+      }
+    }
+  }
+  return all;
+}
+
+TEST(NcclLaw, FollowsTheBandwidthWithoutSteps) {
+  for (const Cluster& cluster : networks()) {
+    const NcclLaw law(cluster);
+    for (const double more : {1.01, 1.2, 1.5, 2.0, 11.0}) {
+      const Cluster faster = with_network(cluster, more, 1);
+      const NcclLaw other(faster);
+      for (const Collective& each : collectives_on(cluster)) {
+        const double ratio =
+            *law.time(each) / *other.time(chosen(faster, each.kind, each.groups, each.bytes()));
+        EXPECT_GE(ratio, 1 - 1e-9) << each.bytes();
+        EXPECT_LE(ratio, more * (1 + 1e-9)) << each.bytes();
+        if (each.bytes() == kGiB &&
+            faster.tiers.back().bandwidth < cluster.tiers.front().bandwidth / 4) {
+          EXPECT_GT(ratio, 1 + (more - 1) * 0.5);
+        }
+      }
+    }
+  }
+}
+
+TEST(NcclLaw, FollowsTheLatency) {
+  for (const Cluster& cluster : networks()) {
+    const NcclLaw law(cluster);
+    for (const double more : {1.5, 30.0, 1000.0}) {
+      const Cluster slower = with_network(cluster, 1, more);
+      const NcclLaw other(slower);
+      for (const Collective& each : collectives_on(cluster)) {
+        const double ratio = *other.time(each) / *law.time(each);
+        EXPECT_GE(ratio, 1);
+        EXPECT_LE(ratio, more);
+        if (each.bytes() == kKiB) {
+          EXPECT_GT(ratio, 1);
+        }
+      }
+    }
+  }
+}
+
+// The name of a cluster is a label: the device alone says what NCCL finds.
+TEST(NcclTopology, TheClustersNameSaysNothing) {
+  Cluster cluster = nodes_of_eight(4, 150, 10, 1, "V100");
+  cluster.name = "my 4090 box, was an H100";
+  EXPECT_EQ(nccl_topology(cluster, world_group(32)).least_capability, 70);
+  cluster.device.name = "";
+  EXPECT_EQ(likely_library(cluster), Library::kLinks);
 }
 
 // --------------------------------------------------------------------------------------------
