@@ -331,10 +331,16 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The number of mebibytes with the fewest decimals that comes to at least `least` bytes and fewer
-// than `end`.
+// The number of mebibytes that comes to at least `least` bytes and fewer than `end`: one that
+// people write, as 64 KiB or 25 MiB, else the one with the fewest decimals.
 double round_mebibytes(Bytes least, Bytes end) {
   constexpr auto kBytes = static_cast<double>(kMiB);
+  for (const Bytes unit : {kMiB, kKiB}) {
+    for (const Bytes size : {1, 2, 4, 8, 16, 25, 32, 50, 64, 100, 128, 200, 256, 400, 512, 800}) {
+      if (size * unit < least || size * unit >= end) continue;
+      return static_cast<double>(size * unit) / kBytes;
+    }
+  }
   const double low = static_cast<double>(std::max<Bytes>(1, least)) / kBytes;
   constexpr int kMostDecimals = 5;
   for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
@@ -466,6 +472,9 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   const TorchVersion torch = torch_of(workload);
   const bool two_limits = torch < kExplicitFirst;
   std::vector<std::optional<double>> caps{std::nullopt};
+  if (strategy.fusion.rule == Fusion::Rule::kSize && strategy.fusion.size > 0) {
+    caps.emplace_back(static_cast<double>(strategy.fusion.size) / static_cast<double>(kMiB));
+  }
   const auto add_caps = [&](std::vector<plan::Bucket> closed) {
     const auto pieces = closed_pieces(strategy, workload);
     closed.insert(closed.end(), pieces.begin(), pieces.end());

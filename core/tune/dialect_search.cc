@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
+#include "core/collective/library.h"
+#include "core/dialect/changes.h"
+#include "core/dialect/nccl_table.h"
 #include "core/dialect/write.h"
+#include "core/error.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/tune/arm.h"
@@ -110,25 +115,161 @@ struct Tried {
   measure::Metrics metrics;
 };
 
-// What trains as the winner does comes before what is fast. Of those whose step times no
-// measurement could tell apart, the one with the fewest collectives; of those alike, the first.
+// A setting that the framework does not document as one, such as a module's own variable.
+bool has_private(const Json& config) {
+  const auto is_private = [](const auto& item) { return item.key().starts_with('_'); };
+  const auto items = config.items();
+  return std::any_of(items.begin(), items.end(), is_private);
+}
+
+// What a round number may cost of a step.
+constexpr double kRoundConfig = 5e-3;
+
+Json without_private(Json config) {
+  for (auto item = config.begin(); item != config.end();) {
+    item = item.key().starts_with('_') ? config.erase(item) : std::next(item);
+  }
+  return config;
+}
+
+// Numbers that nobody would write by hand: not 2^n or 25 * 2^n of any unit, nor a whole number of
+// two digits and zeros.
+int odd_numbers(const Json& config) {
+  int odd = 0;
+  for (const Json& value : config) {
+    if (value.is_structured()) odd += odd_numbers(value);
+    if (!value.is_number()) continue;
+    auto number = std::fabs(value.get<double>());
+    int exponent = 0;
+    const double mantissa = std::frexp(number, &exponent);
+    while (number >= 100 && std::fmod(number, 10) == 0) number /= 10;
+    const bool decimal = number < 100 && std::fmod(number, 5) == 0;
+    odd += number != 0 && mantissa != 0.5 && mantissa != 25.0 / 32 && !decimal ? 1 : 0;
+  }
+  return odd;
+}
+
+Seconds least_of(const std::vector<const Tried*>& tried) {
+  Seconds least = std::numeric_limits<double>::infinity();
+  for (const Tried* each : tried) least = std::min(least, each->metrics.step_time);
+  return least;
+}
+
+// What trains as the winner does comes before what is fast. A private variable has to gain 1 %,
+// a number that is not round 0.5 %. Of those whose step times no measurement could tell apart, the
+// one with the fewest collectives; of those alike, the first.
 const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
   constexpr double kEqual = 1e-3;
+  constexpr double kPrivate = 1e-2;
   int kept = 0;
   for (const auto& each : tried) kept = std::max(kept, kept_training(winner, each.strategy));
-  const auto counts = [&](const Tried& each) {
-    return kept_training(winner, each.strategy) == kept;
+  std::vector<const Tried*> left;
+  for (const auto& each : tried) {
+    if (kept_training(winner, each.strategy) == kept) left.push_back(&each);
+  }
+  const auto leave_out = [&](double more, const std::function<bool(const Tried&)>& unwanted) {
+    std::vector<const Tried*> wanted;
+    for (const Tried* each : left) {
+      if (!unwanted(*each)) wanted.push_back(each);
+    }
+    if (least_of(wanted) <= least_of(left) * (1 + more)) left = std::move(wanted);
   };
-  Seconds least = std::numeric_limits<double>::infinity();
-  for (const auto& each : tried) {
-    if (counts(each)) least = std::min(least, each.metrics.step_time);
+  leave_out(kPrivate, [](const Tried& each) { return has_private(each.config); });
+  leave_out(kRoundConfig, [](const Tried& each) { return odd_numbers(each.config) > 0; });
+  const Seconds least = least_of(left);
+  leave_out(kEqual,
+            [&](const Tried& each) { return each.metrics.step_time > least * (1 + kEqual); });
+  return **std::min_element(left.begin(), left.end(), [](const Tried* a, const Tried* b) {
+    return a->metrics.collectives < b->metrics.collectives;
+  });
+}
+
+// What a framework can say about one winner, each configuration read back and priced once.
+class ConfigSearch {
+ public:
+  ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, const Scenario& scenario,
+               run::Executor& executor, collective::PriceBook& book, std::string algorithm)
+      : dialect_(dialect),
+        winner_(winner),
+        scenario_(scenario),
+        executor_(executor),
+        book_(book),
+        algorithm_(std::move(algorithm)) {}
+
+  // The best of the configurations, and of the same with whatever other setting gains: those that
+  // leave the training as it is, and where `other_buckets` is false the buckets.
+  const Tried& best(std::vector<Json> configs, bool other_buckets) {
+    for (const Json& config : configs) add(config);
+    for (bool gained = true; gained;) {
+      gained = false;
+      const Tried found = best_of(tried_, winner_);
+      for (const Json& patch : free_changes(found.config, other_buckets)) {
+        Json patched = found.config;
+        patched.merge_patch(patch);
+        if (!add(patched) || best_of(tried_, winner_).config != patched) continue;
+        gained = true;
+        for (Json& config : configs) {
+          config.merge_patch(patch);
+          add(config);
+        }
+        break;
+      }
+    }
+    return best_of(tried_, winner_);
   }
-  const Tried* best = nullptr;
-  for (const auto& each : tried) {
-    if (!counts(each) || each.metrics.step_time > least * (1 + kEqual)) continue;
-    if (best == nullptr || each.metrics.collectives < best->metrics.collectives) best = &each;
+
+  std::size_t searched() const { return tried_.size(); }
+
+ private:
+  std::vector<Json> free_changes(const Json& config, bool other_buckets) const {
+    using dialect::ChangeKind;
+    std::vector<Json> patches;
+    if (dialect_.changes == nullptr) return patches;
+    for (const auto& change : dialect_.changes(config, scenario_.cluster)) {
+      const bool training =
+          change.kind == ChangeKind::kCompression || change.kind == ChangeKind::kAveraging;
+      const bool held = !other_buckets && change.kind == ChangeKind::kFusion;
+      if (!training && !held) patches.push_back(change.patch);
+    }
+    return patches;
   }
-  return *best;
+
+  // False where the framework refuses it, or where it comes to what was tried already.
+  bool add(const Json& config) {
+    Strategy strategy;
+    try {
+      strategy = dialect::reading_of(dialect_, config, scenario_.workload, scenario_.cluster,
+                                     {.algorithm = algorithm_})
+                     .strategy;
+    } catch (const InputError&) {
+      return false;
+    }
+    strategy.name = dialect_.name;
+    const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
+                            std::to_string(odd_numbers(config));
+    if (!seen_.insert(key).second) return false;
+    const auto metrics = measure::price_strategy(scenario_, strategy, executor_, book_).metrics;
+    tried_.push_back({config, std::move(strategy), metrics});
+    return true;
+  }
+
+  const dialect::Dialect& dialect_;
+  const Strategy& winner_;
+  const Scenario& scenario_;
+  run::Executor& executor_;
+  collective::PriceBook& book_;
+  std::string algorithm_;
+  std::set<std::string> seen_;
+  std::vector<Tried> tried_;
+};
+
+// The algorithm that a job with this winner's configuration runs: its own where a setting makes the
+// library take it, which then belongs to what is emitted; empty: the library's own choice.
+std::string settable_algorithm(const Strategy& winner, const Scenario& scenario) {
+  std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
+  if (scenario.cluster.library != Library::kNccl) return algorithm;
+  const bool set = !dialect::nccl_setting(winner, scenario.workload, scenario.cluster).empty();
+  return set ? algorithm : std::string();
 }
 
 }  // namespace
@@ -136,47 +277,35 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
                     const Scenario& scenario, run::Executor& executor,
                     collective::PriceBook& book) {
-  const auto step_of = [&](const Strategy& strategy) {
-    return measure::price_strategy(scenario, strategy, executor, book).metrics.step_time;
-  };
-  const Seconds wanted = step_of(winner);
-  const auto written = dialect::write_config(dialect, winner, scenario.workload, scenario.cluster);
-  const std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
+  const Seconds wanted =
+      measure::price_strategy(scenario, winner, executor, book).metrics.step_time;
+  ConfigSearch search(dialect, winner, scenario, executor, book,
+                      settable_algorithm(winner, scenario));
   std::vector<Json> configs;
-  Emitted best;
-  if (written) {
-    best.algorithm = written->algorithm;
-    best.setting = written->setting;
-    if (written->exact && same_time(step_of(written->strategy), wanted)) {
-      best.config = written->config;
-      best.strategy = written->strategy;
-      best.step_time = step_of(written->strategy);
-      best.exact = true;
-      best.searched = 1;
-      return best;
+  bool exact = false;
+  if (auto written = dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
+    exact = written->exact;
+    configs.push_back(std::move(written->config));
+    if (has_private(configs.back())) configs.push_back(without_private(configs.back()));
+  }
+  // What says the winner exactly has only settings left that the winner does not speak of.
+  const Tried* said = exact ? &search.best(configs, false) : nullptr;
+  if (said == nullptr || has_private(said->config)) {
+    for (auto& config : configs_of(dialect, winner, scenario, book)) {
+      configs.push_back(std::move(config));
     }
-    configs.push_back(written->config);
+    said = &search.best(std::move(configs), true);
   }
-  for (auto& config : configs_of(dialect, winner, scenario, book)) {
-    configs.push_back(std::move(config));
-  }
-
-  std::set<std::string> seen;
-  std::vector<Tried> tried;
-  for (const Json& config : configs) {
-    Strategy strategy = dialect::reading_of(dialect, config, scenario.workload, scenario.cluster,
-                                            {.algorithm = algorithm})
-                            .strategy;
-    strategy.name = dialect.name;
-    if (!seen.insert(plan_key(scenario, strategy)).second) continue;
-    const auto metrics = measure::price_strategy(scenario, strategy, executor, book).metrics;
-    tried.push_back({config, std::move(strategy), metrics});
-  }
-  const Tried& found = best_of(tried, winner);
+  const Tried& found = *said;
+  Emitted best;
   best.config = found.config;
   best.strategy = found.strategy;
   best.step_time = found.metrics.step_time;
-  best.searched = tried.size();
+  best.searched = search.searched();
+  if (best.strategy.algorithm != collective::library_algorithm(scenario.cluster)) {
+    best.algorithm = best.strategy.algorithm;
+    best.setting = dialect::nccl_setting(best.strategy, scenario.workload, scenario.cluster);
+  }
   best.difference = difference(winner, best.strategy, scenario);
   best.exact = best.difference.empty() && same_time(best.step_time, wanted);
   if (best.difference.empty() && !best.exact) {

@@ -125,6 +125,82 @@ TEST(DialectSearch, TheSameExchangeInAnotherTimeIsNotExact) {
   EXPECT_EQ(found.difference, "its encoding takes longer and its decoding takes longer");
 }
 
+// Whatever setting the winner does not speak of: no cap, with or without copies, beats what is
+// called the best that the framework can express by more than what is left for a round size.
+TEST(DialectSearch, AllSettingsOfTheFrameworkAreSearched) {
+  Json document = joint_scenario();
+  document["cluster"]["device"]["memory_gbytes_per_s"] = 20;
+  document["strategies"] =
+      Json::array({{{"name", "s"}, {"dialect", "pytorch"}, {"config", {{"bucket_cap_mb", 8}}}}});
+  const Emitted best = emitted(document, "pytorch");
+  EXPECT_TRUE(best.config.value("gradient_as_bucket_view", false)) << best.config;
+  for (const bool view : {true, false}) {
+    for (const int cap : {1, 2, 4, 8, 12, 16, 20, 25, 32}) {
+      document["strategies"][0]["config"] = {{"bucket_cap_mb", cap},
+                                             {"gradient_as_bucket_view", view}};
+      Seconds other = 0;
+      emitted(document, "pytorch", &other);
+      EXPECT_LE(best.step_time, other * 1.0051) << cap << view << best.config;
+    }
+  }
+}
+
+// A module's own variable is written only where it gains more than 1 %.
+TEST(DialectSearch, PrivateVariablesHaveToGain) {
+  int with = 0, without = 0;
+  for (const double gbps : {1.0, 5.0, 10.0, 40.0}) {
+    for (const double size : {0.25, 1.0, 4.0, 16.0}) {
+      Json document = joint_scenario();
+      document["workload"]["torch"] = "2.1";
+      document["cluster"]["inter"]["bandwidth_gbps"] = gbps;
+      document["strategies"][0]["fusion"] = {{"rule", "size"}, {"size_mb", size}};
+      const Emitted best = emitted(document, "pytorch");
+      if (!best.config.contains("_DEFAULT_FIRST_BUCKET_BYTES")) {
+        ++without;
+        continue;
+      }
+      ++with;
+      Json plain = best.config;
+      plain.erase("_DEFAULT_FIRST_BUCKET_BYTES");
+      document["strategies"][0] = {{"name", "s"}, {"dialect", "pytorch"}, {"config", plain}};
+      Seconds other = 0;
+      emitted(document, "pytorch", &other);
+      EXPECT_GT(other, best.step_time * 1.0099) << best.config;
+    }
+  }
+  EXPECT_GT(without, 0) << "and " << with << " with";
+}
+
+// What carries out the collectives belongs to what is emitted: read back with it, and without what
+// no setting says, the file takes what was said.
+TEST(DialectSearch, WhatIsEmittedHoldsItsAlgorithm) {
+  for (const char* algorithm : {"nccl", "ring", "double_binary_tree", "halving_doubling"}) {
+    Json document = joint_scenario();
+    document["cluster"]["library"] = "nccl";
+    document["cluster"]["device"]["name"] = "A100";
+    document["strategies"][0]["algorithm"] = algorithm;
+    const Emitted best = emitted(document, "pytorch");
+    EXPECT_EQ(best.algorithm.empty(), best.setting.empty()) << algorithm;
+    Json back{{"name", "s"}, {"dialect", "pytorch"}, {"config", best.config}};
+    if (!best.algorithm.empty()) back["algorithm"] = best.algorithm;
+    document["strategies"] = Json::array({back});
+    Seconds taken = 0;
+    emitted(document, "pytorch", &taken);
+    EXPECT_EQ(taken, best.step_time) << algorithm << best.config;
+  }
+}
+
+// Where a strategy closes buckets at a size, the configuration says that size.
+TEST(DialectSearch, TheSizeThatIsNamedIsWritten) {
+  for (const double size : {0.0625, 0.25, 2.0, 16.0}) {
+    Json document = joint_scenario();
+    document["strategies"][0]["fusion"] = {{"rule", "size"}, {"size_mb", size}};
+    const Emitted best = emitted(document, "pytorch");
+    ASSERT_TRUE(best.exact) << best.difference;
+    EXPECT_EQ(best.config["bucket_cap_mb"], size);
+  }
+}
+
 TEST(DialectSearch, WhatIsSaidExactlyTakesTheWinnersTime) {
   Random random(20);
   const auto pick = [&](const Json& choices) { return choices[random.below(choices.size())]; };
