@@ -69,7 +69,7 @@ int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
                      [&] { return reports::chart::svg_file(reports::size_figure(tuning)); }};
   const SideFile csv{verb.csv, [&] { return reports::curve_csv(tuned.curve); }};
   const reports::Answer answer = reports::answer_of(tuning);
-  const tune::Ranked& best = verb.python.empty() ? tuned.choice : tune::best_to_apply(tuning);
+  const tune::Ranked& best = verb.python.empty() ? tuned.winner() : tune::best_to_apply(tuning);
   const SideFile python{verb.python,
                         [&] { return apply_file(tuning.scenario, best.strategy, tuning.pinned); }};
   answer_with({svg, csv, python, html_file(verb.html, answer)},

@@ -26,7 +26,7 @@ std::string percent_range(double low, double high) {
 }
 
 double gain_of(const tune::Tuned& tuned) {
-  return tuned.baseline.metrics.step_time / tuned.choice.metrics.step_time - 1;
+  return tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time - 1;
 }
 
 // A size of nothing leaves each gradient alone.
@@ -34,32 +34,49 @@ std::string size_text(Bytes bytes) {
   return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes));
 }
 
-// The size that is safe, how many are as good, and what would make another one better.
+// "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
+std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
+  constexpr std::size_t kTold = 4;
+  const auto width = [](const tune::SizeRange& range) {
+    return static_cast<double>(range.high + 1) / static_cast<double>(range.low + 1);
+  };
+  std::vector<double> widths;
+  for (const auto& range : ranges) widths.push_back(width(range));
+  std::sort(widths.rbegin(), widths.rend());
+  std::vector<std::string> texts;
+  for (const auto& range : ranges) {
+    if (texts.size() == kTold || width(range) < widths[std::min(kTold, widths.size()) - 1])
+      continue;
+    texts.push_back(range.low == range.high
+                        ? "of " + size_text(range.low)
+                        : "from " + size_text(range.low) + " to " + size_text(range.high));
+  }
+  if (ranges.size() > texts.size()) {
+    texts.push_back(plural(ranges.size() - texts.size(), "narrower range"));
+  }
+  return join_and(texts);
+}
+
+// The sizes that are as good, and what would make another one better.
 std::string size_sentence(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
-  const auto [low, high] = *sure.as_good;
-  const bool any = low == tuning.tuned.curve.front().size && high == tuning.tuned.curve.back().size;
-  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best size";
-  std::string text = "With these knobs buckets of any size are " + within;
-  if (!any) {
-    text = "With these knobs buckets from " + size_text(low) + " to " + size_text(high) + " are " +
-           within + " (" + size_text(*sure.best_size) + ")";
-    if (low == high) {
-      text = "With these knobs buckets of " + size_text(low) + " are best, and no other size is " +
-             within;
-    }
-  }
-  if (low < high) text += "; the safest of them is " + size_text(*sure.safe_size);
+  const auto& curve = tuning.tuned.curve;
+  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best of them";
+  const bool any = sure.as_good.size() == 1 && sure.as_good.front().low == curve.front().size &&
+                   sure.as_good.front().high == curve.back().size;
+  std::string text = "With these knobs buckets " +
+                     (any ? "of any size" : ranges_text(sure.as_good)) + " are " + within;
   if (sure.sensitivities.empty()) return text + ".";
   const auto& worst = sure.sensitivities.front();
   constexpr double kWorthTelling = 0.5;
   if (worst.lost_percent < kWorthTelling) {
-    return text + ": whatever input is off, it loses less than " + share_text(kWorthTelling) + ".";
+    return text + ": whatever input is off, " + size_text(*sure.size) + " loses less than " +
+           share_text(kWorthTelling) + ".";
   }
   return text + ". What would change that is " + std::string(measure::words_of(worst.doubt)) +
          ": at the " + (worst.slower ? "slower" : "faster") + " end of what is likely " +
-         size_text(worst.best) + " would be best, and this " + share_text(worst.lost_percent) +
-         " slower.";
+         size_text(worst.best) + " would be best, and " + size_text(*sure.size) + " " +
+         share_text(worst.lost_percent) + " slower.";
 }
 
 // A framework's default may beat the best of a search that holds what the framework does otherwise.
@@ -85,7 +102,7 @@ std::string defaults_sentence(const tune::Tuning& tuning) {
 std::string headline(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const auto& sure = tuning.certainty;
-  const tune::Ranked& choice = tuned.choice;
+  const tune::Ranked& choice = tuned.winner();
   const std::string step = seconds_text(choice.metrics.step_time) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
@@ -98,26 +115,19 @@ std::string headline(const tune::Tuning& tuning) {
            " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
   }
-  const bool fastest = choice.strategy.name == tuned.winner().strategy.name;
-  std::string text = quoted_name(choice.strategy.name) + " is " +
-                     (fastest ? "the best found" : "the one to take") + ": " + step + ", " +
+  std::string text = quoted_name(choice.strategy.name) + " is the best found: " + step + ", " +
                      short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
                      "); the chance that it is faster at all is " + chance_text(sure.chance);
   if (sure.chance < kLeastChance) text += ", so measure both before you change anything";
-  if (!fastest) {
-    text += "; the fastest found, " + quoted_name(tuned.winner().strategy.name) + " (" +
-            seconds_text(tuned.winner().metrics.step_time) +
-            "), is less than 0.1 % ahead and takes more to set up";
-  }
   return text + ".";
 }
 
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   std::vector<std::string> list;
-  if (sure.safe_size) list.push_back(size_sentence(tuning));
+  if (!sure.as_good.empty()) list.push_back(size_sentence(tuning));
   if (!sure.defaults.empty()) list.push_back(defaults_sentence(tuning));
   const auto [doubt, share] = measure::widest(sure.choice);
   list.push_back("What makes the step time uncertain is above all " +
@@ -133,11 +143,11 @@ Json certainty_json(const tune::Tuning& tuning) {
             {"speedup_low", exact(sure.gain.low)},
             {"speedup_high", exact(sure.gain.high)},
             {"chance_of_gain", exact(sure.chance)}};
-  if (sure.safe_size) {
-    json["size"] = {{"best_bytes", *sure.best_size},
-                    {"as_good_from", sure.as_good->low},
-                    {"as_good_to", sure.as_good->high},
-                    {"safe_bytes", *sure.safe_size}};
+  if (!sure.as_good.empty()) {
+    Json ranges = Json::array();
+    for (const auto& [low, high] : sure.as_good) ranges.push_back({low, high});
+    json["size"] = {{"as_good_bytes", std::move(ranges)}};
+    if (sure.size) json["size"]["bytes"] = *sure.size;
   }
   for (const auto& each : sure.sensitivities) {
     json["sensitivities"].push_back({{"doubt", measure::words_of(each.doubt)},

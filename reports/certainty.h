@@ -16,7 +16,7 @@ std::string headline(const tune::Tuning& tuning);
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 
 // step_time_low_s, step_time_high_s, speedup_low, speedup_high, chance_of_gain, size
-// {best_bytes, as_good_from, as_good_to, safe_bytes}, sensitivities [{doubt, end, best_bytes,
+// {bytes, as_good_bytes [[from, to]]}, sensitivities [{doubt, end, best_bytes,
 // lost_percent}], defaults {dialect: {percent, low, high}}.
 Json certainty_json(const tune::Tuning& tuning);
 

@@ -65,7 +65,7 @@ void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
 
 // The choice, where it is a size, with its interval.
 void add_choice(chart::Figure& figure, const tune::Tuning& tuning) {
-  const tune::Ranked& choice = tuning.tuned.choice;
+  const tune::Ranked& choice = tuning.tuned.winner();
   const Fusion& fusion = choice.strategy.fusion;
   if (fusion.rule != Fusion::Rule::kSize || fusion.size <= 0) return;
   const auto size = static_cast<double>(fusion.size);
@@ -104,9 +104,9 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
   figure.rules.push_back({"the best of all, " + seconds_text(tuned.winner().metrics.step_time),
                           false, tuned.winner().metrics.step_time, chart::kGrey});
   const tune::Certainty& sure = tuning.certainty;
-  if (sure.as_good) {
-    const auto low = static_cast<double>(sure.as_good->low);
-    const auto high = static_cast<double>(sure.as_good->high);
+  for (const auto& range : sure.as_good) {
+    const auto low = static_cast<double>(range.low);
+    const auto high = static_cast<double>(range.high);
     figure.stretches.push_back({"within " + share_text(100 * tune::kAsGood) + " of the best size",
                                 low, high, chart::kGreen});
   }

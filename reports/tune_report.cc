@@ -54,10 +54,10 @@ void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
   const tune::Ranked& threshold = *tuned.best_threshold;
   const double percent =
       tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
-  sentences.push_back(
-      "The best single size is " + quoted_name(threshold.strategy.name) + ": " +
-      seconds_text(threshold.metrics.step_time) + ", " +
-      (percent <= 1e-6 ? "as good as the best." : above_text(percent) + " the best."));
+  if (percent <= 1e-6) return;  // nothing that the best does not say
+  sentences.push_back("The best single size is " + quoted_name(threshold.strategy.name) + ": " +
+                      seconds_text(threshold.metrics.step_time) + ", " + above_text(percent) +
+                      " the best.");
 }
 
 std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
@@ -174,22 +174,33 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   sentences.push_back(text + ".");
 }
 
+// What belongs to the configuration and does not stand in it.
+std::string beside_config(const tune::Emitted& emitted) {
+  std::string text;
+  if (!emitted.setting.empty()) text += " Run it with " + emitted.setting + ".";
+  if (!emitted.algorithm.empty()) {
+    text +=
+        " In a scenario \"algorithm\": \"" + emitted.algorithm + "\" beside the dialect says so.";
+  }
+  return text;
+}
+
 void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
-  const std::string setting =
-      emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".";
   if (emitted.exact) {
-    sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
-                        seconds_text(emitted.step_time) + " a step when read back." + setting);
+    sentences.push_back(tuning.emitted_dialect +
+                        " can express the best exactly: " + seconds_text(emitted.step_time) +
+                        " a step when read back." + beside_config(emitted));
     return;
   }
   const double percent =
       tune::percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
   sentences.push_back(
-      tuning.emitted_dialect + " cannot express the best; of what it can (" +
+      (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
+                   : "Of what " + tuning.emitted_dialect + " can express (") +
       plural(emitted.searched, "configuration") + " priced) the best takes " +
       seconds_text(emitted.step_time) + " a step when read back, " +
-      (percent >= 0 ? above_text(percent) + " it" : share_text(-percent) + " below it") +
-      ". The difference: " + emitted.difference + "." + setting);
+      (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
+      ". The difference: " + emitted.difference + "." + beside_config(emitted));
 }
 
 void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
@@ -280,6 +291,10 @@ std::string search_sentence(const tune::Tuning& tuning) {
     text += percent > 0 ? "; stopped before the end: by their bounds the others are at most " +
                               share_text(percent) + " faster"
                         : "; the budget ended the search when the best was certain";
+  }
+  if (!tuned.unmeasured.empty()) {
+    text += "; left out, as their collectives were not measured and the base's were: " +
+            join_and(tuned.unmeasured);
   }
   return text + ".";
 }
@@ -405,7 +420,7 @@ Json json_of(const tune::Tuning& tuning) {
   }
   Json json;
   json["best"] = input::strategy_json(tuned.winner().strategy);
-  json["choice"] = input::strategy_json(tuned.choice.strategy);
+  json["choice"] = json["best"];
   json["step_time_s"] = exact(step);
   json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
   json["optimum_s"] = exact(tuned.optimum);

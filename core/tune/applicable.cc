@@ -9,7 +9,7 @@ namespace syncline::tune {
 
 const Ranked& best_to_apply(const Tuning& tuning) {
   const Tuned& tuned = tuning.tuned;
-  std::vector<const Ranked*> found{&tuned.choice};
+  std::vector<const Ranked*> found{&tuned.winner()};
   for (const auto& ranked : tuned.ranking) found.push_back(&ranked);
   for (const auto& [kind, ranked] : tuned.best_of_kind) found.push_back(&ranked);
   for (const auto* best : {&tuned.best_explicit, &tuned.best_threshold, &tuned.best_as_before}) {
@@ -21,7 +21,7 @@ const Ranked& best_to_apply(const Tuning& tuning) {
                                     tuning.scenario.cluster)
                 .empty();
   });
-  if (found.empty() || found.front() == &tuned.choice) return tuned.choice;
+  if (found.empty() || found.front() == &tuned.winner()) return tuned.winner();
   return **std::min_element(found.begin(), found.end(), [](const auto* a, const auto* b) {
     return a->metrics.step_time < b->metrics.step_time;
   });

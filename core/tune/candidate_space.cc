@@ -1,11 +1,13 @@
 #include "core/tune/candidate_space.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "core/input/conflicts.h"
 #include "core/input/strategy_json.h"
+#include "core/plan/planner.h"
 #include "core/tune/search_space.h"
 
 namespace syncline::tune {
@@ -20,19 +22,45 @@ RulesKey rules_key(const Arm& arm) {
   return {arm.candidates(), input::conflict_of(ticked, arm.cluster()).has_value()};
 }
 
+// Whether the cluster's calibration, or the model of its library, says what every collective takes.
+bool priced_by_library(const Scenario& scenario, const Strategy& strategy) {
+  const CollectiveLaw& law = scenario.cluster.law;
+  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
+  return std::all_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    return collective == nullptr || collective->nccl || law(*collective).has_value();
+  });
+}
+
 }  // namespace
 
 CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
                                collective::PriceBook& book)
     : base_(base) {
+  // Where collectives were measured, links that nobody measured do not compete with them.
+  const bool calibrated = scenario.cluster.library == Library::kNccl && scenario.cluster.law &&
+                          priced_by_library(scenario, base);
+  const auto left_out = [&](const Strategy& strategy) {
+    return calibrated && !priced_by_library(scenario, strategy);
+  };
   // The best is never worse than what the user wrote down.
   for (const Strategy& row : scenario.strategies) {
     if (!trains_alike(row, base)) continue;
+    if (left_out(row)) {
+      unmeasured_.push_back("'" + row.name + "'");
+      continue;
+    }
     add_arm(row, scenario, book);
     points_.push_back({.arm = arms_.size() - 1, .fusion = row.fusion, .own_row = true});
   }
   std::map<RulesKey, std::vector<FusionChoice>> by_rule;
   for (auto& strategy : arm_strategies(search, base, scenario.cluster)) {
+    if (left_out(strategy)) {
+      const std::string words = "algorithm " + strategy.algorithm;
+      const auto known = std::find(unmeasured_.begin(), unmeasured_.end(), words);
+      if (known == unmeasured_.end()) unmeasured_.push_back(words);
+      continue;
+    }
     const Arm& arm = add_arm(std::move(strategy), scenario, book);
     const auto add = [&](const FusionChoice& choice) {
       points_.push_back({.arm = arms_.size() - 1,

@@ -31,6 +31,9 @@ class CandidateSpace {
   // The candidate, named by what it does otherwise than the base.
   Strategy strategy_of(const Point& point) const;
   Strategy named(Strategy strategy, FusionKind kind) const;
+  // What was left out, as a measured price is no match for one of bare links: the names of rows,
+  // and algorithms.
+  const std::vector<std::string>& unmeasured() const { return unmeasured_; }
 
  private:
   const Arm& add_arm(Strategy strategy, const Scenario& scenario, collective::PriceBook& book);
@@ -38,6 +41,7 @@ class CandidateSpace {
   const Strategy& base_;
   std::vector<std::unique_ptr<Arm>> arms_;
   std::vector<Point> points_;
+  std::vector<std::string> unmeasured_;
 };
 
 }  // namespace syncline::tune

@@ -1,7 +1,6 @@
 #include "core/tune/certainty.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace syncline::tune {
 namespace {
@@ -21,14 +20,17 @@ std::vector<std::size_t> places_asked(std::size_t count, std::size_t best) {
   return places;
 }
 
-// The run of sizes around the best of which none costs more than is called as good.
-SizeRange as_good_around(const std::vector<CurvePoint>& curve, std::size_t best) {
-  const Seconds limit = curve[best].step_time * (1 + kAsGood);
-  std::size_t low = best;
-  std::size_t high = best;
-  while (low > 0 && curve[low - 1].step_time <= limit) --low;
-  while (high + 1 < curve.size() && curve[high + 1].step_time <= limit) ++high;
-  return {curve[low].size, curve[high].size};
+// Every run of sizes of which none costs more than is called as good.
+std::vector<SizeRange> as_good_on(const std::vector<CurvePoint>& curve, Seconds least) {
+  std::vector<SizeRange> ranges;
+  bool open = false;
+  for (const CurvePoint& point : curve) {
+    const bool good = point.step_time <= least * (1 + kAsGood);
+    if (good && open) ranges.back().high = point.size;
+    if (good && !open) ranges.push_back({point.size, point.size});
+    open = good;
+  }
+  return ranges;
 }
 
 // One input at one end of its interval, and what each of the sizes asked takes then.
@@ -57,48 +59,30 @@ std::vector<Case> cases_of(measure::Doubts& doubts, const Tuned& tuned,
   return cases;
 }
 
-// Of the sizes in the range the largest whose greatest loss is the least, a tenth of a percent
-// aside.
-std::size_t safest(const std::vector<Bytes>& sizes, const SizeRange& range,
-                   const std::vector<Case>& cases) {
-  constexpr double kAlike = 0.1;
-  const auto greatest_loss = [&](std::size_t i) {
-    double most = 0;
-    for (const Case& each : cases) most = std::max(most, each.lost(i));
-    return most;
-  };
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] >= range.low && sizes[i] <= range.high) least = std::min(least, greatest_loss(i));
-  }
-  std::size_t safest = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const bool inside = sizes[i] >= range.low && sizes[i] <= range.high;
-    if (inside && greatest_loss(i) <= least + kAlike) safest = i;
-  }
-  return safest;
-}
-
 void add_sizes(measure::Doubts& doubts, const Tuned& tuned, Certainty& certainty) {
   const auto& curve = tuned.curve;
   const auto least = std::min_element(
       curve.begin(), curve.end(),
       [](const CurvePoint& a, const CurvePoint& b) { return a.step_time < b.step_time; });
-  const auto best = static_cast<std::size_t>(least - curve.begin());
-  certainty.best_size = least->size;
-  certainty.as_good = as_good_around(curve, best);
+  certainty.as_good = as_good_on(curve, least->step_time);
+  // The best's own place, where it is one of the curve.
+  const Fusion& fusion = tuned.winner().strategy.fusion;
+  const auto own = std::find_if(curve.begin(), curve.end(), [&](const CurvePoint& point) {
+    return fusion.rule == Fusion::Rule::kSize && point.size == fusion.size;
+  });
+  if (own == curve.end()) return;
+  certainty.size = own->size;
   std::vector<Bytes> sizes;
-  for (const std::size_t place : places_asked(curve.size(), best)) {
+  for (const std::size_t place :
+       places_asked(curve.size(), static_cast<std::size_t>(own - curve.begin()))) {
     sizes.push_back(curve[place].size);
   }
-  const auto cases = cases_of(doubts, tuned, sizes);
-  const std::size_t safe = safest(sizes, *certainty.as_good, cases);
-  certainty.safe_size = sizes[safe];
-  for (const Case& each : cases) {
+  const auto at = std::find(sizes.begin(), sizes.end(), own->size) - sizes.begin();
+  for (const Case& each : cases_of(doubts, tuned, sizes)) {
     const auto then = std::min_element(each.steps.begin(), each.steps.end());
     certainty.sensitivities.push_back({each.doubt, each.slower,
                                        sizes[static_cast<std::size_t>(then - each.steps.begin())],
-                                       each.lost(safe)});
+                                       each.lost(static_cast<std::size_t>(at))});
   }
   std::stable_sort(
       certainty.sensitivities.begin(), certainty.sensitivities.end(),
@@ -111,9 +95,9 @@ Certainty certainty_of(const Scenario& scenario, const measure::Pinned& pinned, 
                        const std::vector<FrameworkDefault>& defaults) {
   measure::Doubts doubts(scenario, pinned);
   Certainty certainty;
-  const Seconds best = tuned.choice.metrics.step_time;
+  const Seconds best = tuned.winner().metrics.step_time;
   const Seconds baseline = tuned.baseline.metrics.step_time;
-  certainty.choice = doubts.sway(tuned.choice.strategy);
+  certainty.choice = doubts.sway(tuned.winner().strategy);
   certainty.baseline = doubts.sway(tuned.baseline.strategy);
   certainty.step = measure::interval_of(best, certainty.choice);
   certainty.gain = measure::ratio_interval(baseline / best, certainty.baseline, certainty.choice);

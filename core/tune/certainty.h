@@ -48,11 +48,10 @@ struct Certainty {
   measure::Interval gain;             // and of its speedup over the baseline
   double chance = 0.5;                // that it beats the baseline
   std::vector<DefaultLoss> defaults;  // in the order of Tuning::defaults
-  std::optional<Bytes> best_size;     // on the curve
-  std::optional<SizeRange> as_good;   // around it
-  // Of the sizes that are as good the one that loses least whatever input is off, and what it loses
-  // then, the costliest first.
-  std::optional<Bytes> safe_size;
+  std::vector<SizeRange> as_good;     // all that are, in rising order
+  // The best's own, where it is one of the curve, and what it loses whatever input is off, the
+  // costliest first.
+  std::optional<Bytes> size;
   std::vector<Sensitivity> sensitivities;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/collective/algorithm.h"
 #include "core/collective/library.h"
+#include "core/dialect/changes.h"
 #include "core/input/conflicts.h"
 
 namespace syncline::tune {
@@ -68,6 +69,21 @@ void set_priority(Strategy& strategy, Strategy::Priority value) {
   if (value == Strategy::Priority::kReady) strategy.credit = 0;
 }
 
+// Whether gradients are copied into buckets at a cost that the base's framework can spare.
+bool copies_can_go(const Scenario& scenario, const Strategy& base) {
+  const dialect::Dialect* dialect = dialect::find_dialect(base.dialect);
+  if (!base.bucket_copies || dialect == nullptr || dialect->changes == nullptr) return false;
+  const auto changes = dialect->changes(dialect::least_config(*dialect), scenario.cluster);
+  const bool spared = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+    return change.kind == dialect::ChangeKind::kCopies;
+  });
+  const auto& tensors = scenario.workload.tensors;
+  return spared && (scenario.cluster.device.memory > 0 ||
+                    std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
+                      return tensor.copy_in + tensor.copy_out > 0;
+                    }));
+}
+
 }  // namespace
 
 bool trains_alike(const Strategy& strategy, const Strategy& base) {
@@ -102,6 +118,7 @@ Search default_search(const Scenario& scenario) {
       search.hierarchies.back().group_size = cluster.gpus_per_node;
     }
   }
+  if (copies_can_go(scenario, *base)) search.bucket_copies = {true, false};
   for (const Strategy& row : scenario.strategies) {
     if (!trains_alike(row, *base)) continue;
     widen(search.algorithms, base->algorithm, row.algorithm);

@@ -14,8 +14,9 @@ namespace syncline::tune {
 
 // What a scenario without a "search" gets: explicit buckets, every threshold of both ways to close
 // a bucket (a few sizes under LocalSGD), and, where they fit, one to four streams, both hierarchies
-// and every algorithm that the cluster's library chooses by itself (on plain links: all), all on
-// the baseline; beside them whatever the scenario's other strategies have on these axes, and those
+// and every algorithm that the cluster's library chooses by itself (on plain links: all), and
+// gradients without copies where those cost and the baseline's framework can spare them, all on the
+// baseline; beside them whatever the scenario's other strategies have on these axes, and those
 // strategies as they stand. Compression and LocalSGD stay as they are: they change the training.
 Search default_search(const Scenario& scenario);
 

@@ -1,7 +1,10 @@
 #include "core/tune/thresholds.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "core/plan/fusion.h"
@@ -100,6 +103,29 @@ Bytes roundest_size(Bytes low, Bytes high) {
     round = multiple;
   }
   return round;
+}
+
+std::vector<Bytes> rounder_sizes(Bytes size) {
+  std::vector<Bytes> written;
+  for (Bytes unit = 1; unit <= (kNone >> 6); unit *= 2) {
+    written.push_back(unit);
+    // 25, 50, 100, ... of a unit, up to 800.
+    if (unit >= kKiB && std::countr_zero(static_cast<std::uint64_t>(unit)) % 10 <= 5) {
+      written.push_back(25 * unit);
+    }
+  }
+  if (size <= 0 || std::find(written.begin(), written.end(), size) != written.end()) return {};
+  const auto apart = [&](Bytes other) {
+    return std::fabs(std::log(static_cast<double>(other) / static_cast<double>(size)));
+  };
+  constexpr double kNear = 2;  // no further than by this factor
+  std::erase_if(written, [&](Bytes other) { return apart(other) > std::log(kNear) + 1e-9; });
+  std::sort(written.begin(), written.end(), [&](Bytes a, Bytes b) { return apart(a) < apart(b); });
+  const Bytes unit = size >= kMiB ? kMiB : kKiB;
+  for (const Bytes whole : {(size + unit / 2) / unit * unit, size / unit * unit + unit}) {
+    if (whole > 0) written.push_back(whole);
+  }
+  return written;
 }
 
 }  // namespace syncline::tune

@@ -36,4 +36,9 @@ std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensor
 // that it is short in KiB or MiB. 0 where `low` is.
 Bytes roundest_size(Bytes low, Bytes high);
 
+// The sizes that a person would write instead of this one, the first ones first: 1, 2, 4, 8, 16,
+// 25, 32, 50, 64, 100, 128, ... KiB, MiB or GiB, the nearest ones first, then whole MiB (KiB below
+// 1 MiB). None where the size is such a one.
+std::vector<Bytes> rounder_sizes(Bytes size);
+
 }  // namespace syncline::tune

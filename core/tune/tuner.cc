@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "core/digits.h"
@@ -25,6 +26,8 @@ constexpr std::size_t kMostCurvePoints = 128;
 constexpr std::size_t kKinds = 7;  // of fusion
 // Candidates within this of the best are as good as it: no measurement tells them apart.
 constexpr double kEqual = 1e-3;
+// A round size may cost this share of a step.
+constexpr double kRoundness = 5e-3;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
 
@@ -46,6 +49,7 @@ class Tuner {
     tuned_.base = *find_strategy(scenario_, search_.base);
     tuned_.baseline.strategy = *find_strategy(scenario_, scenario_.baseline);
     tuned_.points = points().size();
+    tuned_.unmeasured = space_.unmeasured();
     walk();
     rank();
     fill();
@@ -238,7 +242,9 @@ class Tuner {
       return std::make_tuple(rounded(a->step), effort.at(a), a->index) <
              std::make_tuple(rounded(b->step), effort.at(b), b->index);
     });
-    // The ranking, and the best of each kind and of either way to train.
+    if (!bests.empty()) tuned_.fastest = bests.front()->step;
+    tuned_.ranking.push_back(bests.empty() ? tuned_.baseline : recommended(bests));
+    // The best of each kind and of either way to train, and what is slower than the best.
     std::size_t place = 0;
     for (const Best* best : bests) {
       tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
@@ -246,28 +252,23 @@ class Tuner {
                                                                      : tuned_.best_as_before;
       if (!best_so) best_so = best->ranked;
       const bool certain = place++ < few_ || !pruned();
-      if (certain && tuned_.ranking.size() < options_.top && !ranked_already(best->ranked)) {
-        tuned_.ranking.push_back(best->ranked);
-      }
+      if (certain && tuned_.ranking.size() < options_.top) add_slower(rounder(*best));
     }
-    if (tuned_.ranking.empty()) tuned_.ranking.push_back(tuned_.baseline);
-    tuned_.choice = bests.empty() ? tuned_.baseline : rounder(simplest(bests));
     // Kinds that a framework's threshold can say, against explicit buckets.
-    for (const auto& [kind, ranked] : tuned_.best_of_kind) {
+    for (const Best* best : bests) {
+      const FusionKind kind = best->ranked.kind;
       const bool by_size = kind == FusionKind::kSizeAfter || kind == FusionKind::kSizeBefore ||
                            kind == FusionKind::kTicks;
-      if (kind == FusionKind::kExplicit) tuned_.best_explicit = ranked;
-      auto& threshold = tuned_.best_threshold;
-      if (by_size &&
-          (!threshold || shorter(ranked.metrics.step_time, threshold->metrics.step_time))) {
-        threshold = ranked;
+      if (kind == FusionKind::kExplicit && !tuned_.best_explicit) {
+        tuned_.best_explicit = best->ranked;
       }
+      if (by_size && !tuned_.best_threshold) tuned_.best_threshold = rounder(*best);
     }
   }
 
   // Among those that no measurement could tell apart the simplest, of those alike the one with the
   // fewest collectives.
-  const Ranked& simplest(const std::vector<Best*>& bests) const {
+  const Best& simplest(const std::vector<Best*>& bests) const {
     const Seconds limit = bests.front()->step * (1 + kEqual);
     const auto end = std::find_if(bests.begin(), bests.end(),
                                   [&](const Best* best) { return best->step > limit; });
@@ -277,27 +278,58 @@ class Tuner {
       return effort != other ? effort < other
                              : a->ranked.metrics.collectives < b->ranked.metrics.collectives;
     });
-    return (*simple)->ranked;
+    return **simple;
   }
 
-  // The same with the roundest size near its own that is as good as the best.
-  Ranked rounder(const Ranked& found) {
+  // The simplest of a round size; a row of the scenario that is no slower than that stays.
+  Ranked recommended(const std::vector<Best*>& bests) {
+    const Best& simple = simplest(bests);
+    const Ranked* own = nullptr;
+    Ranked round = rounder(simple);
+    int least = effort_of(simple);
+    for (const Best* best : bests) {
+      const bool row = points()[best->index].own_row;
+      if (!row || best->step > round.metrics.step_time * (1 + kEqual)) continue;
+      if (effort_of(*best) >= least) continue;
+      least = effort_of(*best);
+      own = &best->ranked;
+    }
+    return own != nullptr ? *own : round;
+  }
+
+  // Behind the best, by step time. What is as fast or faster takes more to set up, or is no round
+  // size, and no measurement could tell.
+  void add_slower(Ranked ranked) {
+    if (!shorter(tuned_.winner().metrics.step_time, ranked.metrics.step_time)) return;
+    if (ranked_already(ranked)) return;
+    const auto behind =
+        std::find_if(tuned_.ranking.begin() + 1, tuned_.ranking.end(), [&](const Ranked& other) {
+          return shorter(ranked.metrics.step_time, other.metrics.step_time);
+        });
+    tuned_.ranking.insert(behind, std::move(ranked));
+  }
+
+  // The same with a size that a person would write, where that costs little.
+  Ranked rounder(const Best& best) {
+    const Ranked& found = best.ranked;
     const bool by_size =
         found.strategy.fusion.rule == Fusion::Rule::kSize &&
         (found.kind == FusionKind::kSizeAfter || found.kind == FusionKind::kSizeBefore);
-    const Bytes size = found.strategy.fusion.size;
-    if (!by_size || !pricer_.traits().cheap || !search_.breakpoints) return found;
-    const Seconds limit = tuned_.winner().metrics.step_time * (1 + kEqual);
-    for (auto unit = static_cast<Bytes>(std::bit_floor(static_cast<std::uint64_t>(size)));
-         size % unit != 0; unit /= 2) {
-      for (const Bytes near : {size / unit * unit, (size / unit + 1) * unit}) {
-        Fusion fusion = found.strategy.fusion;
-        fusion.size = near;
-        Ranked round = priced(space_.named(fused(found.strategy, fusion), found.kind), found.kind);
-        if (round.metrics.step_time <= limit) return round;
-      }
+    if (!by_size || points()[best.index].own_row || !pricer_.traits().cheap ||
+        !search_.breakpoints) {
+      return found;
     }
-    return found;
+    const auto [known, fresh] = round_.try_emplace({best.index, found.strategy.fusion.size}, found);
+    if (!fresh) return known->second;
+    for (const Bytes size : rounder_sizes(found.strategy.fusion.size)) {
+      Fusion fusion = found.strategy.fusion;
+      fusion.size = size;
+      Ranked round = priced(space_.named(fused(found.strategy, fusion), found.kind), found.kind);
+      if (round.metrics.step_time > best.step * (1 + kRoundness)) continue;
+      known->second = std::move(round);
+      break;
+    }
+    return known->second;
   }
 
   // What it takes to set a candidate up: nothing for what the user has, then one knob after the
@@ -344,7 +376,8 @@ class Tuner {
     one.name = fusion_words(one.fusion);
     tuned_.optimum_strategy = one;
     tuned_.one_stream_optimum = priced(one, FusionKind::kExplicit).metrics.step_time;
-    tuned_.optimum = std::min(tuned_.one_stream_optimum, tuned_.winner().metrics.step_time);
+    tuned_.optimum = std::min({tuned_.one_stream_optimum, tuned_.winner().metrics.step_time,
+                               tuned_.fastest > 0 ? tuned_.fastest : tuned_.one_stream_optimum});
     // Sums of the same durations in another order may leave the bound an ulp above what reaches it.
     tuned_.lower_bound = tuned_.winner().metrics.lower_bound;
     if (tuned_.lower_bound < tuned_.optimum * (1 + kRounding)) {
@@ -357,9 +390,13 @@ class Tuner {
   void draw_curve() {
     const auto model = run::make_model_executor({scenario_.cluster, scenario_.simulation, 1});
     const Arm arm(scenario_, tuned_.winner().strategy, book_);
-    // Where the winner keeps to ticks, so do its neighbours, which then close before the size.
+    // Its neighbours close as it does, those of ticks before the size.
     const Fusion& best = arm.strategy().fusion;
-    Fusion form = by_size(0, best.cycle > 0 ? Fusion::Close::kBefore : Fusion::Close::kAfter);
+    const bool by_size = best.rule == Fusion::Rule::kSize && best.size > 0 && !best.by_layer;
+    const Fusion::Close close = best.cycle > 0 ? Fusion::Close::kBefore
+                                : by_size      ? best.close
+                                               : Fusion::Close::kAfter;
+    Fusion form = tune::by_size(0, close, by_size ? best.first_size : 0);
     form.align = best.align;
     tuned_.curve_strategy = [form, cycle = best.cycle, knobs = arm.strategy()](Bytes size) {
       Fusion fusion = form;
@@ -369,10 +406,14 @@ class Tuner {
     };
     const auto thresholds = size_thresholds(arm.tensors(), arm.candidates(), form);
     const std::size_t count = std::min(thresholds.size(), kMostCurvePoints);
+    std::set<Bytes> sizes;
     for (std::size_t i = 0; i < count; ++i) {
-      if (options_.interrupted()) return;
       const std::size_t at = count < 2 ? 0 : i * (thresholds.size() - 1) / (count - 1);
-      const Bytes size = thresholds[at].value;
+      sizes.insert(thresholds[at].value);
+    }
+    if (by_size && count > 1) sizes.insert(best.size);
+    for (const Bytes size : sizes) {
+      if (options_.interrupted()) return;
       const measure::Metrics metrics =
           measure::price_strategy(scenario_, tuned_.curve_strategy(size), *model, book_).metrics;
       tuned_.curve.push_back({size, metrics.step_time});
@@ -434,6 +475,7 @@ class Tuner {
   std::size_t few_;
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
   std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
+  std::map<std::pair<std::size_t, Bytes>, Ranked> round_;  // by candidate and size
 };
 
 }  // namespace

@@ -56,9 +56,11 @@ struct CurvePoint {
 
 struct Tuned {
   Strategy base;
-  Ranked baseline;              // the scenario's, as it stands
-  std::vector<Ranked> ranking;  // best first; one of each arm and kind
-  Ranked choice;                // the simplest of those within 0.1 % of the best
+  Ranked baseline;  // the scenario's, as it stands
+  // The best first, which is the one to take: of those that no measurement could tell apart the
+  // simplest, of a round size. Then the best of each other arm and kind that takes longer.
+  std::vector<Ranked> ranking;
+  Seconds fastest = 0;  // of all candidates, of whatever size
   std::map<FusionKind, Ranked> best_of_kind;
   std::optional<Ranked> best_explicit;
   std::optional<Ranked> best_threshold;  // of the kinds by size
@@ -70,13 +72,16 @@ struct Tuned {
   Seconds one_stream_optimum = 0;
   bool optimum_exact = false;
   Strategy optimum_strategy;
-  // The best that is known: that, or the winner where more streams make it faster. How far below
-  // it another could be, the lower bound says.
+  // The fastest that is known: that, or a candidate where more streams make it faster. How far
+  // below it another could be, the lower bound says.
   Seconds optimum = 0;
   Seconds lower_bound = 0;  // of the winner's knobs, at any fusion and number of streams
   std::vector<CurvePoint> curve;
   // The strategy of a point on the curve.
   std::function<Strategy(Bytes size)> curve_strategy;
+  // Strategies of the scenario, and algorithms, that were left out: their collectives were not
+  // measured where the base's were.
+  std::vector<std::string> unmeasured;
   std::size_t points = 0;       // candidates in the space
   std::size_t evaluations = 0;  // of them priced
   bool exhaustive = false;

@@ -78,7 +78,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.averaging = averaging_of(scenario, *model, book);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;
-    tuning.emitted = best_config(*emit, tuning.tuned.choice.strategy, scenario, *model, book);
+    tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, book);
   }
   return tuning;
 }

@@ -33,7 +33,7 @@ Strategy searched_strategy(const Scenario& scenario, const Strategy& strategy,
   alone.baseline = strategy.name;
   alone.published.clear();
   const auto tuned = tune::tune(alone, tune::default_search(alone), options);
-  return tuned.choice.strategy;
+  return tuned.winner().strategy;
 }
 
 // The mean over the seeds, at the steps that all of them were looked at.

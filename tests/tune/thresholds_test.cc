@@ -114,6 +114,17 @@ TEST(Thresholds, TheRoundestSizeOfARange) {
   }
 }
 
+TEST(Thresholds, SizesThatPeopleWriteComeFirst) {
+  EXPECT_TRUE(rounder_sizes(64 * kKiB).empty());
+  EXPECT_TRUE(rounder_sizes(25 * kMiB).empty());
+  EXPECT_TRUE(rounder_sizes(0).empty());
+  const auto sizes = rounder_sizes(55'800);  // 54.5 KiB
+  ASSERT_GT(sizes.size(), 3u);
+  EXPECT_EQ(sizes[0], 50 * kKiB);
+  EXPECT_EQ(sizes[1], 64 * kKiB);
+  EXPECT_EQ(rounder_sizes(30 * kMiB).front(), 32 * kMiB);
+}
+
 TEST(Thresholds, TheSmallestOfEqualsIsTaken) {
   const std::vector<Threshold> thresholds{{1, {}}, {2, {}}, {3, {}}};
   const auto& best = test::best_threshold(thresholds, [](const Threshold& t) {

@@ -13,6 +13,7 @@
 #include "core/run/model_executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/rules.h"
+#include "core/tune/thresholds.h"
 #include "core/tune/tuning.h"
 #include "tests/support/one_stream.h"
 #include "tests/support/traces.h"
@@ -52,7 +53,7 @@ TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
   EXPECT_NEAR(explicit_buckets / optimum, 1, 1e-5);  // the CSV prints microseconds
   EXPECT_NEAR((result.one_stream_optimum - rest) / optimum, 1, 1e-5);
   EXPECT_NEAR(result.optimum / result.one_stream_optimum, 1, 1e-9);
-  EXPECT_LE(result.winner().metrics.step_time, result.optimum * (1 + 1e-9));
+  EXPECT_LE(result.winner().metrics.step_time, result.optimum * 1.0061) << "round, and simple";
 
   const auto problem = test::step_trace(scenario.workload).gradients;
   const test::AffineCost affine{row.number("alpha"), row.number("beta")};
@@ -62,7 +63,9 @@ TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
   const double least =
       std::min(row.number("best_thr_before_pct"), row.number("best_thr_after_pct"));
   const Seconds threshold = result.best_threshold->metrics.step_time - rest;
-  EXPECT_NEAR(percent_above(threshold, exact), least, 0.0051);
+  const double round = 0.5 * result.best_threshold->metrics.step_time / threshold;  // may cost that
+  EXPECT_GE(percent_above(threshold, exact), least - 0.0051);
+  EXPECT_LE(percent_above(threshold, exact), least + round * 1.01 + 0.0051);
   for (const auto& [kind, column] : {std::pair{FusionKind::kSizeBefore, "best_thr_before_pct"},
                                      std::pair{FusionKind::kSizeAfter, "best_thr_after_pct"}}) {
     const Ranked& best = result.best_of_kind.at(kind);
@@ -358,30 +361,67 @@ TEST(Tuner, PrunedRanksAsManyAsAskedFor) {
   }
 }
 
-// Of the sizes that no measurement could tell apart a person would write a round one: nothing that
-// is rounder and near the choice is within 0.1 % of the best.
+// A size is one that a person would write, unless those near it cost more than 0.5 % of a step.
 TEST(Tuner, ProposesRoundSizes) {
   for (const char* close : {"after", "before"}) {
-    const input::Document document =
-        small_document(R"({"fusion": {"size_mb": "breakpoints", "close": [")" + std::string(close) +
-                       R"("]}, "confirm": 0})");
-    const Scenario scenario = input::parse_scenario(document);
-    const Tuned result = tuned(document);
-    const Strategy& choice = result.choice.strategy;
-    ASSERT_EQ(choice.fusion.rule, Fusion::Rule::kSize) << choice.name;
-    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::PriceBook book(scenario.cluster);
-    for (Bytes unit = 1; unit <= choice.fusion.size; unit *= 2) {
-      if (choice.fusion.size % unit == 0) continue;
-      for (const Bytes more : {0, 1}) {
-        Strategy round = choice;
-        round.fusion.size = (choice.fusion.size / unit + more) * unit;
-        const auto priced = measure::price_strategy(scenario, round, *executor, book);
-        EXPECT_GT(priced.metrics.step_time, result.winner().metrics.step_time * 1.001)
-            << round.fusion.size << " rather than " << choice.name;
+    for (const double gbps : {2.0, 5.0, 10.0, 25.0}) {
+      input::Document document =
+          small_document(R"({"fusion": {"size_mb": "breakpoints", "close": [")" +
+                         std::string(close) + R"("]}, "confirm": 0})");
+      document.root["cluster"]["inter"]["bandwidth_gbps"] = gbps;
+      const Scenario scenario = input::parse_scenario(document);
+      const Tuned result = tuned(document);
+      const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+      collective::PriceBook book(scenario.cluster);
+      for (const auto& ranked : result.ranking) {
+        const Strategy& found = ranked.strategy;
+        if (found.name == "base") continue;
+        ASSERT_EQ(found.fusion.rule, Fusion::Rule::kSize) << found.name;
+        for (const Bytes size : rounder_sizes(found.fusion.size)) {
+          if (size == found.fusion.size) break;  // a whole number
+          Strategy round = found;
+          round.fusion.size = size;
+          const auto priced = measure::price_strategy(scenario, round, *executor, book);
+          EXPECT_GT(priced.metrics.step_time, result.fastest * 1.005)
+              << size << " rather than " << found.name;
+        }
       }
     }
   }
+}
+
+// The best stands first, nothing below it is faster, and no candidate is by more than what is left
+// for a simple strategy (0.1 %) of a round size (0.5 %).
+TEST(Tuner, TheBestIsTheFirstOfItsTable) {
+  for (const double gbps : {0.1, 1.0, 10.0, 100.0, 1000.0}) {
+    input::Document document = small_document(kJointSearch);
+    document.root["cluster"]["inter"]["bandwidth_gbps"] = gbps;
+    const Tuned result = tuned(document);
+    EXPECT_LE(result.winner().metrics.step_time, result.fastest * 1.0061) << gbps;
+    for (std::size_t i = 1; i < result.ranking.size(); ++i) {
+      EXPECT_LE(result.ranking[i - 1].metrics.step_time, result.ranking[i].metrics.step_time);
+    }
+  }
+}
+
+// Links that nobody measured do not beat a library that was measured; without a calibration both
+// compete.
+TEST(Tuner, MeasuredCollectivesAreNotBeatenByUnmeasuredOnes) {
+  input::Document document = small_document("{}", R"(, "library": "nccl")");
+  document.root.erase("search");
+  document.root["cluster"]["device"]["name"] = "A100";
+  document.root["strategies"].push_back({{"name", "own ring"}, {"algorithm", "ring"}});
+  Scenario scenario = input::parse_scenario(document);
+  const Search search = default_search(scenario);
+  ASSERT_EQ(search.algorithms.size(), 2u);
+  EXPECT_TRUE(tune(scenario, search, {}).unmeasured.empty());
+  scenario.cluster.law = [](const collective::Collective& asked) -> std::optional<CollectiveTime> {
+    if (!asked.nccl) return std::nullopt;
+    return CollectiveTime{.time = 1e-2 + 1e-9 * static_cast<double>(asked.bytes())};
+  };
+  const Tuned result = tune(scenario, search, {});
+  for (const auto& ranked : result.ranking) EXPECT_EQ(ranked.strategy.algorithm, "nccl");
+  EXPECT_EQ(result.unmeasured, (std::vector<std::string>{"'own ring'", "algorithm ring"}));
 }
 
 // Each gradient alone, which the sizes begin with, has no size that could be rounder.
@@ -389,7 +429,7 @@ TEST(Tuner, ABestWithoutASizeStaysAsItIs) {
   const Scenario scenario =
       input::parse_scenario(input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/first.json"));
   const Tuned result = tune(scenario, default_search(scenario), {});
-  EXPECT_EQ(result.choice.strategy.fusion.rule, Fusion::Rule::kNone);
+  EXPECT_EQ(result.winner().strategy.fusion.rule, Fusion::Rule::kNone);
 }
 
 TEST(Tuner, ProgressCountsTheBudget) {
@@ -421,7 +461,8 @@ TEST(Tuner, TheCurveFallsOnTheThresholds) {
   ASSERT_GT(result.curve.size(), 5u);
   Seconds least = result.curve.front().step_time;
   for (const auto& point : result.curve) least = std::min(least, point.step_time);
-  EXPECT_NEAR(least / result.best_threshold->metrics.step_time, 1, 1e-9);
+  EXPECT_LE(least, result.best_threshold->metrics.step_time * (1 + 1e-9));
+  EXPECT_GE(least * 1.0051, result.best_threshold->metrics.step_time);
 }
 
 // What is printed as the best is a strategy that a scenario takes, with the same step time.
