@@ -66,6 +66,10 @@ std::string size_sentence(const tune::Tuning& tuning) {
                    sure.as_good.front().high == curve.back().size;
   std::string text = "With these knobs buckets " +
                      (any ? "of any size" : ranges_text(sure.as_good)) + " are " + within;
+  if (sure.as_good.size() == 1 && sure.as_good.front().low == sure.as_good.front().high) {
+    text = "With these knobs buckets of " + size_text(sure.as_good.front().low) +
+           " are best, and no other size is within " + share_text(100 * tune::kAsGood);
+  }
   if (sure.sensitivities.empty()) return text + ".";
   const auto& worst = sure.sensitivities.front();
   constexpr double kWorthTelling = 0.5;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "reports/chart/escape.h"
 #include "reports/chart/palette.h"
@@ -389,7 +390,9 @@ class Drawing {
     for (const auto& rule : figure_.rules) {
       put(rule.name, "<path class=\"" + line_class(rule.colour, true) + "\" d=\"M0 0h22\"/>");
     }
+    std::set<std::string> told;  // several stretches may be of one kind
     for (const auto& stretch : figure_.stretches) {
+      if (!told.insert(stretch.name).second) continue;
       put(stretch.name, "<rect class=\"band " + colour_class("c", stretch.colour) +
                             "\" y=\"-6\" width=\"22\" height=\"12\"/>");
     }

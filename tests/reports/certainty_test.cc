@@ -31,5 +31,25 @@ TEST(Certainty, ADefaultThatIsFasterThanTheBestIsExplained) {
             "+3.7 % (2.7 to 4.7 %); paddle is faster by what this search held as it is.");
 }
 
+std::string of_sizes(const std::vector<tune::SizeRange>& ranges) {
+  tune::Tuning tuning;
+  tuning.tuned.curve = {{0, 1}, {kGiB, 1}};
+  tuning.certainty.as_good = ranges;
+  return certainty_sentences(tuning).front();
+}
+
+TEST(Certainty, EveryRangeOfSizesIsTold) {
+  EXPECT_EQ(of_sizes({{0, kGiB}}),
+            "With these knobs buckets of any size are within 1.0 % of the best of them.");
+  EXPECT_EQ(of_sizes({{kMiB, kMiB}}),
+            "With these knobs buckets of 1.000 MiB are best, and no other size is within 1.0 %.");
+  EXPECT_EQ(
+      of_sizes({{kMiB, 2 * kMiB}, {4 * kMiB, 4 * kMiB}}),
+      "With these knobs buckets from 1.000 MiB to 2.000 MiB and of 4.000 MiB are within 1.0 % "
+      "of the best of them.");
+  const std::string many = of_sizes({{1, 1}, {4, 8}, {16, 32}, {64, 128}, {256, 512}});
+  EXPECT_NE(many.find("1 narrower range"), std::string::npos) << many;
+}
+
 }  // namespace
 }  // namespace syncline::reports

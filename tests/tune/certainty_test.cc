@@ -89,6 +89,19 @@ TEST(Certainty, EveryRankedRowHasItsInterval) {
   }
 }
 
+// Where copies into buckets cost and the baseline's framework can do without, the search tries it.
+TEST(Certainty, CopiesThatCostAreSearched) {
+  const auto copies = [](const char* cluster, const char* dialect) {
+    const std::string row =
+        R"([{"name": "mine", "dialect": ")" + std::string(dialect) + R"(", "config": {}}])";
+    return tuned(document_of(3, cluster, row)).search.bucket_copies;
+  };
+  constexpr const char* kMemory = R"(, "device": {"memory_gbytes_per_s": 100})";
+  EXPECT_EQ(copies(kMemory, "pytorch"), (std::vector<bool>{true, false}));
+  EXPECT_TRUE(copies("", "pytorch").empty());
+  EXPECT_TRUE(copies(kMemory, "horovod").empty());
+}
+
 // Sizes between which the curve goes up and down.
 Json uneven_gradients() {
   constexpr std::array kRows{93, 27, 538, 64, 84, 214, 28, 9, 512, 30, 357, 437};
