@@ -173,6 +173,7 @@ void apply_partition(const Zero& zero, const Workload& workload, Reading& readin
   strategy.bucket_copies = zero.contiguous;
   const bool whole = zero.many_ranks || !zero.scatter;
   strategy.exchange = whole ? Strategy::Exchange::kShardedUpdate : Strategy::Exchange::kSharded;
+  if (zero.stage == 2) strategy.sharded = Strategy::Sharded::kGradients;
   strategy.gather_groups = buckets_by_elements(workload.tensors, {});  // one a format
   if (!zero.overlap) {
     reading.notes.push_back(
@@ -281,6 +282,7 @@ void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading)
   strategy.each_micro_batch = workload.micro_batches > 1;
   strategy.bucket_copies = zero.contiguous;
   strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
   gather_by_distance(zero, workload, strategy);
   reading.notes.push_back(

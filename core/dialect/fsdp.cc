@@ -100,6 +100,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (version == 1) strategy.fusion.pad_elements = cluster.ranks();
   if (sharding == "NO_SHARD") return reading;
   strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
   strategy.regather = again;
   if (cluster.ranks() == 1) return reading;

@@ -22,6 +22,7 @@ constexpr std::array kDeviceFigures{
     DeviceFigure{"tflops", &Device::flops, kTera},
     DeviceFigure{"half_tflops", &Device::half_flops, kTera},
     DeviceFigure{"memory_gbytes_per_s", &Device::memory, kGigabytePerSecond},
+    DeviceFigure{"memory_gbytes", &Device::memory_size, 1e9},
     DeviceFigure{"rounding_gbytes_per_s", &Device::rounding, kGigabytePerSecond},
     DeviceFigure{"sums_gbytes_per_s", &Device::sums, kGigabytePerSecond},
     DeviceFigure{"select_gelements_per_s", &Device::select, 1e9},

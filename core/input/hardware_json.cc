@@ -78,6 +78,7 @@ Json known_device_json(const hardware::KnownDevice& device, bool rated) {
           {"half_tflops", figure(device.half_flops / 1e12 * half)},
           {"memory_gbytes_per_s",
            figure(device.memory / kGigabytePerSecond * hardware::kReachedMemory)},
+          {"memory_gbytes", figure(static_cast<double>(device.memory_size) / 1e9)},
           {"launch_us", figure(hardware::kLaunch / kMicrosecond)},
           {"kernel_gap_us", figure(hardware::kKernelGap / kMicrosecond)},
           {"host_sync_us", figure(hardware::kHostSync / kMicrosecond)}};

@@ -85,6 +85,7 @@ Device read_device(Reader reader) {
   device.flops = reader.number_or("tflops", 0, {0, 1e9}) * 1e12 * efficiency;
   device.half_flops = reader.number_or("half_tflops", 0, {0, 1e9}) * 1e12 * efficiency;
   device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
+  device.memory_size = reader.number_or("memory_gbytes", 0, {0, 1e6}) * 1e9;
   device.rounding = reader.number_or("rounding_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
   device.sums = reader.number_or("sums_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
   device.select = reader.number_or("select_gelements_per_s", 0, {0, 1e9}) * 1e9;

@@ -136,6 +136,10 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
         reader.integer_or("sequence", std::min(options.sequence, longest), 1, longest);
   }
   options.optimizer = optimizer_of(reader, row->optimizer);
+  if (!workload.optimizer_given) {
+    workload.optimizer_given = reader.has("optimizer");
+    workload.optimizer_states = operators::states_of(options.optimizer);
+  }
   options.fused_attention = reader.boolean_or("fused_attention", false);
   options.fused_feedforward = reader.boolean_or("fused_feedforward", false);
   options.fused_linear = reader.boolean_or("fused_linear", false);

@@ -203,6 +203,9 @@ Workload read_workload(Reader reader, const Device& device) {
   workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
   workload.torch = dialect::read_torch(reader);
+  workload.optimizer_given = reader.has("optimizer");
+  const std::string optimizer = reader.word_or("optimizer", "adam", {"sgd", "momentum", "adam"});
+  workload.optimizer_states = optimizer == "sgd" ? 0 : optimizer == "momentum" ? 1 : 2;
   const DType dtype = dtype_of(reader, DType::kFp32);
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
 

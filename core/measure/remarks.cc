@@ -15,6 +15,7 @@
 #include "core/hardware/reached.h"
 #include "core/json/text.h"
 #include "core/measure/gradient_order.h"
+#include "core/measure/memory.h"
 #include "core/measure/price_strategy.h"
 #include "core/measure/row_pricer.h"
 #include "core/plan/compute_fusion.h"
@@ -311,6 +312,7 @@ void remark_on_strategies(const Scenario& scenario, std::vector<std::string>& li
     if (local.enabled && local.period == 1 && !local.adaptive) {
       remarks.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }
+    if (const auto doubt = memory_doubt(scenario, strategy)) remarks.add(strategy, *doubt);
     remark_on_size(strategy, scenario, remarks);
     remark_on_measurements(strategy, scenario, remarks);
   }

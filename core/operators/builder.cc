@@ -148,7 +148,7 @@ void GraphBuilder::backward() {
 void GraphBuilder::update(Optimizer optimizer) {
   part_ = StepPart::kUpdate;
   prefix_.clear();
-  const int states = optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
+  const int states = states_of(optimizer);
   const char* kind = optimizer == Optimizer::kSgd        ? "sgd"
                      : optimizer == Optimizer::kMomentum ? "momentum"
                                                          : "adam";

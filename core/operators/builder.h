@@ -23,6 +23,9 @@ inline double real(std::int64_t count) { return static_cast<double>(count); }
 
 enum class Optimizer { kSgd, kMomentum, kAdam };
 
+// Values that it keeps beside each parameter.
+inline int states_of(Optimizer optimizer) { return static_cast<int>(optimizer); }
+
 class GraphBuilder {
  public:
   // `fp32_gradients`: the parameters' gradients are cast to fp32 as soon as they are complete, as

@@ -65,6 +65,7 @@ struct Device {
   double flops = 0;             // reached rate, floating-point operations per second; 0: unknown
   double half_flops = 0;        // of matrix products in fp16 and bf16; 0: like the others
   BytesPerSecond memory = 0;    // reached rate; 0: such work is free
+  double memory_size = 0;       // bytes that it has; 0: not known
   BytesPerSecond rounding = 0;  // by codecs that keep all elements, narrower; 0: like memory
   // Bytes of 16-bit values that the library adds up in software, on the processor that computes
   // (core/plan/sums.h); 0: its sums cost nothing.

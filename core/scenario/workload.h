@@ -49,9 +49,12 @@ struct Workload {
   // Forward and backward passes of a step: gradients add up over them (gradient accumulation), and
   // are exchanged beside the last backward pass. All times are those of one micro-batch.
   std::int64_t micro_batches = 1;
-  Seconds forward = 0;   // one forward pass
-  Seconds update = 0;    // the optimiser over all parameters
-  Seconds host_gap = 0;  // the device waits for the host ahead of the update
+  Seconds forward = 0;  // one forward pass
+  Seconds update = 0;   // the optimiser over all parameters
+  // What the optimiser keeps beside each parameter, in fp32 values: SGD 0, momentum 1, Adam 2.
+  int optimizer_states = 2;
+  bool optimizer_given = false;  // false: nobody said, Adam is assumed
+  Seconds host_gap = 0;          // the device waits for the host ahead of the update
   // Ahead of a step's first forward pass: rank 0's buffers come to all ranks (DDP's
   // broadcast_buffers). LocalSGD averages them instead, unless it is a hook of DDP's.
   Seconds buffer_broadcast = 0;

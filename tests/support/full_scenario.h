@@ -26,6 +26,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "forward_ms": 1.5,
     "backward_ms": 3,
     "update_ms": 0.1,
+    "optimizer": "momentum",
     "tensors": [
       {"name": "fc.weight", "shape": [10, 64], "dtype": "bf16", "backward_us": 20,
        "backward_flops": 81920, "forward_flops": 40960},
@@ -47,7 +48,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "upper": [{"name": "pods", "nodes_per_group": 8, "latency_us": 20, "bandwidth_gbps": 400,
                "flow_cap_gbps": 30, "nics": 1, "efficiency": 1, "oversubscription": 2.5}],
     "collective_overhead_us": 5, "library": "nccl",
-    "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800,
+    "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800, "memory_gbytes": 16,
                "rounding_gbytes_per_s": 6, "sums_gbytes_per_s": 2, "select_gelements_per_s": 7, "selection_us": 3, "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
                "data_parallel_slowdown": 0.05},
     "jitter": {"distribution": "normal", "relative": 0.05},

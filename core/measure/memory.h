@@ -1,0 +1,47 @@
+// What a strategy asks of a rank's memory: the rank that holds most, at the fullest moment of a
+// step. Sums of bytes a parameter, as ZeRO's and Megatron's authors count them; what the framework,
+// its libraries and the allocator take beside that is not counted.
+//
+//   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
+//   gradients    in the format in which they add up
+//   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
+//   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
+//                what a codec writes and holds back, what LocalSGD averages
+//   activations  what the operators of the forward pass leave for the backward pass, without
+//                recomputation; a guess, and only where the workload has operators
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/scenario/scenario.h"
+
+namespace syncline::measure {
+
+struct Memory {
+  double weights = 0;
+  double gradients = 0;
+  double optimizer = 0;
+  double buffers = 0;
+  double activations = 0;          // 0 where they are not counted
+  bool activations_known = false;  // counted
+  double available = 0;            // of the device; 0: not known
+
+  double states() const { return weights + gradients + optimizer + buffers; }
+  double total() const { return states() + activations; }
+  // A guess alone refuses nobody: recomputation gives most of it back.
+  bool fits() const { return available <= 0 || states() <= available; }
+};
+
+Memory memory_of(const Scenario& scenario, const Strategy& strategy);
+
+// What is to be said of a strategy's memory, where there is something: that it does not fit, or
+// that it does without the activations alone.
+std::optional<std::string> memory_doubt(const Scenario& scenario, const Strategy& strategy);
+
+// Of the scenario as a whole, for the first line of an answer: "'DDP' with Adam needs 129 GB a
+// GPU", what the device has, and what fits. The baseline, else the first strategy that does not
+// fit; empty where all do.
+std::string memory_shortage(const Scenario& scenario);
+
+}  // namespace syncline::measure

@@ -1,0 +1,209 @@
+// What a strategy asks of a rank's memory, against the tables of those who published the counts.
+#include "core/measure/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/measure/remarks.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
+
+namespace syncline::measure {
+namespace {
+
+using test::contains;
+
+constexpr double kBillion = 1e9;
+
+// Layers of 10^8 parameters on nodes of eight GPUs that have 16 GB each.
+Json scenario_of(int layers, int nodes, const std::string& dtype) {
+  Json scenario = Json::parse(R"({
+    "name": "m",
+    "workload": {"name": "w", "forward_ms": 1, "backward_ms": 2},
+    "cluster": {"name": "c", "gpus_per_node": 8,
+                "intra": {"latency_us": 3, "bandwidth_gbps": 1200},
+                "inter": {"latency_us": 10, "bandwidth_gbps": 100},
+                "device": {"name": "T4", "memory_gbytes": 16}},
+    "strategies": []})");
+  scenario["workload"]["dtype"] = dtype;
+  for (int layer = layers; layer-- > 0;) {
+    scenario["workload"]["tensors"].push_back(
+        {{"name", "layers." + std::to_string(layer) + ".weight"}, {"shape", {10000, 10000}}});
+  }
+  scenario["cluster"]["nodes"] = nodes;
+  return scenario;
+}
+
+void add(Json& scenario, const char* dialect, const char* config) {
+  scenario["strategies"].push_back({{"name", std::string(dialect) + config},
+                                    {"dialect", dialect},
+                                    {"config", Json::parse(config)}});
+}
+
+Memory memory_with(Json scenario, const char* dialect, const char* config) {
+  add(scenario, dialect, config);
+  const Scenario read = test::parsed(scenario);
+  return memory_of(read, read.strategies.front());
+}
+
+// What the tables count: no buffers.
+double counted(const Memory& memory) { return memory.states() - memory.buffers; }
+
+// Rajbhandari et al. 2020, figure 1: 7.5 * 10^9 parameters in fp16 with Adam on 64 GPUs.
+TEST(Memory, IsWhatZeroPublished) {
+  const Json model = scenario_of(75, 8, "fp16");
+  const std::vector<std::pair<const char*, double>> published{
+      {R"({"zero_optimization": {"stage": 0}})", 120},
+      {R"({"zero_optimization": {"stage": 1}})", 31.4},
+      {R"({"zero_optimization": {"stage": 2}})", 16.6},
+      {R"({"zero_optimization": {"stage": 3}})", 1.9}};
+  for (const auto& [config, gigabytes] : published) {
+    EXPECT_NEAR(counted(memory_with(model, "deepspeed", config)) / kBillion, gigabytes, 0.05)
+        << config;
+  }
+}
+
+// Megatron-Core's documentation of the distributed optimizer: bytes a parameter.
+TEST(Memory, IsWhatMegatronPublished) {
+  constexpr double kParameters = 2e8;
+  const auto bytes = [](const char* dtype, const char* config) {
+    return counted(memory_with(scenario_of(2, 4, dtype), "megatron", config)) / kParameters;
+  };
+  const char* distributed = R"({"use-distributed-optimizer": true})";
+  EXPECT_DOUBLE_EQ(bytes("bf16", "{}"), 18);
+  EXPECT_DOUBLE_EQ(bytes("bf16", distributed), 6 + 12.0 / 32);
+  EXPECT_DOUBLE_EQ(bytes("fp32", "{}"), 16);
+  EXPECT_DOUBLE_EQ(bytes("fp32", distributed), 8 + 8.0 / 32);
+}
+
+TEST(Memory, OptimizersKeepWhatTheyKeep) {
+  Json scenario = scenario_of(1, 1, "fp32");
+  const auto bytes = [&](const char* optimizer) {
+    scenario["workload"]["optimizer"] = optimizer;
+    return memory_with(scenario, "pytorch", "{}").optimizer / 1e8;
+  };
+  EXPECT_EQ(bytes("sgd"), 0);
+  EXPECT_EQ(bytes("momentum"), 4);
+  EXPECT_EQ(bytes("adam"), 8);
+}
+
+// DDP's buckets are the gradients once more, unless gradients are views of them.
+TEST(Memory, CountsWhatStrategiesAddToIt) {
+  const Json model = scenario_of(4, 2, "fp32");
+  EXPECT_EQ(memory_with(model, "pytorch", "{}").buffers, 16e8);
+  EXPECT_EQ(memory_with(model, "pytorch", R"({"gradient_as_bucket_view": true})").buffers, 0);
+  const auto own = [&](const char* keys) {
+    Json scenario = model;
+    scenario["strategies"].push_back(Json::parse(keys));
+    const Scenario read = test::parsed(scenario);
+    return memory_of(read, read.strategies.front()).buffers;
+  };
+  EXPECT_EQ(own(R"({"name": "fp16", "compression": {"codec": "fp16"}})"), 8e8);
+  EXPECT_EQ(own(R"({"name": "dgc", "compression": {"codec": "dgc"}})"), 32e8);
+  EXPECT_EQ(own(R"({"name": "local", "local_sgd": {"period": 4}})"), 16e8);
+}
+
+// Units of a layer: two are whole at a time, parameters and gradients alike.
+TEST(Memory, FsdpHoldsTwoUnitsWhole) {
+  const Memory memory =
+      memory_with(scenario_of(10, 2, "fp32"), "fsdp", R"({"units": ["layers.*"]})");
+  EXPECT_DOUBLE_EQ(counted(memory), 16e9 / 16);
+  EXPECT_DOUBLE_EQ(memory.buffers, 2 * 4e8 + 2 * 4e8);
+}
+
+TEST(Memory, ShardingMoreNeverTakesMore) {
+  const char* full = R"({"version": 1, "units": ["layers.*"], "sharding_strategy": "FULL_SHARD"})";
+  const char* grads = R"({"version": 1, "units": ["layers.*"],
+                          "sharding_strategy": "SHARD_GRAD_OP"})";
+  const char* none = R"({"version": 1, "units": ["layers.*"], "sharding_strategy": "NO_SHARD"})";
+  double before = 1e30;
+  for (const int nodes : {1, 2, 4, 16, 64}) {
+    const Json model = scenario_of(10, nodes, "bf16");
+    const double shards = memory_with(model, "fsdp", full).total();
+    EXPECT_LE(shards, memory_with(model, "fsdp", grads).total());
+    EXPECT_LE(memory_with(model, "fsdp", grads).total(), memory_with(model, "fsdp", none).total());
+    EXPECT_LE(memory_with(model, "fsdp", none).total(),
+              memory_with(model, "pytorch", "{}").total());
+    EXPECT_LE(shards, before);
+    before = shards;
+  }
+}
+
+// Gradients that add up without an exchange are whole.
+TEST(Memory, GradientsThatAccumulateAreWhole) {
+  Json model = scenario_of(10, 2, "fp32");
+  model["workload"]["micro_batches"] = 4;
+  const char* each = R"({"units": ["layers.*"], "no_sync": false})";
+  const char* last = R"({"units": ["layers.*"], "no_sync": true})";
+  EXPECT_EQ(memory_with(model, "fsdp", last).gradients, 4e9);
+  EXPECT_EQ(memory_with(model, "fsdp", each).gradients, 4e9 / 16);
+}
+
+Memory of_architecture(const std::string& name, int batch, const char* dtype = "fp32") {
+  Json scenario = scenario_of(1, 1, "fp32");
+  scenario["workload"] = {
+      {"name", name}, {"batch", batch}, {"operators", {{"architecture", name}, {"dtype", dtype}}}};
+  scenario["cluster"]["device"] = "h100-sxm";
+  return memory_with(scenario, "pytorch", "{}");
+}
+
+// Of the operators, each value once; twice the samples are twice the bytes.
+TEST(Memory, ActivationsGrowWithTheBatch) {
+  const Memory one = of_architecture("resnet50", 32);
+  EXPECT_TRUE(one.activations_known);
+  EXPECT_NEAR(of_architecture("resnet50", 64).activations / one.activations, 2, 0.01);
+  EXPECT_EQ(one.available, 80e9);
+  EXPECT_FALSE(memory_with(scenario_of(1, 1, "fp32"), "pytorch", "{}").activations_known);
+}
+
+// What the forward pass writes and the backward pass reads; what took over memory is that memory.
+TEST(Memory, ActivationsAreWhatTheBackwardPassReads) {
+  Json scenario = scenario_of(1, 1, "fp32");
+  scenario["cluster"]["device"] = "h100-sxm";
+  scenario["workload"]["tensors"] = Json::parse(R"([{"name": "w", "shape": [10]}])");
+  scenario["workload"]["operators"] = Json::parse(R"({
+    "values": [{"name": "w", "bytes": 40}, {"name": "a", "bytes": 100}, {"name": "b", "bytes": 100},
+               {"name": "c", "bytes": 1000}, {"name": "w@GRAD", "bytes": 40}],
+    "list": [{"kind": "mul", "inputs": ["w"], "outputs": ["a"], "flops": 1},
+             {"kind": "relu", "inputs": ["a"], "in_place": ["b"]},
+             {"kind": "loss", "inputs": ["b"], "outputs": ["c"]},
+             {"kind": "mul_grad", "part": "backward", "inputs": ["a", "b", "w"],
+              "outputs": ["w@GRAD"]}]})");
+  EXPECT_EQ(memory_with(scenario, "pytorch", "{}").activations, 100);
+}
+
+TEST(Memory, WhatDoesNotFitIsSaidFirst) {
+  Json scenario = scenario_of(80, 2, "fp32");
+  add(scenario, "pytorch", "{}");
+  const Scenario ddp = test::parsed(scenario);
+  const std::string shortage = memory_shortage(ddp);
+  EXPECT_TRUE(contains(
+      shortage, "with Adam (assumed) needs 160 GB a GPU before its activations, T4 has 16 GB"))
+      << shortage;
+  EXPECT_TRUE(contains(shortage, "FSDP's FULL_SHARD by layers needs 9.6 GB and fits")) << shortage;
+  bool said = false;
+  for (const auto& line : remarks_of(ddp)) said |= contains(line, "does not fit: with Adam");
+  EXPECT_TRUE(said);
+  scenario["cluster"]["device"]["memory_gbytes"] = 192;
+  EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
+  scenario["cluster"]["device"].erase("memory_gbytes");  // nobody said
+  EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
+}
+
+// A guess alone refuses nobody.
+TEST(Memory, ActivationsAloneAreADoubt) {
+  Json scenario = scenario_of(1, 1, "fp32");
+  scenario["workload"] = {
+      {"name", "r"}, {"batch", 4096}, {"operators", {{"architecture", "resnet50"}}}};
+  scenario["cluster"]["device"] = "a100-sxm-40gb";
+  add(scenario, "pytorch", "{}");
+  const Scenario read = test::parsed(scenario);
+  EXPECT_EQ(memory_shortage(read), "");
+  const auto doubt = memory_doubt(read, read.strategies.front());
+  ASSERT_TRUE(doubt);
+  EXPECT_TRUE(contains(*doubt, "fits only with fewer activations"));
+}
+
+}  // namespace
+}  // namespace syncline::measure
