@@ -7,6 +7,7 @@
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/memory.h"
 
 namespace syncline::reports {
 namespace {
@@ -55,7 +56,8 @@ std::string advice_lines(const measure::Explained& one) {
   return text;
 }
 
-std::string block(const measure::Explained& one, const Cluster& cluster) {
+std::string block(const measure::Explained& one, const Scenario& scenario) {
+  const Cluster& cluster = scenario.cluster;
   const Strategy& strategy = one.strategy;
   std::string text = strategy.name;
   if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
@@ -65,6 +67,7 @@ std::string block(const measure::Explained& one, const Cluster& cluster) {
   if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
   text += "\n";
   text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
+  text += line("memory", memory_sentence(measure::memory_of(scenario, strategy)));
   if (!one.advised) return text;
   for (const auto& note : strategy.notes) text += line("note", note);
   return text + advice_lines(one);
@@ -76,16 +79,19 @@ Page page_of(const measure::Explanation& explanation) {
       scenario.name,
       scenario.workload.name + " on " + scenario.cluster.name + ", predicted by the model executor",
       {}};
+  const std::string shortage = measure::memory_shortage(scenario);
+  if (!shortage.empty()) page.blocks.emplace_back("Does not fit: " + shortage + ".");
   for (const auto& one : explanation.strategies) {
-    page.blocks.emplace_back(Listing{"text", block(one, scenario.cluster)});
+    page.blocks.emplace_back(Listing{"text", block(one, scenario)});
   }
   return page;
 }
 
 CsvTable csv_of(const measure::Explanation& explanation) {
-  CsvTable table{{"strategy", "step_time_s", "lower_bound_s", "bound_by", "change",
-                  "change_step_time_s", "gain_percent", "step_time_low_s", "step_time_high_s"},
-                 {}};
+  CsvTable table{
+      {"strategy", "step_time_s", "lower_bound_s", "bound_by", "change", "change_step_time_s",
+       "gain_percent", "step_time_low_s", "step_time_high_s", "memory_bytes"},
+      {}};
   for (const auto& one : explanation.strategies) {
     const measure::Metrics& metrics = one.priced.metrics;
     const auto add = [&](const std::string& change, const std::string& step,
@@ -93,7 +99,8 @@ CsvTable csv_of(const measure::Explanation& explanation) {
       table.lines.push_back(
           {one.strategy.name, exact(metrics.step_time).dump(), exact(metrics.lower_bound).dump(),
            one.bottleneck ? std::string(one.bottleneck->what()) : "", change, step, gain,
-           exact(one.interval.low).dump(), exact(one.interval.high).dump()});
+           exact(one.interval.low).dump(), exact(one.interval.high).dump(),
+           exact(measure::memory_of(explanation.scenario, one.strategy).total()).dump()});
     };
     for (const auto& advice : one.advice) {
       add(advice.change, exact(advice.step_time).dump(), exact(advice.gain_percent).dump());
@@ -110,7 +117,7 @@ Json shares_json(const measure::Bottleneck& bottleneck) {
           {"latency", share(bottleneck.start_up)},    {"bandwidth", share(bottleneck.transfer)}};
 }
 
-Json strategy_json(const measure::Explained& one) {
+Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
   const measure::Metrics& metrics = one.priced.metrics;
   Json object{{"name", one.strategy.name},
               {"step_time_s", exact(metrics.step_time)},
@@ -120,6 +127,7 @@ Json strategy_json(const measure::Explained& one) {
               {"exchanges", one.priced.plan.buckets.size()},
               {"communication_s", exact(metrics.communication)},
               {"exposed_s", exact(metrics.exposed)},
+              {"memory_bytes", memory_json(measure::memory_of(scenario, one.strategy))},
               {"advice", Json::array()}};
   if (!std::isnan(metrics.throughput)) object["throughput"] = exact(metrics.throughput);
   if (!one.strategy.dialect.empty()) object["dialect"] = one.strategy.dialect;
@@ -139,8 +147,10 @@ Json strategy_json(const measure::Explained& one) {
 
 Json json_of(const measure::Explanation& explanation) {
   Json strategies = Json::array();
-  for (const auto& one : explanation.strategies) strategies.push_back(strategy_json(one));
   const Scenario& scenario = explanation.scenario;
+  for (const auto& one : explanation.strategies) {
+    strategies.push_back(strategy_json(one, scenario));
+  }
   return {{"strategies", std::move(strategies)},
           {"provenance",
            {{"executor", "model"},

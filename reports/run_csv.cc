@@ -60,9 +60,17 @@ std::vector<CsvColumn> plain_columns(const std::vector<measure::Row>& rows) {
   return columns;
 }
 
+// Where it was worked out.
+CsvColumn memory_column() {
+  return {"memory_bytes", [](const measure::Row& row) {
+            return row.memory.total() > 0 ? exact(row.memory.total()).dump() : std::string();
+          }};
+}
+
 std::vector<CsvColumn> columns_of(const measure::Report& report) {
   std::vector<CsvColumn> columns = plain_columns(report.rows);
   std::vector<CsvColumn> others = figure_columns(interval_fields(), "");
+  others.push_back(memory_column());
   for (auto& column : comparison_columns()) others.push_back(std::move(column));
   for (auto& column : others) {
     const bool used =
@@ -98,6 +106,7 @@ CsvTable csv_of(const measure::Report& report) {
 CsvRows::CsvRows(const measure::Row& first) {
   std::vector<CsvColumn> columns = plain_columns({first});
   for (auto& column : figure_columns(interval_fields(), "")) columns.push_back(std::move(column));
+  if (first.memory.total() > 0) columns.push_back(memory_column());
   columns_ = std::make_unique<Columns>(Columns{std::move(columns)});
 }
 

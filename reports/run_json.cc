@@ -4,6 +4,7 @@
 
 #include "reports/fields.h"
 #include "reports/figures.h"
+#include "reports/memory.h"
 #include "reports/provenance.h"
 
 namespace syncline::reports {
@@ -46,6 +47,7 @@ Json row_json(const measure::Row& row) {
   object["sweep"] = sweep_json(row.sweep);
   put_figures(object, predicted_fields(), row);
   put_figures(object, interval_fields(), row);
+  if (row.memory.total() > 0) object["memory_bytes"] = memory_json(row.memory);
   // Buckets can be many; they are listed where there is something to compare them with.
   if (row.published && !row.published->buckets.empty()) {
     object["buckets"] = buckets_json(row.buckets);
@@ -113,6 +115,7 @@ Json provenance_json(const measure::Report& report) {
 Json json_of(const measure::Report& report) {
   Json object = Json::object();
   if (!report.complete) object["complete"] = false;
+  if (!report.shortage.empty()) object["does_not_fit"] = report.shortage;
   object["rows"] = rows_json(report.rows);
   if (!report.fitted.empty()) object["calibration"] = calibration_json(report.fitted);
   if (!report.splits.empty()) object["splits"] = splits_json(report.splits);

@@ -8,6 +8,7 @@
 #include "reports/axes.h"
 #include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/memory.h"
 #include "reports/provenance.h"
 #include "reports/verdict.h"
 
@@ -72,6 +73,13 @@ std::vector<GridColumn> speed_columns(const std::vector<measure::Row>& rows,
     return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
   });
   return columns;
+}
+
+// Rows that were put together by hand have none.
+std::vector<GridColumn> memory_columns(const std::vector<measure::Row>& rows) {
+  if (!any(rows, [](const measure::Row& row) { return row.memory.total() > 0; })) return {};
+  return {
+      {"memory\na GPU", true, [](const measure::Row& row) { return memory_cell(row.memory); }, 2}};
 }
 
 std::vector<GridColumn> cause_columns() {
@@ -153,6 +161,7 @@ void append(std::vector<GridColumn>& columns, std::vector<GridColumn> more) {
 Grid main_grid(const measure::Report& report) {
   std::vector<GridColumn> columns = naming_columns(report.rows);
   append(columns, speed_columns(report.rows, report.baseline));
+  append(columns, memory_columns(report.rows));
   append(columns, cause_columns());
   append(columns, comparison_columns(report.rows));
   Grid grid = grid_of(report.rows, columns);
@@ -282,6 +291,7 @@ void add_splits(Page& page, const measure::Report& report) {
 
 Page page_of(const measure::Report& report) {
   Page page{one_line(report.scenario), one_line(report.about), {}};
+  if (!report.shortage.empty()) add_paragraph(page, "Does not fit: " + report.shortage + ".");
   add_paragraph(page, setting_text(report));
   if (!report.complete) {
     add_paragraph(page, "Interrupted: this report is incomplete, it has the rows computed so far.");

@@ -11,6 +11,7 @@
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/markdown.h"
+#include "reports/memory.h"
 #include "reports/page.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
@@ -221,6 +222,7 @@ Grid ranking_grid(const tune::Tuning& tuning) {
   grid.columns.push_back({"above\noptimum", true, 3});
   grid.columns.push_back({"above lower\nbound", true, 5});
   grid.columns.push_back({"collectives\nper step", true, 4});
+  grid.columns.push_back({"memory\na GPU", true, 2});
   const bool confirmed = !tuning.confirmed_by.empty();
   if (confirmed) grid.columns.push_back({"step time,\nsimulated", true, 2});
   const double best = tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time;
@@ -235,6 +237,7 @@ Grid ranking_grid(const tune::Tuning& tuning) {
     line.cells.push_back(percent_text(tune::percent_above(step, tuned.optimum)));
     line.cells.push_back(percent_text(tune::percent_above(step, ranked.metrics.lower_bound)));
     line.cells.push_back(count_text(ranked.metrics.collectives));
+    line.cells.push_back(memory_cell(measure::memory_of(tuning.scenario, ranked.strategy)));
     if (confirmed) line.cells.push_back(ranked.confirmed ? seconds_text(*ranked.confirmed) : "");
     line.tone = tone_of(tuned.baseline.metrics.step_time / step, best);
     grid.lines.push_back(std::move(line));
@@ -325,9 +328,20 @@ std::string source_sentence(const tune::Tuning& tuning) {
   return source + ", none is measured.";
 }
 
+// Of the scenario's strategies, and whether what is recommended fits.
+std::string memory_verdict(const tune::Tuning& tuning) {
+  const std::string shortage = measure::memory_shortage(tuning.scenario);
+  if (shortage.empty()) return "";
+  const bool fits = measure::memory_of(tuning.scenario, tuning.tuned.choice.strategy).fits();
+  return "Does not fit: " + shortage + ". " +
+         (fits ? "What is recommended fits." : "No candidate of this search fits.");
+}
+
 Page page_of(const tune::Tuning& tuning) {
   Page page;
   page.title = "Tuned: " + one_line(tuning.scenario.name);
+  const std::string shortage = memory_verdict(tuning);
+  if (!shortage.empty()) page.blocks.push_back(shortage);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
                         one_line(tuning.scenario.cluster.name) + ".");
   page.blocks.push_back(headline(tuning));
@@ -359,7 +373,7 @@ CsvTable csv_of(const tune::Tuning& tuning) {
   for (const auto& own : tuning.defaults) table.columns.push_back("speedup_over_" + own.dialect);
   for (const char* heading : {"above_optimum_percent", "above_lower_bound_percent", "collectives",
                               "simulated_step_time_s", "step_time_low_s", "step_time_high_s",
-                              "speedup_low", "speedup_high"}) {
+                              "speedup_low", "speedup_high", "memory_bytes"}) {
     table.columns.emplace_back(heading);
   }
   const auto& tuned = tuning.tuned;
@@ -377,6 +391,7 @@ CsvTable csv_of(const tune::Tuning& tuning) {
     figure(ranked.metrics.collectives);
     line.push_back(ranked.confirmed ? exact(*ranked.confirmed).dump() : "");
     for (const double end : {interval.low, interval.high, gain.low, gain.high}) figure(end);
+    figure(measure::memory_of(tuning.scenario, ranked.strategy).total());
   }
   return table;
 }
@@ -401,7 +416,8 @@ Json ranking_json(const tune::Tuning& tuning) {
               {"exposed_communication_s", exact(ranked.metrics.exposed)},
               {"handling_s", exact(ranked.metrics.handling)},
               {"lower_bound_s", exact(ranked.metrics.lower_bound)},
-              {"collectives", exact(ranked.metrics.collectives)}};
+              {"collectives", exact(ranked.metrics.collectives)},
+              {"memory_bytes", memory_json(measure::memory_of(tuning.scenario, ranked.strategy))}};
     for (const auto& own : tuning.defaults) {
       line["speedup_over"][own.dialect] = exact(own.step_time / step);
     }
@@ -435,6 +451,9 @@ Json json_of(const tune::Tuning& tuning) {
                       {"search", search_sentence(tuning)},
                       {"held", held_sentence(tuning)}};
   json["curve"] = std::move(curve);
+  if (const std::string shortage = memory_verdict(tuning); !shortage.empty()) {
+    json["does_not_fit"] = shortage;
+  }
   json["verdicts"] = tune_verdicts(tuning);
   if (tuning.emitted) {
     const tune::Emitted& emitted = *tuning.emitted;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/measure/doubt.h"
+#include "core/measure/memory.h"
 #include "core/measure/metrics.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
@@ -20,6 +21,7 @@ struct Row {
   std::string executor;
   SweepPoint sweep;
   Metrics metrics;
+  Memory memory;       // of a rank
   double speedup = 1;  // over the baseline strategy at the same sweep point
   Sway sway;           // how the step time moves with what it rests on
   Interval step;       // 80 % of the step time, and of the speedup
@@ -69,6 +71,7 @@ struct Report {
   std::vector<Fitted> fitted;  // empty without calibration
   Pinned pinned;               // what the calibration left uncertain
   std::vector<Split> splits;
+  std::string shortage;              // of memory (memory.h); empty where all strategies fit
   std::vector<std::string> remarks;  // what is allowed and rarely meant (remarks.h)
   std::string out_of_range;          // why the forecasts leave what was calibrated, where they do
   Workload traced_workload;          // of `traced`

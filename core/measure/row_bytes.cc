@@ -23,6 +23,7 @@ void take(const std::string& bytes, std::size_t& at, void* data, std::size_t siz
 
 std::string row_bytes(const Row& row) {
   std::string bytes = metrics_bytes(row.metrics);
+  append(bytes, &row.memory, sizeof row.memory);
   append(bytes, &row.speedup, sizeof row.speedup);
   append(bytes, &row.sway, sizeof row.sway);
   append(bytes, &row.step, sizeof row.step);
@@ -40,6 +41,7 @@ Row row_from_bytes(const std::string& bytes) {
   Row row;
   std::size_t at = 0;
   take(bytes, at, &row.metrics, sizeof row.metrics);
+  take(bytes, at, &row.memory, sizeof row.memory);
   take(bytes, at, &row.speedup, sizeof row.speedup);
   take(bytes, at, &row.sway, sizeof row.sway);
   take(bytes, at, &row.step, sizeof row.step);

@@ -101,6 +101,7 @@ class RowPricer::PointStudy {
     row.executor = std::string(executor_->name());
     row.sweep = point_;
     row.metrics = priced.metrics;
+    row.memory = memory_of(scenario_, *find_strategy(scenario_, name));
     row.buckets = sizes_of(priced.plan.buckets);
     if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
     if (!baseline_) {

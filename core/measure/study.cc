@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/input/read_scenario.h"
+#include "core/measure/memory.h"
 #include "core/measure/remarks.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/row_pricer.h"
@@ -65,6 +66,7 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
     }
   }
   report.traced_workload = scenario.workload;
+  report.shortage = memory_shortage(scenario);
   return report;
 }
 
