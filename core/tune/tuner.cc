@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/digits.h"
+#include "core/measure/memory.h"
 #include "core/run/model_executor.h"
 #include "core/tune/candidate_pricer.h"
 #include "core/tune/candidate_space.h"
@@ -43,7 +44,8 @@ class Tuner {
         pricer_(scenario, book_, options.make_executor),
         space_(scenario, search, *find_strategy(scenario, search.base), book_),
         seen_(space_.points().size(), false),
-        few_(kKinds * options.top) {}
+        few_(kKinds * options.top),
+        cramped_(cramped(scenario, search)) {}
 
   Tuned run() {
     tuned_.base = *find_strategy(scenario_, search_.base);
@@ -67,6 +69,7 @@ class Tuner {
     Seconds step = 0;
     std::size_t index = 0;
     Ranked ranked;
+    bool fits = true;  // into the device's memory
   };
 
   const std::vector<Point>& points() const { return space_.points(); }
@@ -199,9 +202,24 @@ class Tuner {
     return {point.kind, input::changes_training(space_.arm_of(point))};
   }
 
+  // Whether some candidates fit into the device's memory and others may not: the fastest may be
+  // among those.
+  static bool cramped(const Scenario& scenario, const Search& search) {
+    const auto has_room = [&](const Strategy& strategy) {
+      return measure::memory_of(scenario, strategy).fits();
+    };
+    const auto& own = scenario.strategies;
+    const bool some = !search.exchanges.empty() || std::any_of(own.begin(), own.end(), has_room);
+    return some && !std::all_of(own.begin(), own.end(), has_room);
+  }
+  bool fits(const Strategy& strategy) const {
+    return measure::memory_of(scenario_, strategy).fits();
+  }
+
   // A candidate matters if it may beat the best of its arm and kind, and then either come under the
-  // best few or be the best of its kind in any arm.
+  // best few or be the best of its kind in any arm; or if it fits where others do not.
   bool can_matter(const Point& point) const {
+    if (cramped_ && fits(space_.strategy_of(point))) return true;
     const auto group = groups_.find({point.arm, point.kind});
     if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
     if (groups_.size() < few_) return true;
@@ -219,13 +237,15 @@ class Tuner {
   void keep(const Point& point, Ranked ranked, std::size_t index) {
     ++tuned_.evaluations;
     const Seconds step = ranked.metrics.step_time;
+    const bool has_room = !cramped_ || fits(ranked.strategy);
     const auto kind = best_of_kind_.try_emplace(kind_of(point), step).first;
     kind->second = std::min(kind->second, step);
     auto [group, fresh] = groups_.try_emplace({point.arm, point.kind});
     Best& best = group->second;
     const bool alike = !fresh && !shorter(step, best.step) && !shorter(best.step, step);
-    if (!fresh && (alike ? index > best.index : step > best.step)) return;
-    best = {step, index, std::move(ranked)};
+    const bool better = alike ? index < best.index : step < best.step;
+    if (!fresh && (has_room != best.fits ? !has_room : !better)) return;
+    best = {step, index, std::move(ranked), has_room};
   }
 
   void rank() {
@@ -233,14 +253,15 @@ class Tuner {
     tuned_.best_of_kind.clear();
     tuned_.best_explicit = tuned_.best_threshold = std::nullopt;
     tuned_.best_as_before = tuned_.best_changed = std::nullopt;
-    // By step time; of those alike the simplest, and the one that was written first.
+    // What fits first, then by step time; of those alike the simplest, and the one that was written
+    // first.
     std::vector<Best*> bests;
     for (auto& [key, best] : groups_) bests.push_back(&best);
     std::map<const Best*, int> effort;
     for (const Best* best : bests) effort[best] = effort_of(*best);
     std::stable_sort(bests.begin(), bests.end(), [&](const Best* a, const Best* b) {
-      return std::make_tuple(rounded(a->step), effort.at(a), a->index) <
-             std::make_tuple(rounded(b->step), effort.at(b), b->index);
+      return std::make_tuple(!a->fits, rounded(a->step), effort.at(a), a->index) <
+             std::make_tuple(!b->fits, rounded(b->step), effort.at(b), b->index);
     });
     if (!bests.empty()) tuned_.fastest = bests.front()->step;
     tuned_.ranking.push_back(bests.empty() ? tuned_.baseline : recommended(bests));
@@ -270,8 +291,9 @@ class Tuner {
   // fewest collectives.
   const Best& simplest(const std::vector<Best*>& bests) const {
     const Seconds limit = bests.front()->step * (1 + kEqual);
-    const auto end = std::find_if(bests.begin(), bests.end(),
-                                  [&](const Best* best) { return best->step > limit; });
+    const auto end = std::find_if(bests.begin(), bests.end(), [&](const Best* best) {
+      return best->step > limit || best->fits != bests.front()->fits;
+    });
     const auto simple = std::min_element(bests.begin(), end, [&](const Best* a, const Best* b) {
       const int effort = effort_of(*a);
       const int other = effort_of(*b);
@@ -473,6 +495,7 @@ class Tuner {
   // How many of the best groups are found for certain: arms and kinds may come to the same figures,
   // of which only one is reported.
   std::size_t few_;
+  bool cramped_;  // some candidates fit into the device's memory, others may not
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;
   std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
   std::map<std::pair<std::size_t, Bytes>, Ranked> round_;  // by candidate and size

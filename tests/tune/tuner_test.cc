@@ -76,6 +76,27 @@ TEST_P(TunedTrace, IsAtTheOptimumAndAtTheBestThreshold) {
 
 INSTANTIATE_TEST_SUITE_P(Traces, TunedTrace, testing::ValuesIn(test::trace_cases()));
 
+// A faster strategy that the device has no room for is not recommended where another one fits.
+TEST(Tuner, RecommendsWhatFits) {
+  const auto choice = [](const char* gigabytes) {
+    const input::Document document = input::document_from_text("t", std::string(R"({
+      "name": "t",
+      "workload": {"name": "w", "forward_ms": 100, "backward_ms": 200, "dtype": "fp16",
+        "tensors": [{"name": "layers.1.weight", "shape": [10000, 10000]},
+                    {"name": "layers.0.weight", "shape": [10000, 10000]}]},
+      "cluster": {"name": "c", "nodes": 8, "gpus_per_node": 1,
+        "inter": {"latency_us": 10, "bandwidth_gbps": 100},
+        "device": {"memory_gbytes": )") + gigabytes + R"(}},
+      "strategies": [
+        {"name": "ddp", "dialect": "pytorch", "config": {"gradient_as_bucket_view": true}},
+        {"name": "fsdp", "dialect": "fsdp", "config": {"units": ["layers.*"]}}],
+      "search": {"base": "ddp", "fusion": {"size_mb": "breakpoints"}, "confirm": 0}})");
+    return tuned(document).choice.strategy;
+  };
+  EXPECT_EQ(choice("80").exchange, Strategy::Exchange::kAllReduce);
+  EXPECT_EQ(choice("3").name, "fsdp");
+}
+
 // Four nodes of four GPUs, a dozen gradients: small enough to try everything.
 input::Document small_document(const std::string& search, const std::string& cluster = "",
                                const std::string& base = "") {
