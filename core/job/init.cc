@@ -7,10 +7,12 @@
 #include "core/error.h"
 #include "core/hardware/node.h"
 #include "core/hardware/reached.h"
-#include "core/input/read_operators.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/job/format.h"
 #include "core/job/models/safetensors.h"
 #include "core/json/reader.h"
+#include "core/measure/memory.h"
 #include "core/operators/architecture.h"
 
 namespace syncline::job {
@@ -134,37 +136,12 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
   if (!options.batch) assumed.emplace_back("1 sample a GPU and step (--batch)");
 }
 
-// Elements of all gradients: what must fit beside the activations.
-double parameters_of(const Json& workload) {
-  if (workload.contains("operators")) {
-    Workload read;
-    read.batch = 1;
-    const Json& operators = workload["operators"];
-    input::read_operators(Reader(operators, "init", "workload.operators"), read, false);
-    double sum = 0;
-    for (const Tensor& tensor : read.tensors) sum += static_cast<double>(tensor.elements);
-    return sum;
-  }
-  double sum = 0;
-  for (const Json& tensor : workload["tensors"]) {
-    double elements = 1;
-    for (const Json& extent : tensor["shape"]) elements *= extent.get<double>();
-    sum += elements;
-  }
-  return sum;
-}
-
-// Weights, gradients and Adam's two states in fp32.
-void judge_memory(double parameters, const KnownDevice& device, std::vector<std::string>& assumed) {
-  constexpr double kBytesAParameter = 16;
-  const double needed = parameters * kBytesAParameter;
-  const auto there = static_cast<double>(device.memory_size);
-  if (needed <= there) return;
-  assumed.insert(assumed.begin(),
-                 "that it fits, which it does not: " + figure(parameters / 1e9) +
-                     "e9 parameters with gradients and Adam's states need " + figure(needed / 1e9) +
-                     " GB in fp32, the device has " + figure(there / 1e9) +
-                     "; sharded (FSDP, ZeRO) the exchange is another than what is priced here");
+// What is said first where it does not fit.
+void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
+  const std::string shortage = measure::memory_shortage(
+      input::parse_scenario(input::document_from_text("init", scenario.dump())));
+  if (shortage.empty()) return;
+  assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
 }
 
 Json strategies_for(const KnownDevice& device) {
@@ -221,11 +198,8 @@ Begun init_scenario(const InitOptions& options) {
   } else {
     choose_tensors(workload, options, begun.assumed);
   }
-  judge_memory(parameters_of(workload), device, begun.assumed);
-  if (!begun.assumed.empty()) workload["about"] = about(begun.assumed);
-  const std::vector<std::string> machines = assumed_of(node, device);
-  begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());
   const std::string where = std::to_string(options.nodes) + " x " + std::string(node.name);
+  const std::vector<std::string> machines = assumed_of(node, device);
   begun.scenario = {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
@@ -234,6 +208,9 @@ Begun init_scenario(const InitOptions& options) {
       {"name", where}, {"about", about(machines)}, {"node", node.name}, {"nodes", options.nodes}};
   begun.scenario["strategies"] = strategies_for(device);
   begun.scenario["baseline"] = "DDP's default";
+  judge_memory(begun.scenario, begun.assumed);
+  if (!begun.assumed.empty()) begun.scenario["workload"]["about"] = about(begun.assumed);
+  begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());
   return begun;
 }
 
