@@ -25,9 +25,10 @@ std::string memory_sentence(const measure::Memory& memory) {
   if (memory.available > 0) text += " of " + gigabytes(memory.available);
   text += ": weights " + gigabytes(memory.weights) + ", gradients " + gigabytes(memory.gradients) +
           ", optimizer " + gigabytes(memory.optimizer) + ", buffers " + gigabytes(memory.buffers);
-  return text + (memory.activations_known ? ", activations about " + gigabytes(memory.activations) +
-                                                " without recomputation"
-                                          : "; activations are not counted");
+  return text +
+         (memory.counts_activations()
+              ? ", activations about " + gigabytes(memory.activations) + " without recomputation"
+              : "; activations are not counted");
 }
 
 Json memory_json(const measure::Memory& memory) {
@@ -36,7 +37,7 @@ Json memory_json(const measure::Memory& memory) {
             {"gradients", exact(memory.gradients)},
             {"optimizer", exact(memory.optimizer)},
             {"buffers", exact(memory.buffers)}};
-  if (memory.activations_known) json["activations"] = exact(memory.activations);
+  if (memory.counts_activations()) json["activations"] = exact(memory.activations);
   if (memory.available > 0) {
     json["available"] = exact(memory.available);
     json["fits"] = memory.fits();

@@ -332,9 +332,12 @@ std::string source_sentence(const tune::Tuning& tuning) {
 std::string memory_verdict(const tune::Tuning& tuning) {
   const std::string shortage = measure::memory_shortage(tuning.scenario);
   if (shortage.empty()) return "";
-  const bool fits = measure::memory_of(tuning.scenario, tuning.tuned.choice.strategy).fits();
+  const Strategy& choice = tuning.tuned.choice.strategy;
+  const auto doubt = measure::memory_doubt(tuning.scenario, choice);
+  const bool fits = measure::memory_of(tuning.scenario, choice).fits();
   return "Does not fit: " + shortage + ". " +
-         (fits ? "What is recommended fits." : "No candidate of this search fits.");
+         (fits ? "What is recommended " + doubt.value_or("fits") + "."
+               : "No candidate of this search fits.");
 }
 
 Page page_of(const tune::Tuning& tuning) {

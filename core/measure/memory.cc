@@ -249,8 +249,7 @@ std::string needs(const Scenario& scenario, const Memory& memory) {
 
 Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
   Memory memory = Accounts(scenario.workload, scenario.cluster, strategy).held();
-  memory.activations_known = !scenario.workload.operators.empty();
-  if (memory.activations_known) memory.activations = activations_of(scenario.workload);
+  if (!scenario.workload.operators.empty()) memory.activations = activations_of(scenario.workload);
   memory.available = scenario.cluster.device.memory_size;
   return memory;
 }

@@ -23,12 +23,12 @@ struct Memory {
   double gradients = 0;
   double optimizer = 0;
   double buffers = 0;
-  double activations = 0;          // 0 where they are not counted
-  bool activations_known = false;  // counted
-  double available = 0;            // of the device; 0: not known
+  double activations = -1;  // negative: not counted
+  double available = 0;     // of the device; 0: not known
 
   double states() const { return weights + gradients + optimizer + buffers; }
-  double total() const { return states() + activations; }
+  bool counts_activations() const { return activations >= 0; }
+  double total() const { return states() + (counts_activations() ? activations : 0); }
   // A guess alone refuses nobody: recomputation gives most of it back.
   bool fits() const { return available <= 0 || states() <= available; }
 };

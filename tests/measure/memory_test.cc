@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/measure/remarks.h"
+#include "core/measure/row_bytes.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
@@ -148,13 +151,35 @@ Memory of_architecture(const std::string& name, int batch, const char* dtype = "
   return memory_with(scenario, "pytorch", "{}");
 }
 
+// Korthikanti et al. 2022, equation 1: s b h (34 + 5 a s / h) bytes a layer in fp16, the second
+// term without an attention that keeps no scores; beside it the model has its logits.
+TEST(Memory, ActivationsAreWhatWasPublished) {
+  constexpr double kLayers = 24, kHidden = 1024, kHeads = 16, kWords = 50257;
+  constexpr double kTokens = 1024, kBatch = 8;
+  Json scenario = scenario_of(1, 1, "fp32");
+  scenario["cluster"]["device"] = "h100-sxm";
+  for (const bool flash : {true, false}) {
+    scenario["workload"] = {{"name", "g"},
+                            {"batch", kBatch},
+                            {"operators",
+                             {{"architecture", "gpt2_medium"},
+                              {"sequence", kTokens},
+                              {"dtype", "fp16"},
+                              {"flash_attention", flash}}}};
+    const double scores = flash ? 0 : 5 * kHeads * kTokens / kHidden;
+    const double published = kLayers * kTokens * kBatch * kHidden * (34 + scores);
+    const double logits = 2 * kTokens * kBatch * kWords;
+    EXPECT_NEAR(memory_with(scenario, "pytorch", "{}").activations / (published + logits), 1, 0.01);
+  }
+}
+
 // Of the operators, each value once; twice the samples are twice the bytes.
 TEST(Memory, ActivationsGrowWithTheBatch) {
   const Memory one = of_architecture("resnet50", 32);
-  EXPECT_TRUE(one.activations_known);
+  EXPECT_TRUE(one.counts_activations());
   EXPECT_NEAR(of_architecture("resnet50", 64).activations / one.activations, 2, 0.01);
   EXPECT_EQ(one.available, 80e9);
-  EXPECT_FALSE(memory_with(scenario_of(1, 1, "fp32"), "pytorch", "{}").activations_known);
+  EXPECT_FALSE(memory_with(scenario_of(1, 1, "fp32"), "pytorch", "{}").counts_activations());
 }
 
 // What the forward pass writes and the backward pass reads; what took over memory is that memory.
@@ -189,6 +214,22 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
   scenario["cluster"]["device"].erase("memory_gbytes");  // nobody said
   EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
+}
+
+// At each sweep point its own, also from rows that were priced in another process.
+TEST(Memory, IsThatOfEachRow) {
+  Json scenario = scenario_of(10, 1, "fp32");
+  add(scenario, "fsdp", R"({"units": ["layers.*"]})");
+  scenario["sweep"] = {{"cluster.nodes", {1, 2}}};
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  const auto document = input::document_from_text("m", scenario.dump());
+  const Report report = run_study(document, options);
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(counted(report.rows[0].memory), 16e9 / 8);
+  EXPECT_DOUBLE_EQ(counted(report.rows[1].memory), 16e9 / 16);
+  const Row back = row_from_bytes(row_bytes(report.rows[1]));
+  EXPECT_EQ(back.memory.total(), report.rows[1].memory.total());
 }
 
 // A guess alone refuses nobody.
