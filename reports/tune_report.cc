@@ -332,7 +332,7 @@ std::string source_sentence(const tune::Tuning& tuning) {
 std::string memory_verdict(const tune::Tuning& tuning) {
   const std::string shortage = measure::memory_shortage(tuning.scenario);
   if (shortage.empty()) return "";
-  const Strategy& choice = tuning.tuned.choice.strategy;
+  const Strategy& choice = tuning.tuned.winner().strategy;
   const auto doubt = measure::memory_doubt(tuning.scenario, choice);
   const bool fits = measure::memory_of(tuning.scenario, choice).fits();
   return "Does not fit: " + shortage + ". " +

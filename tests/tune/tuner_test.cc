@@ -91,7 +91,7 @@ TEST(Tuner, RecommendsWhatFits) {
         {"name": "ddp", "dialect": "pytorch", "config": {"gradient_as_bucket_view": true}},
         {"name": "fsdp", "dialect": "fsdp", "config": {"units": ["layers.*"]}}],
       "search": {"base": "ddp", "fusion": {"size_mb": "breakpoints"}, "confirm": 0}})");
-    return tuned(document).choice.strategy;
+    return tuned(document).winner().strategy;
   };
   EXPECT_EQ(choice("80").exchange, Strategy::Exchange::kAllReduce);
   EXPECT_EQ(choice("3").name, "fsdp");
