@@ -1,8 +1,29 @@
 #include "core/job/observed.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
 
 namespace syncline::job {
+
+bool is_own(const Exchange& exchange) {
+  constexpr std::array<std::string_view, 5> kOwn{"all_to_all", "all_gather", "reduce_scatter",
+                                                 "send_recv", "deep_ep"};
+  return exchange.gradients.empty() && std::ranges::find(kOwn, exchange.kind) != kOwn.end();
+}
+
+std::string own_collectives(const Step& step) {
+  std::map<std::string, std::size_t> counts;
+  for (const Exchange& exchange : step.exchanges) {
+    if (is_own(exchange)) ++counts[exchange.kind];
+  }
+  std::string text;
+  for (const auto& [kind, count] : counts) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
+  }
+  return text;
+}
 
 const Step& typical_step(const Rank& rank) {
   std::vector<const Step*> steps;

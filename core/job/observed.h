@@ -47,7 +47,8 @@ struct Exchange {
   // The least over the ranks that were read: what it takes once all are there. One rank only: its
   // duration, an upper bound.
   Seconds time = 0;
-  Seconds exposed = 0;  // of its duration, while the compute stream stands still
+  // Of its duration, while the compute stream waits for it: never more than it lasts.
+  Seconds exposed = 0;
 
   Bytes bytes() const { return elements * size_of(dtype); }
 };
@@ -66,9 +67,12 @@ struct Step {
   Seconds copy_in = 0;       // the part of `backward` that they are
   Seconds copy_out = 0;      // out of the buckets, behind the backward pass
   Seconds copy_kernels = 0;  // of copy_in and copy_out, while the device really copied
-  Seconds exposed = 0;       // the compute stream waits for collectives, and for nothing else
-  Seconds host_gap = 0;  // it waits for the host, between the last copy or exchange and the update
+  Seconds exposed = 0;       // the compute stream waits for collectives that run
+  // It waits for the host: ahead of a collective that does not run yet, and between the last copy
+  // or collective and the update.
+  Seconds host_gap = 0;
   Seconds update = 0;
+  Seconds idle = 0;  // of gpu, wherever: nothing runs on the device, so the host is late
   std::vector<Gradient> gradients;  // in ready order
   std::vector<Exchange> exchanges;  // in the order in which they were sent
 };
@@ -108,6 +112,11 @@ struct Observed {
   // Model files tell no step but a workload: its JSON as a scenario has it. Then ranks is empty.
   std::optional<Json> workload;
 };
+
+// "5 all_to_all, 3 all_gather": the collectives of a step that no data-parallel job has of itself
+// (experts, embeddings, shards or pipeline stages spread over ranks). Empty: none.
+std::string own_collectives(const Step& step);
+bool is_own(const Exchange& exchange);
 
 // The step that stands for all of a rank: the one whose GPU time is the median (the lower of two).
 // Requires at least one step.

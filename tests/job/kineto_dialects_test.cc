@@ -22,6 +22,7 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
   EXPECT_NEAR(read.exposed, truth.exposed, kExact);
   EXPECT_NEAR(read.host_gap, truth.host_gap, kExact);
   EXPECT_NEAR(read.update, truth.update, kExact);
+  EXPECT_NEAR(read.idle, truth.idle, kExact);
   EXPECT_NEAR(read.broadcast + read.forward + read.backward + read.copy_out + read.exposed +
                   read.host_gap + read.update,
               read.gpu, kExact);
@@ -46,6 +47,7 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
     EXPECT_NEAR(read.exchanges[i].sent, truth.exchanges[i].sent, kExact);
     EXPECT_NEAR(read.exchanges[i].duration, truth.exchanges[i].duration, kExact);
     EXPECT_NEAR(read.exchanges[i].exposed, truth.exchanges[i].exposed, kExact) << i;
+    EXPECT_LE(read.exchanges[i].exposed, read.exchanges[i].duration + kExact) << i;
   }
 }
 

@@ -263,6 +263,44 @@ TEST_F(KinetoRobust, SizesThatStandNowhereAreAskedFor) {
   EXPECT_TRUE(has(refusal(kernels), "the copies out of the buckets do not tell them all"));
 }
 
+// A collective that the host sends late is waited for from when it runs; before, for the host.
+TEST_F(KinetoRobust, WhileNothingRunsTheHostIsWaitedFor) {
+  test::TraceWriter writer({.shapes = true, .views = true, .late_sends = true}, 5);
+  const Observed observed = read(writer.file(3));
+  EXPECT_TRUE(said(observed, "launch-bound")) << observed.warnings.front();
+  for (std::size_t s = 0; s < 3; ++s) {
+    const Step& step = observed.ranks[0].steps[s];
+    EXPECT_NEAR(step.idle, writer.truth()[s].idle, 1e-9);
+    EXPECT_GT(step.host_gap, 0);
+    Seconds took = 0;
+    for (const Exchange& exchange : step.exchanges) {
+      EXPECT_LE(exchange.exposed, exchange.duration + 1e-9);
+      took += exchange.duration;
+    }
+    EXPECT_LE(step.exposed, took + 1e-9);
+  }
+  EXPECT_FALSE(said(read(trace({.shapes = true}, 3, 8)), "launch-bound"));
+}
+
+TEST_F(KinetoRobust, ExpertsAndPipelinesAreRefusedByName) {
+  const auto of_ddp = [](const std::string& line) {
+    return has(line, "c10d") || has(line, "record_param") || has(line, "nccl:") ||
+           has(line, "DistributedDataParallel");
+  };
+  const std::string text = without(trace({.nccl_metadata = false, .views = true}), of_ddp);
+  const std::string kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)";
+  const std::string experts =
+      refusal(replaced(text, kernel, "void deep_ep::internode::dispatch<false, 4>(int4*)"));
+  EXPECT_TRUE(experts.starts_with("no data-parallel training (DeepEP): the trace holds "))
+      << experts;
+  EXPECT_TRUE(has(experts, " deep_ep of unknown size, the traffic of experts")) << experts;
+  const std::string stages =
+      refusal(replaced(text, kernel, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"));
+  EXPECT_TRUE(stages.starts_with("no data-parallel training: ")) << stages;
+  EXPECT_TRUE(has(stages, " send_recv of ")) << stages;
+  EXPECT_TRUE(has(stages, "pipeline stages")) << stages;
+}
+
 TEST_F(KinetoRobust, ShardedGradientsAreRefusedWithWhatIsKnown) {
   std::string text = replaced(trace({.shapes = true}), "\"allreduce\"", "\"reduce_scatter_base\"");
   text = replaced(text, "nccl:all_reduce", "nccl:_reduce_scatter_base");

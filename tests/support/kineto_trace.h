@@ -34,6 +34,7 @@ struct TraceDialect {
   bool one_thread = false;      // for forward and backward
   bool lost_calls = false;      // of the collectives' launches; kernels without metadata
   bool mixed = false;           // buckets of fp32 and of bf16
+  bool late_sends = false;      // the host sends buckets late: nothing runs until then
   bool broadcasts = false;      // of buffers, ahead of the forward pass
   int passes = 1;               // backward passes, the last of which exchanges
   bool step_a_pass = false;     // with a ProfilerStep each
@@ -127,6 +128,7 @@ class TraceWriter {
     const std::string where =
         dialect_.old_words ? "\"stream " + std::to_string(stream) + "\"" : std::to_string(stream);
     const std::string on = dialect_.old_words ? "" : ", \"stream\": " + std::to_string(stream);
+    busy_.emplace_back(start, end);
     event(dialect_.old_words ? old : category, name, 0, where, start, end,
           id + ", \"device\": 0" + on + (dialect_.amd && copies ? "" : args));
     // Flows and other noise stand between.
@@ -196,9 +198,10 @@ class TraceWriter {
       exchange.elements += elements(static_cast<std::size_t>(i));
     }
     const Time ready = complete_.back();
-    const Time start = std::max(ready, network) + draw(1, 20);
+    const Time start = std::max(ready, network) + draw(1, dialect_.late_sends ? 3000 : 20);
     const Time end = start + draw(5, 900);
     network = end;
+    starts_.push_back(start);
     ends_.push_back(end);
     exchange.complete = 1e-9 * static_cast<double>(ready - forward_);
     exchange.sent = 1e-9 * static_cast<double>(start - forward_);
@@ -273,17 +276,28 @@ class TraceWriter {
     call += 25 * kMicro;
   }
 
+  // The device waits for the collectives up to that one, each while it runs; between them for the
+  // host. When it has them.
+  Time wait_for(Time from, std::size_t last, std::size_t first_exchange, job::Step& step,
+                Seconds& exposed, Seconds& idle) {
+    for (std::size_t i = 0; i <= last; ++i) {
+      const Time begin = std::max(from, starts_[i]);
+      if (begin >= ends_[i]) continue;
+      const double part = 1e-9 * static_cast<double>(ends_[i] - begin);
+      idle += 1e-9 * static_cast<double>(begin - from);
+      exposed += part;
+      step.exchanges[first_exchange + i].exposed += part;
+      from = ends_[i];
+    }
+    return from;
+  }
+
   // The device waits until the host has called and, with `collective`, until that has ended.
   Time begin_behind(Time before, Time returned, const Time* collective, job::Step& step) {
     const Time could = std::max(before, returned);
-    const Time start = collective == nullptr ? could : std::max(could, *collective);
-    const double exposed = 1e-9 * static_cast<double>(start - could);
-    step.exposed += exposed;
-    if (exposed > 0) {
-      const auto place = static_cast<std::size_t>(collective - ends_.data());
-      step.exchanges[broadcasts_ + place].exposed += exposed;
-    }
-    return start;
+    if (collective == nullptr) return could;
+    const auto place = static_cast<std::size_t>(collective - ends_.data());
+    return wait_for(could, place, broadcasts_, step, step.exposed, step.host_gap);
   }
 
   // A model's statistics of one number format: joined, broadcast and, all formats together, copied
@@ -296,6 +310,7 @@ class TraceWriter {
     const Time start = std::max(device, network_) + draw(1, 20);
     const Time end = start + draw(5, 200);
     network_ = end;
+    starts_.push_back(start);
     ends_.push_back(end);
     exchange.sent = exchange.complete = 1e-9 * static_cast<double>(start - forward_);
     exchange.duration = exchange.time = 1e-9 * static_cast<double>(end - start);
@@ -312,9 +327,9 @@ class TraceWriter {
     for (int formats = dice_.between(1, 2); formats > 0; --formats) {
       join_and_broadcast(dice_.between(1, 100'000), call, device, step);
     }
-    step.exchanges.back().exposed =
-        1e-9 * static_cast<double>(std::max<Time>(0, ends_.back() - device));
-    device = std::max(device, ends_.back());
+    Seconds exposed = 0;
+    Seconds idle = 0;
+    device = wait_for(device, ends_.size() - 1, 0, step, exposed, idle);
     for (int copies = dice_.between(1, 9); copies > 0; --copies) {
       const Time end = device + draw(1, 3);
       work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", kMain, call, call + 3 * kMicro, 7,
@@ -325,7 +340,20 @@ class TraceWriter {
     step.broadcast = 1e-9 * static_cast<double>(device - forward_);
     device += dice_.chance(50) ? draw(1, 20) : 0;
     // Buckets' exchanges are counted from here on.
+    starts_.clear();
     ends_.clear();
+  }
+
+  // While nothing runs on the device.
+  Seconds idle(Time from, Time to) {
+    std::sort(busy_.begin(), busy_.end());
+    Time idle = 0;
+    for (const auto& [start, end] : busy_) {
+      if (start >= to) break;
+      idle += std::max<Time>(start - from, 0);
+      from = std::max(from, end);
+    }
+    return 1e-9 * static_cast<double>(idle + std::max<Time>(to - from, 0));
   }
 
   // When the host returns from its next call: late for the device, or ahead of it.
@@ -341,7 +369,7 @@ class TraceWriter {
         const auto place = static_cast<std::size_t>(i);
         const bool first = i == buckets_[b].first;
         const Time returned = next_call(device, 60);
-        const double exposed = step.exposed;
+        const double waited = step.exposed + step.host_gap;
         const Time start = begin_behind(device, returned, first ? &ends_[b] : nullptr, step);
         const Time end = start + draw(1, 20);
         host("torch.distributed.ddp.reducer::copy_bucket_to_grad", backward_thread(),
@@ -350,7 +378,7 @@ class TraceWriter {
              returned, 7, start, end,
              ", \"bytes\": " + std::to_string(step.gradients[place].bytes()));
         step.gradients[place].copy_out =
-            1e-9 * static_cast<double>(end - device) - (step.exposed - exposed);
+            1e-9 * static_cast<double>(end - device) - (step.exposed + step.host_gap - waited);
         step.copy_out += step.gradients[place].copy_out;
         step.copy_kernels += 1e-9 * static_cast<double>(end - start);
         device = end;
@@ -360,12 +388,13 @@ class TraceWriter {
 
   void update(Time& device, job::Step& step) {
     const Time returned = next_call(device, 700);
-    const double exposed = step.exposed;
+    const double waited = step.exposed + step.host_gap;
     const Time* last = dialect_.views && !ends_.empty() ? &ends_.back() : nullptr;
     Time start = begin_behind(device, returned, last, step);
     const Time rest = dice_.chance(50) ? draw(1, 40) : 0;  // the device itself takes its time
     start += rest;
-    step.host_gap = 1e-9 * static_cast<double>(start - device) - (step.exposed - exposed);
+    step.host_gap +=
+        1e-9 * static_cast<double>(start - device) - (step.exposed + step.host_gap - waited);
     const Time call = returned - kMicro;
     Time behind = start;
     work("kernel", "void sgd()", kMain, call, returned, 7, start, start + 3 * kMicro);
@@ -386,7 +415,9 @@ class TraceWriter {
     job::Step step;
     step.number = number;
     complete_.clear();
+    starts_.clear();
     ends_.clear();
+    busy_.clear();
     if (dialect_.ids_anew) correlation_ = 0;
     const Time begin = std::max(host_, device_ + 5 * kMicro) + draw(1, 50);
     Time call = begin + 20 * kMicro;
@@ -420,6 +451,7 @@ class TraceWriter {
     if (!dialect_.views) copy_out(device, step);
     update(device, step);
     step.gpu = 1e-9 * static_cast<double>(device - forward_);
+    step.idle = idle(forward_, device);
     device_ = device;
     if (dialect_.step_a_pass) step.number = (number + 1) * dialect_.passes - 1;
     if (dialect_.profiler_steps) {
@@ -440,7 +472,9 @@ class TraceWriter {
   std::vector<std::string> events_;
   std::vector<job::Step> truth_;
   std::vector<Time> complete_;  // of each gradient, on the device
-  std::vector<Time> ends_;      // of each exchange
+  std::vector<Time> starts_;    // of each exchange
+  std::vector<Time> ends_;
+  std::vector<std::pair<Time, Time>> busy_;  // of the device, this step
   Time forward_ = 0;
   Time network_ = 0;
   Time device_ = 0;  // where both stand behind the step
@@ -480,6 +514,8 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "one_thread", .one_thread = true},
       {.name = "one_thread_passes", .shapes = true, .one_thread = true, .passes = 2},
       {.name = "mixed_hook", .shapes = true, .hook = true, .mixed = true},
+      {.name = "late_sends", .shapes = true, .late_sends = true},
+      {.name = "late_sends_views", .shapes = true, .views = true, .late_sends = true},
       {.name = "buffers", .shapes = true, .broadcasts = true},
       {.name = "buffers_views", .shapes = true, .views = true, .broadcasts = true},
       {.name = "buffers_unmarked", .profiler_steps = false, .broadcasts = true},

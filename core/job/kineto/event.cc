@@ -234,7 +234,8 @@ bool matters(std::string_view name) {
          name == "record_param_comms" || name == "DistributedDataParallel.forward" ||
          has("AccumulateGrad") || has("evaluate_function") || has("reducer::") ||
          has("FullyShardedDataParallel") || name.starts_with("FSDP") || has("DeepSpeed") ||
-         has("deepspeed") || has("Megatron");
+         has("deepspeed") || has("Megatron") || has("deep_ep") || has("dualpipe") ||
+         has("DualPipe") || has("PipelineStage");
 }
 
 }  // namespace syncline::job::kineto

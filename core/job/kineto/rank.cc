@@ -157,6 +157,9 @@ RankRead read_rank(const std::string& path) {
   const bool sharded = looks_sharded(trace, timeline);
   // Inference has reduce-scatters too.
   const bool trains = !arrivals.empty() || !trace.sharded.empty();
+  const bool parallel = looks_parallel(trace, timeline);
+  const bool named = !trace.parallel.empty() || !sharded;
+  if (parallel && named && !reduced && !arrivals.empty()) refuse_parallel(trace, timeline);
   if (sharded && !reduced && trains) refuse_sharded(trace, timeline);
   note_reading(trace, timeline, read);
   read.collectives_on_device = timeline.collectives_on_device;
@@ -180,6 +183,8 @@ RankRead read_rank(const std::string& path) {
   for (DerivedStep& derived : steps) {
     const Sizes sizes = find_sizes(trace, derived);
     if (sizes.from == SizesFrom::kNothing && sharded) refuse_sharded(trace, timeline);
+    const bool shared = parallel && derived.forwards == 0;
+    if (sizes.from == SizesFrom::kNothing && shared) refuse_parallel(trace, timeline);
     if (sizes.from == SizesFrom::kNothing) refuse_sizes(trace, derived);
     assumed = assumed || sizes.assumed_fp32;
     carried = carried || sizes.carried;

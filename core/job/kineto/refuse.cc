@@ -76,6 +76,25 @@ void refuse_sharded(const Trace& trace, const Timeline& timeline) {
                    "; a trace of DistributedDataParallel can be imported");
 }
 
+bool looks_parallel(const Trace& trace, const Timeline& timeline) {
+  return !trace.parallel.empty() ||
+         std::ranges::any_of(timeline.collectives, [](const Collective& collective) {
+           const std::string& kind = collective.message.kind;
+           return kind == "deep_ep" || kind == "send_recv" || kind == "all_to_all";
+         });
+}
+
+void refuse_parallel(const Trace& trace, const Timeline& timeline) {
+  std::string names;
+  for (const std::string& name : trace.parallel) names += (names.empty() ? "" : ", ") + name;
+  throw InputError(
+      trace.path + ": no data-parallel training" + (names.empty() ? "" : " (" + names + ")") +
+      ": the trace holds " + collectives_listed(timeline) +
+      ", the traffic of experts (expert parallelism, as DeepEP's) or of pipeline stages "
+      "(pipeline parallelism, as DualPipe's), which scenarios do not hold yet; a trace "
+      "of DistributedDataParallel can be imported");
+}
+
 void refuse_sizes(const Trace& trace, const DerivedStep& derived) {
   const bool copied = !derived.copies_out.empty();
   throw InputError(

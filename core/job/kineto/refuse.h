@@ -14,6 +14,12 @@ bool looks_sharded(const Trace& trace, const Timeline& timeline);
 // Throws InputError: no all-reduce carries the gradients of a job that looks sharded.
 [[noreturn]] void refuse_sharded(const Trace& trace, const Timeline& timeline);
 
+// Whether experts or pipeline stages of one model talk to each other across ranks.
+bool looks_parallel(const Trace& trace, const Timeline& timeline);
+
+// Throws InputError: ranks share a model, and no all-reduce carries its gradients.
+[[noreturn]] void refuse_parallel(const Trace& trace, const Timeline& timeline);
+
 // Throws InputError: gradients whose sizes stand nowhere.
 [[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);
 

@@ -12,11 +12,11 @@ constexpr Nanoseconds kRounding = 2000;
 
 Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
 
-// A wait of the compute stream for a collective.
+// A part of a wait of the compute stream for collectives.
 struct Waiting {
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
-  const Collective* collective = nullptr;
+  const Collective* collective = nullptr;  // that runs; null: none does, so nobody sends
 };
 
 class StepReader {
@@ -60,6 +60,7 @@ class StepReader {
   void find_bounds();
   void find_broadcast();
   void find_waiting();
+  void add_waiting(Nanoseconds from, Nanoseconds to, std::vector<const Collective*> ended);
   struct Arrived {
     const Arrival* arrival = nullptr;
     Nanoseconds ready = -kFar;
@@ -69,7 +70,11 @@ class StepReader {
   void read_gradients(Step& step);
   void read_tail(Step& step);
   void read_exchanges(Step& step);
-  Nanoseconds waited(Nanoseconds from, Nanoseconds to) const;
+  struct Waited {
+    Nanoseconds exposed = 0;  // collectives run
+    Nanoseconds idle = 0;     // none does yet
+  };
+  Waited waited(Nanoseconds from, Nanoseconds to) const;
 
   const Trace& trace_;
   const Timeline& timeline_;
@@ -206,9 +211,9 @@ void StepReader::find_broadcast() {
   broadcast_end_ = std::clamp(last, broadcast_begin_, backward_);
 }
 
-// The device waits for a collective from when the work behind could begin (what is before has
-// ended, the host has called) until that begins, if a collective ends in this time: the stream
-// begins with the next work as soon as it has what it waited for.
+// The device waits for collectives from when the work behind could begin (what is before has ended,
+// the host has called) until that begins, if one ends in this time: the stream begins with the next
+// work as soon as it has what it waited for. Until the collective begins it waits for who sends it.
 void StepReader::find_waiting() {
   std::vector<const Collective*> by_end;
   for (const Collective& collective : collectives_) by_end.push_back(&collective);
@@ -218,19 +223,35 @@ void StepReader::find_waiting() {
     const Nanoseconds from = std::max(busy, item.returned);
     busy = std::max(busy, item.end);
     if (from >= item.start) continue;
-    const auto later = std::ranges::upper_bound(by_end, item.start + kRounding, {},
-                                                [](const Collective* c) { return c->end; });
-    if (later == by_end.begin() || (*(later - 1))->end <= from) continue;
-    waiting_.push_back({from, std::min((*(later - 1))->end, item.start), *(later - 1)});
+    const auto end = [](const Collective* c) { return c->end; };
+    const auto first = std::ranges::upper_bound(by_end, from, {}, end);
+    const auto behind =
+        std::ranges::upper_bound(first, by_end.end(), item.start + kRounding, {}, end);
+    add_waiting(from, item.start, {first, behind});
   }
 }
 
-Nanoseconds StepReader::waited(Nanoseconds from, Nanoseconds to) const {
-  Nanoseconds sum = 0;
+// Each collective is waited for while it runs, the earlier one where two do.
+void StepReader::add_waiting(Nanoseconds from, Nanoseconds to,
+                             std::vector<const Collective*> ended) {
+  std::ranges::stable_sort(ended, {}, [](const Collective* c) { return c->start; });
+  for (const Collective* collective : ended) {
+    const Nanoseconds begin = std::max(from, collective->start);
+    const Nanoseconds end = std::min(to, collective->end);
+    if (begin >= end) continue;
+    if (begin > from) waiting_.push_back({from, begin, nullptr});
+    waiting_.push_back({begin, end, collective});
+    from = end;
+  }
+}
+
+StepReader::Waited StepReader::waited(Nanoseconds from, Nanoseconds to) const {
+  Waited sum;
   // They follow each other.
   for (auto wait = std::ranges::upper_bound(waiting_, from, {}, &Waiting::end);
        wait != waiting_.end() && wait->begin < to; ++wait) {
-    sum += std::min(wait->end, to) - std::max(wait->begin, from);
+    const Nanoseconds part = std::min(wait->end, to) - std::max(wait->begin, from);
+    (wait->collective == nullptr ? sum.idle : sum.exposed) += part;
   }
   return sum;
 }
@@ -294,9 +315,10 @@ void StepReader::read_tail(Step& step) {
       last_copy = copy;
     }
     if (item.end <= now || item.start >= update_) continue;
-    const Nanoseconds exposed = waited(now, item.start);
-    const Seconds rest = seconds(item.end - now - exposed);
-    step.exposed += seconds(exposed);
+    const Waited wait = waited(now, item.start);
+    const Seconds rest = seconds(item.end - now - wait.exposed - wait.idle);
+    step.exposed += seconds(wait.exposed);
+    step.host_gap += seconds(wait.idle);
     now = item.end;
     if (copy == nullptr) {
       step.host_gap += rest;
@@ -308,7 +330,7 @@ void StepReader::read_tail(Step& step) {
   if (update_ == kFar) update_ = update_end_ = now;
   update_ = std::max(update_, now);
   update_end_ = std::max(update_end_, update_);
-  const Nanoseconds exposed = waited(now, update_);
+  const Nanoseconds exposed = waited(now, update_).exposed;
   step.exposed += seconds(exposed);
   step.host_gap += seconds(update_ - now - exposed);
 }
@@ -331,6 +353,7 @@ void StepReader::read_exchanges(Step& step) {
                              static_cast<std::size_t>(behind - first)});
   }
   for (const Waiting& wait : waiting_) {
+    if (wait.collective == nullptr) continue;
     // DDP waits for its buckets behind the backward pass alone: before it the stream stands still
     // for another reason.
     if (wait.collective->of_gradients && wait.end <= backward_end_) continue;
@@ -356,6 +379,7 @@ DerivedStep StepReader::read() {
   step.backward = seconds(backward_end_ - backward_);
   step.update = seconds(update_end_ - update_);
   step.gpu = seconds(update_end_ - forward_);
+  step.idle = seconds(timeline_.idle(forward_, update_end_));
   if (window_.marked) step.cpu = seconds(window_.end - window_.start);
   for (const HostSpan& span : spans()) {
     if (span.kind == Host::kForward) ++derived_.forwards;

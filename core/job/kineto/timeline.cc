@@ -199,6 +199,35 @@ Timeline::Timeline(const Trace& trace)
   }
   std::ranges::stable_sort(compute, {}, &Item::launched);
   std::ranges::stable_sort(collectives, {}, &Collective::launched);
+  find_busy(trace);
+}
+
+void Timeline::find_busy(const Trace& trace) {
+  std::vector<Busy> all;
+  for (const DeviceEvent& event : trace.device) {
+    if (event.device == device) all.push_back({event.start, event.end});
+  }
+  // Those of the host, gloo's, are not among the device's.
+  for (const Collective& collective : collectives) {
+    if (!collectives_on_device) all.push_back({collective.start, collective.end});
+  }
+  std::ranges::sort(all, {}, &Busy::start);
+  for (const Busy& one : all) {
+    if (busy_.empty() || one.start > busy_.back().end) {
+      busy_.push_back(one);
+    } else {
+      busy_.back().end = std::max(busy_.back().end, one.end);
+    }
+  }
+}
+
+Nanoseconds Timeline::idle(Nanoseconds from, Nanoseconds to) const {
+  Nanoseconds idle = std::max<Nanoseconds>(to - from, 0);
+  for (auto busy = std::ranges::upper_bound(busy_, from, {}, &Busy::end);
+       busy != busy_.end() && busy->start < to; ++busy) {
+    idle -= std::min(busy->end, to) - std::max(busy->start, from);
+  }
+  return idle;
 }
 
 std::vector<Item> Timeline::computed(Nanoseconds from, Nanoseconds to) const {

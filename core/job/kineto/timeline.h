@@ -45,6 +45,8 @@ struct Timeline {
   // Those that the host launched from `from` on and before `to`, in the device's order.
   std::vector<Item> computed(Nanoseconds from, Nanoseconds to) const;
   std::vector<Collective> exchanged(Nanoseconds from, Nanoseconds to) const;
+  // Time in which nothing runs: no kernel, copy or collective, on whichever stream.
+  Nanoseconds idle(Nanoseconds from, Nanoseconds to) const;
 
   int device = 0;                      // the GPU that trains: the one with most kernels
   int devices = 0;                     // with kernels
@@ -61,6 +63,14 @@ struct Timeline {
   SpanIndex communication;
   std::vector<Item> compute;            // by launch
   std::vector<Collective> collectives;  // by launch
+
+ private:
+  struct Busy {
+    Nanoseconds start = 0;
+    Nanoseconds end = 0;
+  };
+  void find_busy(const Trace& trace);
+  std::vector<Busy> busy_;  // one behind the other, with time between them
 };
 
 }  // namespace syncline::job::kineto

@@ -119,6 +119,15 @@ std::optional<Host> host_kind(std::string_view name) {
   return std::nullopt;
 }
 
+// Kernels that send tokens to experts and back; where they run tells their names alone.
+bool of_deep_ep(std::string_view name) {
+  return has(name, "deep_ep") || has(name, "internode::") || has(name, "intranode::");
+}
+
+void note_once(std::vector<std::string>& names, const char* name) {
+  if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+}
+
 class Collector {
  public:
   explicit Collector(Trace& trace) : trace_(trace) {}
@@ -197,7 +206,9 @@ class Collector {
                       -1,
                       work};
     const bool collective =
-        work == Work::kKernel && (has(event_.name, "nccl") || has(event_.name, "rccl"));
+        work == Work::kKernel &&
+        (has(event_.name, "nccl") || has(event_.name, "rccl") || of_deep_ep(event_.name));
+    if (of_deep_ep(event_.name)) note_once(trace_.parallel, "DeepEP");
     if (collective || !event_.collective.empty()) {
       event.message = static_cast<int>(trace_.messages.size());
       Message message = message_of(event_);
@@ -207,16 +218,20 @@ class Collector {
     trace_.device.push_back(event);
   }
 
-  // Names that only jobs with sharded gradients leave.
+  // Names that only jobs with sharded gradients leave, or with models that ranks share.
   void note_framework() {
-    const auto note = [&](bool found, const char* name) {
-      auto& names = trace_.sharded;
-      if (found && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
-    };
     const std::string& name = event_.name;
+    const auto note = [&](bool found, const char* framework) {
+      if (found) note_once(trace_.sharded, framework);
+    };
     note(has(name, "FullyShardedDataParallel") || name.starts_with("FSDP::"), "FSDP");
     note(has(name, "DeepSpeed") || has(name, "deepspeed/"), "DeepSpeed");
     note(has(name, "Megatron") || has(name, "megatron/core"), "Megatron");
+    if (of_deep_ep(name)) note_once(trace_.parallel, "DeepEP");
+    if (has(name, "dualpipe") || has(name, "DualPipe")) note_once(trace_.parallel, "DualPipe");
+    if (has(name, "PipelineStage") || has(name, "distributed/pipelining")) {
+      note_once(trace_.parallel, "torch's pipelining");
+    }
   }
 
   Trace& trace_;
@@ -281,6 +296,7 @@ std::string collective_kind(std::string_view name) {
   const std::string letters = lower_letters(name.substr(0, name.find('(')));
   // In this order: a barrier is called all_reduce_barrier, and others hold others' names.
   constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"deepep", "deep_ep"},       {"internode", "deep_ep"},    {"intranode", "deep_ep"},
       {"barrier", "barrier"},      {"allreduce", "all_reduce"}, {"reducescatter", "reduce_scatter"},
       {"allgather", "all_gather"}, {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},
       {"sendrecv", "send_recv"},   {"gather", "gather"},        {"scatter", "scatter"},

@@ -24,6 +24,14 @@ std::string in_us(Seconds time) {
   return text;
 }
 
+void warn_of_parallelism(const Step& step, std::vector<std::string>& warnings) {
+  const std::string own = own_collectives(step);
+  if (own.empty()) return;
+  warnings.push_back("no plain data-parallel job: a step has " + own +
+                     " of its own (experts, embeddings, shards or pipeline stages spread over "
+                     "ranks); they count as forward and backward, as long as here on any cluster");
+}
+
 void warn_of_ranks(const Observed& observed, const ReadFacts& facts,
                    std::vector<std::string>& warnings) {
   const auto read = static_cast<int>(observed.ranks.size());
@@ -63,7 +71,8 @@ void warn_of_copies(const Step& step, std::vector<std::string>& warnings) {
       "the copies into and out of the buckets are bound by the host: the device "
       "copies for " +
       in_ms(step.copy_kernels) + " of " + in_ms(copies) +
-      "; much of it may be the profiler's own cost");
+      "; much of it may be the profiler's own cost: profile without record_shapes and with_stack, "
+      "or time 20 steps with gradient_as_bucket_view=True");
 }
 
 void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::string>& warnings) {
@@ -73,6 +82,16 @@ void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::
                      " recorded operators at " + in_us(step.cpu / static_cast<double>(operators)) +
                      " each, part of it the profiler's own cost; without it the step may be "
                      "shorter");
+}
+
+// What the host is late by may stand in every part of the step.
+void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
+  constexpr double kMuch = 0.2;
+  if (step.idle <= kMuch * step.gpu) return;
+  warnings.push_back("nothing runs on the device for " + in_ms(step.idle) + " of the " +
+                     in_ms(step.gpu) +
+                     ": it waits for the host's launches (launch-bound), not for collectives; no "
+                     "faster network shortens that");
 }
 
 // One rank's collectives that take as long whatever their size wait for others.
@@ -120,7 +139,7 @@ void warn_of_buckets(const Observed& observed, const Step& step,
   for (const Exchange& exchange : step.exchanges) {
     if (!exchange.gradients.empty()) continue;
     const bool of_buffers = exchange.kind == "broadcast" && step.broadcast > 0;
-    if (exchange.kind != "broadcast") ++others;
+    if (exchange.kind != "broadcast" && !is_own(exchange)) ++others;
     if (!of_buffers) waited += exchange.exposed;
   }
   if (waited > 0.05 * step.gpu) {
@@ -146,6 +165,7 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
   const Rank& rank = observed.ranks.front();
   const Step& step = typical_step(rank);
   std::vector<std::string>& warnings = observed.warnings;
+  warn_of_parallelism(step, warnings);
   warn_of_ranks(observed, facts, warnings);
   // Gloo's calls last as long as its collectives do.
   const bool timed = std::ranges::any_of(
@@ -156,6 +176,7 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
         "are read, their times are not");
   }
   warn_of_waiting(observed, step, warnings);
+  warn_of_idling(step, warnings);
   warn_of_copies(step, warnings);
   warn_of_profiler(step, facts.operators_a_step, warnings);
   warn_of_buckets(observed, step, warnings);
