@@ -14,6 +14,7 @@
 #include "core/input/read_scenario.h"
 #include "core/job/cluster_of.h"
 #include "core/job/init.h"
+#include "core/job/other_device.h"
 #include "core/job/waiting.h"
 
 namespace syncline::job {
@@ -85,6 +86,72 @@ Json workload_of(const Observed& observed, const Step& step, const std::string& 
     tensors.push_back(tensor_of(step.gradients[i], i, observed, copied));
   }
   return workload;
+}
+
+std::string mebibytes_text(Bytes bytes) {
+  constexpr int kDigits = 4;
+  std::ostringstream text;
+  text << std::setprecision(kDigits) << static_cast<double>(bytes) / kMiB << " MiB";
+  return text.str();
+}
+
+// A gradient ready with the last of its bucket, so that the bucket holds what was sent.
+void add_to_bucket(Step& step, Exchange& exchange, std::int64_t elements, std::string name) {
+  const int place = *std::max_element(exchange.gradients.begin(), exchange.gradients.end());
+  const auto last = step.gradients.begin() + place;
+  Gradient rest;
+  rest.name = std::move(name);
+  rest.elements = elements;
+  rest.dtype = last->dtype;
+  step.gradients.insert(last, rest);
+  for (Exchange& other : step.exchanges) {
+    for (int& gradient : other.gradients) gradient += gradient >= place ? 1 : 0;
+  }
+  exchange.gradients.push_back(place);
+  std::sort(exchange.gradients.begin(), exchange.gradients.end());
+}
+
+// What buckets carry beside the gradients that were told travels too. Both sums are compared aloud
+// where they differ.
+Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
+  Bytes told = 0;
+  Bytes rest = 0;
+  Bytes carried = 0;
+  for (const Gradient& gradient : step.gradients) told += gradient.bytes();
+  const std::size_t gradients = step.gradients.size();
+  int added = 0;
+  for (Exchange& exchange : step.exchanges) {
+    if (exchange.gradients.empty()) continue;
+    std::int64_t missing = exchange.elements;
+    for (const int place : exchange.gradients) {
+      const Gradient& gradient = step.gradients[static_cast<std::size_t>(place)];
+      missing -= gradient.elements;
+      carried += gradient.bytes();
+    }
+    if (missing <= 0) continue;
+    rest +=
+        missing * size_of(step.gradients[static_cast<std::size_t>(exchange.gradients[0])].dtype);
+    add_to_bucket(step, exchange, missing, "sent without a gradient " + std::to_string(++added));
+  }
+  const auto share = [](Bytes part, Bytes all) {
+    return std::to_string(
+               std::lround(100.0 * static_cast<double>(part) / static_cast<double>(all))) +
+           " %";
+  };
+  if (rest > 0) {
+    assumed.push_back("the buckets carry " + mebibytes_text(carried + rest) + ", the " +
+                      std::to_string(gradients) + " gradients that are told sum up to " +
+                      mebibytes_text(told) + ": the other " + mebibytes_text(rest) + " (" +
+                      share(rest, carried + rest) +
+                      " of the traffic) travel too, as 'sent without a gradient' (parameters that "
+                      "gave none, or one that the file does not tell)");
+  }
+  if (carried > 0 && carried < told) {
+    assumed.push_back("gradients of " + mebibytes_text(told - carried) + " of " +
+                      mebibytes_text(told) + " (" + share(told - carried, told) +
+                      ") are in no collective that was seen to carry gradients");
+  }
+  return step;
 }
 
 Json named(const Json& strategy, const std::string& name) {
@@ -195,10 +262,9 @@ Json model_machine(std::vector<std::string>& assumed) {
 }
 
 // Whether the step was measured on as many ranks as the scenario has.
-bool same_ranks(const Json& scenario, const Observed& observed, std::vector<std::string>& assumed) {
-  const int ranks =
-      input::parse_scenario(input::document_from_text("the imported scenario", scenario.dump()))
-          .cluster.ranks();
+bool same_ranks(const Cluster& cluster, const Observed& observed,
+                std::vector<std::string>& assumed) {
+  const int ranks = cluster.ranks();
   if (ranks == observed.world_size) return true;
   assumed.push_back("the job ran on " + std::to_string(observed.world_size) +
                     " ranks, the cluster has " + std::to_string(ranks) +
@@ -235,7 +301,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
       typical_step(observed.ranks.front()).gradients.empty()) {
     throw InputError(observed.file + ": no gradient is known of this job");
   }
-  const Step& step = typical_step(observed.ranks.front());
+  const Step step = with_all_that_is_sent(typical_step(observed.ranks.front()), imported.assumed);
   imported.rule = bucket_rule(observed, step);
   Json& scenario = imported.scenario;
   scenario = {{"name", observed.name}, {"about", about(observed)}};
@@ -244,8 +310,14 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   if (observed.timed) keep_waits(scenario["cluster"]);
   scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));
   scenario["baseline"] = kAsItRan;
-  if (observed.timed && step.gpu > 0 && same_ranks(scenario, observed, imported.assumed)) {
-    scenario["published"] = published_of(observed, step);
+  if (observed.timed && step.gpu > 0) {
+    const Cluster cluster =
+        input::parse_scenario(input::document_from_text("the imported scenario", scenario.dump()))
+            .cluster;
+    const bool other = options.cluster && rescale_times(observed, step, cluster.device,
+                                                        scenario["workload"], imported.assumed);
+    const bool same = same_ranks(cluster, observed, imported.assumed);
+    if (same && !other) scenario["published"] = published_of(observed, step);
   }
   if (scenario.contains("published") && !options.cluster && observed.world_size > 1) {
     add_waiting(scenario, step, imported.assumed);

@@ -125,6 +125,105 @@ TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
   EXPECT_EQ(scenario_of(job, {}).scenario.at("cluster").at("gpus_per_node"), 6);
 }
 
+Bytes bytes_in(const Json& scenario) {
+  const Scenario parsed =
+      input::parse_scenario(input::document_from_text("job.json", scenario.dump()));
+  return gradient_bytes(parsed.workload);
+}
+
+bool assumes(const Imported& imported, const std::string& part) {
+  return std::any_of(
+      imported.assumed.begin(), imported.assumed.end(),
+      [&](const std::string& sentence) { return sentence.find(part) != std::string::npos; });
+}
+
+TEST(ScenarioOf, WhatABucketCarriesBesideItsGradientsTravelsToo) {
+  std::mt19937 random(7);
+  Observed job = job_of(random, false);
+  Bytes told = 0;
+  for (const Gradient& gradient : typical_step(job.ranks[0]).gradients) told += gradient.bytes();
+  EXPECT_EQ(bytes_in(scenario_of(job, {.cluster = kFast}).scenario), told);
+  EXPECT_FALSE(assumes(scenario_of(job, {.cluster = kFast}), "the buckets carry"));
+  for (Step& step : job.ranks[0].steps) step.exchanges[0].elements += told / 8;
+  const Imported imported = scenario_of(job, {.cluster = kFast});
+  EXPECT_EQ(bytes_in(imported.scenario), told + 4 * (told / 8));
+  EXPECT_TRUE(assumes(imported, "(33 % of the traffic) travel too")) << imported.assumed.front();
+  EXPECT_TRUE(imported.rule.explains) << imported.rule.words;
+  const measure::Report report = priced(imported.scenario);
+  EXPECT_LT(std::abs(report.rows.front().error_percent.value()), 4);
+}
+
+TEST(ScenarioOf, GradientsThatNoCollectiveCarriesAreSaid) {
+  std::mt19937 random(7);
+  Observed job = job_of(random, false);
+  for (Step& step : job.ranks[0].steps) {
+    step.exchanges[0].gradients.pop_back();
+    step.exchanges[0].elements -= step.gradients.back().elements;
+  }
+  EXPECT_TRUE(assumes(scenario_of(job, {.cluster = kFast}), "are in no collective"));
+}
+
+Json on(const std::string& device) {
+  Json cluster = kFast;
+  cluster["device"] = device;
+  return cluster;
+}
+
+// fp32: 19.5 against 15.7 TFLOP/s, 1,555 against 900 GB/s.
+TEST(ScenarioOf, TimesOfAnotherDeviceAreRescaledWithAnInterval) {
+  std::mt19937 random(8);
+  Observed job = job_of(random, true);
+  job.device = "NVIDIA A100-SXM4-40GB";
+  const double flops = 19.5 / 15.7;
+  const double memory = 1555.0 / 900;
+  const double factor = std::sqrt(flops * memory);
+  const Imported slower = scenario_of(job, {.cluster = on("v100-sxm")});
+  const Json& workload = slower.scenario.at("workload");
+  const Step& step = typical_step(job.ranks[0]);
+  EXPECT_NEAR(workload.at("forward_ms"), 1e3 * step.forward * factor, 1e-3);
+  EXPECT_NEAR(workload.at("tensors")[3].at("backward_us"), 1e6 * step.gradients[3].wait * factor,
+              1e-2);
+  EXPECT_NEAR(workload.at("host_gap_ms"), 1e3 * step.host_gap, 1e-6);
+  EXPECT_TRUE(assumes(slower, "the cluster has NVIDIA V100 SXM2 16 GB: computation is rescaled"));
+  EXPECT_FALSE(slower.scenario.contains("published"));
+  const measure::Row row = priced(slower.scenario).rows.front();
+  const Seconds computed = step.forward + step.backward + step.update;
+  const Seconds others = step.broadcast + step.host_gap;
+  EXPECT_LT(row.step.low, flops * computed + others);
+  EXPECT_GT(row.step.high, memory * computed + others);
+
+  job.device = "Tesla V100-SXM2-16GB";
+  const Imported faster = scenario_of(job, {.cluster = on("a100-sxm-40gb")});
+  EXPECT_NEAR(faster.scenario.at("workload").at("forward_ms"), 1e3 * step.forward / factor, 1e-3);
+}
+
+TEST(ScenarioOf, TimesOfTheSameDeviceStay) {
+  std::mt19937 random(8);
+  Observed job = job_of(random, true);
+  job.device = "NVIDIA A100-SXM4-40GB";
+  const Imported same = scenario_of(job, {.cluster = on("a100-sxm-40gb")});
+  EXPECT_NEAR(same.scenario.at("workload").at("forward_ms"), 30, 1e-6);
+  EXPECT_FALSE(assumes(same, "rescaled"));
+  EXPECT_TRUE(same.scenario.contains("published"));
+  const Imported unnamed = scenario_of(job, {.cluster = kFast});
+  EXPECT_TRUE(assumes(unnamed, "the cluster names no device"));
+  job.device = "";
+  EXPECT_TRUE(assumes(scenario_of(job, {.cluster = on("v100-sxm")}), "does not tell on which"));
+}
+
+TEST(ScenarioOf, WhatCannotBeRescaledIsRefused) {
+  std::mt19937 random(8);
+  Observed job = job_of(random, true);
+  job.device = "Unheard-of Accelerator 3";
+  EXPECT_THROW(scenario_of(job, {.cluster = on("v100-sxm")}), InputError);
+  job.device = "NVIDIA A100-SXM4-40GB";
+  Json unknown = kFast;
+  unknown["device"] = {{"name", "Unheard-of Accelerator 3"}};
+  EXPECT_THROW(scenario_of(job, {.cluster = unknown}), InputError);
+  unknown["device"] = {{"name", "own"}, {"tflops", 14}, {"memory_gbytes_per_s", 1000}};
+  EXPECT_TRUE(assumes(scenario_of(job, {.cluster = unknown}), "the cluster has own"));
+}
+
 TEST(ScenarioOf, NoGradientNoScenario) {
   Observed job;
   job.file = "trace.json";
