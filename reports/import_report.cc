@@ -50,6 +50,15 @@ Bytes gradient_bytes(const Step& step) {
   return bytes;
 }
 
+// Of the collectives that carry gradients.
+Bytes bucket_bytes(const Step& step) {
+  Bytes bytes = 0;
+  for (const Exchange& exchange : step.exchanges) {
+    if (!exchange.gradients.empty()) bytes += exchange.bytes();
+  }
+  return bytes;
+}
+
 std::string steps_text(const ImportedJob& job, const Step& step) {
   const auto& steps = job.observed.ranks.front().steps;
   std::vector<Seconds> gpu;
@@ -73,8 +82,14 @@ std::string facts(const ImportedJob& job) {
   if (step == nullptr) return text;
   text += "  ranks      " + ranks_text(job.observed) + "\n";
   if (job.observed.timed) text += "  steps      " + steps_text(job, *step) + "\n";
+  const std::string own = job::own_collectives(*step);
+  if (!own.empty()) text += "  job        not plain data-parallel: " + own + " a step of its own\n";
+  const Bytes told = gradient_bytes(*step);
+  const Bytes sent = bucket_bytes(*step);
   text += "  gradients  " + count_text(static_cast<double>(step->gradients.size())) + ", " +
-          bytes_text(static_cast<double>(gradient_bytes(*step))) + "\n";
+          bytes_text(static_cast<double>(told));
+  if (sent > 0) text += "; all-reduced " + bytes_text(static_cast<double>(sent));
+  text += sent > 0 && sent != told ? ": they do not match\n" : "\n";
   if (!job.imported.rule.words.empty()) {
     text += "  buckets    " + job.imported.rule.words + "\n";
     for (const auto& other : job.imported.rule.others) text += "             " + other + "\n";
@@ -114,6 +129,11 @@ Grid parts_grid(const Step& step) {
   }
   grid.lines.push_back(
       {{"the step on the GPU", seconds_text(step.gpu), share_text(100 * sum / step.gpu)}, true});
+  if (step.idle > 0) {
+    grid.lines.push_back({{"  of it nothing runs (host)", seconds_text(step.idle),
+                           share_text(100 * step.idle / step.gpu)},
+                          false});
+  }
   return grid;
 }
 
@@ -168,7 +188,13 @@ Grid skew_grid(const ImportedJob& job, const Step& step) {
 }
 
 Grid rows_grid(const ImportedJob& job) {
-  Grid grid{{{"priced", false}, {"step"}, {"80 % interval"}, {"gain"}, {"measured"}, {"error"}},
+  Grid grid{{{"priced", false},
+             {"step"},
+             {"80 % interval"},
+             {"gain"},
+             {"gain, 80 %"},
+             {"measured"},
+             {"error"}},
             {}};
   const auto tones = tones_of(job.priced);
   for (const measure::Row& row : job.priced.rows) {
@@ -177,6 +203,7 @@ Grid rows_grid(const ImportedJob& job) {
     grid.lines.push_back(
         {{one_line(row.strategy), seconds_text(row.metrics.step_time),
           seconds_range(row.step.low, row.step.high), own ? "" : speedup_text(row.speedup),
+          own ? "" : speedup_range(row.gain.low, row.gain.high),
           measured ? seconds_text(*row.published->step_time) : "",
           row.error_percent ? percent_text(*row.error_percent) : ""},
          false,
@@ -241,8 +268,10 @@ Json step_json(const Step& step) {
   Json json{{"number", step.number}, {"cpu_s", exact(step.cpu)}, {"gpu_s", exact(step.gpu)}};
   for (const Part& part : kParts) json[part.key] = exact(step.*part.seconds);
   json["copy_kernels_s"] = exact(step.copy_kernels);
+  json["idle_s"] = exact(step.idle);
   json["gradients"] = step.gradients.size();
   json["gradient_bytes"] = gradient_bytes(step);
+  json["all_reduced_bytes"] = bucket_bytes(step);
   Json& exchanges = json["exchanges"] = Json::array();
   for (const Exchange& exchange : step.exchanges) exchanges.push_back(exchange_json(exchange));
   return json;
@@ -255,7 +284,9 @@ Json rows_json(const ImportedJob& job) {
                     {"step_time_s", exact(row.metrics.step_time)},
                     {"step_time_low_s", exact(row.step.low)},
                     {"step_time_high_s", exact(row.step.high)},
-                    {"speedup", exact(row.speedup)}});
+                    {"speedup", exact(row.speedup)},
+                    {"speedup_low", exact(row.gain.low)},
+                    {"speedup_high", exact(row.gain.high)}});
     if (row.error_percent) rows.back()["error_percent"] = exact(*row.error_percent);
   }
   return rows;

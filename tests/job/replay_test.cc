@@ -87,6 +87,14 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
       test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz", "--format", "json"}).out);
   EXPECT_EQ(answer.at("typical").at("exchanges").size(), 7U);
   EXPECT_EQ(answer.at("buckets").at("explained"), true);
+  EXPECT_EQ(answer.at("typical").at("all_reduced_bytes"),
+            answer.at("typical").at("gradient_bytes"));
+  EXPECT_NE(import.out.find("97.49 MiB; all-reduced 97.49 MiB\n"), std::string::npos) << import.out;
+  const Json& views = answer.at("rows").at(1);
+  EXPECT_EQ(views.at("strategy"), "gradients as views");
+  EXPECT_LT(views.at("speedup_low"), 1.01);
+  EXPECT_GT(views.at("speedup_high"), views.at("speedup"));
+  EXPECT_NE(import.out.find("gain, 80 %"), std::string::npos);
 }
 
 TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
