@@ -12,10 +12,12 @@ data loader, a learning rate, a gradient scaler) has then seen 78 steps more. On
 backward pass: of a job that accumulates gradients, give the step that exchanges them.
 
 Needs torch 1.13 or later and nothing else. Times are those of CUDA events on GPUs, of the host's
-clock elsewhere. Printed by `syncline record`.
+clock elsewhere. What goes wrong is told in one line, with the traceback where SYNCLINE_TRACEBACK is
+set. Printed by `syncline record`.
 """
 
 import contextlib
+import errno
 import functools
 import gc
 import json
@@ -23,8 +25,11 @@ import math
 import mmap
 import os
 import queue
+import secrets
 import socket
+import stat
 import statistics
+import sys
 import threading
 import time
 
@@ -60,10 +65,12 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
     batch      samples that a rank handles in a step
     optimizer  found by itself, unless it is none of torch.optim
 
-    Returns the scenario on rank 0, None elsewhere. Raises RuntimeError where step() is not one
-    forward pass of `model`, one backward pass and the update; hooks are gone then, too.
+    Returns the scenario on rank 0, None elsewhere. Raises RuntimeError where rank 0 cannot write
+    `out`, and where step() is not one forward pass of `model`, one backward pass and the update;
+    hooks are gone then, too.
     """
     job = _Job(model, optimizer)
+    _expect_writable(job, out)
     saved = _Saved(job)
     try:
         for _ in range(3):  # after the first step DDP sorts its buckets anew
@@ -90,10 +97,28 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
     if notes:
         scenario["notes"] = notes
     _write(out, json.dumps(scenario, indent=1) + "\n")
-    if sweeps:
+    if sweeps and _is_replaced(_place(out)):
         _write(_beside(out), _nccl_tests_rows(hosts, sweeps["world"]))
     print(_summary(job, seen, notes, out), flush=True)
     return scenario
+
+
+class RecordError(RuntimeError):
+    """Told in one line where nobody catches it; with SYNCLINE_TRACEBACK set, as any other error."""
+
+
+def _fail(message):
+    raise RecordError(f"syncline_record: {message}")
+
+
+def _tell(kind, error, trace, others=sys.excepthook):
+    if issubclass(kind, RecordError) and not os.environ.get("SYNCLINE_TRACEBACK"):
+        print(error, file=sys.stderr)
+    else:
+        others(kind, error, trace)
+
+
+sys.excepthook = _tell
 
 
 class _Job:
@@ -107,7 +132,7 @@ class _Job:
         self.gradients = {name: p for name, p in self.module.named_parameters()
                           if p.requires_grad and name not in ignored and p.numel() > 0}
         if not self.gradients:
-            raise RuntimeError("syncline_record: the model has no parameter that is trained")
+            _fail("the model has no parameter that is trained")
         self.device = next(iter(self.gradients.values())).device
         self.on_gpu = self.device.type == "cuda"
         self.group = model.process_group if self.is_ddp else None
@@ -148,7 +173,7 @@ class _Job:
         all_said = [torch.zeros(mine.numel(), dtype=torch.uint8, device=self.device)
                     for _ in range(self.ranks)]
         dist.all_gather(all_said, mine.to(self.device), group=self.group)
-        return [bytes(t.tolist()).rstrip(b"\0").decode() for t in all_said]
+        return [bytes(t.tolist()).rstrip(b"\0").decode(errors="replace") for t in all_said]
 
     def of_slowest(self, values):
         """(its number, its values): of the rank whose first value is the largest."""
@@ -278,11 +303,11 @@ class _Step:
     def check(self):
         for what in ("forward", "backward"):
             if what not in self.marks:
-                raise RuntimeError(f"syncline_record: no {what} pass was seen: step() must call "
-                                   "the model that was given, and loss.backward()")
+                _fail(f"no {what} pass was seen: step() must call the model that was given, and "
+                      "loss.backward()")
         if self.backwards > 1:
-            raise RuntimeError(f"syncline_record: step() runs {self.backwards} backward passes; "
-                               "give one that runs the pass which exchanges the gradients")
+            _fail(f"step() runs {self.backwards} backward passes; give one that runs the pass which "
+                  "exchanges the gradients")
 
 
 class _Watch:
@@ -967,8 +992,9 @@ class _Coding:
                 self.elements += parameter.numel()
         self.tasks = queue.SimpleQueue()
         self.failed = None
+        self.thread = threading.Thread(target=self._serve, daemon=True)
         if self.selections:
-            threading.Thread(target=self._serve, daemon=True).start()
+            self.thread.start()
 
     def _serve(self):
         for task in iter(self.tasks.get, None):
@@ -993,7 +1019,10 @@ class _Coding:
         return {}
 
     def close(self):
+        """A thread that torch wakes while Python ends would abort the process."""
         self.tasks.put(None)
+        if self.selections:
+            self.thread.join()
 
 
 def _candidates(magnitude, kept):
@@ -1112,8 +1141,8 @@ def _tensors(job, seen):
     for name in seen.order:
         parameter = job.gradients[name]
         if parameter.dtype not in _DTYPES:
-            raise RuntimeError(f"syncline_record: {name} is {parameter.dtype}; expected one of "
-                               + ", ".join(str(dtype) for dtype in _DTYPES))
+            _fail(f"{name} is {parameter.dtype}; expected one of "
+                  + ", ".join(str(dtype) for dtype in _DTYPES))
         tensor = {"name": name, "shape": list(parameter.shape), "dtype": _DTYPES[parameter.dtype],
                   "registered": registered[name], "backward_us": _round(seen.waits[name] * 1e6)}
         if name in job.sparse_rows:
@@ -1243,10 +1272,91 @@ def _beside(out):
     return os.path.splitext(out)[0] + ".all_reduce.txt"
 
 
+# ---- files: as the program itself writes them ----
+
+def _place(path):
+    """Where a path leads, link by link; a number where it names an open file of this process."""
+    path = os.fspath(path)
+    for _ in range(40):
+        folder, name = os.path.split(path)
+        if folder in ("/dev/fd", "/proc/self/fd") and name.isdigit():
+            return int(name)
+        if not os.path.islink(path):
+            return path
+        path = os.path.join(folder, os.readlink(path))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
+def _is_replaced(place):
+    """Devices, pipes and open files are written into."""
+    return not isinstance(place, int) and (not os.path.exists(place) or os.path.isfile(place))
+
+
+def _expect_writable(job, out):
+    """Before the work, on all ranks: rank 0's `out`, as far as it can be known without writing."""
+    wrong = ""
+    if job.rank == 0:
+        try:
+            _try_place(_place(out))
+        except OSError as error:
+            wrong = f"{out}: {error.strerror}"
+    wrong = job.gathered(wrong)[0]
+    if wrong:
+        _fail(wrong)
+
+
+def _try_place(place):
+    if isinstance(place, int):
+        os.fstat(place)
+        return
+    needed = os.path.dirname(place) or "." if _is_replaced(place) else place
+    if os.path.isdir(place) or stat.S_ISBLK(os.stat(needed).st_mode):
+        raise OSError(errno.EISDIR, "is a folder or a disk")
+    for one in {needed, place} if os.path.exists(place) else {needed}:
+        if not os.access(one, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 def _write(path, text):
-    with open(path + ".part", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".part", path)
+    """A file is there whole or not at all, under a name that nobody can have prepared until then;
+    it keeps its mode. A link stays, what it leads to is written."""
+    try:
+        place = _place(path)
+        if _is_replaced(place):
+            _replace(place, text)
+        else:
+            sys.stdout.flush()
+            with open(_opened(place), "w", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        _fail(f"{path}: {error.strerror}")
+
+
+def _opened(place):
+    """To be written into. A pipe that nobody reads is not waited for."""
+    if isinstance(place, int):
+        return os.dup(place)
+    file = os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
+    os.set_blocking(file, True)
+    return file
+
+
+def _replace(place, text):
+    beside = os.path.join(os.path.dirname(place), f".partial-{secrets.token_hex(8)}")
+    known = os.stat(place) if os.path.exists(place) else None
+    with open(beside, "x", encoding="utf-8",
+              opener=lambda name, how: os.open(name, how, 0o600 if known else 0o666)) as file:
+        try:
+            file.write(text)
+            file.flush()
+            if known:
+                with contextlib.suppress(OSError):  # only root may give a file away
+                    os.chown(beside, known.st_uid, known.st_gid)
+                os.chmod(beside, stat.S_IMODE(known.st_mode))
+            os.replace(beside, place)
+        except OSError:
+            os.unlink(beside)
+            raise
 
 
 def _summary(job, seen, notes, out):

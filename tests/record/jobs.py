@@ -2,6 +2,7 @@
 
     jobs.py ddp RANK FOLDER      two ranks, found through a file in FOLDER
     jobs.py alone FOLDER         one process: no communication, stand-ins for later torch and GPUs
+    jobs.py fails FOLDER         one that cannot be recorded
 
 Exit code 0: every check held. The scenarios stay in FOLDER.
 """
@@ -292,6 +293,65 @@ def in_two_ranks(rank, folder):
                  exchanges_that_wait_are_told):
         case(folder)
         dist.barrier()
+
+
+def written(path, text):
+    """What _write says of it; nothing where it is written."""
+    try:
+        recorder._write(path, text)
+        return ""
+    except RuntimeError as error:
+        return str(error)
+
+
+def what_is_written_takes_no_other_files_place(folder):
+    """Links stay, devices and pipes are written into, modes are kept; an old guess of the name beside
+    is nobody's way in."""
+    victim, out, link = (f"{folder}/{name}" for name in ("victim", "out.json", "link.json"))
+    for path in (victim, out):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("old")
+    os.chmod(out, 0o640)
+    os.symlink("victim", out + ".part")
+    assert written(out, "new") == ""
+    assert open(victim, encoding="utf-8").read() == "old"
+    assert open(out, encoding="utf-8").read() == "new" and not os.path.islink(out)
+    assert os.stat(out).st_mode & 0o777 == 0o640
+    os.symlink("out.json", link)
+    assert written(link, "newer") == "" and os.path.islink(link)
+    assert open(out, encoding="utf-8").read() == "newer"
+    os.mkfifo(f"{folder}/pipe")
+    assert "pipe: No such device" in written(f"{folder}/pipe", "text")
+    reader = os.open(f"{folder}/pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert written(f"{folder}/pipe", "text") == "" and os.read(reader, 9) == b"text"
+    os.close(reader)
+    assert "/dev/full: No space left" in written("/dev/full", "text")
+    ends = os.pipe()
+    assert written(f"/dev/fd/{ends[1]}", "text") == "" and os.read(ends[0], 9) == b"text"
+    assert not [name for name in os.listdir(folder) if name.startswith(".partial-")]
+
+
+def what_cannot_be_written_is_known_before_the_work(folder):
+    job = small_job()
+    steps = []
+    for out in (f"{folder}/nowhere/out.json", folder, "/dev/fd/99"):
+        try:
+            recorder.record(job.model, lambda: steps.append(1), out=out)
+        except RuntimeError as error:
+            assert str(error).startswith(f"syncline_record: {out}: "), error
+        else:
+            raise AssertionError(out)
+    assert not steps
+
+
+def a_thread_that_encodes_is_over_with_its_block(folder):
+    """Also where a step failed and nobody waited for it: Python may end at once."""
+    weight = torch.zeros(100, requires_grad=True)
+    weight.grad = torch.ones(100)
+    job = types.SimpleNamespace(gradients={"a": weight}, ranks=2, sparse_rows={}, on_gpu=False)
+    with contextlib.closing(recorder._Coding(job, ["a"])) as coding:
+        coding.tasks.put(lambda: time.sleep(0.2))
+    assert not coding.thread.is_alive()
 
 
 def small_job():
@@ -630,7 +690,11 @@ def main():
     if sys.argv[1] == "ddp":
         in_two_ranks(int(sys.argv[2]), sys.argv[3])
         return
-    for case in (one_rank_alone, threads_that_share_processors, memory_that_a_step_takes_anew,
+    if sys.argv[1] == "fails":
+        recorder.record(small_job().model, lambda: None, out=f"{sys.argv[2]}/never.json")
+    for case in (what_is_written_takes_no_other_files_place,
+                 what_cannot_be_written_is_known_before_the_work,
+                 a_thread_that_encodes_is_over_with_its_block, one_rank_alone, threads_that_share_processors, memory_that_a_step_takes_anew,
                  later_torch, times_of_a_gpu, clusters, what_exchanges_take,
                  exchanges_that_take_either_of_two_times, what_exchanges_lose,
                  values_of_gradients, encoding_is_that_of_the_applied_file, what_encoding_takes,

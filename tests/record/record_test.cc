@@ -65,10 +65,25 @@ TEST(Record, NamesAFileThatCannotBeWritten) {
 
 TEST(Record, NeedsNothingButTorch) {
   std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{
-      "contextlib", "functools", "gc",    "json",     "math",
-      "mmap",       "os",        "queue", "resource", "socket",
-      "statistics", "threading", "time",  "torch",    "torch.distributed"};
+  const std::set<std::string> known{"contextlib",
+                                    "errno",
+                                    "functools",
+                                    "gc",
+                                    "json",
+                                    "math",
+                                    "mmap",
+                                    "os",
+                                    "queue",
+                                    "resource",
+                                    "secrets",
+                                    "socket",
+                                    "stat",
+                                    "statistics",
+                                    "sys",
+                                    "threading",
+                                    "time",
+                                    "torch",
+                                    "torch.distributed"};
   std::string line;
   while (std::getline(script, line)) {
     std::istringstream words(line);
@@ -94,6 +109,21 @@ TEST(Record, OneRankAndLaterVersionsByStandIns) {
     const auto run = answer({"run", scratch.path(std::string(name) + ".json")});
     EXPECT_NEAR(run["rows"][0]["error_percent"].get<double>(), 0, 0.01) << name;
   }
+}
+
+TEST(Record, WhatGoesWrongIsOneLine) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  auto environment = one_thread();
+  test::Program job({python(), kJobs, "fails", scratch.folder()}, environment);
+  const auto ran = job.wait();
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.err,
+            "syncline_record: no forward pass was seen: step() must call the model that was given, "
+            "and loss.backward()\n");
+  environment["SYNCLINE_TRACEBACK"] = "1";
+  test::Program traced({python(), kJobs, "fails", scratch.folder()}, environment);
+  EXPECT_TRUE(test::contains(traced.wait().err, "Traceback (most recent call last)"));
 }
 
 TEST(Record, TwoRanksAsDdpItselfLoggedThem) {
