@@ -14,15 +14,20 @@ buffers; otherwise each is copied there once.
 
 The strategy below is a table of numbers and names. Gradients are found by name; where the model
 knows none of the names, by their place in the order of readiness, which the first step shows, and
-their size. Needs torch 1.13 or later and nothing else. Written by `syncline emit --python`.
+their size. Needs torch 1.13 or later and nothing else. What goes wrong is told in one line, with
+the traceback where SYNCLINE_TRACEBACK is set. Written by `syncline emit --python`.
 """
 
 import atexit
 import contextlib
 import datetime
 import functools
+import hashlib
+import itertools
 import math
+import os
 import queue
+import sys
 import threading
 import types
 
@@ -47,16 +52,15 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
     timeout                 seconds that a rank waits for the others in an exchange; torch's own
                             limit if left out
 
-    Raises RuntimeError where strategy and model do not fit, and from backward() where an exchange
-    fails, on every rank that is left.
+    Raises RuntimeError where strategy and model do not fit or the ranks have different models, and
+    from backward() where an exchange fails, on every rank that is left.
     """
     strategy = strategy or STRATEGY
     if strategy is None:
         _fail("no strategy: `syncline emit --python FILE` writes this file with one")
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         _fail("give the module itself, without DistributedDataParallel around it")
-    for tensor in [*model.parameters(), *model.buffers()]:
-        _take_from_first_rank(tensor)
+    _begin_alike(model)
     trained = {name: p for name, p in model.named_parameters()
                if p.requires_grad and p.numel() > 0}
     if not trained:
@@ -106,8 +110,76 @@ class Applied(torch.nn.Module):
         self._exchange.told_loss = value.detach() if torch.is_tensor(value) else value
 
 
+class ApplyError(RuntimeError):
+    """Told in one line where nobody catches it; with SYNCLINE_TRACEBACK set, as any other error."""
+
+
 def _fail(message):
-    raise RuntimeError(f"syncline_apply: {message}")
+    raise ApplyError(f"syncline_apply: {message}")
+
+
+def _tell(kind, error, trace, others=sys.excepthook):
+    if issubclass(kind, ApplyError) and not os.environ.get("SYNCLINE_TRACEBACK"):
+        print(error, file=sys.stderr)
+    else:
+        others(kind, error, trace)
+
+
+sys.excepthook = _tell
+
+
+# ---- the same model on all ranks ----
+
+def _begin_alike(model):
+    try:
+        _expect_same_models(model)
+        for tensor in [*model.parameters(), *model.buffers()]:
+            _take_from_first_rank(tensor)
+    except ApplyError:
+        raise
+    except RuntimeError as error:
+        _fail(f"rank {dist.get_rank()}: the ranks' models could not be compared; if another rank has "
+              "ended, see there: " + str(error).strip().split("\n")[0])
+
+
+def _expect_same_models(model):
+    """Compared by a hash before anything else is exchanged: where a rank has other tensors, the first
+    is named, on all ranks."""
+    own = _described(model).encode()
+    tensors = itertools.chain(model.parameters(), model.buffers())
+    nccl = dist.get_backend() == "nccl"
+    device = next((t.device for t in tensors), torch.device("cuda" if nccl else "cpu"))
+    mine = _as_bytes(len(own).to_bytes(8, "little") + hashlib.sha256(own).digest(), device)
+    given = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+    dist.all_gather(given, mine)
+    heads = [bytes(head.tolist()) for head in given]
+    other = next((rank for rank, head in enumerate(heads) if head != heads[0]), None)
+    if other is None:
+        return
+    texts = []
+    for rank in (0, other):
+        size = int.from_bytes(heads[rank][:8], "little")
+        text = own if rank == dist.get_rank() else bytes(size)
+        told = _as_bytes(text, device)
+        if size > 0:
+            dist.broadcast(told, src=rank)
+        texts.append(bytes(told.tolist()).decode().splitlines())
+    one, its = next(pair for pair in itertools.zip_longest(*texts, fillvalue="no tensor more")
+                    if pair[0] != pair[1])
+    _fail(f"the ranks have different models: rank {other} has {its}, rank 0 has {one}")
+
+
+def _described(model):
+    """A line a tensor, in the model's own order."""
+    kinds = [("parameter", model.named_parameters()), ("buffer", model.named_buffers())]
+    return "\n".join(
+        f"{kind} {ascii(name)[1:-1]} of {' x '.join(map(str, t.shape)) or 'one'} "
+        f"{str(t.dtype).split('.')[-1]}" + ("" if t.requires_grad or kind == "buffer" else ", frozen")
+        for kind, tensors in kinds for name, t in tensors)
+
+
+def _as_bytes(text, device):
+    return torch.tensor(list(text), dtype=torch.uint8, device=device)
 
 
 @torch.no_grad()

@@ -545,6 +545,44 @@ def wrong_tables(folder):
            "layer_3 with 660")
 
 
+def models_that_differ(folder):
+    """The first tensor that does is named, the same on all ranks, before anything is exchanged."""
+    second = dist.get_rank() == 1
+
+    def applied(change):
+        model = net()
+        if second:
+            change(model)
+        applier.apply(model, sgd(model), strategy=strategy(_GROUPINGS["runs"]), timeout=5)
+
+    def narrower(model):
+        model[4] = nn.Linear(33, 12)
+        model[6] = nn.Linear(12, 4)
+
+    def other_buffer(model):
+        model[1].running_var = model[1].running_var.double()
+    said = "the ranks have different models: rank 1 has "
+    for change, its, one in (
+            (narrower, "parameter 4.weight of 12 x 33 float32", "4.weight of 20 x 33 float32"),
+            (lambda model: model.append(nn.Linear(4, 4)), "parameter 7.weight of 4 x 4 float32",
+             "buffer 1.running_mean of 40 float32"),
+            (lambda model: model[2].half(), "parameter 2.weight of 33 x 40 float16", "float32"),
+            (lambda model: model[2].bias.requires_grad_(False),
+             "parameter 2.bias of 33 float32, frozen", "2.bias of 33 float32"),
+            (other_buffer, "buffer 1.running_var of 40 float64", "1.running_var of 40 float32"),
+            (lambda model: model.__delitem__(6), "buffer 1.running_mean of 40 float32",
+             "parameter 6.weight of 4 x 20 float32")):
+        raises(lambda: applied(change), said + its + ", rank 0 has ", one)
+    applied(lambda model: nn.init.zeros_(model[0].weight))  # values are rank 0's
+
+
+def a_model_that_differs_is_one_line(folder):
+    model = net()
+    if dist.get_rank() == 1:
+        model[6] = nn.Linear(20, 3)
+    applier.apply(model, sgd(model), strategy=strategy(_GROUPINGS["runs"]))
+
+
 class TwoHeads(nn.Module):
     def __init__(self):
         super().__init__()
@@ -618,10 +656,11 @@ def emitted(folder):
 
 _CASES = {
     "two": [groupings_and_streams, views, halves, later_torch, accumulation, statistics_of_batch_norm,
-            schedulers_and_copies, local_sgd, adaptive_local_sgd, wrong_tables, unused_parameters],
+            schedulers_and_copies, local_sgd, adaptive_local_sgd, wrong_tables, models_that_differ, unused_parameters],
     "four": [groupings_and_streams, hierarchies, local_sgd, adaptive_local_sgd],
     "dgc": [dgc, largest_of_many, what_is_not_finite],
     "powersgd": [power_sgd],
+    "differs": [a_model_that_differs_is_one_line],
     "killed": [rank_is_killed],
     "killed_powersgd": [rank_is_killed_in_power_sgd],
     "stuck": [rank_is_stuck],
