@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "core/error.h"
+#include "live/rendezvous.h"
 #include "live/seal.h"
 
 namespace syncline::live {
@@ -56,17 +59,43 @@ Socket locked(const std::string& folder) {
   return lock;
 }
 
-// Of a launcher that was killed: nothing but what ranks meet in is removed, and no folder that
-// holds anything else.
+// The prefix and what mkdtemp and mkostemp put behind it.
+bool is_made_name(const std::string& name, std::string_view prefix) {
+  constexpr std::size_t kMade = 6;
+  return name.size() == prefix.size() + kMade && name.starts_with(prefix) &&
+         std::all_of(name.end() - kMade, name.end(),
+                     [](unsigned char letter) { return std::isalnum(letter) != 0; });
+}
+
+// What ranks meet in, by name and content.
+bool is_meeting(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  std::error_code error;
+  return (name == "meet" || is_made_name(name, "meet.")) &&
+         fs::is_regular_file(entry.symlink_status(error)) && is_meeting_file(entry.path().string());
+}
+
+// A folder that holds nothing else, with what it holds.
+void remove_meeting(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!is_meeting(entry)) return;
+    files.push_back(entry.path());
+  }
+  for (const auto& file : files) fs::remove(file, error);
+  rmdir(folder.c_str());
+}
+
+// Of a launcher that was killed, and no user's folder that is only named alike.
 void remove_left_one(const fs::path& folder) {
+  constexpr mode_t kOwnerAlone = 0700;
+  constexpr mode_t kPermissions = 07777;
   const Socket lock = locked(folder.string());
   struct stat status {};
-  if (!lock || fstat(lock.fd(), &status) != 0 || status.st_uid != geteuid()) return;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().starts_with("meet")) fs::remove(entry.path(), ignored);
-  }
-  rmdir(folder.c_str());
+  if (!lock || fstat(lock.fd(), &status) != 0) return;
+  const bool ours = status.st_uid == geteuid() && (status.st_mode & kPermissions) == kOwnerAlone;
+  if (ours) remove_meeting(folder);
 }
 
 }  // namespace
@@ -76,7 +105,7 @@ RendezvousFolder::RendezvousFolder() {
   const auto temporary = fs::temp_directory_path(error);
   if (error) throw MachineError("TMPDIR: " + error.message());
   for (const auto& entry : fs::directory_iterator(temporary, error)) {
-    if (entry.path().filename().string().starts_with(kPrefix)) remove_left_one(entry.path());
+    if (is_made_name(entry.path().filename().string(), kPrefix)) remove_left_one(entry.path());
   }
   // Between its making and its locking another launcher may take it for one that was left.
   while (!lock_ || !fs::exists(folder_)) {
@@ -88,9 +117,6 @@ RendezvousFolder::RendezvousFolder() {
   }
 }
 
-RendezvousFolder::~RendezvousFolder() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
+RendezvousFolder::~RendezvousFolder() { remove_meeting(folder_); }
 
 }  // namespace syncline::live

@@ -163,6 +163,14 @@ Socket publish(const std::string& file, const std::string& line) {
 
 }  // namespace
 
+bool is_meeting_file(const std::string& file) {
+  const MeetFile meet = opened(file);
+  struct stat status {};
+  if (!meet.descriptor || fstat(meet.descriptor.fd(), &status) != 0) return false;
+  const bool empty = S_ISREG(status.st_mode) && status.st_size == 0;
+  return status.st_uid == geteuid() && (meet.address || empty);
+}
+
 OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
     : address_(address_for(environment)),
       listener_(listener_for(environment, address_)),

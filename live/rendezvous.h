@@ -29,6 +29,9 @@ struct FirstAddress {
   std::string token;
 };
 
+// Whether this is such a file, of this user, or one that was not written yet.
+bool is_meeting_file(const std::string& file);
+
 // Rank 0's side: the listening socket. While this lives its address is published.
 class OpenRendezvous {
  public:

@@ -81,6 +81,27 @@ TEST_F(RendezvousFolders, ThatHoldAnythingElseStay) {
   EXPECT_TRUE(fs::is_symlink(scratch.path("syncline-meet-link")));
 }
 
+// Named like ours, even to the letter; only what the program wrote goes.
+TEST_F(RendezvousFolders, OfAUserStayWhateverTheyAreCalled) {
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"syncline-meet-notes/meeting-minutes.txt", "mine"},
+      {"syncline-meet-letter/meeting-minutes.txt", "mine"},
+      {"syncline-meet-letter/meet", "127.0.0.1 1 a\n"},
+      {"syncline-meet-agenda/meet", "on Monday at 9\n"},
+      {"syncline-meet-places/meet", "127.0.0.1 1 a\n"}};
+  for (const auto& [name, content] : files) {
+    const fs::path file = scratch.path(name);
+    fs::create_directory(file.parent_path());
+    const bool open = name.find("places") != std::string::npos;
+    fs::permissions(file.parent_path(), open ? fs::perms(0755) : fs::perms::owner_all);
+    write_text(file.string(), content);
+  }
+  { const RendezvousFolder next; }
+  for (const auto& [name, content] : files) {
+    EXPECT_EQ(test::text_of(scratch.path(name)), content) << name;
+  }
+}
+
 TEST(LocalRanks, ShareATokenOfTheirOwn) {
   const auto one = local_ranks({"true"}, 2, "/m");
   const auto other = local_ranks({"true"}, 2, "/m");
