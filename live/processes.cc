@@ -20,7 +20,8 @@
 namespace syncline::live {
 namespace {
 
-constexpr int kSignalled = 128;  // added to a signal's number, as shells do
+constexpr int kSignalled = 128;     // added to a signal's number, as shells do
+constexpr int kFailingMachine = 3;  // the program's own code
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -246,11 +247,11 @@ JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rule
 
 int exit_code(const JobEnd& end) {
   if (end.interrupted != 0) return kSignalled + end.interrupted;
-  if (end.stopped) return kSignalled + SIGSTOP;
+  if (end.stopped) return kFailingMachine;
   if (!end.first_failed) return 0;
   const RankEnd& zero = end.ranks.front();
-  if (!zero.by_us && zero.code != 0) return zero.code;
-  return end.ranks[*end.first_failed].code;
+  const RankEnd& counts = !zero.by_us && zero.code != 0 ? zero : end.ranks[*end.first_failed];
+  return counts.signal != 0 ? kFailingMachine : counts.code;
 }
 
 std::string in_words(const JobEnd& end) {

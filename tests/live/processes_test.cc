@@ -117,6 +117,16 @@ TEST(Processes, RankZerosOwnCodeCountsMost) {
   EXPECT_NE(in_words(end).find("then rank 0 ended with exit code 3"), std::string::npos);
 }
 
+// The launcher itself was not killed.
+TEST(Processes, ARankThatIsKilledIsAFailingMachine) {
+  for (const char* killed : {"0", "1"}) {
+    JobEnd end = run_ranks({shell(std::string("[ 0 = ") + killed + " ] && kill -9 $$; exit 0"),
+                            shell(std::string("[ 1 = ") + killed + " ] && kill -9 $$; exit 0")},
+                           quick());
+    EXPECT_EQ(exit_code(end), 3) << killed;
+  }
+}
+
 TEST(Processes, WhoDoesNotHeedSigtermIsKilled) {
   const Scratch scratch;
   const std::string deaf = scratch.path("deaf");
@@ -237,7 +247,7 @@ TEST(Processes, RanksThatAreAllStoppedAreEnded) {
   const JobEnd end =
       run_ranks({shell("kill -STOP $$"), shell("exit 0"), shell("kill -STOP $$")}, rules);
   EXPECT_TRUE(end.stopped);
-  EXPECT_EQ(exit_code(end), 128 + SIGSTOP);
+  EXPECT_EQ(exit_code(end), 3);
   EXPECT_EQ(in_words(end), "all ranks were stopped (SIGSTOP) and did not go on; ended by us");
 }
 
