@@ -23,12 +23,12 @@ namespace {
 
 // `below`: lines of their own.
 int say(const std::string& message, int code, const std::vector<std::string>& below = {}) {
-  // What was echoed may be as long as the input.
-  constexpr std::size_t kLongest = 4000;
+  // What was echoed may be as long as the input; paths are.
+  constexpr std::size_t kLongest = 900;
   std::cout.flush();
   live::note_failure_printed();
-  std::cerr << "syncline: " << shortened(visible(message), kLongest) << "\n";
-  for (const auto& line : below) std::cerr << shortened(visible(line), kLongest) << "\n";
+  std::cerr << "syncline: " << shortened_inside(visible(message), kLongest) << "\n";
+  for (const auto& line : below) std::cerr << shortened_inside(visible(line), kLongest) << "\n";
   return code;
 }
 

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "cli/files.h"
 #include "cli/verbs.h"
@@ -19,14 +17,6 @@ struct ReportOptions {
   std::string out;
 };
 
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw InputError(path.generic_string() + ": cannot be read");
-  return text.str();
-}
-
 // The folder's pages in the order of their names, without the one that is about to be written.
 std::vector<reports::NamedPage> pages_in(const fs::path& folder, const fs::path& out) {
   std::error_code error;
@@ -39,7 +29,8 @@ std::vector<reports::NamedPage> pages_in(const fs::path& folder, const fs::path&
   if (error) throw InputError(folder.generic_string() + ": " + error.message());
   std::sort(paths.begin(), paths.end());
   std::vector<reports::NamedPage> pages;
-  for (const auto& path : paths) pages.push_back({path.filename().string(), text_of(path)});
+  for (const auto& path : paths)
+    pages.push_back({path.filename().string(), read_text_file(path.string(), "a page")});
   if (pages.empty()) {
     throw InputError(folder.generic_string() +
                      ": expected pages in it (NAME.html), as run, tune and others write them with "

@@ -9,6 +9,16 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
 
 bool goes_on(std::string_view text, std::size_t at) { return (byte_at(text, at) & 0xc0) == 0x80; }
 
+std::string in_utf8(std::string_view text) {
+  std::string whole;
+  while (const auto wrong = not_utf8(text)) {
+    whole += text.substr(0, *wrong);
+    whole += "\xef\xbf\xbd";
+    text.remove_prefix(*wrong + 1);
+  }
+  return whole += text;
+}
+
 }  // namespace
 
 std::optional<std::size_t> not_utf8(std::string_view text) {
@@ -34,6 +44,8 @@ std::optional<std::size_t> not_utf8(std::string_view text) {
 }
 
 std::string visible(std::string_view text, std::string_view keep) {
+  std::string whole;
+  if (not_utf8(text)) text = whole = in_utf8(text);
   std::string shown;
   shown.reserve(text.size());
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -53,6 +65,13 @@ std::string shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   while (most > 0 && goes_on(text, most)) --most;
   return std::string(text.substr(0, most)) + "...";
+}
+
+std::string shortened_inside(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = text.size() - most / 2;
+  while (end < text.size() && goes_on(text, end)) ++end;
+  return shortened(text, most / 2) + std::string(text.substr(end));
 }
 
 }  // namespace syncline

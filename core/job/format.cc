@@ -33,6 +33,10 @@ Head head_of(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {path, true, ""};
   if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such file");
+  // Its beginning tells what it is, and then it is read anew.
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw InputError(path + ": a pipe or a device, expected a file");
+  }
   return {path, false, first_bytes(path)};
 }
 

@@ -8,14 +8,7 @@ namespace {
 bool begins_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
 // U+FFFE and U+FFFF are UTF-8 but no letters of XML.
-std::string in_utf8(std::string_view text) {
-  std::string whole;
-  while (const auto wrong = not_utf8(text)) {
-    whole += text.substr(0, *wrong);
-    whole += "\xef\xbf\xbd";
-    text.remove_prefix(*wrong + 1);
-  }
-  whole += text;
+std::string of_xml(std::string whole) {
   for (const char* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
     for (std::size_t at = whole.find(none); at != std::string::npos; at = whole.find(none)) {
       whole.replace(at, 3, "\xef\xbf\xbd");
@@ -28,7 +21,7 @@ std::string in_utf8(std::string_view text) {
 
 std::string escaped(std::string_view text, std::string_view keep) {
   std::string safe;
-  for (const char letter : visible(in_utf8(text), keep)) {
+  for (const char letter : of_xml(visible(text, keep))) {
     switch (letter) {
       case '&':
         safe += "&amp;";

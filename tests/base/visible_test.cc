@@ -15,6 +15,17 @@ TEST(Visible, BlanksWhatATerminalObeys) {
   EXPECT_EQ(visible("\xc3\xa4\xc2\xa0\xe2\x82\xac"), "\xc3\xa4\xc2\xa0\xe2\x82\xac");
 }
 
+TEST(Visible, BytesThatAreNoLettersAreOne) {
+  EXPECT_EQ(visible("a\xff\x9b\xc3\xa4"), "a\xef\xbf\xbd\xef\xbf\xbd\xc3\xa4");
+  EXPECT_EQ(visible("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST(Shortened, KeepsTheEndWhereItIsCutInside) {
+  EXPECT_EQ(shortened_inside("abcdef", 6), "abcdef");
+  EXPECT_EQ(shortened_inside("abcdefgh", 6), "abc...fgh");
+  EXPECT_EQ(shortened_inside("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
+}
+
 TEST(Shortened, CutsBetweenLetters) {
   EXPECT_EQ(shortened("abc", 3), "abc");
   EXPECT_EQ(shortened("abcd", 3), "abc...");

@@ -186,6 +186,46 @@ TEST_F(Hardening, NoNameCommandsTheTerminal) {
   EXPECT_FALSE(contains(syncline_run({"check", path("key.json")}).err, "\x1b"));
 }
 
+// Nobody writes into it, and nobody waits for that.
+TEST_F(Hardening, APipeIsNoFileOfAJob) {
+  ASSERT_EQ(::mkfifo(path("page.html").c_str(), 0600), 0);
+  const std::string pipe = path("page.html");
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"import", pipe},
+                                                    {"init", pipe, "--node", "dgx-h100"},
+                                                    {"import", "/dev/zero"}}) {
+    expect_end(syncline_run(arguments), 2, "a pipe or a device");
+  }
+  expect_end(syncline_run({"report", scratch_.folder()}), 2, "a pipe into which nobody writes");
+}
+
+// Of a file without a line's end, and of one of empty lines, only the beginning is looked at.
+TEST_F(Hardening, AFileThatIsTooLargeIsKnownByItsSize) {
+  write_text(path("zeros"), "");
+  fs::resize_file(path("zeros"), std::uintmax_t{1} << 40);
+  expect_end(syncline_run({"calibrate", path("zeros")}), 2, "expected at most 64 MiB");
+}
+
+TEST_F(Hardening, WhatIsNoTextIsNotPrintedAsItIs) {
+  write_text(path("curves.csv"), "strategy,step,loss\na,\xff\xfe,1\n");
+  const Ran ran = syncline_run({"tune", kFirst, "--objective", "time_to_loss", "--target", "1",
+                                "--curves", path("curves.csv")});
+  expect_end(ran, 2, "'\xef\xbf\xbd\xef\xbf\xbd'");
+}
+
+TEST_F(Hardening, APathIsCutAndTheReasonStays) {
+  std::string longest = "/nowhere";
+  while (longest.size() < 4000) longest += "/folder";
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"run", longest},
+                                                    {"import", longest},
+                                                    {"calibrate", longest},
+                                                    {"run", kFirst, "--trace", longest}}) {
+    const Ran ran = syncline_run(arguments);
+    expect_end(ran, arguments.size() > 2 ? 3 : 2, ": ");
+    EXPECT_FALSE(ran.err.ends_with("...\n")) << ran.err;
+    EXPECT_TRUE(contains(ran.err, "o such file")) << ran.err;
+  }
+}
+
 TEST_F(Hardening, WhatIsEchoedIsCut) {
   const std::string big(100000, 'k');
   auto root = nlohmann::ordered_json::parse(text_of(kFirst));

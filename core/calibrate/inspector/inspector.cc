@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr long long kLongestLine = 1ll << 24;
+
 // A file's lines one after the other, unpacked where gzip packed it: such files are of any size.
 class Lines {
  public:
@@ -27,12 +29,12 @@ class Lines {
 
   // False at the end. Throws InputError for damaged packing and for a line beyond all reason.
   bool next(std::string& line) {
-    constexpr std::size_t kLongest = std::size_t{1} << 24;
     line.clear();
+    const z_off_t begun = gztell(file_);
     while (gzgets(file_, part_.data(), static_cast<int>(part_.size())) != nullptr) {
       line += part_.data();
       if (line.ends_with('\n')) return true;
-      if (line.size() > kLongest) {
+      if (gztell(file_) - begun > kLongestLine) {  // zeros end no line and add nothing to it
         throw InputError(path_ + ": a line of more than 16 MiB: no log of NCCL's Inspector");
       }
     }
@@ -41,6 +43,9 @@ class Lines {
     if (error != Z_OK) throw InputError(path_ + ": gzip: damaged or cut off");
     return !line.empty();
   }
+
+  // How far it has come.
+  long long unpacked_bytes() const { return gztell(file_); }
 
  private:
   std::string path_;
@@ -84,7 +89,7 @@ bool begins_like_inspector(const std::string& path) {
   try {
     Lines lines(path);
     std::string line;
-    while (lines.next(line)) {
+    while (lines.unpacked_bytes() < kLongestLine && lines.next(line)) {
       if (!blank(line)) return is_inspector_text(line);
     }
   } catch (const InputError&) {  // whoever reads it says what is wrong
