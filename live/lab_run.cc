@@ -210,6 +210,7 @@ JobEnd in_the_lab(const LabRun& run) {
     rank.before_exec = [&networks, r] {
       enter(networks.at(r));
       own_sys();
+      cover_machine();
       drop_rights();
     };
     if (r != 0) rank.out = -1;

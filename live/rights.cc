@@ -1,19 +1,28 @@
 #include "live/rights.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <mntent.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "core/error.h"
 
@@ -60,7 +69,92 @@ void become(const Caller& who) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // becoming another user has cleared it
 }
 
+namespace fs = std::filesystem;
+
+// What is mounted there and below.
+std::vector<std::string> mounts_at(const std::string& path) {
+  std::vector<std::string> places;
+  FILE* table = setmntent("/proc/self/mounts", "r");
+  if (table == nullptr) refused("/proc/self/mounts");
+  while (const mntent* entry = getmntent(table)) {
+    const std::string place = entry->mnt_dir;
+    if (place == path || place.starts_with(path + "/")) places.push_back(place);
+  }
+  endmntent(table);
+  return places;
+}
+
+void only_to_be_read(const std::string& path) {
+  if (access(path.c_str(), F_OK) != 0) return;
+  if (mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) refused(path);
+  for (const std::string& place : mounts_at(path)) {
+    struct statvfs now {};
+    // One that another covers is out of reach already.
+    if (statvfs(place.c_str(), &now) != 0) continue;
+    const unsigned long kept = now.f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kept, nullptr)) {
+      refused(place);
+    }
+  }
+}
+
+// That a job may need.
+bool is_harmless_device(const std::string& name) {
+  constexpr const char* kNames[] = {
+      "null",   "zero", "full",  "random", "urandom", "tty",       "ptmx",       "pts", "shm",
+      "mqueue", "fd",   "stdin", "stdout", "stderr",  "hugepages", "infiniband", "dri", "kfd"};
+  return name.starts_with("nvidia") ||
+         std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* known) { return name == known; });
+}
+
+// The same, as it was in /dev, below a new one.
+struct Device {
+  fs::path path;
+  fs::path link;  // where it leads, if it is a link
+  int file = -1;
+};
+
+void place_again(const Device& device) {
+  std::error_code error;
+  if (device.file < 0) return fs::create_symlink(device.link, device.path, error);
+  struct stat status {};
+  if (fstat(device.file, &status) != 0) refused(device.path);
+  const bool made = S_ISDIR(status.st_mode) ? mkdir(device.path.c_str(), 0755) == 0
+                                            : mknod(device.path.c_str(), S_IFREG | 0644, 0) == 0;
+  const std::string was = "/proc/self/fd/" + std::to_string(device.file);
+  if (!made || mount(was.c_str(), device.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+    refused(device.path);
+  }
+  close(device.file);
+}
+
+void own_devices() {
+  std::vector<Device> devices;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/dev", error)) {
+    if (!is_harmless_device(entry.path().filename().string())) continue;
+    Device device{entry.path(), fs::read_symlink(entry.path(), error)};
+    if (device.link.empty()) device.file = open(device.path.c_str(), O_PATH | O_CLOEXEC);
+    devices.push_back(device);
+  }
+  constexpr unsigned long kHow = MS_NOSUID | MS_NOEXEC;
+  if (mount("tmpfs", "/dev", "tmpfs", kHow, "mode=755,size=64k") != 0) refused("mounting /dev");
+  for (const Device& device : devices) place_again(device);
+  if (mount(nullptr, "/dev", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kHow, nullptr) != 0) {
+    refused("/dev");
+  }
+}
+
 }  // namespace
+
+void cover_machine() {
+  own_devices();
+  for (const char* path : {"/sys", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus",
+                           "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/driver", "/proc/mtrr"}) {
+    only_to_be_read(path);
+  }
+}
 
 void drop_rights() {
   std::uint64_t kept = 0;

@@ -6,6 +6,11 @@
 
 namespace syncline::live {
 
+// In a mount namespace of its own: what sets the kernel up (/proc/sys, /sys, control groups and
+// more) can be read alone, and /dev has no disk, no kernel log and no memory, only terminals,
+// shared memory, accelerators and the likes of /dev/null. Throws MachineError.
+void cover_machine();
+
 // Of this process and whatever it starts: nothing over networks, mounts, modules, devices and other
 // users' processes is left. Under sudo (SUDO_UID, SUDO_GID) it becomes that user again, for good;
 // root itself keeps what it may do with files, priorities and locked memory. Throws MachineError.

@@ -313,6 +313,23 @@ TEST_F(LabVerb, ItsRanksHaveNoRightsOverTheMachine) {
   }
 }
 
+// Capabilities are not asked where a file is root's and root opens it: such files are out of reach.
+TEST_F(LabVerb, ItsRanksOpenNothingThatSetsTheMachineUp) {
+  const std::string file = scratch.path("found");
+  Lab lab(scratch,
+          {"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
+           "{ for f in /proc/sys/kernel/core_pattern /proc/sysrq-trigger /dev/kmsg /dev/mem "
+           "/sys/kernel/mm/ksm/run $(find /sys/fs/cgroup -name release_agent) "
+           "$(find /sys/block -mindepth 1 -maxdepth 1 -printf '/dev/%f '); "
+           "do (exec 3>>$f) && echo open $f; done; "
+           "mkdir /sys/fs/cgroup/x && echo grouped; mount -o remount,rw /sys && echo remounted; "
+           "echo text >/dev/null && head -c 2 /dev/zero | wc -c; echo text >/dev/shm/$$ && "
+           "rm /dev/shm/$$ && echo shared; cat /proc/sys/kernel/ostype; } > " +
+               file + " 2>/dev/null"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+  EXPECT_EQ(text_of(file), "2\nshared\nLinux\n");
+}
+
 TEST_F(LabVerb, UnderSudoItsRanksAreWhoeverCalledIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
   ASSERT_EQ(::chmod(scratch.folder().c_str(), 0777), 0);
