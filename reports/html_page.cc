@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/visible.h"
 #include "reports/chart/escape.h"
 #include "reports/chart/palette.h"
 #include "reports/chart/svg.h"
@@ -17,6 +18,7 @@ using chart::escaped;
 
 constexpr std::string_view kMainBegin = "<main>\n";
 constexpr std::string_view kMainEnd = "</main>\n";
+constexpr std::string_view kData = "<script type=\"application/json\" class=\"data\">";
 // Every id that a page gives begins like this, so that several pages can be joined.
 constexpr std::string_view kIds[] = {"id=\"s-", "href=\"#s-"};
 
@@ -178,7 +180,7 @@ std::string data(const Answer& answer, const std::string& version) {
       safe += letter;
     }
   }
-  return "<script type=\"application/json\" class=\"data\">" + safe + "</script>\n";
+  return std::string(kData) + safe + "</script>\n";
 }
 
 bool is_plot(const Block& block) {
@@ -205,6 +207,55 @@ std::string main_part(const Answer& answer, const std::string& version) {
   return html + data(answer, version) + std::string(kMainEnd);
 }
 
+// Pages of others, joined
+// --------------------------------------------------------------------------
+
+bool is_our_element(std::string_view name) {
+  constexpr std::string_view kOurs[] = {
+      "main",  "h1",    "h2",   "p",    "ul",    "li",      "pre",     "div",    "table",
+      "thead", "tbody", "tr",   "th",   "td",    "section", "figure",  "svg",    "g",
+      "path",  "rect",  "text", "line", "title", "a",       "details", "summary"};
+  return std::find(std::begin(kOurs), std::end(kOurs), name) != std::end(kOurs);
+}
+
+// Nothing that runs, nothing from elsewhere. `rest`: a tag behind its name; values are in quotes.
+bool are_our_attributes(std::string_view rest) {
+  while (!rest.empty()) {
+    const std::size_t begin = rest.find('"');
+    const std::size_t end = begin == rest.npos ? rest.npos : rest.find('"', begin + 1);
+    std::string_view name = rest.substr(0, begin);
+    name.remove_prefix(std::min(name.find_first_not_of(" \t\r\n"), name.size()));
+    if (end == rest.npos) return name.empty() || name == "/";
+    const bool inside = name != "href=" || rest[begin + 1] == '#';
+    const bool known = name.ends_with('=') && name.find_first_of(" \t\r\n/'<") == name.npos;
+    if (!known || !inside || name.starts_with("on") || name == "src=" || name == "style=") {
+      return false;
+    }
+    rest.remove_prefix(end + 1);
+  }
+  return true;
+}
+
+// The first tag of a part that html_page does not write; empty where there is none.
+std::string_view foreign_tag(std::string_view part) {
+  for (std::size_t at = part.find('<'); at != part.npos; at = part.find('<', at)) {
+    if (part.substr(at).starts_with(kData)) {
+      at = part.find("</script>", at);
+      if (at == part.npos) return kData;
+      at += std::string_view("</script>").size();
+      continue;
+    }
+    const std::string_view tag = part.substr(at, part.find('>', at) - at);
+    std::string_view name = tag.substr(1);
+    if (name.starts_with('/')) name.remove_prefix(1);
+    name = name.substr(0, name.find_first_of(" \t\r\n/"));
+    const auto behind = static_cast<std::size_t>(name.data() + name.size() - tag.data());
+    if (!is_our_element(name) || !are_our_attributes(tag.substr(behind))) return tag;
+    ++at;
+  }
+  return {};
+}
+
 // The part of a page between the marks, its ids made its own.
 std::string joined_part(const NamedPage& page, std::size_t number) {
   const std::size_t begin = page.text.find(kMainBegin);
@@ -215,6 +266,10 @@ std::string joined_part(const NamedPage& page, std::size_t number) {
     throw InputError(page.name + ": expected a page as --html writes it");
   }
   std::string part = page.text.substr(begin, end + kMainEnd.size() - begin);
+  if (const std::string_view tag = foreign_tag(part); !tag.empty()) {
+    throw InputError(page.name + ": holds '" + shortened(tag, 60) +
+                     "', which --html does not write: the page was changed");
+  }
   for (const auto& mark : kIds) {
     const std::string own =
         std::string(mark.substr(0, mark.size() - 2)) + "s" + std::to_string(number) + "-";

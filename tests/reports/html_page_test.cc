@@ -127,5 +127,22 @@ TEST(HtmlPage, WhatIsNoReportIsNotJoined) {
   EXPECT_THROW(joined_pages({{"a.html", ""}}, "1"), InputError);
 }
 
+// Words that were changed look like ours; whatever runs or comes from elsewhere does not.
+TEST(HtmlPage, WhatWasPutIntoAPageIsNotCarriedOver) {
+  const std::string page = page_of_report(test::dgc_report());
+  for (const std::string put :
+       {"<script>alert(1)</script>", "<img src=\"x\" onerror=\"alert(1)\">", "<iframe></iframe>",
+        "<p onclick=\"alert(1)\">", "<p onclick=alert(1)>", "<a href=\"https://x\">", "<SCRIPT>",
+        "<p class=\"note\"onclick=\"alert(1)\">", "<p style=\"position:fixed\">", "<!--", "<p",
+        "<script type=\"application/json\" class=\"data\" src=\"x\">"}) {
+    for (const std::string before : {"<h2>", "<p class=\"note\">syncline"}) {
+      std::string changed = page;
+      changed.insert(changed.rfind(before), put);
+      EXPECT_THROW(joined_pages({{"a.html", changed}}, "1"), InputError) << put;
+    }
+  }
+  EXPECT_NO_THROW(joined_pages({{"a.html", page}}, "1"));
+}
+
 }  // namespace
 }  // namespace syncline::reports
