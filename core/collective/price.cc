@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "core/collective/nccl.h"
-#include "core/collective/wire_floor.h"
 
 namespace syncline::collective {
 
@@ -286,6 +285,26 @@ CollectivePrice at_once(const CollectivePrice& price) {
   return whole;
 }
 
+// Sizes at which a law is asked for a bound: each doubling, and both sides of where NCCL's own
+// model jumps (nccl_model.cc): powers of two, and 64 bytes a rank.
+std::vector<std::int64_t> sizes_to_bound(const Collective& collective, Bytes largest) {
+  std::set<std::int64_t> elements;
+  const std::int64_t most = std::max<std::int64_t>(1, largest / collective.unit);
+  const auto add = [&](std::int64_t count) {
+    elements.insert(std::clamp<std::int64_t>(count, 1, most));
+  };
+  for (std::int64_t count = most; count >= 1; count /= 2) add(count);
+  const auto both_sides = [&](Bytes size) {
+    add((size + collective.unit - 1) / collective.unit);
+    add((size - 1) / collective.unit);
+  };
+  if (collective.nccl) {
+    for (Bytes size = 64; size <= largest; size *= 2) both_sides(size);
+    both_sides(Bytes{64} * collective.groups.size);
+  }
+  return {elements.begin(), elements.end()};
+}
+
 }  // namespace
 
 double CollectivePrice::sent(int rank) const {
@@ -485,7 +504,7 @@ LeastPrice PriceBook::least_of_links(const Collective& collective, Bytes largest
 
 // Some rate and latency that no payload of 1 to `largest` bytes undercuts: the rate is the least of
 // the busiest link's and of the law's time per byte, the latency what every payload costs beyond
-// it. The law is asked at each doubling of the size.
+// it.
 LeastPrice PriceBook::least(const Collective& collective, Bytes largest) {
   LawEntry* own = law_entry(collective);
   if (own == nullptr) return least_of_links(collective, largest);
@@ -493,15 +512,16 @@ LeastPrice PriceBook::least(const Collective& collective, Bytes largest) {
   std::vector<std::pair<double, Seconds>> times;
   const double busiest = entry(collective).at_once().seconds_per_byte * own->price.scale;
   double rate = busiest;
-  for (Bytes size = std::max<Bytes>(1, largest); size >= 1; size /= 2) {
+  for (const std::int64_t elements : sizes_to_bound(collective, largest)) {
     Collective other = collective;
-    other.elements = std::max<std::int64_t>(1, size / other.unit);
+    other.elements = elements;
     if (other.nccl) choose_algorithm(other, kNcclName, cluster_);
     const auto time = law_time(other);
     if (!time) continue;
     const auto bytes = static_cast<double>(other.bytes());
     rate = std::min(rate, entry(other).at_once().seconds_per_byte);
-    times.emplace_back(bytes, *time);
+    const auto concave = cluster_.law ? time : nccl_.time_off_the_wire(other);
+    times.emplace_back(bytes, concave.value_or(*time));
     rate = std::min(rate, *time / bytes);
   }
   LeastPrice least;

@@ -96,7 +96,9 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
   metrics.handling = std::min(metrics.handling / steps, metrics.exposed);
-  metrics.lower_bound = lower_bound(plan, workload, book);
+  // A step that is possible is no shorter than the bound, where laws of small payloads overstate
+  // it.
+  metrics.lower_bound = std::min(lower_bound(plan, workload, book), metrics.step_time);
   metrics.throughput = workload.batch_given ? static_cast<double>(samples_of(workload)) *
                                                   plan.ranks / metrics.step_time
                                             : std::numeric_limits<double>::quiet_NaN();

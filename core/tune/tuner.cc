@@ -310,7 +310,7 @@ class Tuner {
     Ranked round = rounder(simple);
     int least = effort_of(simple);
     for (const Best* best : bests) {
-      const bool row = points()[best->index].own_row;
+      const bool row = points()[best->index].own_row && best->fits == simple.fits;
       if (!row || best->step > round.metrics.step_time * (1 + kEqual)) continue;
       if (effort_of(*best) >= least) continue;
       least = effort_of(*best);
