@@ -14,9 +14,10 @@
 // process in it, when that process dies, and kills that process when the one that runs the lab
 // dies. So there is nothing to clean up, even after SIGKILL.
 //
-// A rank has its own /proc, /sys and /dev, so that processes and interfaces are the lab's and nothing
-// in them sets the machine up; its other files are everybody's. No route leads out. Its command has
-// the caller's environment and none of the rights that the lab was built with (live/rights.h); ip and tc are the system's, whatever PATH says.
+// A rank has its own /proc, /sys and /dev, so that processes and interfaces are the lab's and
+// nothing in them sets the machine up; its other files are everybody's. No route leads out. Its
+// command has the caller's environment and none of the rights that the lab was built with
+// (live/rights.h); ip and tc are the system's, whatever PATH says.
 #pragma once
 
 #include <cstdint>

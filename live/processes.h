@@ -65,8 +65,9 @@ struct JobEnd {
 // ended.
 JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rules);
 
-// What to exit with: 128 + signal if interrupted, else rank 0's own code if it failed by itself, else
-// that of the first that did, else 0. A rank that a signal ended or stopped is a failing machine, 3.
+// What to exit with: 128 + signal if interrupted, else rank 0's own code if it failed by itself,
+// else that of the first that did, else 0. A rank that a signal ended or stopped is a failing
+// machine, 3.
 int exit_code(const JobEnd& end);
 
 // Who failed, how, and what became of the others, in one line; empty if all ended well.

@@ -8,7 +8,8 @@
 
 namespace syncline::reports {
 
-// "32.1 GB"; "129 of 16 GB" where that is more than the device has; empty where nothing was worked out.
+// "32.1 GB"; "129 of 16 GB" where that is more than the device has; empty where nothing was worked
+// out.
 std::string memory_cell(const measure::Memory& memory);
 
 // The parts of it, and whether activations are counted: "weights 32.1 GB, ...".
