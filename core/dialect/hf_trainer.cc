@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/dialect/changes.h"
+#include "core/dialect/ddp_buckets.h"
 #include "core/dialect/deepspeed.h"
 #include "core/dialect/elements.h"
 #include "core/dialect/pytorch_ddp.h"
@@ -31,13 +32,28 @@ bool given(Reader& config, const char* key) {
   return value != nullptr && !value->is_null() && *value != "" && *value != Json::array();
 }
 
+// The Trainer hands its arguments to accelerate, which passes on to DistributedDataParallel what
+// differs from its own defaults (KwargsHandler.to_kwargs): a cap of 25 is not among that.
+void read_cap(Reader& config, const Workload& workload, Json& arguments,
+              std::vector<std::string>& notes) {
+  if (!given(config, "ddp_bucket_cap_mb")) return;
+  const double cap = config.number("ddp_bucket_cap_mb", {0, 1e9, true});
+  if (cap != kDdpCapMb) {
+    arguments["bucket_cap_mb"] = cap;
+    return;
+  }
+  const auto torch = torch_version(arguments.value("torch", "")).value_or(torch_of(workload));
+  if (ddp_limits(cap, torch) == ddp_limits(std::nullopt, torch)) return;
+  notes.push_back(
+      "ddp_bucket_cap_mb of 25 is accelerate's default, which it does not pass on: the first "
+      "bucket closes at 1 MiB as if no cap were given");
+}
+
 // DistributedDataParallel's keyword arguments.
-Json ddp_arguments(Reader& config, std::vector<std::string>& notes) {
+Json ddp_arguments(Reader& config, const Workload& workload, std::vector<std::string>& notes) {
   Json arguments = Json::object();
   if (config.has("torch")) arguments["torch"] = config.text("torch");
-  if (given(config, "ddp_bucket_cap_mb")) {
-    arguments["bucket_cap_mb"] = config.number("ddp_bucket_cap_mb", {0, 1e9, true});
-  }
+  read_cap(config, workload, arguments, notes);
   const bool recomputes = config.boolean_or("gradient_checkpointing", false);
   bool unused = !recomputes;
   if (given(config, "ddp_find_unused_parameters")) {
@@ -80,7 +96,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
       config.find(key);
     }
   } else {
-    Json arguments = ddp_arguments(config, notes);
+    Json arguments = ddp_arguments(config, workload, notes);
     arguments["no_sync"] = true;  // what accelerate does around all but the last micro-batch
     if (half) {
       notes.push_back(

@@ -322,6 +322,22 @@ TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
   EXPECT_EQ(groups(R"({"ddp_bucket_cap_mb": 3})"), (Groups{{1, 0}, {4, 3, 2}, {7, 6, 5}}));
   EXPECT_EQ(groups(R"({"ddp_bucket_cap_mb": 3, "gradient_checkpointing": true})"),
             (Groups{{0, 1, 2}, {3, 4, 5}, {6, 7}}));
+  // accelerate passes on what differs from its defaults, of which 25 is one: torch's own limits.
+  const auto limited = [&](const std::string& cap) {
+    return groups(R"({"ddp_find_unused_parameters": false)" + cap + "}");
+  };
+  EXPECT_EQ(limited(R"(, "ddp_bucket_cap_mb": 25)"), (Groups{{0}, {1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_EQ(limited(R"(, "ddp_bucket_cap_mb": 25)"), limited(""));
+  EXPECT_EQ(limited(R"(, "ddp_bucket_cap_mb": 24)"), (Groups{{0, 1, 2, 3, 4, 5, 6, 7}}));
+  const auto told = [&](const std::string& torch) {
+    return test::has_note(
+        test::read_config(hf_trainer_dialect(),
+                          R"({"ddp_bucket_cap_mb": 25, "torch": ")" + torch + "\"}", workload,
+                          cluster),
+        "accelerate's default");
+  };
+  EXPECT_TRUE(told("2.7"));
+  EXPECT_FALSE(told("2.2"));  // there the first bucket closes at 1 MiB whatever is given
   const Reading reading =
       test::read_config(hf_trainer_dialect(), R"({"bf16": true})", workload, cluster);
   EXPECT_TRUE(test::has_note(reading, "ddp_find_unused_parameters is not given"));
