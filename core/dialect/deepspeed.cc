@@ -108,7 +108,7 @@ Zero read_zero(Reader& config) {
   for (const char* key : {"offload_optimizer", "offload_param"}) {
     if (!reader.has(key)) continue;
     if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
-      reader.fail(key, "is not modelled: updates would run on the host");
+      reader.fail(key, "is not modelled yet: updates would run on the host");
     }
   }
   zero.bucket_given = reader.has("reduce_bucket_size");
@@ -125,9 +125,15 @@ Zero read_zero(Reader& config) {
   zero.many_ranks = reader.boolean_or("use_multi_rank_bucket_allreduce", true);
   if (!reader.boolean_or("allgather_partitions", true)) {
     reader.fail("allgather_partitions",
-                "false (broadcasts in place of the all-gather) is not "
-                "modelled");
+                "false (broadcasts in place of the all-gather) is not modelled yet");
   }
+  refuse_unmodelled(reader, {{"zero_hpz_partition_size", "a second partition inside the node"},
+                             {"zero_quantized_weights", "gathering parameters quantized"},
+                             {"zero_quantized_nontrainable_weights", "gathering them quantized"},
+                             {"zero_quantized_gradients", "exchanging gradients quantized"},
+                             {"mics_shard_size", "sharding in smaller groups (MiCS)"},
+                             {"mics_hierarchical_params_gather", "gathering by levels (MiCS)"},
+                             {"zenflow", "ZenFlow"}});
   zero.prefetch = elements_or(reader, "stage3_prefetch_bucket_size", kDefaultPrefetch, 0);
   zero.persistent =
       elements_or(reader, "stage3_param_persistence_threshold", kDefaultPersistent, 0);
@@ -312,6 +318,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
   read_batches(config, workload, cluster);
   read_format(config, workload, strategy);
+  refuse_unmodelled(config, {{"pipeline", "pipeline parallelism"},
+                             {"tensor_parallel", "tensor parallelism"},
+                             {"sequence_parallel_size", "sequence parallelism"}});
   const Zero zero = read_zero(config);
   pass_over(config, {"optimizer",
                      "scheduler",

@@ -1,5 +1,6 @@
 #include "core/dialect/dialect.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,25 @@
 #include "core/dialect/pytorch_ddp.h"
 
 namespace syncline::dialect {
+namespace {
+
+bool says_off(const Json& value) {
+  if (value.is_structured()) return std::all_of(value.begin(), value.end(), says_off);
+  if (value.is_number()) return value <= 1;
+  return value.is_null() || value == false || value == "" || value == "none" || value == "auto";
+}
+
+}  // namespace
+
+void refuse_unmodelled(
+    Reader& config,
+    std::initializer_list<std::pair<std::string_view, std::string_view>> unmodelled) {
+  for (const auto& [key, what] : unmodelled) {
+    const Json* value = config.find(key);
+    if (value == nullptr || says_off(*value)) continue;
+    config.fail(key, std::string(what) + " is not modelled yet");
+  }
+}
 
 std::span<const Dialect> dialects() {
   static const std::array table{

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/json/reader.h"
@@ -70,6 +72,12 @@ struct Dialect {
   // stands in the way of one; empty: nothing.
   std::string (*apply_obstacle)(const Strategy&, const Workload&, const Cluster&) = nullptr;
 };
+
+// Keys of a framework for what is not modelled, and what that is. One that is given and says more
+// than off (false, 0, 1, "none" and the like) is refused in one sentence.
+void refuse_unmodelled(
+    Reader& config,
+    std::initializer_list<std::pair<std::string_view, std::string_view>> unmodelled);
 
 std::span<const Dialect> dialects();
 const Dialect* find_dialect(std::string_view name);  // or nullptr

@@ -67,21 +67,42 @@ bool reshards(Reader& config, std::int64_t version, const std::string& sharding)
   const Json* value = config.find("reshard_after_forward");
   if (value != nullptr && value->is_number()) {
     config.fail("reshard_after_forward",
-                "a number (a smaller group) is not modelled: expected "
-                "true or false");
+                "a number, resharding to a smaller group, is not modelled yet: expected true or "
+                "false");
   }
   return config.boolean_or("reshard_after_forward", true);
+}
+
+// FSDP1's word. Sharding inside groups that are replicas of each other is refused whatever the
+// version.
+std::string read_sharding(Reader& config, std::int64_t version) {
+  const Json* word = config.find("sharding_strategy");
+  if (word != nullptr && (*word == "HYBRID_SHARD" || *word == "_HYBRID_SHARD_ZERO2")) {
+    config.fail("sharding_strategy", word->get<std::string>() +
+                                         ", shards inside a node and replicas across nodes (HSDP), "
+                                         "is not modelled yet");
+  }
+  const std::string sharding = config.word_or("sharding_strategy", "FULL_SHARD",
+                                              {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"});
+  if (version == 2 && word != nullptr) {
+    config.fail("sharding_strategy",
+                "is FSDP1's, which \"version\": 1 says: FSDP2 has reshard_after_forward");
+  }
+  return sharding;
 }
 
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
   const std::int64_t version = config.integer_or("version", 2, 1, 2);
-  const std::string sharding = config.word_or("sharding_strategy", "FULL_SHARD",
-                                              {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"});
-  if (version == 2 && config.has("sharding_strategy")) {
-    config.fail("sharding_strategy", "is FSDP1's: FSDP2 has reshard_after_forward");
+  const std::string sharding = read_sharding(config, version);
+  for (const char* key : {"mesh", "device_mesh"}) {
+    refuse_unmodelled(config, {{key, "a mesh, of several dimensions (HSDP) or of some ranks,"}});
   }
+  refuse_unmodelled(config, {{"mixed_precision", "gathering and reducing in another format"},
+                             {"mp_policy", "gathering and reducing in another format"},
+                             {"cpu_offload", "keeping shards on the host"},
+                             {"offload_policy", "keeping shards on the host"}});
   const bool again = reshards(config, version, sharding);
   const bool no_sync = config.boolean_or("no_sync", false);
   const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",

@@ -78,8 +78,13 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   for (const char* key : {"ddp_backend", "ddp_timeout"}) config.find(key);
   if (given(config, "fsdp")) {
+    if (config.find("fsdp")->dump().find("hybrid_shard") != std::string::npos) {
+      config.fail("fsdp", "hybrid_shard is not modelled yet");
+    }
     config.fail("fsdp", "is a dialect of its own: \"dialect\": \"fsdp\" with its units");
   }
+  refuse_unmodelled(config, {{"tp_size", "tensor parallelism"},
+                             {"parallelism_config", "parallelism other than of the data"}});
   for (const char* key : {"fsdp", "fsdp_config", "fsdp_min_num_params"}) config.find(key);
   const bool half = config.boolean_or("bf16", false) || config.boolean_or("fp16", false);
   std::vector<std::string> notes;

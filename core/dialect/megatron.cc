@@ -44,9 +44,22 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
        {"tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size",
         "expert-model-parallel-size", "num-distributed-optimizer-instances"}) {
     if (config.integer_or(key, 1, 1, 1 << 20) > 1) {
-      config.fail(key, "above 1 is not modelled: ranks of the cluster are data-parallel");
+      config.fail(key,
+                  "above 1 is not modelled yet: the ranks of the cluster are all data-parallel");
     }
   }
+  refuse_unmodelled(config, {{"num-experts", "a mixture of experts"},
+                             {"expert-tensor-parallel-size", "tensor parallelism of experts"},
+                             {"num-layers-per-virtual-pipeline-stage", "pipeline parallelism"},
+                             {"num-virtual-stages-per-pipeline-rank", "pipeline parallelism"},
+                             {"pipeline-model-parallel-layout", "pipeline parallelism"},
+                             {"hierarchical-context-parallel-sizes", "context parallelism"},
+                             {"use-torch-fsdp2", "FSDP inside Megatron"},
+                             {"use-megatron-fsdp", "FSDP inside Megatron"},
+                             {"fp8-param-gather", "gathering parameters in fp8"},
+                             {"fp8", "training in fp8"},
+                             {"fp8-format", "training in fp8"}});
+  config.find("sequence-parallel");  // nothing without tensor parallelism
   const std::int64_t micro = config.integer_or("micro-batch-size", 0, 1, 1 << 30);
   const std::int64_t global = config.integer_or("global-batch-size", 0, 1, 1 << 30);
   if (micro == 0 || global == 0) return;

@@ -261,6 +261,9 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   words.compiled = compiled_by(config);
   words.no_sync = config.boolean_or("no_sync", false);
   words.listed = config.has("bucket_cap_mb_list");
+  refuse_unmodelled(config, {{"device_mesh", "a mesh of ranks"},
+                             {"mixed_precision", "training in another format than the parameters'"},
+                             {"delay_all_reduce_named_params", "exchanging parameters later"}});
   // Of a run's construction, of parameters without a gradient and of how copies are launched: a
   // step's time as it is known here has none of these.
   for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {

@@ -7,6 +7,7 @@
 
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
+#include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
@@ -32,6 +33,51 @@ TEST(DialectTable, TheSchemaListsItsRows) {
   std::sort(listed.begin(), listed.end());
   std::sort(names.begin(), names.end());
   EXPECT_EQ(listed, names);
+}
+
+// Known and not modelled is said in one sentence, not as a slip of the pen.
+TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
+  const Scenario scenario = small_scenario();
+  const std::vector<std::pair<const char*, const char*>> refused{
+      {"fsdp", R"({"sharding_strategy": "HYBRID_SHARD"})"},
+      {"fsdp", R"({"version": 1, "sharding_strategy": "_HYBRID_SHARD_ZERO2"})"},
+      {"fsdp", R"({"mesh": [2, 8]})"},
+      {"fsdp", R"({"mp_policy": {"param_dtype": "bf16", "reduce_dtype": "fp32"}})"},
+      {"fsdp", R"({"reshard_after_forward": 8})"},
+      {"hf_trainer", R"({"fsdp": "hybrid_shard auto_wrap"})"},
+      {"hf_trainer", R"({"tp_size": 2})"},
+      {"pytorch", R"({"device_mesh": [2, 4]})"},
+      {"megatron", R"({"num-experts": 8})"},
+      {"megatron", R"({"tensor-model-parallel-size": 2})"},
+      {"megatron", R"({"pipeline-model-parallel-size": 2})"},
+      {"megatron", R"({"num-layers-per-virtual-pipeline-stage": 2})"},
+      {"megatron", R"({"fp8-format": "hybrid"})"},
+      {"deepspeed", R"({"pipeline": {"stages": 4}})"},
+      {"deepspeed", R"({"tensor_parallel": {"autotp_size": 4}})"},
+      {"deepspeed", R"({"sequence_parallel_size": 2})"},
+      {"deepspeed", R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}})"},
+      {"deepspeed", R"({"zero_optimization": {"stage": 3, "mics_shard_size": 8}})"}};
+  for (const auto& [name, config] : refused) {
+    try {
+      reading_of(*find_dialect(name), Json::parse(config), scenario.workload, scenario.cluster);
+      FAIL() << name << " takes " << config;
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("not modelled yet"), std::string::npos) << message;
+      EXPECT_EQ(message.find("expected one of"), std::string::npos) << message;
+      EXPECT_EQ(message.find("did you mean"), std::string::npos) << message;
+    }
+  }
+  // Off is off.
+  for (const auto& [name, config] : std::vector<std::pair<const char*, const char*>>{
+           {"megatron", R"({"num-experts": null, "tensor-model-parallel-size": 1})"},
+           {"deepspeed", R"({"pipeline": {"stages": "auto"}, "tensor_parallel": {"autotp_size": 1},
+             "zero_optimization": {"mics_shard_size": -1, "zero_quantized_weights": false}})"},
+           {"fsdp", R"({"mp_policy": {"param_dtype": null}})"}}) {
+    EXPECT_NO_THROW(
+        reading_of(*find_dialect(name), Json::parse(config), scenario.workload, scenario.cluster))
+        << name << " " << config;
+  }
 }
 
 TEST(DialectTable, EveryRowReadsItsLeastConfiguration) {
