@@ -6,6 +6,7 @@
 
 #include "core/dialect/changes.h"
 #include "core/json/reader.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::dialect {
 namespace {
@@ -54,6 +55,52 @@ std::vector<std::vector<int>> units_of(Reader& config, const Workload& workload)
   std::sort(groups.begin(), groups.end(),
             [](const auto& a, const auto& b) { return a.back() < b.back(); });
   return groups;
+}
+
+// torch shards a unit as one: it refuses one of several formats, and a parameter without a
+// dimension.
+void check_units(Reader& config, const std::vector<std::vector<int>>& units, std::int64_t version,
+                 const Workload& workload) {
+  for (const auto& unit : units) {
+    const Tensor& first = workload.tensors[static_cast<std::size_t>(unit.front())];
+    for (const int t : unit) {
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
+      if (tensor.dtype != first.dtype) {
+        config.fail("units", "a unit holds " + first.name + " in " + to_string(first.dtype) +
+                                 " and " + tensor.name + " in " + to_string(tensor.dtype) +
+                                 ", which torch refuses (" +
+                                 (version == 1 ? "Must flatten tensors with uniform dtype"
+                                               : "FSDP expects uniform original parameter dtype") +
+                                 "): wrap them apart, or give both the format that travels");
+      }
+      if (version == 2 && tensor.shape.empty()) {
+        config.fail("units", "fully_shard doesn't support scalar parameters: " + tensor.name +
+                                 " has no dimension to shard");
+      }
+    }
+  }
+}
+
+// Padding is sent too: the parameter that costs most by it is named where that counts.
+void note_padding(const Reading& reading, const Workload& workload,
+                  std::vector<std::string>& notes) {
+  Bytes all = 0;
+  Bytes most = 0;
+  const Tensor* named = nullptr;
+  const std::int64_t ranks = reading.strategy.fusion.pad_rows;
+  for (const Tensor& tensor : workload.tensors) {
+    const Bytes more = plan::padded_bytes(tensor, reading.strategy.fusion) - tensor.bytes();
+    all += more;
+    if (more > most) named = &tensor;
+    most = std::max(most, more);
+  }
+  constexpr Bytes kCounts = 50;  // one part in so many of the gradients
+  if (named == nullptr || all * kCounts < gradient_bytes(workload)) return;
+  const std::int64_t rows = named->shape.front();
+  notes.push_back("FSDP2 pads the first dimension of each parameter to a multiple of the " +
+                  std::to_string(ranks) + " ranks: " + named->name + " of " + std::to_string(rows) +
+                  (rows == 1 ? " row" : " rows") + " travels as " +
+                  std::to_string((rows + ranks - 1) / ranks * ranks));
 }
 
 // Whether parameters are given up after the forward pass: FSDP2's word, or FSDP1's.
@@ -115,10 +162,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.groups = units_of(config, workload);
+  check_units(config, strategy.fusion.groups, version, workload);
   config.finish();
 
   strategy.each_micro_batch = !no_sync;
-  if (version == 1) strategy.fusion.pad_elements = cluster.ranks();
+  (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = cluster.ranks();
+  if (version == 2) note_padding(reading, workload, reading.notes);
   if (sharding == "NO_SHARD") return reading;
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.sharded = Strategy::Sharded::kParameters;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "core/collective/library.h"
 #include "core/dialect/nccl_table.h"
+#include "core/error.h"
 #include "core/json/reader.h"
 #include "core/plan/planner.h"
 
@@ -199,8 +201,15 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
   const plan::Plan wanted = plan::make_plan(workload, cluster, strategy);
   const std::string algorithm = kept_algorithm(strategy, cluster);
   std::optional<Written> nearest;
+  std::exception_ptr refusal;
   for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, cluster)) {
-    Reading reading = reading_of(dialect, config, workload, cluster, {.algorithm = algorithm});
+    Reading reading;
+    try {
+      reading = reading_of(dialect, config, workload, cluster, {.algorithm = algorithm});
+    } catch (const InputError&) {
+      refusal = std::current_exception();
+      continue;
+    }
     const std::string difference =
         algorithm.empty()
             ? "its library runs no " + strategy.algorithm
@@ -214,6 +223,7 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
     nearest->strategy = std::move(reading.strategy);
     if (nearest->exact) break;
   }
+  if (!nearest && refusal != nullptr) std::rethrow_exception(refusal);
   if (nearest && !algorithm.empty()) {
     nearest->setting = nccl_setting(nearest->strategy, workload, cluster);
   }

@@ -29,7 +29,7 @@ struct Written {
 std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster);
 
 // The configuration of that dialect, or the nearest that it can express; nothing where the dialect
-// is not written at all.
+// is not written at all. Throws InputError where the framework refuses whatever might say it.
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster);
 

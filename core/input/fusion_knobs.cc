@@ -150,6 +150,9 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "Likewise, of this many elements (Megatron's distributed optimizer: 64). Default 1."),
       knob("pad_elements", &Fusion::pad_elements, whole<std::int64_t>(1, std::int64_t{1} << 30),
            "A bucket's end is padded to a multiple of this many elements. Default 1."),
+      knob("pad_rows", &Fusion::pad_rows, whole<std::int64_t>(1, std::int64_t{1} << 30),
+           "The first dimension of each tensor is padded to a multiple of this (FSDP2: the ranks). "
+           "Default 1."),
       knob("with_next", &Fusion::with_next, yes_or_no(),
            "Whether a bucket goes only once the gradient behind its last one is ready too, as it "
            "is found full when that one no longer fits (DeepSpeed). Default false.")};

@@ -204,7 +204,12 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
   constexpr std::size_t kLongest = 200;
   const dialect::Dialect& row = *dialect::find_dialect(dialect);
-  const auto found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
+  std::optional<dialect::Written> found;
+  try {
+    found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
+  } catch (const InputError&) {
+    // The framework refuses whatever might say it.
+  }
   // The algorithm stands beside a configuration, not in it.
   if (!found || !found->exact || !found->algorithm.empty()) {
     const bool applied = row.apply_obstacle != nullptr &&

@@ -257,6 +257,7 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
   Fusion places;
   places.align_elements = strategy.fusion.align_elements;
   places.pad_elements = strategy.fusion.pad_elements;
+  places.pad_rows = strategy.fusion.pad_rows;
   std::vector<Bucket> buckets;
   for (const auto& group : strategy.gather_groups) {
     for (auto& bucket : buckets_of(tensors, group, places)) buckets.push_back(std::move(bucket));

@@ -106,7 +106,11 @@ Parts as_listed(const std::vector<int>& candidates, const Parts& listed) {
 Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
 // A tensor's place in a bucket of elements of `size` bytes.
-Bytes padded(Bytes bytes, const Fusion& fusion, Bytes size) {
+Bytes padded(const Tensor& tensor, const Fusion& fusion, Bytes size) {
+  Bytes bytes = tensor.elements * size;
+  if (fusion.pad_rows > 1 && !tensor.shape.empty()) {
+    bytes = bytes / tensor.shape.front() * multiple(tensor.shape.front(), fusion.pad_rows);
+  }
   return multiple(multiple(bytes, fusion.align), fusion.align_elements * size);
 }
 
@@ -139,6 +143,10 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
   return merge(tensors, units, fusion);
 }
 
+Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion) {
+  return padded(tensor, fusion, size_of(tensor.dtype));
+}
+
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion) {
   std::vector<Bucket> buckets;
@@ -157,7 +165,7 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
     it->tensors.push_back(index);
     it->elements += tensor.elements;
     it->bytes += bytes;
-    it->padded_bytes += padded(bytes, fusion, size_of(dtype));
+    it->padded_bytes += padded(tensor, fusion, size_of(dtype));
     it->ready = std::max(it->ready, index);
   }
   for (auto& bucket : buckets) {

@@ -17,6 +17,9 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
 // Layer of a tensor: its name up to a dot; the whole name where there is none.
 std::string layer_of(const std::string& name, Fusion::LayerKey key);
 
+// What a tensor takes on the wire in its own format, with the padding of its place.
+Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion);
+
 // A group as buckets: one a dtype, in first-seen order, with sizes and padding filled in.
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion);

@@ -61,6 +61,9 @@ struct Fusion {
   // optimizer: 64, and a multiple of the ranks and 128).
   std::int64_t align_elements = 1;
   std::int64_t pad_elements = 1;
+  // Each tensor's first dimension is padded to a multiple of this many rows (FSDP2: the ranks,
+  // among which it is dealt out).
+  std::int64_t pad_rows = 1;
   // A bucket goes once the gradient behind its last is ready too: it is full when that one no
   // longer fits (DeepSpeed).
   bool with_next = false;

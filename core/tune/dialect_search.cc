@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <set>
@@ -197,9 +198,11 @@ class ConfigSearch {
         algorithm_(std::move(algorithm)) {}
 
   // The best of the configurations, and of the same with whatever other setting gains: those that
-  // leave the training as it is, and where `other_buckets` is false the buckets.
+  // leave the training as it is, and where `other_buckets` is false the buckets. Throws InputError
+  // where the framework refuses all of them; there must be one.
   const Tried& best(std::vector<Json> configs, bool other_buckets) {
     for (const Json& config : configs) add(config);
+    if (tried_.empty()) std::rethrow_exception(refusal_);
     for (bool gained = true; gained;) {
       gained = false;
       const Tried found = best_of(tried_, winner_);
@@ -242,6 +245,7 @@ class ConfigSearch {
                                      {.algorithm = algorithm_})
                      .strategy;
     } catch (const InputError&) {
+      refusal_ = std::current_exception();
       return false;
     }
     strategy.name = dialect_.name;
@@ -261,6 +265,7 @@ class ConfigSearch {
   std::string algorithm_;
   std::set<std::string> seen_;
   std::vector<Tried> tried_;
+  std::exception_ptr refusal_;  // the last one
 };
 
 // The algorithm that a job with this winner's configuration runs: its own where a setting makes the
@@ -283,10 +288,15 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
                       settable_algorithm(winner, scenario));
   std::vector<Json> configs;
   bool exact = false;
-  if (auto written = dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
-    exact = written->exact;
-    configs.push_back(std::move(written->config));
-    if (has_private(configs.back())) configs.push_back(without_private(configs.back()));
+  try {
+    if (auto written =
+            dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
+      exact = written->exact;
+      configs.push_back(std::move(written->config));
+      if (has_private(configs.back())) configs.push_back(without_private(configs.back()));
+    }
+  } catch (const InputError&) {
+    // What is worth trying besides may still be possible.
   }
   // What says the winner exactly has only settings left that the winner does not speak of.
   const Tried* said = exact ? &search.best(configs, false) : nullptr;

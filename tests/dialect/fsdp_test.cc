@@ -115,6 +115,64 @@ TEST(Fsdp, ComesBack) {
   EXPECT_FALSE(write_config(fsdp_dialect(), streams, transformer(), cluster_of(1, 4))->exact);
 }
 
+// FSDP2 deals out the first dimension of each parameter, padded to the ranks; FSDP1 a unit's
+// flattened parameters.
+TEST(Fsdp, PadsTheFirstDimensionOfEachParameter) {
+  Workload workload;
+  workload.tensors = {tensor_of("blocks.0.w", {768, 768}), tensor_of("pos_embed", {1, 197, 768}),
+                      tensor_of("cls", {1, 1, 768})};
+  const Cluster cluster = cluster_of(8, 8);
+  const auto padded = [&](const Reading& reading) {
+    std::vector<std::int64_t> elements;
+    for (const auto& bucket : plan::make_plan(workload, cluster, reading.strategy).buckets) {
+      elements.push_back(bucket.padded_bytes / 4);
+    }
+    return elements;
+  };
+  const auto read = [&](const std::string& config) {
+    return test::read_config(fsdp_dialect(), config, workload, cluster);
+  };
+  const Reading second = read(R"({"units": ["blocks.*"]})");
+  EXPECT_EQ(padded(second), (std::vector<std::int64_t>{768 * 768, 64 * 197 * 768 + 64 * 768}));
+  EXPECT_TRUE(test::has_note(second, "pos_embed of 1 row travels as 64"));
+  const Reading first = read(R"({"units": ["blocks.*"], "version": 1})");
+  EXPECT_EQ(padded(first), (std::vector<std::int64_t>{768 * 768, 198 * 768}));
+  EXPECT_FALSE(test::has_note(first, "pads"));
+  // Nothing to tell where all rows come out even.
+  workload.tensors = {tensor_of("blocks.0.w", {768, 768}), tensor_of("b", {768})};
+  EXPECT_FALSE(test::has_note(read(R"({"units": ["blocks.*"]})"), "pads"));
+}
+
+// torch shards a unit as one.
+TEST(Fsdp, RefusesAUnitOfSeveralFormats) {
+  Workload workload = transformer();
+  workload.tensors[3].dtype = DType::kBf16;  // model.layers.0.mlp.weight
+  const auto message = [&](const std::string& config) {
+    try {
+      test::read_config(fsdp_dialect(), config, workload, cluster_of(1, 4));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string two = message(R"({"units": ["model.layers.*"]})");
+  EXPECT_NE(two.find("model.layers.0.mlp.weight in bf16 and model.layers.0.att.weight in fp32"),
+            std::string::npos)
+      << two;
+  EXPECT_NE(two.find("FSDP expects uniform original parameter dtype"), std::string::npos) << two;
+  EXPECT_NE(message(R"({"units": [], "version": 1})").find("Must flatten tensors with uniform"),
+            std::string::npos);
+  EXPECT_EQ(message(R"({"units": ["model.layers.*", "model.layers.0.mlp"]})"), "");
+  // A parameter without a dimension is FSDP1's alone.
+  workload = transformer();
+  workload.tensors[0].shape = {};
+  EXPECT_NE(message(R"({"units": []})").find("scalar parameters: head.weight"), std::string::npos);
+  EXPECT_EQ(message(R"({"units": [], "version": 1})"), "");
+  // Then no configuration can say another strategy either, which is told, not passed over.
+  workload.tensors = {tensor_of("w.a", {10}), tensor_of("w.b", {10}, DType::kBf16)};
+  EXPECT_THROW(write_config(fsdp_dialect(), Strategy{}, workload, cluster_of(1, 4)), InputError);
+}
+
 TEST(Fsdp, SaysWhatItRefuses) {
   EXPECT_NE(message_of(R"({"units": ["model.layer.*"]})").find("names no module"),
             std::string::npos);

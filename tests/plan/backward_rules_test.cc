@@ -412,6 +412,19 @@ TEST(Padding, OfTensorsAndBucketsInElements) {
   EXPECT_EQ(plan.buckets[1].padded_bytes, 384 * 2);
 }
 
+// Rows are padded tensor by tensor; what has no dimension is left as it is.
+TEST(Padding, OfTheFirstDimension) {
+  Workload workload;
+  workload.tensors = {tensor_of("even", {8, 3}), tensor_of("one", {1, 197, 2}),
+                      tensor_of("odd", {5}), tensor_of("none", {})};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.fusion.pad_rows = 4;
+  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
+  EXPECT_EQ(plan.buckets[0].padded_bytes, (8 * 3 + 4 * 197 * 2 + 8 + 1) * 4);
+  EXPECT_EQ(plan.buckets[0].bytes, (8 * 3 + 197 * 2 + 5 + 1) * 4);
+}
+
 // DDP makes the buffers equal ahead of a step, whatever is fused and whichever micro-batches there
 // are; LocalSGD does not, and neither does who turns it off, nor a rank that is alone.
 TEST(Buffers, AreBroadcastAheadOfEachStep) {
