@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <numeric>
+#include <ranges>
+#include <utility>
 
 namespace syncline::dialect {
 namespace {
@@ -18,7 +19,7 @@ Buckets assign_by_size(const std::vector<Tensor>& tensors, const std::vector<int
     Bytes bytes = 0;
     std::size_t limit = 0;
   };
-  std::map<DType, Open> open;
+  std::vector<std::pair<DType, Open>> open;  // as their types are first met
   Buckets closed;
   for (std::size_t place = 0; place < order.size(); ++place) {
     const Tensor& tensor = tensors[static_cast<std::size_t>(order[place])];
@@ -26,14 +27,17 @@ Buckets assign_by_size(const std::vector<Tensor>& tensors, const std::vector<int
       closed.push_back({static_cast<int>(place)});
       continue;
     }
-    Open& bucket = open[tensor.dtype];
+    auto known = std::ranges::find(open, tensor.dtype, &std::pair<DType, Open>::first);
+    if (known == open.end()) known = open.insert(open.end(), {tensor.dtype, Open{}});
+    Open& bucket = known->second;
     bucket.places.push_back(static_cast<int>(place));
     bucket.bytes += tensor.bytes();
     if (bucket.bytes < limits[bucket.limit]) continue;
     closed.push_back(std::move(bucket.places));
     bucket = {{}, 0, std::min(bucket.limit + 1, limits.size() - 1)};
   }
-  for (auto& [dtype, bucket] : open) {
+  // torch's hash table gives back first what came into it last.
+  for (auto& [dtype, bucket] : open | std::views::reverse) {
     if (!bucket.places.empty()) closed.push_back(std::move(bucket.places));
   }
   return closed;

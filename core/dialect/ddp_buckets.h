@@ -55,9 +55,9 @@ enum class DdpOrder {
 // Tensor indices by bucket, in the order in which they are exchanged; `tensors` in backward order.
 // Tensors are added to the open bucket of their type; it closes once it holds at least its limit,
 // and each type moves to its next limit. Sparse ones are buckets by themselves. What is left over
-// closes at the end, for rebuilt buckets behind all others (torch leaves the order among types to a
-// hash table; here it is that of DType). `small_last`: DDP_SET_LAST_BUCKET_CAP, the limits count
-// from the last bucket; it acts where buckets are rebuilt, and is nothing in the first step.
+// closes at the end, for rebuilt buckets behind all others, the type that was met last first (as
+// torch's hash table has up to four of them). `small_last`: DDP_SET_LAST_BUCKET_CAP, the limits
+// count from the last bucket; it acts where buckets are rebuilt, and is nothing in the first step.
 std::vector<std::vector<int>> ddp_buckets(const std::vector<Tensor>& tensors,
                                           const DdpLimits& limits,
                                           DdpOrder order = DdpOrder::kRebuilt,

@@ -281,6 +281,7 @@ void lay_out_buckets(const BucketWords& words, const Workload& workload, Reading
   Strategy& strategy = reading.strategy;
   strategy.whole_first_step = !words.stay && !words.listed;
   strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.in_turn = true;  // the reducer launches buckets in the order of their index
   // The groups say it all; the limit they came from is kept for who asks whether it was meant.
   strategy.fusion.size = *std::max_element(words.limits.begin(), words.limits.end());
   strategy.fusion.groups =

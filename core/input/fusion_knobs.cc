@@ -93,7 +93,11 @@ std::vector<Knob<Fusion>> membership_knobs() {
            "backward order, each at most once; they need not be neighbours. Those in no group "
            "travel alone.")
           .only(with({Rule::kGroups}))
-          .needed()};
+          .needed(),
+      knob("in_turn", &Fusion::in_turn, yes_or_no(),
+           "For the rule \"groups\": whether a bucket goes only behind those ahead of it in the "
+           "list (DDP), instead of once it is ready. Default false.")
+          .only(with({Rule::kGroups}))};
 }
 
 // When a bucket closes and is released, and what its payload looks like.

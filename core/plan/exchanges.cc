@@ -1,6 +1,7 @@
 #include "core/plan/exchanges.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "core/collective/price.h"
@@ -177,6 +178,21 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
   return exchanges;
 }
 
+// Buckets in the order of their groups, each ready no sooner than those ahead of it.
+void take_turns(std::vector<Bucket>& buckets, const Fusion& fusion) {
+  std::unordered_map<int, std::size_t> turn;
+  for (std::size_t g = 0; g < fusion.groups.size(); ++g) {
+    for (const int tensor : fusion.groups[g]) turn.emplace(tensor, g);
+  }
+  const auto turn_of = [&](const Bucket& bucket) {
+    const auto found = turn.find(bucket.tensors.front());
+    return found == turn.end() ? fusion.groups.size() : found->second;
+  };
+  std::ranges::stable_sort(buckets, {}, turn_of);
+  int ready = 0;
+  for (Bucket& bucket : buckets) bucket.ready = ready = std::max(ready, bucket.ready);
+}
+
 }  // namespace
 
 Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
@@ -220,6 +236,7 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
       if (fusion.with_next) bucket.ready = std::min(bucket.ready + 1, last);
       bucket.ready = arrives_with(bucket.ready, strategy, last);
     }
+    if (fusion.in_turn && fusion.rule == Fusion::Rule::kGroups) take_turns(buckets, fusion);
     std::stable_sort(buckets.begin(), buckets.end(),
                      [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   }

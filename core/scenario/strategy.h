@@ -30,6 +30,9 @@ struct Fusion {
   // By tensor index, in the order in which the groups are exchanged once ready. Gradients that are
   // in no group travel alone.
   std::vector<std::vector<int>> groups;
+  // kGroups: a bucket goes only behind those ahead of it in the list (DDP). false: once it is
+  // ready.
+  bool in_turn = false;
   // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP).
   // kBefore: it closes before the next tensor would exceed the limit (Horovod).
   enum class Close { kAfter, kBefore } close = Close::kAfter;

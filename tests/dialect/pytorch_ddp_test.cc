@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <random>
 
 #include "core/dialect/hf_trainer.h"
@@ -40,7 +41,7 @@ Bytes bytes_of(const std::vector<int>& group, const Workload& workload) {
 
 // Each type by itself: its dense tensors in order, cut from the front, the first piece at `first`,
 // the others at the cap; sparse tensors are pieces of their own. Full pieces in the order of their
-// last tensors, then what is left over, type by type.
+// last tensors, then what is left over, the type that was met last first.
 Groups by_type(const Workload& workload, Bytes first, Bytes cap) {
   Groups groups;
   Groups left;
@@ -71,6 +72,14 @@ Groups by_type(const Workload& workload, Bytes first, Bytes cap) {
   }
   std::sort(groups.begin(), groups.end(),
             [](const auto& a, const auto& b) { return a.back() < b.back(); });
+  // What is left over of a type begins with the type's first gradient, or behind a full bucket.
+  const auto met = [&](const std::vector<int>& group) {
+    const DType own = workload.tensors[static_cast<std::size_t>(group.front())].dtype;
+    return std::find_if(workload.tensors.begin(), workload.tensors.end(),
+                        [&](const Tensor& t) { return !t.sparse && t.dtype == own; });
+  };
+  std::sort(left.begin(), left.end(),
+            [&](const auto& a, const auto& b) { return met(a) > met(b); });
   groups.insert(groups.end(), left.begin(), left.end());
   return groups;
 }
@@ -130,7 +139,62 @@ TEST(PyTorchDdp, TypesFillBucketsOfTheirOwn) {
   workload.tensors = {tensor_of("a", {10}), half(1 << 18),        tensor_of("b", {1 << 18}),
                       half(1 << 18),        tensor_of("c", {10}), half(10)};
   // FP32 reaches 1 MiB with b, FP16 with the second of 0.5 MiB; the rest closes at the end.
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1, 3}, {4}, {5}}));
+  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1, 3}, {5}, {4}}));
+}
+
+// The reducer launches buckets by their index. What is left over of a type has the last ones,
+// however early its gradients were there, and goes when those ahead of it have gone.
+TEST(PyTorchDdp, WhatIsLeftOverGoesLast) {
+  Workload workload;
+  workload.tensors = {tensor_of("head", {1 << 10})};
+  for (int i = 0; i < 3; ++i) {
+    workload.tensors.push_back(tensor_of("b", {1 << 20}, DType::kBf16));  // 2 MiB
+  }
+  const auto plan_of = [&](const std::string& config) {
+    return plan::make_plan(workload, cluster_of(2, 4), reading_of(config, workload).strategy);
+  };
+  Groups order;
+  std::vector<int> ready;
+  for (const auto& bucket : plan_of(capped(2)).buckets) {
+    order.push_back(bucket.tensors);
+    ready.push_back(bucket.ready);
+  }
+  EXPECT_EQ(order, (Groups{{1}, {2}, {3}, {0}}));
+  EXPECT_EQ(ready, (std::vector<int>{1, 2, 3, 3}));
+  // A sparse gradient has a bucket of its own, which closes as it comes: ahead of what is left.
+  workload.tensors.push_back(sparse_tensor_of("embedding", {1000, 4}, 3));
+  EXPECT_EQ(plan_of(capped(2)).buckets.back().tensors, (std::vector<int>{0}));
+}
+
+TEST(PyTorchDdp, PlansKeepTheOrderOfTheBuckets) {
+  std::mt19937 random(19);
+  for (int round = 0; round < 100; ++round) {
+    Workload workload;
+    const auto count = 2 + static_cast<int>(random() % 30);
+    for (int i = 0; i < count; ++i) {
+      const auto dtype = std::array{DType::kFp32, DType::kFp16, DType::kBf16}[random() % 3];
+      workload.tensors.push_back(
+          tensor_of("t", {static_cast<std::int64_t>(1 + random() % 400000)}, dtype));
+      workload.tensors.back().sparse = random() % 10 == 0;
+      workload.tensors.back().sparse_rows = 1;
+    }
+    std::vector<int> places(workload.tensors.size());
+    std::iota(places.begin(), places.end(), 0);
+    std::shuffle(places.begin(), places.end(), random);
+    for (std::size_t i = 0; i < places.size(); ++i) workload.tensors[i].registered = places[i];
+    const std::string stay = round % 2 == 0 ? "true" : "false";
+    const Strategy strategy =
+        reading_of(R"({"bucket_cap_mb": 1, "find_unused_parameters": )" + stay + "}", workload)
+            .strategy;
+    Groups planned;
+    int ready = 0;
+    for (const auto& bucket : plan::make_plan(workload, cluster_of(2, 4), strategy).buckets) {
+      planned.push_back(bucket.tensors);
+      ready = std::max(ready, *std::max_element(bucket.tensors.begin(), bucket.tensors.end()));
+      EXPECT_EQ(bucket.ready, ready) << round;
+    }
+    EXPECT_EQ(planned, strategy.fusion.groups) << round;
+  }
 }
 
 TEST(PyTorchDdp, SparseGradientsAreBucketsByThemselves) {
