@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <span>
 
 #include "core/dialect/changes.h"
 #include "core/dialect/elements.h"
@@ -165,7 +167,54 @@ void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading)
   }
 }
 
-void apply_partition(const Zero& zero, const Workload& workload, Reading& reading) {
+// Where a parameter lies among those of its format: one behind the other as they were registered,
+// dealt out to the ranks in partitions of even size, whose end is padded.
+struct Place {
+  std::int64_t begin = 0;
+  std::int64_t partition = 1;
+
+  // The end of the last partition that ends inside the first `elements` of the parameter, counted
+  // from its begin; 0: none does.
+  std::int64_t last_end(std::int64_t elements) const {
+    return std::max<std::int64_t>(0, (begin + elements - 1) / partition * partition - begin);
+  }
+};
+
+std::vector<Place> places_of(const Workload& workload, int ranks) {
+  constexpr std::int64_t kRankAlign = 2;  // nccl_start_alignment_factor
+  std::vector<Place> places(workload.tensors.size());
+  std::map<DType, std::int64_t> ends;
+  for (const int t : registered_order(workload.tensors)) {
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
+    places[static_cast<std::size_t>(t)].begin = ends[tensor.dtype];
+    ends[tensor.dtype] += tensor.elements;
+  }
+  const std::int64_t unit = kRankAlign * ranks;
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    places[t].partition = (ends[workload.tensors[t].dtype] + unit - 1) / unit * kRankAlign;
+  }
+  return places;
+}
+
+// A gradient above reduce_bucket_size is cut at ranks' partitions: a part ends with the partition
+// with which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
+std::vector<Fusion::Cuts> cuts_of(const Zero& zero, const Workload& workload, int ranks) {
+  std::vector<Fusion::Cuts> all;
+  const auto places = places_of(workload, ranks);
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    const std::int64_t elements = workload.tensors[t].elements;
+    const auto [begin, partition] = places[t];
+    std::vector<std::int64_t> at;
+    std::int64_t part = 0;
+    for (std::int64_t end = partition - begin % partition; end < elements; end += partition) {
+      if (end - part > zero.bucket) at.push_back(part = end);
+    }
+    if (!at.empty()) all.push_back({static_cast<int>(t), std::move(at)});
+  }
+  return all;
+}
+
+void apply_partition(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
   ElementRule rule;
   rule.size = zero.bucket;
@@ -194,6 +243,16 @@ void apply_partition(const Zero& zero, const Workload& workload, Reading& readin
     reading.notes.push_back(
         "use_multi_rank_bucket_allreduce: buckets are all-reduced, not "
         "reduce-scattered, whatever reduce_scatter says");
+  }
+  if (zero.many_ranks && zero.scatter && ranks > 1) {
+    strategy.fusion.cuts = cuts_of(zero, workload, ranks);
+  }
+  if (!strategy.fusion.cuts.empty()) {
+    const Fusion::Cuts& first = strategy.fusion.cuts.front();
+    reading.notes.push_back(workload.tensors[static_cast<std::size_t>(first.tensor)].name +
+                            " is larger than reduce_bucket_size: it is all-reduced in " +
+                            std::to_string(first.at.size() + 1) +
+                            " parts, cut where partitions of ranks end");
   }
   if (!whole) {
     reading.notes.push_back("reductions to each owner are priced as one reduce-scatter a bucket");
@@ -355,7 +414,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   } else if (zero.stage == 3) {
     apply_stage_3(zero, workload, reading);
   } else {
-    apply_partition(zero, workload, reading);
+    apply_partition(zero, workload, cluster.ranks(), reading);
   }
   return reading;
 }
@@ -420,8 +479,24 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
   return configs;
 }
 
+// The smallest reduce_bucket_size with which each part of a gradient ends where it does: what it
+// holds ahead of its last partition is no more.
+std::int64_t least_of_parts(std::span<const plan::Bucket> buckets, const Workload& workload,
+                            int ranks) {
+  std::int64_t least = 1;
+  const auto places = places_of(workload, ranks);
+  for (const auto& bucket : buckets) {
+    if (bucket.tensors.size() != 1 || bucket.sparse) continue;
+    const auto t = static_cast<std::size_t>(bucket.tensors.front());
+    if (t >= places.size()) continue;
+    const std::int64_t end = places[t].last_end(bucket.first + bucket.elements);
+    least = std::max(least, end - bucket.first);
+  }
+  return least;
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
-                          const Workload& workload, const Cluster&) {
+                          const Workload& workload, const Cluster& cluster) {
   Json base = Json::object();
   if (workload.micro_batches > 1) base["gradient_accumulation_steps"] = workload.micro_batches;
   const std::string& codec = strategy.compression.codec;
@@ -433,14 +508,11 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   }
   if (!strategy.bucket_copies) zero["contiguous_gradients"] = false;
   // The largest bucket of several sets the size.
+  const std::span gradients(buckets.data(), buckets.size() - strategy.gather_groups.size());
   std::int64_t most = 1;
-  for (const auto& bucket : buckets) {
-    const bool gathers =
-        &bucket - buckets.data() >=
-        static_cast<std::ptrdiff_t>(buckets.size() - strategy.gather_groups.size());
-    if (!gathers && bucket.tensors.size() > 1) most = std::max(most, bucket.elements);
+  for (const auto& bucket : gradients) {
+    if (bucket.tensors.size() > 1) most = std::max(most, bucket.elements);
   }
-  zero["reduce_bucket_size"] = most;
   std::vector<Json> configs;
   if (strategy.cross_step && !strategy.gather_groups.empty()) {
     for (Json& third : stage_3_of(strategy, workload)) {
@@ -451,12 +523,23 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     }
   }
   Json partitioned = base;
+  zero["reduce_bucket_size"] = most;
+  Json uncut = zero;
+  if (strategy.exchange == Strategy::Exchange::kShardedUpdate) {
+    uncut["reduce_scatter"] = false;
+    zero["reduce_bucket_size"] =
+        std::max(most, least_of_parts(gradients, workload, cluster.ranks()));
+  }
   partitioned["zero_optimization"] = zero;
   Json plain = base;
   plain["zero_optimization"] = {{"stage", 0}};
   if (!shards_update(strategy)) std::swap(partitioned, plain);
   configs.push_back(partitioned);
   configs.push_back(plain);
+  if (uncut != zero) {
+    configs.push_back(base);
+    configs.back()["zero_optimization"] = uncut;
+  }
   return configs;
 }
 

@@ -135,6 +135,10 @@ std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found) {
     if (wanted.buckets[b].ready != found.buckets[b].ready) {
       return name + " waits for another gradient";
     }
+    if (wanted.buckets[b].first != found.buckets[b].first ||
+        wanted.buckets[b].elements != found.buckets[b].elements) {
+      return name + " is another part of its gradient";
+    }
     if (wanted.buckets[b].codec != found.buckets[b].codec) return name + " is compressed otherwise";
     if (wanted.buckets[b].kept != found.buckets[b].kept) return name + " keeps another share";
     plan::StreamId a_stream = 0, b_stream = 0;

@@ -19,9 +19,10 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
   }
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   if (codec != nullptr && codec->low_rank) {
-    const char* cut = strategy.partition > 0      ? "partition_mb"
-                      : strategy.fusion.cycle > 0 ? "fusion.cycle_ms"
-                                                  : nullptr;
+    const char* cut = strategy.partition > 0          ? "partition_mb"
+                      : !strategy.fusion.cuts.empty() ? "fusion.cuts"
+                      : strategy.fusion.cycle > 0     ? "fusion.cycle_ms"
+                                                      : nullptr;
     if (cut != nullptr) {
       return Conflict{cut,
                       "cannot be combined with codec 'powersgd', which factors whole gradients "

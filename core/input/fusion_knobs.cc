@@ -54,6 +54,22 @@ const Table<Fusion::AssumedCost>& assumed_cost_knobs() {
   return table;
 }
 
+const Table<Fusion::Cuts>& cuts_knobs() {
+  using Cuts = Fusion::Cuts;
+  static const Table<Cuts> table{
+      "cuts",
+      [](const Setting&) { return Cuts{}; },
+      {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
+            "The gradient's position, counted from 0 in backward order.")
+           .needed()
+           .with(kWritten),
+       knob("at", &Cuts::at, rising_ends(),
+            "The elements ahead of which it is cut, counted from 0, ascending.")
+           .needed()
+           .with(kWritten)}};
+  return table;
+}
+
 namespace {
 
 // Which gradients share a bucket.
@@ -97,7 +113,14 @@ std::vector<Knob<Fusion>> membership_knobs() {
       knob("in_turn", &Fusion::in_turn, yes_or_no(),
            "For the rule \"groups\": whether a bucket goes only behind those ahead of it in the "
            "list (DDP), instead of once it is ready. Default false.")
-          .only(with({Rule::kGroups}))};
+          .only(with({Rule::kGroups})),
+      knob("cuts", &Fusion::cuts, list_of(object_of(cuts_knobs()), ""),
+           "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
+           "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
+          .only([](const Fusion& fusion) {
+            return std::string(fusion.cycle > 0 ? "has no meaning with cycle_ms" : "");
+          })
+          .shown({{"minItems", nullptr}, {"default", Json::array()}})};
 }
 
 // When a bucket closes and is released, and what its payload looks like.

@@ -7,6 +7,7 @@
 namespace syncline::input {
 
 const Table<Fusion::AssumedCost>& assumed_cost_knobs();
+const Table<Fusion::Cuts>& cuts_knobs();
 const Table<Fusion>& fusion_knobs();
 const Table<Hierarchy>& hierarchy_knobs();
 const Table<Compression>& compression_knobs();

@@ -33,6 +33,11 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   std::vector<OpId> ready(count);
   std::vector<OpId> sent(count);
   awaited_ = 0;
+  counted_.clear();
+  for (const Bucket& bucket : exchanges.buckets) {
+    const bool goes_on = bucket.first > 0 && !counted_.empty();
+    counted_.push_back(counted_.empty() ? 0 : counted_.back() + (goes_on ? 0 : 1));
+  }
   anew_ = parameters_anew(begin, exchanges, split);
   kept_ = kept_elements();
   gathers_.clear();
@@ -127,9 +132,8 @@ std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>&
   std::vector<OpId> after;
   if (build_.plan.ranks == 1) return after;
   const auto in_flight = static_cast<std::size_t>(strategy_.in_flight);
-  for (; in_flight > 0 && awaited_ + in_flight < bucket; ++awaited_) {
-    after.push_back(done[awaited_]);
-  }
+  const auto over = [&](std::size_t b) { return counted_[b] + in_flight < counted_[bucket]; };
+  for (; in_flight > 0 && over(awaited_); ++awaited_) after.push_back(done[awaited_]);
   return after;
 }
 

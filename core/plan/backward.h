@@ -72,7 +72,8 @@ class Backward {
   OpId segment_ = 0;           // the pass, or what stands ahead of it, as far as it got
   int next_ = 0;               // the first tensor behind that
   Seconds clock_ = 0;
-  std::size_t awaited_ = 0;  // exchanges, from the first on
+  std::size_t awaited_ = 0;           // exchanges, from the first on
+  std::vector<std::size_t> counted_;  // by exchange: those ahead of it, a gradient's parts as one
   std::vector<Anew> anew_;
   std::vector<std::int64_t> kept_;
   std::vector<OpId> gathers_;  // of anew_, those that were asked for

@@ -206,8 +206,12 @@ Seconds Builder::copy_time(const Bucket& bucket, bool into) const {
   for (const int index : bucket.tensors) {
     const auto t = static_cast<std::size_t>(index);
     if (t >= workload_.tensors.size()) continue;
-    own += workload_.tensors[t].bytes();
-    measured += into ? workload_.tensors[t].copy_in : workload_.tensors[t].copy_out;
+    const Tensor& tensor = workload_.tensors[t];
+    const bool part = bucket.tensors.size() == 1 && bucket.elements < tensor.elements;
+    const std::int64_t elements = part ? bucket.elements : tensor.elements;
+    const double share = static_cast<double>(elements) / static_cast<double>(tensor.elements);
+    own += elements * size_of(tensor.dtype);
+    measured += (into ? tensor.copy_in : tensor.copy_out) * share;
   }
   const bool cast = own != bucket.bytes && strategy_.fusion.to_fp32;
   if (bucket.sparse || (!strategy_.bucket_copies && !cast)) return 0;

@@ -109,22 +109,36 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
   return in_places(mg_wfbp_groups(ready, bytes, start_up, cost, least));
 }
 
-// A bucket of one large tensor as parts of even size.
+// Where a bucket of one tensor is cut: where the fusion says, else into parts of even size.
+std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const Fusion& fusion) {
+  if (bucket.sparse || bucket.tensors.size() > 1) return {};
+  const auto listed = std::ranges::find(fusion.cuts, bucket.tensors.front(), &Fusion::Cuts::tensor);
+  if (listed != fusion.cuts.end()) return listed->at;
+  std::vector<std::int64_t> at;
+  if (most == 0 || bucket.bytes <= most) return at;
+  const std::int64_t count = (bucket.bytes + most - 1) / most;
+  const std::int64_t length = (bucket.elements + count - 1) / count;
+  for (std::int64_t end = length; end < bucket.elements; end += length) at.push_back(end);
+  return at;
+}
+
+// Buckets of one large tensor as parts of it.
 void partition(std::vector<Bucket>& buckets, Bytes most, const Fusion& fusion) {
   std::vector<Bucket> parts;
   for (const auto& bucket : buckets) {
-    if (bucket.sparse || bucket.bytes <= most || bucket.tensors.size() > 1) {
+    auto ends = cuts_of(bucket, most, fusion);
+    std::erase_if(ends, [&](std::int64_t end) { return end <= 0 || end >= bucket.elements; });
+    if (ends.empty()) {
       parts.push_back(bucket);
       continue;
     }
-    const Bytes unit = size_of(bucket.dtype);
-    const std::int64_t count = (bucket.bytes + most - 1) / most;
-    const std::int64_t length = (bucket.elements + count - 1) / count;
-    for (std::int64_t first = 0; first < bucket.elements; first += length) {
+    ends.push_back(bucket.elements);
+    std::int64_t first = 0;
+    for (const std::int64_t end : ends) {
       Bucket part = bucket;
-      part.first = first;
-      part.elements = std::min(length, bucket.elements - first);
-      part.bytes = part.elements * unit;
+      part.first = std::exchange(first, end);
+      part.elements = end - part.first;
+      part.bytes = part.elements * size_of(part.dtype);
       part.padded_bytes = (part.bytes + fusion.align - 1) / fusion.align * fusion.align;
       parts.push_back(std::move(part));
     }
@@ -241,7 +255,9 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
                      [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
   }
   // Only then is it known what is too large to travel in one piece, and what a codec makes of it.
-  if (strategy.partition > 0) partition(buckets, strategy.partition, strategy.fusion);
+  if (strategy.partition > 0 || !strategy.fusion.cuts.empty()) {
+    partition(buckets, strategy.partition, strategy.fusion);
+  }
   if (codec != nullptr) {
     for (auto& bucket : buckets) {
       compress(bucket, codec, strategy.compression, workload, point.step);

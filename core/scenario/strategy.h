@@ -33,6 +33,15 @@ struct Fusion {
   // kGroups: a bucket goes only behind those ahead of it in the list (DDP). false: once it is
   // ready.
   bool in_turn = false;
+  // A gradient that has a bucket to itself travels in parts, cut ahead of these elements
+  // (DeepSpeed: one above reduce_bucket_size).
+  struct Cuts {
+    int tensor = 0;
+    std::vector<std::int64_t> at;
+
+    bool operator==(const Cuts&) const = default;
+  };
+  std::vector<Cuts> cuts;
   // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP).
   // kBefore: it closes before the next tensor would exceed the limit (Horovod).
   enum class Close { kAfter, kBefore } close = Close::kAfter;

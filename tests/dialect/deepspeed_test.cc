@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "core/dialect/hf_trainer.h"
@@ -53,12 +55,106 @@ TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
   EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2, 3}, {4}, {5}, {6, 7}}));
   EXPECT_EQ(strategy.in_flight, 1);
   EXPECT_EQ(strategy.exchange, Strategy::Exchange::kShardedUpdate);
-  // Each goes with the gradient that no longer fits, and all parameters are gathered at once.
+  // Each goes with the gradient that no longer fits, and all parameters are gathered at once. Of
+  // the large one, 10 elements behind the first, three parts end with partitions of 64: at 118 and
+  // 246.
   const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
   std::vector<int> ready;
   for (const auto& bucket : plan.buckets) ready.push_back(bucket.ready);
-  EXPECT_EQ(ready, (std::vector<int>{2, 4, 5, 6, 7, 7}));
+  EXPECT_EQ(ready, (std::vector<int>{2, 4, 5, 6, 6, 6, 7, 7}));
+  EXPECT_EQ(strategy.fusion.cuts, (std::vector<Fusion::Cuts>{{5, {118, 246}}}));
   EXPECT_EQ(plan.buckets.back().elements, 511);
+}
+
+// allreduce_and_scatter walked through slice by slice: which rank's partition holds each element of
+// a parameter, and the sum of the slices so far.
+std::vector<std::int64_t> parts_by_walk(const Workload& workload, std::size_t t, std::int64_t size,
+                                        int ranks) {
+  std::int64_t begin = 0;
+  std::int64_t all = 0;
+  for (const int at : registered_order(workload.tensors)) {
+    if (static_cast<std::size_t>(at) == t) begin = all;
+    all += workload.tensors[static_cast<std::size_t>(at)].elements;
+  }
+  while (all % (2 * ranks) != 0) ++all;
+  const auto owner = [&](std::int64_t element) { return (begin + element) / (all / ranks); };
+  const std::int64_t elements = workload.tensors[t].elements;
+  if (elements <= size) return {elements};
+  std::vector<std::int64_t> parts;
+  std::int64_t sum = 0;
+  for (std::int64_t element = 0; element < elements; ++element) {
+    ++sum;
+    const bool slice_ends = element + 1 == elements || owner(element) != owner(element + 1);
+    if (!slice_ends || (sum <= size && element + 1 < elements)) continue;
+    parts.push_back(sum);
+    sum = 0;
+  }
+  return parts;
+}
+
+TEST(DeepSpeed, AGradientAboveTheSizeIsReducedInParts) {
+  std::mt19937 random(23);
+  std::size_t cut = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::int64_t> sizes;
+    const auto count = 1 + random() % 6;
+    for (std::size_t i = 0; i < count; ++i) {
+      sizes.push_back(1 + static_cast<std::int64_t>(random() % (i % 2 == 0 ? 40 : 900)));
+    }
+    Workload workload = of_sizes(sizes);
+    std::vector<int> places(count);
+    std::iota(places.begin(), places.end(), 0);
+    std::shuffle(places.begin(), places.end(), random);
+    for (std::size_t i = 0; i < count; ++i) workload.tensors[i].registered = places[i];
+    const auto size = 1 + static_cast<std::int64_t>(random() % 300);
+    const Cluster cluster = cluster_of(1, 2 + static_cast<int>(random() % 7));
+    const Json config{
+        {"zero_optimization",
+         {{"stage", 1 + round % 2}, {"overlap_comm", true}, {"reduce_bucket_size", size}}}};
+    const Strategy strategy =
+        dialect::reading_of(deepspeed_dialect(), config, workload, cluster).strategy;
+    std::map<std::size_t, std::vector<std::int64_t>> found;
+    const auto plan = plan::make_plan(workload, cluster, strategy);
+    for (std::size_t b = 0; b + 1 < plan.buckets.size(); ++b) {  // the last one is gathered
+      const auto& tensors = plan.buckets[b].tensors;
+      if (tensors.size() > 1) continue;
+      found[static_cast<std::size_t>(tensors.front())].push_back(plan.buckets[b].elements);
+    }
+    for (const auto& [t, parts] : found) {
+      EXPECT_EQ(parts, parts_by_walk(workload, t, size, cluster.ranks())) << round << " " << t;
+      cut += parts.size() > 1;
+    }
+    const auto written = write_config(deepspeed_dialect(), strategy, workload, cluster);
+    EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
+  }
+  EXPECT_GT(cut, 100u);
+}
+
+// An embedding of 128256 x 2048 in buckets of 50 million, 8 ranks: two partitions of 37 million
+// at a time.
+TEST(DeepSpeed, PartsOfAnEmbedding) {
+  Workload workload = of_sizes({8 * 4096 * 1024, 128256 * 2048});
+  workload.tensors.back().name = "emb.w";
+  const auto read = [&](const std::string& more) {
+    return test::read_config(deepspeed_dialect(),
+                             R"({"zero_optimization": {"stage": 2, "overlap_comm": true,
+                                 "reduce_bucket_size": 50000000)" +
+                                 more + "}}",
+                             workload, cluster_of(1, 8));
+  };
+  const auto collectives = [&](const std::string& more) {
+    std::size_t count = 0;
+    const auto plan = plan::make_plan(workload, cluster_of(1, 8), read(more).strategy);
+    for (const auto& op : plan.ops) {
+      const auto* one = std::get_if<collective::Collective>(&op.work);
+      count += one != nullptr && one->kind == collective::CollectiveKind::kAllReduce;
+    }
+    return count;
+  };
+  EXPECT_EQ(collectives(""), 5u);
+  EXPECT_TRUE(test::has_note(read(""), "emb.w is larger than reduce_bucket_size"));
+  // Without slices by rank the bucket is reduced in one go.
+  EXPECT_EQ(collectives(R"(, "reduce_scatter": false)"), 2u);
 }
 
 TEST(DeepSpeed, StagesDifferInWhatTheyReduceWhen) {

@@ -131,6 +131,45 @@ TEST(InFlight, IsNeverFasterAndAsManyAsBucketsIsNoLimit) {
   }
 }
 
+// The parts of a gradient are one exchange of those that may be under way.
+TEST(InFlight, CountsAGradientsPartsAsOne) {
+  Strategy strategy;
+  strategy.in_flight = 1;
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.groups = {{0}, {1}, {2}, {3}};
+  strategy.fusion.cuts = {{1, {300, 700}}};
+  const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
+  std::vector<std::int64_t> elements;
+  for (const auto& bucket : plan.buckets) elements.push_back(bucket.elements);
+  EXPECT_EQ(elements, (std::vector<std::int64_t>{1000, 300, 400, 300, 1000, 1000}));
+  const auto sends = sent(plan, CollectiveKind::kAllReduce);
+  const auto computed = backwards(plan);
+  ASSERT_EQ(computed.size(), 4u);
+  EXPECT_EQ(computed[2]->after, (std::vector<OpId>{sends[0]}));
+  EXPECT_EQ(computed[3]->after, (std::vector<OpId>{sends[1], sends[2], sends[3]}));
+}
+
+// What a part is copied for is its own bytes: all parts together cost what the whole does.
+TEST(Cuts, CopiesCostTheSame) {
+  Workload workload = layers(2);
+  Cluster cluster = cluster_of(4, 1);
+  cluster.device.memory = 1e9;
+  Strategy strategy;
+  strategy.bucket_copies = true;
+  const auto copied = [&] {
+    Seconds sum = 0;
+    for (const auto& op : make_plan(workload, cluster, strategy).ops) {
+      if (std::holds_alternative<Copy>(op.work)) sum += seconds_of(op.work);
+    }
+    return sum;
+  };
+  const Seconds whole = copied();
+  ASSERT_GT(whole, 0);
+  strategy.fusion.cuts = {{0, {1, 999, 5000}}};  // nothing is cut behind its end
+  EXPECT_NEAR(copied(), whole, 1e-12);
+  EXPECT_EQ(make_plan(workload, cluster, strategy).buckets.size(), 4u);
+}
+
 TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
   Strategy strategy;
   strategy.fusion.rule = Fusion::Rule::kGroups;

@@ -90,6 +90,7 @@ TEST(Schema, KnobsAreThoseOfTheTables) {
   put_knobs(input::strategy_knobs(), definitions);
   put_knobs(input::compute_fusion_knobs(), definitions);
   put_knobs(input::assumed_cost_knobs(), definitions);
+  put_knobs(input::cuts_knobs(), definitions);
   put_knobs(input::fusion_knobs(), definitions);
   put_knobs(input::hierarchy_knobs(), definitions);
   put_knobs(input::compression_knobs(), definitions);
