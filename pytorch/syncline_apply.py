@@ -69,6 +69,7 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
     if dist.get_rank() == 0 and dist.get_world_size() != strategy["ranks"]:
         print(f"syncline_apply: '{strategy['name']}' was made for {strategy['ranks']} ranks, this "
               f"job has {dist.get_world_size()}", flush=True)
+    _expect_sums(strategy, trained, device)
     lanes = _lanes(device, strategy, timeout)
     if "local_sgd" in strategy:
         exchange = _Averager(model, trained, optimizer, strategy, lanes)
@@ -126,6 +127,25 @@ def _tell(kind, error, trace, others=sys.excepthook):
 
 
 sys.excepthook = _tell
+
+
+def _expect_sums(strategy, trained, device):
+    """Fails ahead of the first step, on all ranks, where torch would fail in it."""
+    scalars = [name for name, p in trained.items() if p.dim() == 0]
+    if "powersgd" in strategy and scalars:
+        _fail(f"torch's powerSGD_hook cannot take {scalars[0]}, which has no dimension: give it the "
+              "shape [1]")
+    codecs = {bucket.get("codec") for bucket in strategy["buckets"]}
+    as_they_are = None in codecs and any(p.dtype == torch.bfloat16 for p in trained.values())
+    if dist.get_backend() != "gloo" or not ("bf16" in codecs or as_they_are):
+        return
+    group = dist.new_group()  # of its own: one that failed serves for nothing more
+    try:
+        dist.all_reduce(torch.zeros(1, dtype=torch.bfloat16, device=device), group=group)
+    except RuntimeError as error:
+        reason = str(error).strip().split("\n")[0]
+        _fail(f"Gloo of torch {torch.__version__} sums no bfloat16 ({reason})")
+    dist.destroy_process_group(group)
 
 
 # ---- the same model on all ranks ----

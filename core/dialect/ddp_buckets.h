@@ -36,6 +36,9 @@ inline constexpr TorchVersion kExplicitFirst{2, 3};
 // bucket_cap_mb_list: a limit for each bucket (pytorch PR #169026).
 inline constexpr TorchVersion kListedCaps{2, 12};
 
+// Gloo sums bf16 (pytorch PR #113557).
+inline constexpr TorchVersion kGlooBf16{2, 2};
+
 inline constexpr Bytes kDdpFirstBucket = kMiB;  // dist._DEFAULT_FIRST_BUCKET_BYTES
 inline constexpr double kDdpCapMb = 25;
 

@@ -93,6 +93,23 @@ Json levels_of(const Hierarchy& hierarchy) {
 
 }  // namespace
 
+std::string torch_obstacle(const std::string& codec, const Workload& workload,
+                           const Cluster& cluster, const TorchVersion& torch) {
+  bool bf16 = codec == "bf16";
+  for (const Tensor& tensor : workload.tensors) {
+    bf16 |= codec != "fp16" && tensor.dtype == DType::kBf16;
+    if (codec == "powersgd" && tensor.shape.empty()) {
+      return "powerSGD_hook asks for the first dimension of " + tensor.name +
+             ", which has none (IndexError)";
+    }
+  }
+  if (bf16 && cluster.library == Library::kGloo && torch < kGlooBf16) {
+    return "Gloo of torch " + std::to_string(torch.major) + "." + std::to_string(torch.minor) +
+           " sums no bf16 (RuntimeError: Invalid scalar type)";
+  }
+  return {};
+}
+
 std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
                            const Cluster& cluster) {
   if (cluster.ranks() == 1) return "there is one rank, which exchanges nothing";
@@ -110,6 +127,9 @@ std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
     return "torch's powerSGD_hook waits for the device at each bucket, so that nothing overlaps: "
            "\"overlap\": false prices that";
   }
+  const std::string failure =
+      torch_obstacle(strategy.compression.codec, workload, cluster, torch_of(workload));
+  if (!failure.empty()) return failure;
   const std::string exchange = exchange_obstacle(strategy);
   return exchange.empty() ? averaging_obstacle(strategy.local_sgd) : exchange;
 }

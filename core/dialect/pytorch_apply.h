@@ -4,9 +4,15 @@
 
 #include <string>
 
+#include "core/dialect/ddp_buckets.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline::dialect {
+
+// Why DistributedDataParallel fails inside torch with gradients that travel by that codec (empty:
+// as they are), in words; empty where it does not.
+std::string torch_obstacle(const std::string& codec, const Workload& workload,
+                           const Cluster& cluster, const TorchVersion& torch);
 
 // Why that file cannot carry out a strategy, in words ("gradients are released at ticks"); empty
 // where it can.

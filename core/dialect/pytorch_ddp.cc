@@ -215,7 +215,8 @@ void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Readin
 }
 
 // The communication hook, by its name in torch.distributed.algorithms.
-void read_hook(Reader& config, const Cluster& cluster, Reading& reading) {
+void read_hook(Reader& config, const Workload& workload, const Cluster& cluster,
+               const TorchVersion& torch, Reading& reading) {
   const std::string hook =
       config.word_or("comm_hook", "allreduce_hook",
                      {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook",
@@ -227,6 +228,11 @@ void read_hook(Reader& config, const Cluster& cluster, Reading& reading) {
   if (hook == "powerSGD_hook" || batched) read_power_sgd(config, cluster, batched, reading);
   if (hook == "fp16_compress_hook") reading.strategy.compression.codec = "fp16";
   if (hook == "bf16_compress_hook") reading.strategy.compression.codec = "bf16";
+  const std::string obstacle =
+      torch_obstacle(reading.strategy.compression.codec, workload, cluster, torch);
+  if (obstacle.empty()) return;
+  if (hook != "allreduce_hook") config.fail("comm_hook", "fails inside torch: " + obstacle);
+  reading.notes.push_back("the job fails inside torch: " + obstacle);
 }
 
 // The keyword arguments and settings that the buckets follow from.
@@ -250,14 +256,15 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
         "newest: "
         "\"torch\" in the workload makes it the job's");
   }
-  words.limits = limits_of(config, torch.value_or(torch_of(workload)));
+  const TorchVersion version = torch.value_or(torch_of(workload));
+  words.limits = limits_of(config, version);
   words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   // With views a gradient's memory is its bucket's.
   reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);
   reading.strategy.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
   const bool static_graph = config.boolean_or("static_graph", false);
   words.stay = config.boolean_or("find_unused_parameters", false) && !static_graph;
-  read_hook(config, cluster, reading);
+  read_hook(config, workload, cluster, version, reading);
   words.compiled = compiled_by(config);
   words.no_sync = config.boolean_or("no_sync", false);
   words.listed = config.has("bucket_cap_mb_list");

@@ -79,6 +79,12 @@ void expect_loss(const test::Ran& ran, const std::string& rank) {
   EXPECT_TRUE(what.starts_with("cket ") || what.starts_with("ffers could not")) << ran.err;
 }
 
+TEST(Apply, SaysWhatTorchCannotDoAheadOfTheFirstStep) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  expect_to_hold("cannot", 2, scratch.folder());
+}
+
 TEST(Apply, ModelsThatDifferAreOneLineThatNamesTheTensor) {
   if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
   const test::Scratch scratch;
@@ -441,6 +447,31 @@ TEST(Apply, NamesWhatItCannotApply) {
         << ran.err;
     EXPECT_FALSE(std::filesystem::exists(scratch.path("job.py"))) << strategy;
   }
+}
+
+// A job that torch would end in its first step is not written for.
+TEST(Apply, NamesWhereTorchFails) {
+  const test::Scratch scratch;
+  auto scenario = nlohmann::ordered_json::parse(test::text_of(kNet));
+  scenario["cluster"]["library"] = "gloo";
+  scenario["strategies"] = nlohmann::ordered_json::parse(
+      R"([{"name": "halves", "streams": 2, "compression": {"codec": "bf16"}},
+          {"name": "factors", "streams": 2, "compression": {"codec": "powersgd"}}])");
+  scenario["workload"]["tensors"].push_back(
+      nlohmann::ordered_json::parse(R"({"name": "scale", "shape": [], "backward_us": 1})"));
+  const auto emit = [&](const char* strategy, const char* torch) {
+    scenario["workload"]["torch"] = torch;
+    test::write_text(scratch.path("net.json"), scenario.dump());
+    return test::syncline_run({"emit", scratch.path("net.json"), "--strategy", strategy,
+                               "--dialect", "pytorch", "--python", scratch.path("job.py")});
+  };
+  const auto halves = emit("halves", "1.13");
+  EXPECT_EQ(halves.code, 2);
+  EXPECT_TRUE(contains(halves.err, "Gloo of torch 1.13 sums no bf16")) << halves.err;
+  EXPECT_EQ(emit("halves", "2.7").code, 0);
+  const auto factors = emit("factors", "2.7");
+  EXPECT_EQ(factors.code, 2);
+  EXPECT_TRUE(contains(factors.err, "the first dimension of scale")) << factors.err;
 }
 
 // On 4 nodes of 8 GPUs, all-reduces inside by rings and across by trees.

@@ -545,6 +545,33 @@ def wrong_tables(folder):
            "layer_3 with 660")
 
 
+def what_torch_cannot_do(folder):
+    """Said ahead of the first step, on all ranks."""
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor(1.0))
+            self.base = nn.Linear(4, 4)
+
+    def applied(model, names, **more):
+        sizes = dict((name, p.numel()) for name, p in model.named_parameters())
+        table = {"name": "a test's", "ranks": dist.get_world_size(), "streams": 1,
+                 "gradients": [[name, sizes[name]] for name in names],
+                 "buckets": [{"places": list(range(len(names)))}], **more}
+        return applier.apply(model, sgd(model), strategy=table)
+    names = ["base.bias", "base.weight", "scale"]
+    applied(Scaled(), names)
+    raises(lambda: applied(Scaled(), names, powersgd=_POWER),
+           "powerSGD_hook cannot take scale, which has no dimension")
+    try:
+        dist.all_reduce(torch.zeros(1, dtype=torch.bfloat16), group=dist.new_group())
+    except RuntimeError:
+        said = f"Gloo of torch {torch.__version__} sums no bfloat16"
+        raises(lambda: applied(nn.Linear(4, 4).bfloat16(), ["bias", "weight"]), said)
+        halves = [{"places": _ALL, "codec": "bf16"}]
+        raises(lambda: applier.apply(net(), sgd(net()), strategy=strategy(halves)), said)
+
+
 def models_that_differ(folder):
     """The first tensor that does is named, the same on all ranks, before anything is exchanged."""
     second = dist.get_rank() == 1
@@ -660,6 +687,7 @@ _CASES = {
     "four": [groupings_and_streams, hierarchies, local_sgd, adaptive_local_sgd],
     "dgc": [dgc, largest_of_many, what_is_not_finite],
     "powersgd": [power_sgd],
+    "cannot": [what_torch_cannot_do],
     "differs": [a_model_that_differs_is_one_line],
     "killed": [rank_is_killed],
     "killed_powersgd": [rank_is_killed_in_power_sgd],

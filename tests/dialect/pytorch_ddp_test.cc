@@ -318,6 +318,34 @@ TEST(PyTorchDdp, Hooks) {
             groups_of("{}", workload));
 }
 
+// Where torch itself fails, that is said of the configuration.
+TEST(PyTorchDdp, WhatFailsInsideTorch) {
+  Workload workload;
+  workload.tensors = {tensor_of("scale", {}), tensor_of("w", {64, 64}, DType::kBf16)};
+  Cluster cluster = cluster_of(2, 1);
+  const auto said = [&](const std::string& hook, const std::string& torch) {
+    const std::string config = R"({"comm_hook": ")" + hook + R"(", "torch": ")" + torch + R"("})";
+    try {
+      const auto reading = test::read_config(pytorch_ddp_dialect(), config, workload, cluster);
+      return test::has_note(reading, "fails inside torch") ? reading.notes[1] : "";
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(said("powerSGD_hook", "2.7").find("first dimension of scale"), std::string::npos);
+  EXPECT_EQ(said("batched_powerSGD_hook", "2.7"), "");
+  for (const char* hook : {"bf16_compress_hook", "allreduce_hook"}) {
+    EXPECT_EQ(said(hook, "1.13"), "") << hook;  // NCCL
+  }
+  cluster.library = Library::kGloo;
+  for (const char* hook : {"bf16_compress_hook", "allreduce_hook"}) {
+    EXPECT_NE(said(hook, "1.13").find("Gloo of torch 1.13 sums no bf16"), std::string::npos)
+        << hook << said(hook, "1.13");
+    EXPECT_EQ(said(hook, "2.7"), "") << hook;
+  }
+  EXPECT_EQ(said("fp16_compress_hook", "1.13"), "");
+}
+
 // PowerSGDState's own defaults, and what its hook does on GPUs.
 TEST(PyTorchDdp, PowerSgd) {
   const Workload workload = shipped_workload("resnet50_v100.json");
