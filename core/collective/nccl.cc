@@ -333,13 +333,13 @@ struct NcclLaw::Known {
     }
   }
 
-  Seconds least(double bytes, bool on_the_wire) const {
+  Seconds least(double bytes) const {
     Seconds least = std::numeric_limits<double>::infinity();
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       for (std::size_t p = 0; p < kNcclProtocols; ++p) {
         const NcclPick pick{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
         const auto time = nccl_time(topology, table, kind, pick, bytes);
-        if (time) least = std::min(least, std::max(*time, on_the_wire ? wire[a] * bytes : 0));
+        if (time) least = std::min(least, std::max(*time, wire[a] * bytes));
       }
     }
     return least;
@@ -357,12 +357,7 @@ NcclLaw::~NcclLaw() = default;
 
 std::optional<Seconds> NcclLaw::time(const Collective& collective) const {
   if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
-  return known(collective).least(static_cast<double>(collective.bytes()), true);
-}
-
-std::optional<Seconds> NcclLaw::time_off_the_wire(const Collective& collective) const {
-  if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
-  return known(collective).least(static_cast<double>(collective.bytes()), false);
+  return known(collective).least(static_cast<double>(collective.bytes()));
 }
 
 const NcclLaw::Known& NcclLaw::known(const Collective& collective) const {

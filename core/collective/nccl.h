@@ -52,8 +52,6 @@ class NcclLaw {
 
   // Nothing for a collective that NCCL did not choose.
   std::optional<Seconds> time(const Collective& collective) const;
-  // The same without what the wire needs: between NCCL's jumps concave in the payload, for bounds.
-  std::optional<Seconds> time_off_the_wire(const Collective& collective) const;
 
  private:
   struct Known;

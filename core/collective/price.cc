@@ -285,26 +285,6 @@ CollectivePrice at_once(const CollectivePrice& price) {
   return whole;
 }
 
-// Sizes at which a law is asked for a bound: each doubling, and both sides of where NCCL's own
-// model jumps (nccl_model.cc): powers of two, and 64 bytes a rank.
-std::vector<std::int64_t> sizes_to_bound(const Collective& collective, Bytes largest) {
-  std::set<std::int64_t> elements;
-  const std::int64_t most = std::max<std::int64_t>(1, largest / collective.unit);
-  const auto add = [&](std::int64_t count) {
-    elements.insert(std::clamp<std::int64_t>(count, 1, most));
-  };
-  for (std::int64_t count = most; count >= 1; count /= 2) add(count);
-  const auto both_sides = [&](Bytes size) {
-    add((size + collective.unit - 1) / collective.unit);
-    add((size - 1) / collective.unit);
-  };
-  if (collective.nccl) {
-    for (Bytes size = 64; size <= largest; size *= 2) both_sides(size);
-    both_sides(Bytes{64} * collective.groups.size);
-  }
-  return {elements.begin(), elements.end()};
-}
-
 }  // namespace
 
 double CollectivePrice::sent(int rank) const {
@@ -504,7 +484,7 @@ LeastPrice PriceBook::least_of_links(const Collective& collective, Bytes largest
 
 // Some rate and latency that no payload of 1 to `largest` bytes undercuts: the rate is the least of
 // the busiest link's and of the law's time per byte, the latency what every payload costs beyond
-// it.
+// it. The law is asked at each doubling of the size.
 LeastPrice PriceBook::least(const Collective& collective, Bytes largest) {
   LawEntry* own = law_entry(collective);
   if (own == nullptr) return least_of_links(collective, largest);
@@ -512,16 +492,15 @@ LeastPrice PriceBook::least(const Collective& collective, Bytes largest) {
   std::vector<std::pair<double, Seconds>> times;
   const double busiest = entry(collective).at_once().seconds_per_byte * own->price.scale;
   double rate = busiest;
-  for (const std::int64_t elements : sizes_to_bound(collective, largest)) {
+  for (Bytes size = std::max<Bytes>(1, largest); size >= 1; size /= 2) {
     Collective other = collective;
-    other.elements = elements;
+    other.elements = std::max<std::int64_t>(1, size / other.unit);
     if (other.nccl) choose_algorithm(other, kNcclName, cluster_);
     const auto time = law_time(other);
     if (!time) continue;
     const auto bytes = static_cast<double>(other.bytes());
     rate = std::min(rate, entry(other).at_once().seconds_per_byte);
-    const auto concave = cluster_.law ? time : nccl_.time_off_the_wire(other);
-    times.emplace_back(bytes, concave.value_or(*time));
+    times.emplace_back(bytes, *time);
     rate = std::min(rate, *time / bytes);
   }
   LeastPrice least;

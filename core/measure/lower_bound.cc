@@ -70,6 +70,17 @@ struct Demand {
   Seconds transfer = 0;                                  // on its busiest links, alone
 };
 
+// The collective that is over when an operation is: itself, or the one that it lengthens.
+plan::OpId lengthened(const plan::Plan& plan, plan::OpId id) {
+  const plan::StreamId stream = plan.ops[static_cast<std::size_t>(id)].stream;
+  const auto lengthens = [&](plan::OpId at) {
+    const plan::Op& op = plan.ops[static_cast<std::size_t>(at)];
+    return op.stream != stream || std::holds_alternative<plan::Slowed>(op.work);
+  };
+  while (id > 0 && lengthens(id)) --id;
+  return id;
+}
+
 // All-gathers that a pass of the model waits for in its own step: of parameters, ahead of their
 // gradient, so none of it is on the way from there to the next step.
 std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
@@ -79,7 +90,8 @@ std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
     const bool passes = compute != nullptr && (compute->phase == plan::Phase::kForward ||
                                                compute->phase == plan::Phase::kBackward);
     if (!passes) continue;
-    for (const plan::OpId id : op.after) {
+    for (const plan::OpId after : op.after) {
+      const plan::OpId id = lengthened(plan, after);
       const auto* awaited =
           std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
       const bool gathers_all =

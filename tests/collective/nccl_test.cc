@@ -329,19 +329,33 @@ TEST(Law, AClustersLawComesBeforeNcclsOwn) {
 }
 
 TEST(Law, TheLeastUndercutsEverySize) {
-  for (const Cluster& cluster : {flat_cluster(8), two_tier_cluster(4, 8)}) {
+  std::vector<Cluster> clusters = networks();
+  clusters.insert(clusters.end(), {flat_cluster(8), two_tier_cluster(4, 8)});
+  std::mt19937_64 random(47);
+  for (const Cluster& cluster : clusters) {
     PriceBook book(cluster);
     const Groups world = world_group(cluster.ranks());
-    const Bytes largest = 512 * kMiB;
-    const Collective own = chosen(cluster, kAllReduce, world, 3 * kMiB);
+    const Bytes largest = static_cast<Bytes>(1 << 12) + static_cast<Bytes>(random() % (512 * kMiB));
+    const Collective own = chosen(cluster, kAllReduce, world, largest / 7);
     const auto least = book.least(own, largest);
     EXPECT_GE(least.latency, 0);
     EXPECT_GT(least.scale, 0);
     EXPECT_LE(least.scale, 1);
-    for (Bytes bytes = 4; bytes <= largest; bytes *= 2) {
-      const Collective c = chosen(cluster, kAllReduce, world, bytes);
-      EXPECT_LE(least.latency + least.seconds_per_byte * static_cast<double>(bytes),
-                book.time(c) * (1 + 1e-9));
+    // Beside powers of two, where NCCL's model jumps, and anywhere between.
+    std::vector<Bytes> sizes;
+    for (Bytes power = 8; power <= largest; power *= 2) {
+      for (const Bytes bytes :
+           {power - 4, power, power + 4 * static_cast<Bytes>(random() % 1000)}) {
+        if (bytes <= largest) sizes.push_back(bytes);
+      }
+      sizes.push_back(power +
+                      static_cast<Bytes>(random() % static_cast<std::uint64_t>(power)) / 4 * 4);
+    }
+    for (const Bytes bytes : sizes) {
+      const Collective c = chosen(cluster, kAllReduce, world, std::min(bytes, largest));
+      EXPECT_LE(least.latency + least.seconds_per_byte * static_cast<double>(c.bytes()),
+                book.time(c) * (1 + 1e-9))
+          << c.bytes() << " of " << largest;
     }
   }
 }

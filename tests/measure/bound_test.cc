@@ -63,6 +63,24 @@ TEST(LowerBound, WorkOfTheHostIsNoPartOfAWayAcrossSteps) {
   }
 }
 
+// Computation lengthens the gather that a pass waits for: that is still the same gather, and over
+// before its gradient is.
+TEST(LowerBound, WhatComputationLengthensIsNoDemandOfItsOwn) {
+  const auto bound = [](const std::string& slowdown) {
+    const Json root = scenario(
+        R"("nodes": 2, "gpus_per_node": 1, "inter": {"latency_us": 1, "bandwidth_gbps": 10},
+           "device": {"overlap_slowdown": )" +
+            slowdown + "}",
+        R"([{"name": "b.w", "shape": [1000, 1200], "backward_us": 3000},
+            {"name": "a.w", "shape": [1000, 1200], "backward_us": 10}])",
+        R"([{"name": "s", "dialect": "deepspeed", "config": {"zero_optimization": {
+              "stage": 3, "reduce_bucket_size": 1000000, "stage3_prefetch_bucket_size": 1000000,
+              "stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 0}}}])");
+    return priced(root, "model").rows[0].metrics.lower_bound;
+  };
+  EXPECT_DOUBLE_EQ(bound("0.19"), bound("0"));
+}
+
 TEST(LowerBound, IsNotAboveTheModelOnRandomScenarios) {
   int close = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
