@@ -369,8 +369,4 @@ const NcclLaw::Known& NcclLaw::known(const Collective& collective) const {
   return *known_.back();
 }
 
-std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective) {
-  return NcclLaw(cluster).time(collective);
-}
-
 }  // namespace syncline::collective

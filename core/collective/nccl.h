@@ -61,7 +61,4 @@ class NcclLaw {
   mutable std::vector<std::unique_ptr<const Known>> known_;
 };
 
-// The same, asked once.
-std::optional<Seconds> nccl_law(const Cluster& cluster, const Collective& collective);
-
 }  // namespace syncline::collective

@@ -85,7 +85,7 @@ TEST(NcclTopology, RatedSpeedsChooseAndReachedOnesTake) {
   EXPECT_DOUBLE_EQ(nccl_topology(reached, world_group(8)).ring.inter, 1.2e9);
   const Collective large = chosen(rated, kAllReduce, world_group(8), kGiB);
   EXPECT_EQ(chosen(reached, kAllReduce, world_group(8), kGiB).nccl, large.nccl);
-  EXPECT_NEAR(*nccl_law(reached, large) / *nccl_law(rated, large), 1 / 0.9, 0.01);
+  EXPECT_NEAR(*NcclLaw(reached).time(large) / *NcclLaw(rated).time(large), 1 / 0.9, 0.01);
 }
 
 TEST(NcclTopology, GroupsLieOnNodes) {
@@ -159,7 +159,7 @@ TEST(NcclChoice, TransfersAreThoseOfTheNearestAlgorithm) {
   Collective ring{kAllReduce, nullptr, world_group(8), 16, 4, 0, {}};
   choose_algorithm(ring, "ring", cluster);
   EXPECT_FALSE(ring.nccl.has_value());
-  EXPECT_FALSE(nccl_law(cluster, ring).has_value());
+  EXPECT_FALSE(NcclLaw(cluster).time(ring).has_value());
 }
 
 TEST(NcclLaw, GroupsSideBySideShareTheirNics) {
@@ -167,9 +167,9 @@ TEST(NcclLaw, GroupsSideBySideShareTheirNics) {
   const Cluster eight_nics = nodes_of_eight(4, 240, 100, 8, "A100");
   const Collective leaders = chosen(one_nic, kAllReduce, leader_group(32, 8), 256 * kMiB);
   const Collective shards = chosen(one_nic, kAllReduce, shard_groups(32, 8), 256 * kMiB);
-  const Seconds alone = *nccl_law(one_nic, leaders);
-  EXPECT_NEAR(*nccl_law(one_nic, shards) / alone, 8, 0.4);
-  EXPECT_DOUBLE_EQ(*nccl_law(eight_nics, shards), *nccl_law(eight_nics, leaders));
+  const Seconds alone = *NcclLaw(one_nic).time(leaders);
+  EXPECT_NEAR(*NcclLaw(one_nic).time(shards) / alone, 8, 0.4);
+  EXPECT_DOUBLE_EQ(*NcclLaw(eight_nics).time(shards), *NcclLaw(eight_nics).time(leaders));
 }
 
 // A user turns one figure of the network: the time follows it, without steps.
@@ -277,7 +277,7 @@ TEST(Law, ThePriceIsTheLawsTime) {
     for (const auto kind : kAllCollectiveKinds) {
       for (Bytes bytes = 4; bytes <= kGiB; bytes *= 8) {
         const Collective c = chosen(cluster, kind, world_group(cluster.ranks()), bytes);
-        const Seconds law = *nccl_law(cluster, c);
+        const Seconds law = *NcclLaw(cluster).time(c);
         EXPECT_NEAR(book.time(c) / law, 1, 1e-12);
         EXPECT_NEAR(alone(book, c) / law, 1, 1e-12);
         for (const Seconds latency : book.latencies(c)) EXPECT_GE(latency, 0);

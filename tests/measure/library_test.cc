@@ -11,6 +11,7 @@
 #include "core/dialect/dialect.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
+#include "core/hardware/node.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
@@ -51,6 +52,49 @@ TEST(Library, IsKnownByTheGpusOrByWhatWasMeasured) {
   EXPECT_EQ(library(R"(, "device": {"name": "Ascend 910"})"), Library::kLinks);
   EXPECT_EQ(library(R"(, "device": {"name": "A100"}, "library": "gloo")"), Library::kGloo);
   EXPECT_EQ(library(R"(, "nccl": {"compute_capability": 90})"), Library::kNccl);
+}
+
+Seconds default_step(const hardware::KnownNode& node, double bandwidth, double latency) {
+  Json cluster{{"name", "n"}, {"node", node.name}, {"nodes", 4}};
+  const double nic = node.outside.bandwidth / kGigabitPerSecond;
+  cluster["inter"] = {{"bandwidth_gbps", nic * bandwidth},
+                      {"nics", node.outside.count},
+                      {"latency_us", node.outside.latency / kMicrosecond * latency}};
+  const Json root{
+      {"name", "n"},
+      {"workload", kWorkload},
+      {"cluster", cluster},
+      {"strategies", {{{"name", "d"}, {"dialect", "pytorch"}, {"config", Json::object()}}}}};
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  return run_study(input::document_from_text("n.json", root.dump()), options)
+      .rows[0]
+      .metrics.step_time;
+}
+
+// What nobody measured follows the user's figures, on every node that is known by name: no slower
+// on a faster network, no more faster than the network, and faster where the step waits for it.
+TEST(Library, StepsFollowTheNetworkOnEveryNode) {
+  for (const hardware::KnownNode& node : hardware::nodes()) {
+    const Seconds computation = default_step(node, 100, 1e-3);
+    Seconds before = default_step(node, 1.0 / 64, 1);
+    for (double share = 1.2 / 64; share < 2; share *= 1.2) {
+      const Seconds now = default_step(node, share, 1);
+      EXPECT_LE(now, before * (1 + 1e-9)) << node.name << " at " << share;
+      EXPECT_GE(now, before / 1.2 * (1 - 1e-9)) << node.name << " at " << share;
+      if (before > 2 * computation) {
+        EXPECT_LT(now, before * 0.99) << node.name << " at " << share;
+      }
+      before = now;
+    }
+    Seconds sooner = default_step(node, 1, 0.1);
+    for (const double latency : {1.0, 10.0, 100.0, 1000.0}) {
+      const Seconds later = default_step(node, 1, latency);
+      EXPECT_GT(later, sooner) << node.name << " at " << latency;
+      EXPECT_LE(later, sooner * 10) << node.name << " at " << latency;
+      sooner = later;
+    }
+  }
 }
 
 TEST(Library, MeasuredTimesReachTheRowsOfFrameworks) {
