@@ -88,6 +88,7 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         seen.memory = _memory(job)
         seen.page = _page_time()
         seen.selection = _selection(job, seen.overlap)
+        seen.optimizer = _optimizer_word(job)
     finally:
         saved.put_back()
     if job.rank != 0:
@@ -1112,6 +1113,9 @@ def _cluster(job, hosts, sweeps):
     device = torch.cuda.get_device_name(job.device) if job.on_gpu else "CPU"
     cluster = {"name": f"{nodes} x {inside} {device}", "nodes": nodes, "gpus_per_node": inside,
                "device": {"name": device}}
+    if job.on_gpu:
+        size = torch.cuda.get_device_properties(job.device).total_memory
+        cluster["device"]["memory_gbytes"] = _round(size / 1e9)
     if not sweeps:
         return cluster
     cluster["source"] = f"all-reduces of the job's own process group over {job.backend}"
@@ -1171,11 +1175,23 @@ def _workload(job, seen, name, batch):
         workload["buffer_broadcast_ms"] = _round(seen.overhead() * 1e3)
     if batch:
         workload["batch"] = batch
+    if seen.optimizer:
+        workload["optimizer"] = seen.optimizer
     buffers = [{"name": n, "shape": list(b.shape), "dtype": _DTYPES[b.dtype]}
                for n, b in job.module.named_buffers() if b.dtype in _DTYPES and b.numel() > 0]
     if buffers:
         workload["buffers"] = buffers
     return workload
+
+
+def _optimizer_word(job):
+    """What keeps as many values of each parameter as the job's optimizers do; None: more than any."""
+    if not job.optimizers:
+        return None
+    kept = [sum(torch.is_tensor(value) and value.shape == p.shape and p.dim() > 0
+                for value in state.values())
+            for optimizer in job.optimizers for p, state in optimizer.state.items()]
+    return {0: "sgd", 1: "momentum", 2: "adam"}.get(max(kept, default=0))
 
 
 def _broadcasts(job):

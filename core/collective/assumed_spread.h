@@ -7,15 +7,16 @@
 // on those links (NcclLaw), and by the links with a ring. Networks count alike:
 //
 //                       up to 64 KiB    64 KiB to 4 MiB    above
-//   NCCL's model, rows           405                250      562
-//     median log(true/price)    +0.2               +0.7     +0.4    (e^0.7: twice as long)
-//     spread                     0.6                1.1      0.7
+//   NCCL's model, rows           431                267      590
+//     median log(true/price)   +0.15               +0.7    +0.55    (e^0.7: twice as long)
+//     spread                     0.6                1.1      0.8
 //   links, rows                  399                228      764
 //     median log(true/price)    -0.2               +0.7     +0.5
 //     spread                     0.7                1.0      0.65
 //
 // The spread is the one whose 80 % interval around the prediction holds 80 % of the rows. It
 // contains the bias: NCCL's constants are InfiniBand's, and middle sizes take longer on the others.
+// tests/calibrate/assumed_spread_test.cc works NCCL's lines out again.
 #pragma once
 
 #include <algorithm>
@@ -37,14 +38,14 @@ inline double between_classes(const std::array<double, 3>& values, double bytes)
 // Standard deviation of log(true time / price) for a payload of `bytes` (above 0). `nccl`: priced
 // by NCCL's own model, otherwise by the links.
 inline double assumed_spread(bool nccl, double bytes) {
-  constexpr std::array<double, 3> kNccl = {0.6, 1.1, 0.7};
+  constexpr std::array<double, 3> kNccl = {0.6, 1.1, 0.8};
   constexpr std::array<double, 3> kLinks = {0.7, 1.0, 0.65};
   return between_classes(nccl ? kNccl : kLinks, bytes);
 }
 
 // Its median, the second line of the table: how much longer the truth takes as a rule.
 inline double assumed_bias(bool nccl, double bytes) {
-  constexpr std::array<double, 3> kNccl = {0.2, 0.7, 0.4};
+  constexpr std::array<double, 3> kNccl = {0.15, 0.7, 0.55};
   constexpr std::array<double, 3> kLinks = {-0.2, 0.7, 0.5};
   return between_classes(nccl ? kNccl : kLinks, bytes);
 }

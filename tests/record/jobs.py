@@ -168,6 +168,7 @@ def plain_job_records_its_order_and_buckets(folder):
     config = scenario["strategies"][0]["config"]
     assert config == {"bucket_cap_mb": 0.1, "find_unused_parameters": True}, config
     assert scenario["workload"]["torch"] == "1.13"
+    assert scenario["workload"]["optimizer"] == "momentum"
     cluster = scenario["cluster"]
     assert (cluster["nodes"], cluster["gpus_per_node"], cluster["library"]) == (1, 2, "gloo")
     curve = cluster["intra"]["measured_steps_us"]
@@ -200,6 +201,7 @@ def sparse_gradients_are_sparse(folder):
     rows = {name: tensor["sparse_rows"] for name, tensor in check_workload(job, scenario).items()
             if "sparse_rows" in tensor}
     assert rows == {"words.weight": 8}, rows
+    assert scenario["workload"]["optimizer"] == "sgd"
 
 
 def buckets_that_are_rebuilt(folder):
@@ -218,6 +220,7 @@ def buckets_that_are_rebuilt(folder):
     scenario = record_job(job, folder, "rebuilt")
     if scenario is None:
         return
+    assert scenario["workload"]["optimizer"] == "adam"
     order = [tensor["name"] for tensor in scenario["workload"]["tensors"]]
     assert order == ready_order(job), (order, ready_order(job))
 
@@ -514,6 +517,7 @@ def times_of_a_gpu(folder):
     fakes = {"Event": gpu.Event, "synchronize": gpu.synchronize,
              "current_stream": lambda device: "the current stream",
              "get_rng_state": lambda device: "dice", "get_device_name": lambda device: "H100",
+             "get_device_properties": lambda device: types.SimpleNamespace(total_memory=80e9),
              "set_rng_state": lambda state, device: None}
     kept = {name: getattr(torch.cuda, name) for name in fakes}
     made = recorder._Job
@@ -538,7 +542,7 @@ def times_of_a_gpu(folder):
     assert (workload["forward_ms"], workload["update_ms"]) == (1, 1), workload
     assert scenario["published"][0]["step_time_s"] == 0.001
     assert workload["host_gap_ms"] == 10 - 1 - 4 - 1, workload
-    assert scenario["cluster"]["device"] == {"name": "H100"}
+    assert scenario["cluster"]["device"] == {"name": "H100", "memory_gbytes": 80}
 
 
 def clusters(folder):
