@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/measure/memory.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -24,7 +25,10 @@ std::string contents(const Checked& checked) {
 }
 
 Page page_of(const Checked& checked) {
-  Page page{checked.file, "correct", {Listing{"text", contents(checked)}}};
+  const std::string shortage = measure::memory_shortage(checked.scenario);
+  Page page{checked.file,
+            shortage.empty() ? "correct" : "correct, but does not fit: " + shortage,
+            {Listing{"text", contents(checked)}}};
   std::vector<std::string> notes;
   for (const auto& strategy : checked.scenario.strategies) {
     const std::string who = "strategy '" + strategy.name + "'" +
@@ -54,20 +58,23 @@ Json json_of(const Checked& checked) {
       notes.push_back({{"strategy", strategy.name}, {"dialect", strategy.dialect}, {"note", note}});
     }
   }
-  return {{"file", checked.file},
-          {"workload",
-           {{"name", workload.name},
-            {"gradients", workload.tensors.size()},
-            {"bytes", gradient_bytes(workload)},
-            {"forward_s", exact(workload.forward)},
-            {"backward_s", exact(backward_time(workload))}}},
-          {"cluster",
-           {{"name", scenario.cluster.name},
-            {"nodes", scenario.cluster.nodes},
-            {"gpus_per_node", scenario.cluster.gpus_per_node}}},
-          {"strategies", scenario.strategies.size()},
-          {"sweep_points", checked.points},
-          {"notes", std::move(notes)}};
+  Json json{{"file", checked.file},
+            {"workload",
+             {{"name", workload.name},
+              {"gradients", workload.tensors.size()},
+              {"bytes", gradient_bytes(workload)},
+              {"forward_s", exact(workload.forward)},
+              {"backward_s", exact(backward_time(workload))}}},
+            {"cluster",
+             {{"name", scenario.cluster.name},
+              {"nodes", scenario.cluster.nodes},
+              {"gpus_per_node", scenario.cluster.gpus_per_node}}},
+            {"strategies", scenario.strategies.size()},
+            {"sweep_points", checked.points},
+            {"notes", std::move(notes)}};
+  const std::string shortage = measure::memory_shortage(scenario);
+  if (!shortage.empty()) json["does_not_fit"] = shortage;
+  return json;
 }
 
 }  // namespace

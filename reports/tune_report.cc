@@ -454,7 +454,7 @@ Json json_of(const tune::Tuning& tuning) {
                       {"search", search_sentence(tuning)},
                       {"held", held_sentence(tuning)}};
   json["curve"] = std::move(curve);
-  if (const std::string shortage = memory_verdict(tuning); !shortage.empty()) {
+  if (const std::string shortage = measure::memory_shortage(tuning.scenario); !shortage.empty()) {
     json["does_not_fit"] = shortage;
   }
   json["verdicts"] = tune_verdicts(tuning);

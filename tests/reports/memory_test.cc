@@ -7,6 +7,7 @@
 
 #include "core/run/model_executor.h"
 #include "core/tune/tuning.h"
+#include "reports/check_report.h"
 #include "reports/run_report.h"
 #include "reports/table.h"
 #include "reports/tune_report.h"
@@ -67,6 +68,11 @@ TEST(MemoryText, WhatDoesNotFitComesFirst) {
   const std::string tuned = text_page(answer_of(tuning).page());
   EXPECT_EQ(tuned.find(said), tuned.find('\n') + 1) << tuned;
   EXPECT_TRUE(contains(tuned, "No candidate of this search fits."));
+  EXPECT_EQ(answer_of(tuning).json().at("does_not_fit"), json_of(report).at("does_not_fit"));
+  const Checked checked{"m.json", tuning.scenario, 1, {}};
+  EXPECT_TRUE(contains(text_page(answer_of(checked).page()),
+                       "m.json: correct, but does not fit: 'ddp' with Adam (assumed) needs 4 GB"));
+  EXPECT_EQ(answer_of(checked).json().at("does_not_fit"), json_of(report).at("does_not_fit"));
 }
 
 }  // namespace
