@@ -38,7 +38,7 @@ ask() {
 # sentence behind it.
 show_table() {
   ask "$@" --format markdown
-  printf '%s\n' "$printed" | grep '^|' | cut -d'|' -f1-4,6,7,11
+  printf '%s\n' "$printed" | grep '^|' | cut -d'|' -f1-4,6,7,12
   printf '\n%s\n' "$(printf '%s\n' "$printed" | grep fastest)" | wrapped
 }
 

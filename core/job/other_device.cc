@@ -98,9 +98,8 @@ std::string sentence(const Rescaling& rescaling, const std::string& from, const 
        << " (80 %: " << rescaling.factor / reach << " to " << rescaling.factor * reach
        << "), as FLOPs in " << (half ? "half precision" : "fp32") << " take " << rescaling.flops
        << " and memory " << rescaling.memory
-       << " times as long there; what the host takes stays. The step that was measured stands "
-          "beside "
-          "no row. A trace of that device knows better";
+       << " times as long there; what the host takes stays. The measured step is compared with no "
+          "row. A trace of that device is more accurate";
   return text.str();
 }
 
