@@ -123,9 +123,6 @@ bool has_private(const Json& config) {
   return std::any_of(items.begin(), items.end(), is_private);
 }
 
-// What a round number may cost of a step.
-constexpr double kRoundConfig = 5e-3;
-
 Json without_private(Json config) {
   for (auto item = config.begin(); item != config.end();) {
     item = item.key().starts_with('_') ? config.erase(item) : std::next(item);
@@ -176,7 +173,7 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
     if (least_of(wanted) <= least_of(left) * (1 + more)) left = std::move(wanted);
   };
   leave_out(kPrivate, [](const Tried& each) { return has_private(each.config); });
-  leave_out(kRoundConfig, [](const Tried& each) { return odd_numbers(each.config) > 0; });
+  leave_out(kRoundness, [](const Tried& each) { return odd_numbers(each.config) > 0; });
   const Seconds least = least_of(left);
   leave_out(kEqual,
             [&](const Tried& each) { return each.metrics.step_time > least * (1 + kEqual); });

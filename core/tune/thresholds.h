@@ -41,4 +41,7 @@ Bytes roundest_size(Bytes low, Bytes high);
 // 1 MiB). None where the size is such a one.
 std::vector<Bytes> rounder_sizes(Bytes size);
 
+// What a size that a person would write may cost of a step.
+inline constexpr double kRoundness = 5e-3;
+
 }  // namespace syncline::tune

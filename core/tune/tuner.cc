@@ -27,8 +27,6 @@ constexpr std::size_t kMostCurvePoints = 128;
 constexpr std::size_t kKinds = 7;  // of fusion
 // Candidates within this of the best are as good as it: no measurement tells them apart.
 constexpr double kEqual = 1e-3;
-// A round size may cost this share of a step.
-constexpr double kRoundness = 5e-3;
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
 
