@@ -186,6 +186,26 @@ TEST_F(Hardening, NoNameCommandsTheTerminal) {
   EXPECT_FALSE(contains(syncline_run({"check", path("key.json")}).err, "\x1b"));
 }
 
+TEST_F(Hardening, TheProgramIsBuiltHardened) {
+#if defined(SYNCLINE_SANITIZED) || !defined(__OPTIMIZE__)
+  GTEST_SKIP() << "not a build that is given away";
+#endif
+  const auto readelf = [](const std::string& what) {
+    const Ran ran = Program({"readelf", "-W", what, SYNCLINE_BINARY}, {{"LC_ALL", "C"}}).wait();
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  EXPECT_TRUE(contains(readelf("--file-header"), "DYN (")) << "no fixed address";
+  const std::string segments = readelf("--program-headers");
+  EXPECT_TRUE(contains(segments, "GNU_RELRO"));
+  const std::string stack = segments.substr(segments.find("GNU_STACK"));
+  EXPECT_FALSE(contains(stack.substr(0, stack.find('\n')), "RWE"));
+  EXPECT_TRUE(contains(readelf("--dynamic"), "BIND_NOW"));
+  const std::string symbols = readelf("--dyn-syms");
+  EXPECT_TRUE(contains(symbols, "__stack_chk_fail"));
+  EXPECT_TRUE(contains(symbols, "_chk@")) << "memcpy and the like that know their bounds";
+}
+
 // Nobody writes into it, and nobody waits for that.
 TEST_F(Hardening, APipeIsNoFileOfAJob) {
   ASSERT_EQ(::mkfifo(path("page.html").c_str(), 0600), 0);

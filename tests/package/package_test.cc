@@ -44,7 +44,7 @@ class Package : public ::testing::Test {
   // A program, started in an empty folder.
   static Ran run(const std::vector<std::string>& words, const test::Variables& environment = {}) {
     const std::string empty = scratch_->path("empty");
-    return Program(words, environment, [&] { static_cast<void>(::chdir(empty.c_str())); }).wait();
+    return Program(words, environment, [&] { EXPECT_EQ(::chdir(empty.c_str()), 0); }).wait();
   }
   static Ran syncline(std::vector<std::string> words) {
     words.insert(words.begin(), path("bin/syncline"));
