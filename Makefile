@@ -10,6 +10,7 @@
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
+#   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
 #   make measure  lines of code, the longest functions, lines that stand in two places, what is over
 #                 a limit (make rooms holds the limits)
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs rooms, format and test)
@@ -33,7 +34,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb man gpu-check fuzz faults measure check build configure program rooms setup setup-test setup-deb setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb man gpu-check fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -102,6 +103,12 @@ fuzz: setup setup-check
 FAULTS ?=
 faults: program
 	$(PYTHON) tests/tools/faults.py $(BUILD)/syncline $(FAULTS)
+
+# Whether two builds answer alike: make compare OLD=path/to/syncline; COMPARE='--share 0.1' for less.
+COMPARE ?=
+compare: program
+	cmake --build $(BUILD) --target syncline_draw_scenarios
+	$(PYTHON) tests/tools/compare_builds.py $(OLD) $(BUILD)/syncline --draw $(BUILD)/syncline_draw_scenarios $(COMPARE)
 
 measure:
 	$(PYTHON) tests/tools/measure.py

@@ -1,9 +1,18 @@
 #!/usr/bin/env python3
 """Whether two builds answer alike: `tests/tools/compare_builds.py OLD NEW`.
 
-Runs both programs on every scenario under scenarios/ with check, plan, buckets, run, explain, tune
-and emit, in JSON and in CSV, and compares what they print value by value. Figures are compared as they are written, which is bit by bit. Exit codes and refusals are
-compared as well.
+Runs both programs on the same questions and compares what they print value by value. Figures are
+compared as they are written, which is bit by bit. Exit codes and refusals are compared as well.
+
+    scenarios   every scenario under scenarios/, with check, plan, buckets, run (by the model, and by
+                both grains of the simulation where that takes under a minute), explain, tune, emit
+    fidelity    the page of published measurements
+    random      5,000 random scenarios: their plans, rows, explanations, and some simulations
+    frameworks  20,000 random configurations of frameworks: their plans and rows
+    pairs       native strategies that cover every pair of knobs: plans, rows, simulations, buckets
+
+The last three come from `--draw PROGRAM` (make compare builds it). --sets names some of the sets,
+--share 0.1 takes every tenth of what is drawn.
 
 --expect FILE lists the differences that are intended, one a line: a pattern of where they are, and a
 sentence that says why. The pattern is `verb format scenario value`, with * and ? as in a shell:
@@ -27,7 +36,15 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FRAMEWORKS = ("paddle", "mindspore", "pytorch", "horovod", "megatron", "deepspeed", "hf_trainer",
               "fsdp")
+SETS = ("scenarios", "fidelity", "random", "frameworks", "pairs")
+SIMULATED = ["run", "--executor", "sim"]
+DRAWN = {"random": 5000, "frameworks": 20000, "pairs": 0}
+# What is asked of every scenario that is drawn, and of each tenth.
+ASKED = {"random": ([["run"], ["plan"]], [SIMULATED, ["explain"]]),
+         "frameworks": ([["plan"]], [["run"], ["buckets"]]),
+         "pairs": ([["run"], ["plan"], ["buckets"], ["explain"], SIMULATED], [["tune"]])}
 MOST_SHOWN = 5  # differences of one answer
+PATIENCE = 60  # seconds for a simulation
 
 
 class Number(str):
@@ -47,18 +64,71 @@ def scenarios():
                 yield os.path.relpath(path, ROOT), [each["name"] for each in root["strategies"]]
 
 
-def questions(scenario, strategies):
-    """(verb, format, scenario, arguments) of all that is asked about a scenario."""
+class Question:
+    """What a program is asked: a command line, and a scenario in place of a file's name."""
+
+    def __init__(self, form, scenario, words, text=None, patience=None):
+        self.words = [*words, "--format", form] if words[0] != "emit" else words
+        self.form, self.scenario, self.text, self.patience = form, scenario, text, patience
+
+    def answer(self, program):
+        """What the program says, by path: values, exit code, messages. None: no patience left."""
+        try:
+            done = subprocess.run([program, *self.words], cwd=ROOT, capture_output=True, text=True,
+                                  check=False, input=self.text, timeout=self.patience)
+        except subprocess.TimeoutExpired:
+            return None
+        said = {"exit": Number(done.returncode), "stderr": done.stderr}
+        try:
+            said.update(flat(json.loads(done.stdout, parse_float=Number, parse_int=Number))
+                        if self.form == "json" else values_of_csv(done.stdout))
+        except ValueError:
+            said["stdout"] = done.stdout
+        return said
+
+
+def of_scenario(scenario, strategies):
+    """All that is asked about a scenario under scenarios/."""
     for form in ("json", "csv"):
         for verb in ("check", "run", "explain", "tune"):
-            yield verb, form, scenario, [verb, scenario, "--format", form]
+            yield Question(form, scenario, [verb, scenario])
         for verb in ("plan", "buckets"):
             for name in strategies:
-                yield verb, form, scenario, [verb, scenario, "--strategy", name, "--format", form]
+                yield Question(form, scenario, [verb, scenario, "--strategy", name])
+    for grain in ("merged", "step"):
+        yield Question("json", scenario, [*SIMULATED, scenario, "--grain", grain],
+                       patience=PATIENCE)
     for framework in FRAMEWORKS:
         for name in strategies:
-            yield "emit", "json", scenario, ["emit", scenario, "--strategy", name, "--dialect",
-                                             framework]
+            yield Question("json", scenario, ["emit", scenario, "--strategy", name, "--dialect",
+                                              framework])
+
+
+def of_drawn(program, name, share):
+    """All that is asked about what is drawn of a set."""
+    drawn = subprocess.run([program, name, str(DRAWN[name])], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    every = max(1, round(1 / share))
+    for index, text in enumerate(drawn[::every]):
+        always, at_times = ASKED[name]
+        for words in always + (at_times if index % 10 == 0 else []):
+            yield Question("json", f"{name}[{index * every}]", [words[0], "-", *words[1:]], text)
+
+
+def questions(options):
+    """Everything that is asked, set by set."""
+    sets = options.sets.split(",")
+    if "scenarios" in sets:
+        for scenario, strategies in scenarios():
+            if options.only in scenario:
+                yield from of_scenario(scenario, strategies)
+    if "fidelity" in sets:
+        yield Question("json", "fidelity", ["fidelity"])
+    for name in DRAWN:
+        if name in sets and options.draw is None:
+            print(f"left out: {name}, as --draw names no program")
+        elif name in sets:
+            yield from of_drawn(options.draw, name, options.share)
 
 
 def flat(value, path=""):
@@ -81,19 +151,6 @@ def values_of_csv(text):
         for column, cell in enumerate(line):
             heading = lines[0][column] if column < len(lines[0]) else str(column)
             yield f"line[{number}].{heading}", cell
-
-
-def answer(program, arguments, form):
-    """What the program says, by path: its values, its exit code and what it says beside them."""
-    done = subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, text=True,
-                          check=False)
-    said = {"exit": Number(done.returncode), "stderr": done.stderr}
-    try:
-        said.update(flat(json.loads(done.stdout, parse_float=Number, parse_int=Number))
-                    if form == "json" else values_of_csv(done.stdout))
-    except ValueError:
-        said["stdout"] = done.stdout
-    return said
 
 
 def expectations(path):
@@ -121,21 +178,25 @@ class Comparison:
     def __init__(self, expected):
         self.expected = expected
         self.met = [0] * len(expected)
-        self.counts = dict.fromkeys(("compared", "equal", "expected", "different"), 0)
+        self.counts = dict.fromkeys(("compared", "equal", "expected", "different", "too long"), 0)
 
     def add(self, question, old, new):
         """Counts one question's two answers, and prints what nobody expected of them."""
-        verb, form, scenario, arguments = question
+        if old is None or new is None:
+            self.counts["too long"] += 1
+            return
         self.counts["compared"] += 1
         differing = [path for path in {**old, **new}
                      if old.get(path, "nothing") != new.get(path, "nothing")]
         if not differing:
             self.counts["equal"] += 1
             return
-        surprising = [path for path in differing if not self.expects((verb, form, scenario, path))]
+        place = (question.words[0], question.form, question.scenario)
+        surprising = [path for path in differing if not self.expects((*place, path))]
         self.counts["different" if surprising else "expected"] += 1
         if surprising:
-            print(f"different: {' '.join(arguments)}")
+            print(f"different: {' '.join(question.words)}"
+                  f"{' < ' + question.scenario if question.text else ''}", flush=True)
         for path in surprising[:MOST_SHOWN]:
             print(f"    {path}: {old.get(path, 'nothing')!s:.120} -> "
                   f"{new.get(path, 'nothing')!s:.120}")
@@ -163,19 +224,24 @@ def main():
     parser.add_argument("old", type=os.path.abspath)
     parser.add_argument("new", type=os.path.abspath)
     parser.add_argument("--expect", metavar="FILE", help="the differences that are intended")
+    parser.add_argument("--sets", default=",".join(SETS), help="with commas; all if left out")
+    parser.add_argument("--draw", metavar="PROGRAM", type=os.path.abspath,
+                        help="draws the last three sets: build/syncline_draw_scenarios")
+    parser.add_argument("--share", type=float, default=1, help="how much of what is drawn")
     parser.add_argument("--verbs", help="which verbs, with commas; all of them if left out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
     parser.add_argument("--only", metavar="PART", default="", help="scenarios with this in the name")
     options = parser.parse_args()
-    asked = [question for scenario, strategies in scenarios() if options.only in scenario
-             for question in questions(scenario, strategies)
-             if not options.verbs or question[0] in options.verbs.split(",")]
+    verbs = options.verbs.split(",") if options.verbs else None
+    asked = [each for each in questions(options) if not verbs or each.words[0] in verbs]
     comparison = Comparison(expectations(options.expect))
     with ThreadPoolExecutor(options.jobs) as pool:
-        answers = pool.map(lambda one: [answer(program, one[3], one[1])
+        answers = pool.map(lambda one: [one.answer(program)
                                         for program in (options.old, options.new)], asked)
-        for question, (old, new) in zip(asked, answers):
+        for count, (question, (old, new)) in enumerate(zip(asked, answers), 1):
             comparison.add(question, old, new)
+            if sys.stderr.isatty() or count % 2000 == 0:
+                print(f"\r{count} of {len(asked)}", end="", file=sys.stderr, flush=True)
     return 0 if comparison.end() else 1
 
 
