@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "reports/axes.h"
 #include "reports/format.h"
@@ -378,17 +379,17 @@ void add_scatter(const measure::Report& report, const char* what, Unit unit,
 // The fastest traced strategy under the baseline; without one, or where that is the fastest, the
 // fastest two.
 std::vector<std::size_t> two_to_show(const measure::Report& report, const Swept& all) {
-  std::vector<std::pair<Seconds, std::size_t>> order;
+  std::vector<std::tuple<bool, Seconds, std::size_t>> order;  // what fits comes first
   std::optional<std::size_t> baseline;
   for (std::size_t i = 0; i < report.traced.size(); ++i) {
     const auto* row = all.points.empty() ? nullptr : all.at(report.traced[i].strategy, 0);
-    order.emplace_back(row ? row->metrics.step_time : 0, i);
+    order.emplace_back(row && !row->memory.fits(), row ? row->metrics.step_time : 0, i);
     if (report.traced[i].strategy == report.baseline) baseline = i;
   }
   std::stable_sort(order.begin(), order.end());
   std::vector<std::size_t> which;
   if (baseline) which.push_back(*baseline);
-  for (const auto& [time, place] : order) {
+  for (const auto& [large, time, place] : order) {
     if (which.size() == 2) break;
     if (which.empty() || place != which.front()) which.push_back(place);
   }

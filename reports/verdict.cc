@@ -16,16 +16,17 @@ constexpr std::size_t kListedLongPoints = 2;  // with several axes, where each n
 constexpr std::size_t kListedGroups = 4;
 
 using Names = std::vector<std::string>;
-using Places = std::vector<std::size_t>;  // indices of sweep points, rising
+using Places = std::vector<std::size_t>;         // indices of sweep points, rising
+using Point = std::vector<const measure::Row*>;  // rows of a sweep point
 
 struct Study {
   std::vector<Axis> axes;
   std::string baseline;
-  std::vector<std::vector<const measure::Row*>> points;  // rows of each sweep point
+  std::vector<Point> points;
 };
 
 // Points whose baseline is missing (an interrupted run) or infinite have nothing to compare with.
-bool comparable(const std::vector<const measure::Row*>& point, const std::string& baseline) {
+bool comparable(const Point& point, const std::string& baseline) {
   return std::any_of(point.begin(), point.end(), [&](const measure::Row* row) {
     return row->strategy == baseline && std::isfinite(row->speedup);
   });
@@ -61,12 +62,35 @@ Names challengers(const Study& study) {
   return names;
 }
 
-const measure::Row* row_of(const std::vector<const measure::Row*>& point,
-                           const std::string& strategy) {
+const measure::Row* row_of(const Point& point, const std::string& strategy) {
   const auto found = std::find_if(point.begin(), point.end(), [&](const measure::Row* row) {
     return row->strategy == strategy;
   });
   return found == point.end() || !std::isfinite((*found)->speedup) ? nullptr : *found;
+}
+
+// What fits in memory ------------------------------------------------------------------------
+
+bool fits(const measure::Row* row) { return row->memory.fits(); }
+
+// Whether memory decides: some strategies of the point fit, others do not.
+bool memory_decides(const Point& point) {
+  return std::any_of(point.begin(), point.end(), fits) &&
+         !std::all_of(point.begin(), point.end(), fits);
+}
+
+// Whether a user may choose the row. Where nothing fits all are compared.
+bool eligible(const Point& point, const measure::Row* row) {
+  return std::isfinite(row->speedup) && (fits(row) || !memory_decides(point));
+}
+
+// A row that is compared with its baseline: both fit, or nothing does.
+const measure::Row* compared(const Study& study, std::size_t place, const std::string& strategy) {
+  const Point& point = study.points[place];
+  const measure::Row* row = row_of(point, strategy);
+  const bool both =
+      row != nullptr && eligible(point, row) && eligible(point, row_of(point, study.baseline));
+  return both ? row : nullptr;
 }
 
 // Words for places ---------------------------------------------------------------------------
@@ -195,7 +219,7 @@ struct Outcome {
 std::string duel(const Study& study, const std::string& name) {
   Outcome pays, equal, loses;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
-    const measure::Row* row = row_of(study.points[i], name);
+    const measure::Row* row = compared(study, i, name);
     if (row == nullptr) continue;
     (row->speedup > kTie ? pays : row->speedup < kPays ? loses : equal).add(i, row->speedup);
   }
@@ -222,29 +246,49 @@ std::string duel(const Study& study, const std::string& name) {
 
 struct Lead {
   Names names;  // within a tie of the best; empty: no strategy is faster than the baseline
+  Names large;  // faster than those, and do not fit
+  bool baseline_fits = true;
   Outcome outcome;
 };
 
-double best_of(const std::vector<const measure::Row*>& point) {
+double best_of(const Point& point) {
   double best = 0;
   for (const measure::Row* row : point) {
-    if (std::isfinite(row->speedup)) best = std::max(best, row->speedup);
+    if (eligible(point, row)) best = std::max(best, row->speedup);
   }
   return best;
+}
+
+// Beside a baseline that does not fit the fastest that fits leads, however fast it is.
+Tone tone_at(const Point& point, const measure::Row* row, bool baseline_fits, double best) {
+  if (!std::isfinite(row->speedup)) return Tone::kPlain;
+  if (!eligible(point, row)) return Tone::kFaint;
+  return tone_of(row->speedup, best, baseline_fits ? kTie : 0);
+}
+
+Lead lead_at(const Point& point, const std::string& baseline) {
+  Lead lead;
+  const double best = best_of(point);
+  lead.baseline_fits = eligible(point, row_of(point, baseline));
+  for (const measure::Row* row : point) {
+    const bool leads = tone_at(point, row, lead.baseline_fits, best) == Tone::kBest;
+    if (leads) lead.names.push_back(row->strategy);
+    const bool large = std::isfinite(row->speedup) && !eligible(point, row);
+    if (large && row->speedup > std::max(1.0, best) * kTie) lead.large.push_back(row->strategy);
+  }
+  return lead;
 }
 
 std::vector<Lead> leads_of(const Study& study) {
   std::vector<Lead> leads;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
-    const double best = best_of(study.points[i]);
-    Names names;
-    for (const measure::Row* row : study.points[i]) {
-      if (tone_of(row->speedup, best) == Tone::kBest) names.push_back(row->strategy);
-    }
-    auto lead = std::find_if(leads.begin(), leads.end(),
-                             [&](const Lead& other) { return other.names == names; });
-    if (lead == leads.end()) lead = leads.insert(leads.end(), {names, {}});
-    lead->outcome.add(i, best);
+    const Lead here = lead_at(study.points[i], study.baseline);
+    auto lead = std::find_if(leads.begin(), leads.end(), [&](const Lead& other) {
+      return other.names == here.names && other.large == here.large &&
+             other.baseline_fits == here.baseline_fits;
+    });
+    if (lead == leads.end()) lead = leads.insert(leads.end(), here);
+    lead->outcome.add(i, best_of(study.points[i]));
   }
   // What holds at most points comes first.
   std::stable_sort(leads.begin(), leads.end(), [](const Lead& a, const Lead& b) {
@@ -254,19 +298,37 @@ std::vector<Lead> leads_of(const Study& study) {
   return leads;
 }
 
+// "; ddp is faster (1.54x) and does not fit": of two or more, the range of their figures.
+std::string large_clause(const Study& study, const Lead& lead) {
+  if (lead.large.empty()) return "";
+  std::vector<double> speedups;
+  for (const std::size_t place : lead.outcome.places) {
+    for (const auto& name : lead.large) {
+      speedups.push_back(row_of(study.points[place], name)->speedup);
+    }
+  }
+  const bool one = lead.large.size() == 1;
+  return "; " + join_and(lead.large) + (one ? " is" : " are") + " faster (" +
+         times(speedups, false) + ") and " + (one ? "does" : "do") + " not fit";
+}
+
 std::string lead_clause(const Study& study, const Lead& lead, bool opening) {
+  const std::string large = large_clause(study, lead);
   if (lead.names.empty()) {
     const Where at = where(study, lead.outcome.places, opening, "any");
-    return "no strategy is more than 0.5 % faster than " + study.baseline + at.text;
+    return "no strategy " + std::string(large.empty() ? "" : "that fits ") +
+           "is more than 0.5 % faster than " + study.baseline + at.text + large;
   }
   const Where at = where(study, lead.outcome.places, opening, "every");
-  const std::string figures = times(lead.outcome.speedups, at.each);
-  if (lead.names.size() == 1) {
-    return lead.names.front() + " is the fastest" + at.text + " (" + figures + " over " +
-           study.baseline + ")";
-  }
-  return join_and(lead.names) + " are the fastest, within 0.5 % of each other" +
-         (at.text.empty() ? "" : "," + at.text) + " (" + figures + " over " + study.baseline + ")";
+  const std::string fastest = std::string(lead.names.size() == 1 ? " is" : " are") +
+                              " the fastest" +
+                              (large.empty() && lead.baseline_fits ? "" : " that fits in memory");
+  const std::string figures = " (" + times(lead.outcome.speedups, at.each) + " over " +
+                              study.baseline +
+                              (lead.baseline_fits ? ")" : ", which does not fit)") + large;
+  if (lead.names.size() == 1) return lead.names.front() + fastest + at.text + figures;
+  return join_and(lead.names) + fastest + ", within 0.5 % of each other" +
+         (at.text.empty() ? "" : "," + at.text) + figures;
 }
 
 std::string leads_sentence(const Study& study) {
@@ -294,7 +356,7 @@ std::string losers_sentence(const Study& study, const Names& names) {
   for (const auto& name : names) {
     Outcome outcome;
     for (std::size_t i = 0; i < study.points.size(); ++i) {
-      const measure::Row* row = row_of(study.points[i], name);
+      const measure::Row* row = compared(study, i, name);
       if (row != nullptr && row->speedup < kPays) outcome.add(i, row->speedup);
     }
     if (outcome.places.empty()) continue;
@@ -334,7 +396,7 @@ std::string open_sentence(const Study& study, const Names& names) {
   for (const auto& name : names) {
     Places places;
     for (std::size_t i = 0; i < study.points.size(); ++i) {
-      const measure::Row* row = row_of(study.points[i], name);
+      const measure::Row* row = compared(study, i, name);
       if (row != nullptr && undecided(*row)) places.push_back(i);
     }
     if (places.empty()) continue;
@@ -368,8 +430,8 @@ std::string upper_first(std::string text) {
 
 }  // namespace
 
-Tone tone_of(double speedup, double best) {
-  if (best > kTie && speedup * kTie >= best) return Tone::kBest;
+Tone tone_of(double speedup, double best, double least) {
+  if (best > least && speedup * kTie >= best) return Tone::kBest;
   return speedup < kPays ? Tone::kFaint : Tone::kPlain;
 }
 
@@ -377,8 +439,10 @@ std::vector<Tone> tones_of(const measure::Report& report) {
   std::vector<Tone> tones(report.rows.size(), Tone::kPlain);
   for (const auto& point : study_of(report).points) {
     const double best = best_of(point);
+    const bool baseline_fits = eligible(point, row_of(point, report.baseline));
     for (const measure::Row* row : point) {
-      tones[static_cast<std::size_t>(row - report.rows.data())] = tone_of(row->speedup, best);
+      tones[static_cast<std::size_t>(row - report.rows.data())] =
+          tone_at(point, row, baseline_fits, best);
     }
   }
   return tones;
@@ -389,9 +453,10 @@ std::string verdict(const measure::Report& report) {
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   const Names names = challengers(study);
   if (names.empty()) return one_line(alone(study));
-  std::string text =
-      names.size() == 1 ? duel(study, names.front()) : upper_first(leads_sentence(study));
-  const std::string losers = names.size() == 1 ? "" : losers_sentence(study, names);
+  const bool two =
+      names.size() == 1 && std::none_of(study.points.begin(), study.points.end(), memory_decides);
+  std::string text = two ? duel(study, names.front()) : upper_first(leads_sentence(study));
+  const std::string losers = two ? "" : losers_sentence(study, names);
   for (const std::string& more : {losers, open_sentence(study, names)}) {
     if (!more.empty()) text += " " + more;
   }

@@ -162,6 +162,47 @@ TEST(Verdict, ManyLeadersAreCutShort) {
   EXPECT_NE(text.find("see the table for the other 2 sweep points."), std::string::npos) << text;
 }
 
+measure::Row sized(measure::Row row, double gigabytes) {
+  row.memory.weights = gigabytes * 1e9;
+  row.memory.available = 16e9;
+  return row;
+}
+
+// Nobody can take what does not fit, however fast it is.
+TEST(Verdict, TheFastestIsOneThatFitsInMemory) {
+  const auto with = [](double momentum, double fp16, double fsdp) {
+    return report_of({sized(row("momentum", 1), momentum), sized(row("fp16", 1.5), fp16),
+                      sized(row("fsdp", 0.9), fsdp)});
+  };
+  EXPECT_EQ(verdict(with(120, 100, 8)),
+            "fsdp is the fastest that fits in memory (0.900x over momentum, which does not fit); "
+            "fp16 is faster (1.50x) and does not fit.");
+  EXPECT_EQ(verdict(with(15, 100, 8)),
+            "No strategy that fits is more than 0.5 % faster than momentum; fp16 is faster (1.50x) "
+            "and does not fit. fsdp does not pay (0.900x).");
+  EXPECT_EQ(verdict(with(120, 15, 8)),
+            "fp16 is the fastest that fits in memory (1.50x over momentum, which does not fit).");
+  const std::string all = "fp16 is the fastest (1.50x over momentum). fsdp does not pay (0.900x).";
+  EXPECT_EQ(verdict(with(15, 15, 8)), all);
+  EXPECT_EQ(verdict(with(120, 100, 90)), all);  // nothing fits: the line above the table says so
+  EXPECT_EQ(verdict(with(15, 15, 100)), "fp16 is the fastest (1.50x over momentum).");
+  EXPECT_EQ(tones_of(with(120, 100, 8)),
+            (std::vector<Tone>{Tone::kFaint, Tone::kFaint, Tone::kBest}));
+}
+
+// Two strategies, and a sweep along which memory decides at some points alone.
+TEST(Verdict, MemoryDecidesPointByPoint) {
+  EXPECT_EQ(verdict(report_of({sized(row("momentum", 1), 15), sized(row("dgc", 1.4), 17)})),
+            "No strategy that fits is more than 0.5 % faster than momentum; dgc is faster (1.40x) "
+            "and does not fit.");
+  EXPECT_EQ(verdict(report_of({sized(row("momentum", 1, at_bandwidth(10)), 15),
+                               sized(row("dgc", 1.4, at_bandwidth(10)), 15),
+                               sized(row("momentum", 1, at_bandwidth(1)), 17),
+                               sized(row("dgc", 0.8, at_bandwidth(1)), 15)})),
+            "dgc is the fastest at bandwidth_gbps 10 (1.40x over momentum); dgc is the fastest "
+            "that fits in memory at 1 (0.800x over momentum, which does not fit).");
+}
+
 TEST(Verdict, WhatCannotBeComparedIsLeftOut) {
   EXPECT_EQ(verdict(report_of({})), "There is no complete sweep point to compare yet.");
   measure::Report interrupted = test::dgc_report();
