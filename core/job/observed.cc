@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <string_view>
 
 namespace syncline::job {
 
@@ -23,6 +22,15 @@ std::string own_collectives(const Step& step) {
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
   }
   return text;
+}
+
+void note_optimizer(std::string_view mark, std::vector<std::string>& optimizers) {
+  constexpr std::string_view kBegin = "Optimizer.step#", kEnd = ".step";
+  if (!mark.starts_with(kBegin) || !mark.ends_with(kEnd)) return;
+  mark.remove_prefix(kBegin.size());
+  mark.remove_suffix(std::min(mark.size(), kEnd.size()));
+  if (mark.empty() || std::ranges::find(optimizers, mark) != optimizers.end()) return;
+  optimizers.emplace_back(mark);
 }
 
 const Step& typical_step(const Rank& rank) {

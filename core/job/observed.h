@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json/json.h"
@@ -99,16 +100,17 @@ struct Observed {
   std::string backend;    // "nccl", "gloo"
   std::string nccl_version;
   int world_size = 1;
-  std::string device;                 // as the driver names it: "NVIDIA A100-SXM4-40GB"
-  int devices_a_node = 0;             // that the first rank's host shows; 0: unknown
-  bool timed = true;                  // false: order and sizes only, Seconds are 0 throughout
-  bool bucket_views = false;          // gradient_as_bucket_view: no copies exist
-  bool comm_hook = false;             // gradients reach the network through a hook
-  int ddp_modules = 1;                // each with reducers of its own
-  int accumulation_steps = 1;         // backward passes for one exchange
-  std::vector<Rank> ranks;            // by rank
-  std::vector<Skew> skew;             // of the typical step, with several ranks
-  std::vector<std::string> warnings;  // sentences, the gravest first
+  std::string device;                   // as the driver names it: "NVIDIA A100-SXM4-40GB"
+  std::vector<std::string> optimizers;  // classes as the framework names them: "AdamW"
+  int devices_a_node = 0;               // that the first rank's host shows; 0: unknown
+  bool timed = true;                    // false: order and sizes only, Seconds are 0 throughout
+  bool bucket_views = false;            // gradient_as_bucket_view: no copies exist
+  bool comm_hook = false;               // gradients reach the network through a hook
+  int ddp_modules = 1;                  // each with reducers of its own
+  int accumulation_steps = 1;           // backward passes for one exchange
+  std::vector<Rank> ranks;              // by rank
+  std::vector<Skew> skew;               // of the typical step, with several ranks
+  std::vector<std::string> warnings;    // sentences, the gravest first
   // Model files tell no step but a workload: its JSON as a scenario has it. Then ranks is empty.
   std::optional<Json> workload;
 };
@@ -117,6 +119,9 @@ struct Observed {
 // (experts, embeddings, shards or pipeline stages spread over ranks). Empty: none.
 std::string own_collectives(const Step& step);
 bool is_own(const Exchange& exchange);
+
+// Notes the class that the mark of an update names, as "AdamW" of "Optimizer.step#AdamW.step".
+void note_optimizer(std::string_view mark, std::vector<std::string>& optimizers);
 
 // The step that stands for all of a rank: the one whose GPU time is the median (the lower of two).
 // Requires at least one step.

@@ -65,6 +65,38 @@ std::string source_of(const Observed& observed, const Step& step, int rank) {
   return source;
 }
 
+// An optimizer by what it keeps of each parameter, in a scenario's words.
+struct KnownOptimizer {
+  std::string_view name;  // of its class, without Fused, Distributed, CPU and the like around it
+  std::string_view word;  // "momentum": one value, "adam": two
+};
+constexpr KnownOptimizer kOptimizers[] = {
+    {"SGD", "momentum"}, {"RMSprop", "momentum"}, {"Adagrad", "momentum"}, {"Lion", "momentum"},
+    {"LAMB", "adam"},    {"Lamb", "adam"},        {"Adadelta", "adam"},    {"Adam", "adam"}};
+
+const KnownOptimizer* known_optimizer(std::string_view name) {
+  const auto found = std::ranges::find_if(kOptimizers, [&](const KnownOptimizer& known) {
+    const bool narrow = name.find("8bit") != std::string_view::npos;
+    return !narrow && name.find(known.name) != std::string_view::npos;
+  });
+  return found == std::end(kOptimizers) ? nullptr : found;
+}
+
+// Of several the one that keeps most. The trace does not tell whether SGD has a momentum.
+void add_optimizer(const Observed& observed, Json& workload, std::vector<std::string>& assumed) {
+  const KnownOptimizer* most = nullptr;
+  for (const std::string& name : observed.optimizers) {
+    const KnownOptimizer* known = known_optimizer(name);
+    if (known != nullptr && (most == nullptr || known->word == "adam")) most = known;
+  }
+  if (most == nullptr) return;
+  workload["optimizer"] = most->word;
+  if (most->name != "SGD") return;
+  assumed.push_back(
+      "the optimizer is SGD, taken with a momentum: the file does not tell whether it "
+      "has one ('workload.optimizer': 'sgd' says that it has none)");
+}
+
 Json workload_of(const Observed& observed, const Step& step, const std::string& torch,
                  const ImportOptions& options) {
   const bool copied = observed.timed && copies(step);
@@ -306,6 +338,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   Json& scenario = imported.scenario;
   scenario = {{"name", observed.name}, {"about", about(observed)}};
   scenario["workload"] = workload_of(observed, step, imported.rule.torch, options);
+  add_optimizer(observed, scenario["workload"], imported.assumed);
   scenario["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
   if (observed.timed) keep_waits(scenario["cluster"]);
   scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));

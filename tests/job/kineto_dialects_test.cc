@@ -1,8 +1,13 @@
 // Random steps of known truth, in the words of every torch: what is derived is the truth.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
 #include "core/job/format.h"
+#include "core/job/scenario_of.h"
 #include "tests/support/kineto_trace.h"
 #include "tests/support/scratch.h"
 
@@ -76,6 +81,30 @@ TEST_P(KinetoDialect, WhatIsDerivedIsTheTruth) {
 
 INSTANTIATE_TEST_SUITE_P(All, KinetoDialect, testing::ValuesIn(test::trace_dialects()),
                          [](const auto& dialect) { return dialect.param.name; });
+
+// How much memory an update needs is known by the name of its optimizer.
+TEST(KinetoOptimizer, IsTheOneThatTheTraceNames) {
+  const test::Scratch scratch;
+  const std::string path = scratch.path("rank0.json");
+  const std::pair<const char*, const char*> cases[] = {
+      {"Adam", "adam"},    {"AdamW", "adam"}, {"FusedAdam", "adam"}, {"RMSprop", "momentum"},
+      {"SGD", "momentum"}, {"Muon", ""},      {"AdamW8bit", ""}};
+  for (const auto& [optimizer, word] : cases) {
+    test::TraceDialect dialect;
+    dialect.shapes = true;
+    dialect.optimizer = optimizer;
+    test::write_text(path, test::TraceWriter(dialect, 3).file(3));
+    const Imported imported = scenario_of(read_job({path}), {});
+    const Json& workload = imported.scenario.at("workload");
+    EXPECT_EQ(workload.value("optimizer", ""), word) << optimizer;
+    const std::string assumed = Json(imported.assumed).dump();
+    const bool said = assumed.find("taken with a momentum") != std::string::npos;
+    EXPECT_EQ(said, optimizer == std::string("SGD")) << assumed;
+    const Scenario scenario =
+        input::parse_scenario(input::document_from_text("imported.json", imported.scenario.dump()));
+    EXPECT_EQ(scenario.workload.optimizer_given, word != std::string()) << optimizer;
+  }
+}
 
 }  // namespace
 }  // namespace syncline::job::kineto

@@ -28,16 +28,17 @@ struct TraceDialect {
   bool hook = false;            // reducer::copy_
   bool profiler_steps = true;   // ProfilerStep#N
   bool optimizer_marks = true;  // Optimizer.step#...
-  bool disorder = false;        // events in any order
-  bool ids_anew = false;        // correlations count from 1 in every step
-  bool two_engines = false;     // gradients on two threads by turns
-  bool one_thread = false;      // for forward and backward
-  bool lost_calls = false;      // of the collectives' launches; kernels without metadata
-  bool mixed = false;           // buckets of fp32 and of bf16
-  bool late_sends = false;      // the host sends buckets late: nothing runs until then
-  bool broadcasts = false;      // of buffers, ahead of the forward pass
-  int passes = 1;               // backward passes, the last of which exchanges
-  bool step_a_pass = false;     // with a ProfilerStep each
+  std::string optimizer = "SGD";
+  bool disorder = false;     // events in any order
+  bool ids_anew = false;     // correlations count from 1 in every step
+  bool two_engines = false;  // gradients on two threads by turns
+  bool one_thread = false;   // for forward and backward
+  bool lost_calls = false;   // of the collectives' launches; kernels without metadata
+  bool mixed = false;        // buckets of fp32 and of bf16
+  bool late_sends = false;   // the host sends buckets late: nothing runs until then
+  bool broadcasts = false;   // of buffers, ahead of the forward pass
+  int passes = 1;            // backward passes, the last of which exchanges
+  bool step_a_pass = false;  // with a ProfilerStep each
 };
 
 struct TracedStep {
@@ -404,7 +405,8 @@ class TraceWriter {
          behind + length);
     behind += length;
     if (dialect_.optimizer_marks) {
-      host("Optimizer.step#SGD.step", kMain, call - 3 * kMicro, returned + 9 * kMicro, "", true);
+      host("Optimizer.step#" + dialect_.optimizer + ".step", kMain, call - 3 * kMicro,
+           returned + 9 * kMicro, "", true);
     }
     step.update = 1e-9 * static_cast<double>(behind - start);
     device = behind;

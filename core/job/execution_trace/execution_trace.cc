@@ -113,6 +113,7 @@ Observed observed_from_text(const std::string& name, const std::string& text, in
   observed.name = std::filesystem::path(name).filename().string();
   observed.name = observed.name.substr(0, observed.name.find('.'));
   observed.backend = steps.backend;
+  for (const Node& node : trace.nodes) note_optimizer(node.name, observed.optimizers);
   observed.world_size = steps.world_size;
   observed.timed = false;
   observed.accumulation_steps = steps.accumulation;

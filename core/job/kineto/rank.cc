@@ -170,6 +170,7 @@ RankRead read_rank(const std::string& path) {
   observed.framework = "pytorch";
   observed.version = trace.torch_version;
   observed.name = stem_of(path);
+  observed.optimizers = trace.optimizers;
   observed.backend = trace.backend;
   observed.nccl_version = trace.nccl_version;
   observed.world_size = std::max(trace.world_size.value_or(1), 1);

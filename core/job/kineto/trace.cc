@@ -180,6 +180,8 @@ class Collector {
       const char* digits = mark == std::string::npos ? "" : event_.name.c_str() + mark + 1;
       const long number = std::strtol(digits, nullptr, 10);
       span.number = static_cast<int>(std::clamp(number, 0L, 1L << 30));
+    } else if (kind == Host::kOptimizer) {
+      note_optimizer(event_.name, trace_.optimizers);
     } else if (kind == Host::kAccumulate) {
       span.number = static_cast<int>(trace_.tensors.size());
       trace_.tensors.push_back(tensor_of(event_));

@@ -97,11 +97,12 @@ struct Trace {
   std::vector<DeviceEvent> device;   // by start
   std::vector<Tensor> tensors;
   std::vector<Message> messages;
-  std::size_t operators = 0;          // events of the host that are operators, kept or not
-  std::size_t damaged = 0;            // events that could not be read and were left out
-  std::vector<std::string> sharded;   // whose names stand in it: "FSDP", "DeepSpeed", "Megatron"
-  std::vector<std::string> parallel;  // whose names say that ranks share one model: "DeepEP"
-  bool paddle = false;                // PaddlePaddle's profiler wrote it
+  std::size_t operators = 0;            // events of the host that are operators, kept or not
+  std::size_t damaged = 0;              // events that could not be read and were left out
+  std::vector<std::string> optimizers;  // their classes: "AdamW"
+  std::vector<std::string> sharded;     // whose names stand in it: "FSDP", "DeepSpeed", "Megatron"
+  std::vector<std::string> parallel;    // whose names say that ranks share one model: "DeepEP"
+  bool paddle = false;                  // PaddlePaddle's profiler wrote it
 };
 
 // Reads a file in one go, in memory that does not grow with the events that are not kept. Throws

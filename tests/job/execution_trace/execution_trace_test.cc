@@ -274,6 +274,7 @@ TEST(ExecutionTrace, RandomTracesGiveWhatTheyWereMadeOf) {
     EXPECT_EQ(observed.bucket_views, !truth.copies) << place;
     EXPECT_EQ(observed.comm_hook, truth.hook) << place;
     EXPECT_EQ(observed.accumulation_steps, truth.passes) << place;
+    EXPECT_EQ(observed.optimizers, std::vector<std::string>{"SGD"}) << place;
     EXPECT_EQ(observed.world_size, truth.old ? 1 : 4) << place;
     EXPECT_EQ(observed.ranks[0].rank, truth.old ? 3 : 0) << place;
     ASSERT_EQ(observed.ranks[0].steps.size(), static_cast<std::size_t>(truth.steps)) << place;
