@@ -3,15 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/fields.h"
-#include "reports/format.h"
 
 namespace syncline::reports {
-namespace {
 
-// Devices are sold by 10^9 bytes.
-std::string gigabytes(double bytes) { return plain_number(bytes / 1e9); }
-
-}  // namespace
+using measure::gigabytes;
 
 std::string memory_cell(const measure::Memory& memory) {
   if (memory.total() <= 0) return "";

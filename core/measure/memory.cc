@@ -1,12 +1,14 @@
 #include "core/measure/memory.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
 #include <numeric>
-#include <sstream>
 #include <vector>
 
 #include "core/compress/codec.h"
+#include "core/digits.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::measure {
@@ -15,7 +17,6 @@ namespace {
 using Groups = std::vector<std::vector<int>>;
 
 constexpr double kFull = 4;  // bytes of an fp32 value
-constexpr double kGigabyte = 1e9;
 
 const Tensor& tensor_of(const Workload& workload, int index) {
   return workload.tensors[static_cast<std::size_t>(index)];
@@ -215,13 +216,6 @@ double activations_of(const Workload& workload) {
   return sum;
 }
 
-std::string gigabytes(double bytes) {
-  std::ostringstream text;
-  text.precision(3);
-  text << bytes / kGigabyte << " GB";
-  return text.str();
-}
-
 std::string optimizer_words(const Workload& workload) {
   const int states = workload.optimizer_states;
   const std::string name = states == 0 ? "SGD" : states == 1 ? "momentum" : "Adam";
@@ -242,10 +236,20 @@ std::string needs(const Scenario& scenario, const Memory& memory) {
   const std::string device =
       scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
   return "with " + optimizer_words(scenario.workload) + " needs " + gigabytes(memory.states()) +
-         " a GPU before its activations, " + device + " has " + gigabytes(memory.available);
+         " GB a GPU before its activations, " + device + " has " + gigabytes(memory.available) +
+         " GB";
 }
 
 }  // namespace
+
+std::string gigabytes(double bytes) {
+  constexpr double kGigabyte = 1e9;
+  constexpr int kDigits = 3;
+  std::array<char, 512> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(),
+                                 significant(bytes / kGigabyte, kDigits), std::chars_format::fixed);
+  return {text.data(), end.ptr};
+}
 
 Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
   Memory memory = Accounts(scenario.workload, scenario.cluster, strategy).held();
@@ -259,8 +263,8 @@ std::optional<std::string> memory_doubt(const Scenario& scenario, const Strategy
   if (!memory.fits()) return "does not fit: " + needs(scenario, memory);
   if (memory.available <= 0 || memory.total() <= memory.available) return std::nullopt;
   return "fits only with fewer activations: they take about " + gigabytes(memory.activations) +
-         " beside " + gigabytes(memory.states()) + ", the device has " +
-         gigabytes(memory.available) + " (a smaller batch, or recomputation)";
+         " GB beside " + gigabytes(memory.states()) + ", the device has " +
+         gigabytes(memory.available) + " GB (a smaller batch, or recomputation)";
 }
 
 std::string memory_shortage(const Scenario& scenario) {
@@ -280,12 +284,12 @@ std::string memory_shortage(const Scenario& scenario) {
   if (large.size() > 1) text += "; so do " + std::to_string(large.size() - 1) + " more";
   if (small != nullptr) {
     return text + "; '" + small->name + "' needs " +
-           gigabytes(memory_of(scenario, *small).states()) + " and fits";
+           gigabytes(memory_of(scenario, *small).states()) + " GB and fits";
   }
   if (scenario.cluster.ranks() == 1) return text;
   const Memory sharded = memory_of(scenario, fully_sharded());
   return text + "; FSDP's FULL_SHARD by layers needs " + gigabytes(sharded.states()) +
-         (sharded.fits() ? " and fits" : ", which does not fit either");
+         (sharded.fits() ? " GB and fits" : " GB, which does not fit either");
 }
 
 }  // namespace syncline::measure

@@ -33,6 +33,9 @@ struct Memory {
   bool fits() const { return available <= 0 || states() <= available; }
 };
 
+// Three digits: "32.1", "1230". Devices are sold by 10^9 bytes.
+std::string gigabytes(double bytes);
+
 Memory memory_of(const Scenario& scenario, const Strategy& strategy);
 
 // What is to be said of a strategy's memory, where there is something: that it does not fit, or

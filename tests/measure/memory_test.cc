@@ -207,6 +207,10 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
       shortage, "with Adam (assumed) needs 160 GB a GPU before its activations, T4 has 16 GB"))
       << shortage;
   EXPECT_TRUE(contains(shortage, "FSDP's FULL_SHARD by layers needs 9.6 GB and fits")) << shortage;
+  Json larger = scenario_of(700, 2, "fp32");
+  add(larger, "pytorch", "{}");
+  const std::string many = memory_shortage(test::parsed(larger));
+  EXPECT_TRUE(contains(many, "needs 1400 GB a GPU before")) << many;
   bool said = false;
   for (const auto& line : remarks_of(ddp)) said |= contains(line, "does not fit: with Adam");
   EXPECT_TRUE(said);

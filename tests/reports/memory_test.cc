@@ -31,6 +31,9 @@ TEST(MemoryText, SaysWhatThereIsWhereItIsTooLittle) {
   EXPECT_EQ(memory_cell(of(192e9)), "128 GB");
   EXPECT_EQ(memory_cell(of(16e9)), "128 of 16 GB");
   EXPECT_EQ(memory_cell({}), "");
+  measure::Memory large;
+  large.weights = 1234e9;
+  EXPECT_EQ(memory_cell(large), "1230 GB");
   EXPECT_EQ(
       memory_sentence(of(16e9)),
       "128 GB a GPU of 16: weights 32, gradients 32, optimizer 64, buffers 0; activations are "
