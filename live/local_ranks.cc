@@ -75,14 +75,16 @@ bool is_meeting(const fs::directory_entry& entry) {
          fs::is_regular_file(entry.symlink_status(error)) && is_meeting_file(entry.path().string());
 }
 
-// A folder that holds nothing else, with what it holds.
+// A folder that holds nothing else, with what it holds. A destructor calls this: it does not throw.
 void remove_meeting(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!is_meeting(entry)) return;
-    files.push_back(entry.path());
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!is_meeting(*entry)) return;
+    files.push_back(entry->path());
   }
+  if (error) return;
   for (const auto& file : files) fs::remove(file, error);
   rmdir(folder.c_str());
 }

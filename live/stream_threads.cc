@@ -28,10 +28,15 @@ class Streams {
 
   std::vector<run::Span> run() {
     std::vector<std::thread> threads;
-    for (std::size_t s = 1; s < by_stream_.size(); ++s) {
-      threads.emplace_back([this, s] { walk(s); });
+    threads.reserve(by_stream_.size());
+    try {
+      for (std::size_t s = 1; s < by_stream_.size(); ++s) {
+        threads.emplace_back([this, s] { walk(s); });
+      }
+      walk(0);
+    } catch (...) {  // no further thread can begin
+      fail();
     }
-    walk(0);
     for (auto& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);
     std::vector<run::Span> all;
@@ -40,6 +45,13 @@ class Streams {
   }
 
  private:
+  // With the exception that is being handled.
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    changed_.notify_all();
+  }
+
   void walk(std::size_t stream) {
     Seconds free = begun_;
     for (int period = 0; period < periods_; ++period) {
@@ -49,13 +61,10 @@ class Streams {
         const Seconds begin = std::max(ready, begun_);
         try {
           free = work_(op, period, ready);
+          spans_[stream].push_back({period, op, rank_, begin, free});
         } catch (...) {
-          const std::lock_guard lock(mutex_);
-          if (!failure_) failure_ = std::current_exception();
-          changed_.notify_all();
-          return;
+          return fail();
         }
-        spans_[stream].push_back({period, op, rank_, begin, free});
         const std::lock_guard lock(mutex_);
         done_[static_cast<std::size_t>(op)] = period + 1;
         ended_[static_cast<std::size_t>(op)] = free;
