@@ -38,9 +38,9 @@ std::string how_often(const LocalSgd& local) {
          " steps,\n# as the loss tells: the job calls model.loss(value) in each step";
 }
 
-// "3 buffers on 2 streams, fp16, in groups of 8 ranks".
-std::string what_it_does(const Strategy& strategy, std::size_t buffers) {
-  std::string text = plural(buffers, "buffer");
+// "3 buckets on 2 streams, fp16, in groups of 8 ranks".
+std::string what_it_does(const Strategy& strategy, std::size_t buckets) {
+  std::string text = plural(buckets, "bucket");
   const auto streams = static_cast<std::size_t>(strategy.streams);
   if (streams > 1) text += " on " + plural(streams, "stream");
   if (!strategy.overlap) text += ", behind the backward pass";

@@ -355,7 +355,7 @@ TEST(Apply, AnEmittedFileIsTheScriptWithATable) {
   ASSERT_TRUE(file.ends_with(behind));
   const std::string table = file.substr(place, file.size() - behind.size() - place);
   for (const char* part :
-       {"# 'everything' for net on 2 ranks of two:\n# 10 buffers on 2 streams, dgc, in groups of 2",
+       {"# 'everything' for net on 2 ranks of two:\n# 10 buckets on 2 streams, dgc, in groups of 2",
         "# Predicted: ", ".\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
         R"("hierarchy": {"form": "leaders", "group_size": 2, "first_all_reduce": 1},)",
         R"("dgc": {"sparsity": [0.75, 0.9], "rampup_begin_step": 2, "rampup_step": 4},)",
