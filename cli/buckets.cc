@@ -6,7 +6,9 @@
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/measure/metrics.h"
 #include "core/plan/planner.h"
+#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/grid.h"
 
@@ -29,7 +31,7 @@ std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
   return streams;
 }
 
-Json as_json(const plan::Plan& plan, const Workload& workload) {
+Json as_json(const plan::Plan& plan, const Workload& workload, const std::string& strategy) {
   const auto streams = streams_of(plan);
   Json list = Json::array();
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -46,7 +48,9 @@ Json as_json(const plan::Plan& plan, const Workload& workload) {
       list.back()["encoded_bytes"] = plan::encoded_bytes(bucket);
     }
   }
-  return {{"buckets", list}};
+  return {{"strategy", strategy},
+          {"collectives", reports::exact(measure::collectives_per_step(plan))},
+          {"buckets", list}};
 }
 
 reports::Grid as_grid(const plan::Plan& plan, const Workload& workload) {
@@ -94,20 +98,17 @@ int run(const BucketsOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, point);
+  const std::string about = "buckets of '" + reports::one_line(strategy.name) + "', " +
+                            reports::collectives_text(measure::collectives_per_step(plan));
   const reports::Answer answer{"buckets",
                                scenario.name,
                                [&] {
-                                 return reports::Page{
-                                     reports::one_line(scenario.name),
-                                     "buckets of '" + reports::one_line(strategy.name) + "'",
-                                     {as_grid(plan, scenario.workload)}};
+                                 return reports::Page{reports::one_line(scenario.name),
+                                                      about,
+                                                      {as_grid(plan, scenario.workload)}};
                                },
                                [&] { return as_csv(plan, scenario.workload); },
-                               [&] {
-                                 Json json{{"strategy", strategy.name}};
-                                 json.update(as_json(plan, scenario.workload));
-                                 return json;
-                               },
+                               [&] { return as_json(plan, scenario.workload, strategy.name); },
                                remarks_here(document, {strategy})};
   print(answer, options.format);
   return 0;

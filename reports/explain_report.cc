@@ -23,12 +23,11 @@ std::string line(std::string_view word, const std::string& text) {
 std::string exchange_lines(const measure::Explained& one, const Cluster& cluster) {
   const measure::Metrics& metrics = one.priced.metrics;
   const measure::Bottleneck& bottleneck = *one.bottleneck;
-  std::string text =
-      line("traffic", traffic_sentence(one.priced.plan)) +
-      line("overlap", overlap_sentence(one.priced.plan, metrics, bottleneck.communication())) +
-      line("bound by", bottleneck_sentence(bottleneck)) +
-      line("at best",
-           seconds_text(metrics.lower_bound) + " a step with this algorithm, whatever is fused");
+  std::string text = line("traffic", traffic_sentence(one.priced.plan, metrics)) +
+                     line("overlap", overlap_sentence(one.priced.plan, metrics)) +
+                     line("bound by", bottleneck_sentence(bottleneck)) +
+                     line("at best", seconds_text(metrics.lower_bound) +
+                                         " a step with this algorithm, whatever is fused");
   if (cluster.step_overhead() > 0) {
     text += line("overhead", seconds_text(cluster.step_overhead()) +
                                  " per step on the host, for data-parallel execution");
@@ -118,18 +117,12 @@ Json shares_json(const measure::Bottleneck& bottleneck) {
 }
 
 Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
-  const measure::Metrics& metrics = one.priced.metrics;
-  Json object{{"name", one.strategy.name},
-              {"step_time_s", exact(metrics.step_time)},
-              {"step_time_low_s", exact(one.interval.low)},
-              {"step_time_high_s", exact(one.interval.high)},
-              {"lower_bound_s", exact(metrics.lower_bound)},
-              {"exchanges", one.priced.plan.buckets.size()},
-              {"communication_s", exact(metrics.communication)},
-              {"exposed_s", exact(metrics.exposed)},
-              {"memory_bytes", memory_json(measure::memory_of(scenario, one.strategy))},
-              {"advice", Json::array()}};
-  if (!std::isnan(metrics.throughput)) object["throughput"] = exact(metrics.throughput);
+  Json object{{"name", one.strategy.name}};
+  put_predicted(object, one.priced.metrics);
+  object["step_time_low_s"] = exact(one.interval.low);
+  object["step_time_high_s"] = exact(one.interval.high);
+  object["memory_bytes"] = memory_json(measure::memory_of(scenario, one.strategy));
+  object["advice"] = Json::array();
   if (!one.strategy.dialect.empty()) object["dialect"] = one.strategy.dialect;
   if (one.bottleneck) {
     object["bound_by"] = one.bottleneck->what();

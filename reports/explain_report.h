@@ -9,10 +9,10 @@ namespace syncline::reports {
 
 // CSV: one line a strategy and change, with an empty change where none is worth making. JSON, in
 // seconds, bytes and shares of a step from 0 to 1:
-//   strategies  name, dialect, step_time_s, step_time_low_s and step_time_high_s (80 %),
-//   throughput,
-//               lower_bound_s, exchanges, communication_s, exposed_s; of several ranks bound_by and
-//               shares {computation, stragglers, overhead, latency, bandwidth}; notes; advice
+//   strategies  name, dialect; what a row of `run` has under the same names: step_time_s to
+//               lower_bound_s, step_time_low_s and step_time_high_s (80 %), memory_bytes; of
+//               several ranks bound_by and shares {computation, stragglers, overhead, latency,
+//               bandwidth}; notes; advice
 //               [{change, step_time_s, gain_percent, changes_training}]
 //   provenance  executor, workload, cluster
 // The explanation must outlive the answer.

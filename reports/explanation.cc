@@ -7,7 +7,7 @@
 
 namespace syncline::reports {
 
-std::string traffic_sentence(const plan::Plan& plan) {
+std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   double least = 0, most = 0;
   std::size_t encoded = 0;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -16,25 +16,27 @@ std::string traffic_sentence(const plan::Plan& plan) {
     most = std::max(most, bytes);
     encoded += plan.buckets[b].codec != nullptr;
   }
-  std::string text = plural(plan.buckets.size(), "exchange");
+  std::string text =
+      collectives_text(metrics.collectives) + ": " + plural(plan.buckets.size(), "bucket");
   if (plan.steps > 1) text += " every " + std::to_string(plan.steps) + " steps";
-  text += plan.buckets.size() == 1 ? " of " + bytes_text(most)
+  // A training of several phases: the buckets are those of its first.
+  if (measure::collectives_per_step(plan) != metrics.collectives) text += " at first";
+  text += plan.buckets.size() == 1 ? ", of " + bytes_text(most)
                                    : ", the smallest of " + bytes_text(least) +
                                          " and the largest of " + bytes_text(most);
   if (encoded > 0) text += "; " + std::to_string(encoded) + " of them compressed";
   return text;
 }
 
-std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics,
-                             Seconds exposed) {
+std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
-  const Seconds hidden = std::max(0.0, metrics.communication - exposed);
+  const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
   return plural(static_cast<std::size_t>(plan::communication_streams(plan)),
                 "communication stream") +
          "; " + share_text(share) + " of " + seconds_text(metrics.communication) +
-         " of communication is hidden behind computation, " + seconds_text(exposed) +
-         " of each step is not";
+         " of communication is hidden by computation, " + seconds_text(metrics.exposed) +
+         " per step is exposed";
 }
 
 std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
@@ -54,7 +56,7 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
            (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step");
   }
   return text + share_text(100 * bottleneck.start_up_share) +
-         " of the collectives' time is start-up";
+         " of the collectives' time is latency";
 }
 
 }  // namespace syncline::reports

@@ -9,12 +9,11 @@
 
 namespace syncline::reports {
 
-// How many exchanges of which sizes, how many of them compressed.
-std::string traffic_sentence(const plan::Plan& plan);
+// How many collectives per step, for how many buckets of which sizes.
+std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& metrics);
 
-// How much communication is hidden; `exposed` is what is not, in each step.
-std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics,
-                             Seconds exposed);
+// How much of the communication is hidden, how much exposed.
+std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics);
 
 // What the step is bound by, and by how much.
 std::string bottleneck_sentence(const measure::Bottleneck& bottleneck);

@@ -1,6 +1,7 @@
 #include "reports/fields.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace syncline::reports {
@@ -70,6 +71,15 @@ std::span<const Field> predicted_fields() { return kPredicted; }
 std::span<const Field> interval_fields() { return kIntervals; }
 std::span<const Field> published_fields() { return kPublished; }
 std::span<const Field> error_fields() { return kErrors; }
+
+void put_predicted(Json& object, const measure::Metrics& metrics) {
+  measure::Row row;
+  row.metrics = metrics;
+  row.speedup = std::numeric_limits<double>::quiet_NaN();
+  for (const Field& field : kPredicted) {
+    if (const auto value = field.of(row)) object[std::string(field.name)] = exact(*value);
+  }
+}
 
 std::string_view use_of(const Published& published) {
   return published.calibrated ? "calibrated" : "predicted";

@@ -17,6 +17,8 @@ struct Field {
 
 // step_time_s to lower_bound_s.
 std::span<const Field> predicted_fields();
+// The same of a strategy by itself, in JSON: all but its speedup.
+void put_predicted(Json& object, const measure::Metrics& metrics);
 // step_time_low_s, step_time_high_s, speedup_low, speedup_high: the ends of 80 % intervals.
 std::span<const Field> interval_fields();
 // step_time_s, throughput, speedup, collectives, accuracy, as somebody published them.

@@ -98,6 +98,10 @@ std::string count_text(double count) {
   return with_thousands(whole ? fixed(count, 0) : digits_text(count, 4));
 }
 
+std::string collectives_text(double per_step) {
+  return count_text(per_step) + (per_step == 1 ? " collective" : " collectives") + " per step";
+}
+
 std::string throughput_text(double samples_per_second) {
   if (!std::isfinite(samples_per_second)) return std::string(kNoFigure);
   if (samples_per_second < 10) return digits_text(samples_per_second, 4);

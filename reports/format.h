@@ -19,6 +19,9 @@ std::string bytes_text(double bytes);
 // "54", "12,345"; a mean that is not whole has four significant digits: "13.50".
 std::string count_text(double count);
 
+// Of a step: "35 collectives per step", "0.2500 collectives per step".
+std::string collectives_text(double per_step);
+
 // "1,234.5"; below ten four significant digits: "3.214".
 std::string throughput_text(double samples_per_second);
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/measure/metrics.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -69,7 +70,8 @@ std::string summary(const Planned& planned, const Planned::Phase& phase) {
   std::string text = plural(static_cast<std::size_t>(plan.ranks), "rank") + ", " +
                      plural(static_cast<std::size_t>(plan.streams), "stream") + ", " +
                      plural(plan.ops.size(), "operation") + ", " +
-                     plural(plan.buckets.size(), "bucket");
+                     plural(plan.buckets.size(), "bucket") + ", " +
+                     collectives_text(measure::collectives_per_step(plan));
   if (plan.steps > 1) text += ", one period of " + std::to_string(plan.steps) + " steps";
   if (planned.strategy.fusion.cycle > 0) {
     text += ", at the first of " + std::to_string(plan::kTickPhases) + " moments of a cycle";
@@ -148,6 +150,7 @@ Json json_of(const Planned& planned) {
                      {"streams", phase.plan.streams},
                      {"period", phase.plan.steps},
                      {"buckets", phase.plan.buckets.size()},
+                     {"collectives", exact(measure::collectives_per_step(phase.plan))},
                      {"operations", operations_json(phase.plan, planned.scenario->workload)}});
   }
   return {{"strategy", planned.strategy.name},

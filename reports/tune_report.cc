@@ -74,7 +74,7 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   if (bottleneck.handling > 0) {
     text += ", " + share(bottleneck.handling) + " copying, encoding and waiting for the host";
   }
-  text += ", " + share(bottleneck.communication()) + " communication that nothing hides";
+  text += ", " + share(bottleneck.communication()) + " exposed communication";
   if (bottleneck.communication() > 0) {
     text += " (" + share_text(100 * bottleneck.start_up_share) +
             " of the collectives' time is latency)";

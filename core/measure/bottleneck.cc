@@ -22,7 +22,9 @@ Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster,
   bottleneck.compute =
       priced.metrics.compute / run::expected_slowest(cluster.jitter, plan.ranks, plan.steps);
   bottleneck.stragglers = priced.metrics.compute - bottleneck.compute;
-  bottleneck.overhead = std::min(plan::ahead_of_forward(plan) / plan.steps, priced.metrics.exposed);
+  bottleneck.overhead =
+      std::min(plan::ahead_of_forward(plan) / plan.steps, priced.metrics.handling);
+  bottleneck.handling = priced.metrics.handling - bottleneck.overhead;
 
   Seconds all = 0, transfer = 0;
   for (const auto& op : plan.ops) {
@@ -31,13 +33,9 @@ Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster,
     all += book.time(*collective);
     transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
   }
-  bottleneck.handling = std::max(0.0, priced.metrics.handling - bottleneck.overhead);
-  Seconds waiting = priced.metrics.exposed - bottleneck.overhead - bottleneck.handling;
-  // Sums in another order leave an ulp or two.
-  if (waiting < 1e-12 * bottleneck.step) waiting = 0;
   bottleneck.start_up_share = all > 0 ? (all - transfer) / all : 0;
-  bottleneck.start_up = waiting * bottleneck.start_up_share;
-  bottleneck.transfer = waiting - bottleneck.start_up;
+  bottleneck.start_up = priced.metrics.exposed * bottleneck.start_up_share;
+  bottleneck.transfer = priced.metrics.exposed - bottleneck.start_up;
   return bottleneck;
 }
 

@@ -64,6 +64,13 @@ double busiest_sender(const plan::Plan& plan, collective::PriceBook& book) {
 
 }  // namespace
 
+double collectives_per_step(const plan::Plan& plan) {
+  const auto count = std::count_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+    return std::holds_alternative<collective::Collective>(op.work);
+  });
+  return static_cast<double>(count) / plan.steps;
+}
+
 Seconds step_time_of(const plan::Plan& plan, const run::Timeline& timeline, int warmup) {
   const auto& ends = timeline.period_ends;
   assert(warmup >= 0 && static_cast<std::size_t>(warmup) < ends.size() && "a period must be left");
@@ -92,10 +99,11 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   std::sort(busy.begin(), busy.end());
   metrics.compute /= steps;
   metrics.communication = covered(busy) / steps;
-  metrics.exposed = std::max(0.0, metrics.step_time - metrics.compute);
+  const Seconds rest = std::max(0.0, metrics.step_time - metrics.compute);
+  metrics.handling = std::min(metrics.handling / steps, rest);
+  metrics.exposed = rest - metrics.handling;
   // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
-  metrics.handling = std::min(metrics.handling / steps, metrics.exposed);
   // A step that is possible is no shorter than the bound, where laws of small payloads overstate
   // it.
   metrics.lower_bound = std::min(lower_bound(plan, workload, book), metrics.step_time);
@@ -103,7 +111,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
                                                   plan.ranks / metrics.step_time
                                             : std::numeric_limits<double>::quiet_NaN();
   if (plan.ranks > 1) {
-    metrics.collectives = static_cast<double>(plan.buckets.size()) / plan.steps;
+    metrics.collectives = collectives_per_step(plan);
     metrics.bytes_on_wire = busiest_sender(plan, book) / plan.steps;
   }
   return metrics;

@@ -11,17 +11,21 @@ struct Metrics {
   Seconds step_time = 0;      // one training step in steady state
   Seconds compute = 0;        // per step: model work on rank 0's compute stream
   Seconds communication = 0;  // per step: some collective is under way on rank 0
-  // Per step: the compute stream of rank 0 does no model work. What overlap could still hide:
-  // waiting for collectives and slower ranks, encoding, host synchronisation.
-  Seconds exposed = 0;
-  // Of that, what the compute stream spends on gradients: copying, encoding, decoding, and waiting
-  // for the host.
+  // Per step: rank 0's compute stream handles gradients. It copies, encodes or decodes them, or
+  // waits for the host.
   Seconds handling = 0;
+  // Per step: rank 0's compute stream stands still. It waits for collectives and slower ranks.
+  // Computation, handling and this make the step.
+  Seconds exposed = 0;
   Seconds lower_bound = 0;   // no fusion and no number of streams goes below this
   double throughput = 0;     // samples per second over all ranks; NaN: nobody said how many
-  double collectives = 0;    // buckets exchanged per step
+  double collectives = 0;    // per step
   double bytes_on_wire = 0;  // per step, sent by the rank that sends most
 };
+
+// Collectives that a plan starts per training step, as `plan` lists them: of a bucket that is
+// reduced, scattered and gathered each one counts.
+double collectives_per_step(const plan::Plan& plan);
 
 // One training step of a plan in steady state: the first `warmup` periods are dropped. Requires
 // fewer than the timeline has.

@@ -64,8 +64,9 @@ TEST(Buckets, AreATableForPeople) {
 TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
   const std::string text =
       printed_by("explain '" SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json'");
-  for (const char* line : {"(a) one stream", "19 exchanges", "everything runs on one stream",
-                           "bound by", "at best", "(overlap: true)", "changes the training"}) {
+  for (const char* line :
+       {"(a) one stream", "19 collectives per step: 19 buckets", "everything runs on one stream",
+        "bound by", "at best", "(overlap: true)", "changes the training"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
   }
 }

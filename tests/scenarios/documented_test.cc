@@ -41,9 +41,7 @@ measure::Report report_of(const fs::path& file) {
 }
 
 std::string outcome_of(const measure::Row& row) {
-  const bool one = row.metrics.collectives == 1;
-  std::string text = reports::count_text(row.metrics.collectives) +
-                     (one ? " exchange a step, " : " exchanges a step, ") +
+  std::string text = reports::collectives_text(row.metrics.collectives) + ", " +
                      reports::bytes_text(row.metrics.bytes_on_wire) + " sent";
   if (row.published && row.published->collectives) {
     const bool derived = row.published->note.starts_with("derived");
