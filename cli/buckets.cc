@@ -7,6 +7,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/metrics.h"
+#include "core/measure/study_calibration.h"
 #include "core/plan/planner.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -93,7 +94,7 @@ reports::CsvTable as_csv(const plan::Plan& plan, const Workload& workload) {
 }
 
 int run(const BucketsOptions& options) {
-  const input::Document document = read(options.scenario);
+  const input::Document document = measure::calibrated(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;

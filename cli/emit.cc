@@ -70,7 +70,7 @@ std::string way_out(const EmitOptions& options, const Scenario& scenario,
 }
 
 int run(const EmitOptions& options) {
-  const input::Document document = read(options.scenario);
+  const input::Document document = measure::calibrated(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);

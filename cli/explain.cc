@@ -8,6 +8,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/explanation.h"
+#include "core/measure/study_calibration.h"
 #include "reports/explain_report.h"
 
 namespace syncline::cli {
@@ -21,7 +22,7 @@ struct ExplainOptions {
 };
 
 int run(const ExplainOptions& options) {
-  const input::Document document = read(options.scenario);
+  const auto [document, pinned] = measure::calibrated(read(options.scenario));
   Scenario scenario = input::parse_scenario(document);
   std::vector<std::string> names;
   if (options.strategy.empty()) {
@@ -31,7 +32,7 @@ int run(const ExplainOptions& options) {
   }
   announce(scenario, measure::Answer::kExplain);
   expect_writable({options.html});
-  const auto explanation = measure::explained(document, std::move(scenario), names);
+  const auto explanation = measure::explained(document, std::move(scenario), names, pinned);
   const reports::Answer answer = reports::answer_of(explanation);
   answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
   return 0;

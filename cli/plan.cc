@@ -6,6 +6,7 @@
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/measure/study_calibration.h"
 #include "reports/plan_report.h"
 
 namespace syncline::cli {
@@ -18,7 +19,7 @@ struct PlanOptions {
 };
 
 int run(const PlanOptions& options) {
-  const input::Document document = read(options.scenario);
+  const input::Document document = measure::calibrated(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   announce(scenario, measure::Answer::kPlan);

@@ -74,10 +74,13 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
 
 Page page_of(const measure::Explanation& explanation) {
   const Scenario& scenario = explanation.scenario;
-  Page page{
-      scenario.name,
-      scenario.workload.name + " on " + scenario.cluster.name + ", predicted by the model executor",
-      {}};
+  Page page{scenario.name,
+            scenario.workload.name + " on " + scenario.cluster.name +
+                ", predicted by the model executor" +
+                (scenario.calibration.parameters.empty()
+                     ? ""
+                     : " with parameters fitted to the scenario's published rows"),
+            {}};
   const std::string shortage = measure::memory_shortage(scenario);
   if (!shortage.empty()) page.blocks.emplace_back("Does not fit: " + shortage + ".");
   for (const auto& one : explanation.strategies) {

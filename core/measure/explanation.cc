@@ -22,10 +22,10 @@ const Json& written_in(const input::Document& document, const std::string& name)
 }  // namespace
 
 Explanation explained(const input::Document& document, Scenario scenario,
-                      const std::vector<std::string>& names) {
+                      const std::vector<std::string>& names, const Pinned& pinned) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
   collective::PriceBook book(scenario.cluster);
-  Doubts doubts(scenario);
+  Doubts doubts(scenario, pinned);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
   Scenario asked = scenario;

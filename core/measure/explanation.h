@@ -33,8 +33,9 @@ struct Explanation {
   std::vector<std::string> remarks;
 };
 
-// The strategies of these names, which the document has, priced by the model. Its sweep is ignored.
+// The strategies of these names, which the document has, evaluated by the model. Its sweep is
+// ignored. `pinned`: how well a calibration's values are known, which stand in the document.
 Explanation explained(const input::Document& document, Scenario scenario,
-                      const std::vector<std::string>& names);
+                      const std::vector<std::string>& names, const Pinned& pinned);
 
 }  // namespace syncline::measure

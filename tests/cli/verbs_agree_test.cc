@@ -1,0 +1,158 @@
+// One row, one answer: run, explain, plan, buckets and tune say the same of the same strategy, over
+// all scenarios that come with the program.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "tests/support/program.h"
+
+namespace syncline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::filesystem::path kScenarios = SYNCLINE_SOURCE_DIR "/scenarios";
+
+Json answer(std::vector<std::string> words) {
+  words.insert(words.end(), {"--format", "json"});
+  const auto ran = test::syncline_run(words);
+  EXPECT_EQ(ran.code, 0) << testing::PrintToString(words) << ran.err;
+  return Json::parse(ran.out, nullptr, false);
+}
+
+std::vector<std::string> library() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kScenarios)) {
+    if (entry.path().extension() != ".json") continue;
+    std::ifstream in(entry.path());
+    const Json root = Json::parse(in, nullptr, false);
+    if (root.is_object() && root.contains("strategies")) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Rows of `run` that no sweep changed, by strategy; each file is run once.
+const std::map<std::string, Json>& rows_of(const std::string& file) {
+  static std::map<std::string, std::map<std::string, Json>> known;
+  const auto [rows, fresh] = known.try_emplace(file);
+  if (!fresh) return rows->second;
+  const Json ran = answer({"run", file});
+  for (const Json& row : ran.at("rows")) {
+    if (row.at("sweep").empty()) rows->second[row.at("strategy")] = row;
+  }
+  return rows->second;
+}
+
+void expect_same(const Json& said, const Json& row, const std::string& what) {
+  for (const char* key :
+       {"step_time_s", "step_time_low_s", "step_time_high_s", "throughput", "collectives",
+        "bytes_on_wire_per_rank", "compute_s", "communication_s", "exposed_communication_s",
+        "handling_s", "lower_bound_s", "memory_bytes"}) {
+    EXPECT_EQ(said.value(key, Json()), row.value(key, Json())) << what << ": " << key;
+  }
+}
+
+TEST(VerbsAgree, RunAndExplain) {
+  std::size_t compared = 0;
+  for (const std::string& file : library()) {
+    const auto& rows = rows_of(file);
+    if (rows.empty()) continue;
+    const Json explained = answer({"explain", file});
+    for (const Json& strategy : explained.at("strategies")) {
+      const std::string name = strategy.at("name");
+      expect_same(strategy, rows.at(name), file + ", " + name);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 300u);
+}
+
+// What the lists of a plan and of its buckets count is what `run` says. Of a training of several
+// phases that is the mean; of Horovod's cycles `plan` shows one moment.
+void expect_counted(const std::string& file, const Strategy& strategy, const Json& row) {
+  const std::string what = file + ", " + strategy.name;
+  const Json plans = answer({"plan", file, "--strategy", strategy.name}).at("plans");
+  double all = 0, steps = 0;
+  for (const Json& plan : plans) {
+    std::size_t listed = 0;
+    for (const Json& op : plan.at("operations")) listed += op.contains("bytes");
+    const double per_step = plan.at("collectives");
+    EXPECT_DOUBLE_EQ(per_step * plan.at("period").get<double>(), static_cast<double>(listed))
+        << what;
+    all += per_step * plan.at("steps").get<double>();
+    steps += plan.at("steps").get<double>();
+  }
+  if (strategy.fusion.cycle <= 0) {
+    const double said = row.at("collectives");
+    EXPECT_NEAR(all / steps, said, 1e-9 * said) << what;
+  }
+  const Json buckets = answer({"buckets", file, "--strategy", strategy.name});
+  EXPECT_EQ(buckets.at("collectives"), plans.at(0).at("collectives")) << what;
+  EXPECT_EQ(buckets.at("buckets").size(), plans.at(0).at("buckets")) << what;
+}
+
+TEST(VerbsAgree, RunPlanAndBuckets) {
+  std::size_t turn = 0;  // one strategy a file, not always the first
+  for (const std::string& file : library()) {
+    const auto& rows = rows_of(file);
+    const Scenario scenario = input::parse_scenario(input::read_document(file));
+    const bool all = file.ends_with("/frameworks.json");
+    for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
+      const Strategy& strategy = scenario.strategies[i];
+      const bool chosen = all || i == turn % scenario.strategies.size();
+      if (chosen && rows.contains(strategy.name)) {
+        expect_counted(file, strategy, rows.at(strategy.name));
+      }
+    }
+    ++turn;
+  }
+}
+
+constexpr const char* kSharded = R"({
+  "name": "sharded",
+  "workload": {"name": "four layers", "batch": 8, "forward_ms": 4, "tensors": [
+    {"name": "layers.3.w", "shape": [1000, 1000], "backward_us": 3000},
+    {"name": "layers.2.w", "shape": [1000, 1000], "backward_us": 3000},
+    {"name": "layers.1.w", "shape": [1000, 1000], "backward_us": 3000},
+    {"name": "layers.0.w", "shape": [1000, 1000], "backward_us": 3000}]},
+  "cluster": {"name": "four", "nodes": 4, "gpus_per_node": 1,
+              "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
+  "strategies": [{"name": "fsdp", "dialect": "fsdp", "config": {"units": ["layers.*"]}}]})";
+
+// Each of the four units is gathered, gathered again and reduced, the last one gathered once.
+TEST(VerbsAgree, AShardedBucketIsSeveralCollectives) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("sharded.json");
+  test::write_text(file, kSharded);
+  EXPECT_EQ(answer({"run", file}).at("rows").at(0).at("collectives"), 11);
+  EXPECT_EQ(answer({"plan", file}).at("plans").at(0).at("buckets"), 4);
+  for (const char* verb : {"explain", "plan", "buckets"}) {
+    const auto said = test::syncline_run({verb, file}).out;
+    EXPECT_NE(said.find("11 collectives per step"), std::string::npos) << said;
+  }
+}
+
+TEST(VerbsAgree, RunAndTune) {
+  for (const char* name : {"resnet50_ddp.json", "published/localsgd_resnet50.json"}) {
+    const std::string file = (kScenarios / name).string();
+    const auto& rows = rows_of(file);
+    const std::string baseline = input::parse_scenario(input::read_document(file)).baseline;
+    const Json tuned = answer({"tune", file});
+    EXPECT_EQ(tuned.at("baseline_s"), rows.at(baseline).at("step_time_s")) << name;
+    for (const Json& ranked : tuned.at("ranking")) {
+      const auto row = rows.find(ranked.at("strategy").at("name"));
+      if (row == rows.end()) continue;
+      for (const char* key : {"step_time_s", "collectives", "exposed_communication_s", "handling_s",
+                              "lower_bound_s", "memory_bytes"}) {
+        EXPECT_EQ(ranked.at(key), row->second.at(key)) << name << ", " << row->first << ": " << key;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline::cli
