@@ -48,8 +48,8 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
 
 // Writes the file that applies the strategy, also where settings alone would do.
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
-                 const dialect::Written& written) {
-  write_file(options.python, apply_file(scenario, strategy));
+                 const dialect::Written& written, const measure::Pinned& pinned) {
+  write_file(options.python, apply_file(scenario, strategy, pinned));
   std::cerr << "syncline: wrote " << options.python << "; "
             << reports::apply_usage(options.python, strategy) << "\n";
   if (written.exact) {
@@ -70,7 +70,7 @@ std::string way_out(const EmitOptions& options, const Scenario& scenario,
 }
 
 int run(const EmitOptions& options) {
-  const input::Document document = measure::calibrated(read(options.scenario)).document;
+  const auto [document, known] = measure::calibrated(read(options.scenario));
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
@@ -78,7 +78,7 @@ int run(const EmitOptions& options) {
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
   if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
-  if (!options.python.empty()) return write_python(options, scenario, strategy, *written);
+  if (!options.python.empty()) return write_python(options, scenario, strategy, *written, known);
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
   collective::PriceBook book(scenario.cluster);
   const auto priced = [&](const Strategy& one) {
