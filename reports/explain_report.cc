@@ -41,6 +41,11 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   return text;
 }
 
+std::string training_words(measure::Training training) {
+  if (training == measure::Training::kSame) return "";
+  return training == measure::Training::kRounded ? "; rounds gradients" : "; changes the training";
+}
+
 std::string advice_lines(const measure::Explained& one) {
   if (one.advice.empty()) {
     return line("advice", "no single change gains " + share_text(measure::kLeastAdvicePercent));
@@ -49,8 +54,7 @@ std::string advice_lines(const measure::Explained& one) {
   for (const auto& advice : one.advice) {
     text += line(text.empty() ? "advice" : "",
                  advice.change + ": " + share_text(advice.gain_percent) + " shorter, " +
-                     seconds_text(advice.step_time) +
-                     (advice.changes_training ? "; changes the training" : ""));
+                     seconds_text(advice.step_time) + training_words(advice.training));
   }
   return text;
 }
@@ -136,7 +140,8 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
     object["advice"].push_back({{"change", advice.change},
                                 {"step_time_s", exact(advice.step_time)},
                                 {"gain_percent", exact(advice.gain_percent)},
-                                {"changes_training", advice.changes_training}});
+                                {"changes_training", advice.training != measure::Training::kSame},
+                                {"training", measure::word_of(advice.training)}});
   }
   return object;
 }

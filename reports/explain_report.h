@@ -13,7 +13,7 @@ namespace syncline::reports {
 //               lower_bound_s, step_time_low_s and step_time_high_s (80 %), memory_bytes; of
 //               several ranks bound_by and shares {computation, stragglers, overhead, latency,
 //               bandwidth}; notes; advice
-//               [{change, step_time_s, gain_percent, changes_training}]
+//               [{change, step_time_s, gain_percent, changes_training, training}]
 //   provenance  executor, workload, cluster
 // The explanation must outlive the answer.
 Answer answer_of(const measure::Explanation& explanation);

@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/hardware/device.h"
+
 namespace syncline::dialect {
 namespace {
 
@@ -42,6 +44,12 @@ std::string change_text(const Dialect& dialect, const Json& config, const Json& 
   std::string text;
   tell(config, patch, dialect.defaults != nullptr ? dialect.defaults() : Json::object(), "", text);
   return text;
+}
+
+bool has_bf16(const Cluster& cluster) {
+  const auto* device = hardware::recognise_device(cluster.device.name);
+  if (device == nullptr) device = hardware::find_device(cluster.device.name);
+  return device != nullptr && device->bf16;
 }
 
 std::vector<Json> for_each_size(const Partitions& partitions, Fusion::Close close,

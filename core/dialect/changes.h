@@ -19,7 +19,8 @@ enum class ChangeKind {
   kStreams,
   kHierarchy,
   kAlgorithm,
-  kCompression,
+  kRounding,     // gradients to 16 bits
+  kCompression,  // fewer of them, or factors
   kAveraging
 };
 
@@ -35,6 +36,9 @@ inline constexpr std::array kTriedMebibytes{1, 2, 4, 8, 16, 25, 32, 64, 128};
 // "fuse_grad_size_in_MB: 16 -> 8, ...": what the patch changes, a key that was not given with its
 // default.
 std::string change_text(const Dialect& dialect, const Json& config, const Json& patch);
+
+// Whether the device is known to compute in bf16. A V100 does not.
+bool has_bf16(const Cluster& cluster);
 
 // Configurations for each size in bytes that makes other buckets, where they close like this:
 // `configs` of the least such size and of the next one that makes others again.

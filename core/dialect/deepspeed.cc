@@ -543,11 +543,18 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-Changes changes(const Json& config, const Cluster&) {
+void add_formats(Changes& changes, const Cluster& cluster) {
+  changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "fp16"}}});
+  if (!has_bf16(cluster)) return;
+  changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "bf16"}}});
+}
+
+Changes changes(const Json& config, const Cluster& cluster) {
   const std::int64_t stage =
       config.contains("zero_optimization") ? config["zero_optimization"].value("stage", 0) : 0;
   Changes changes;
   if (stage == 0) {
+    add_formats(changes, cluster);
     changes.push_back(
         {ChangeKind::kStreams, {{"zero_optimization", {{"stage", 1}, {"overlap_comm", true}}}}});
     return changes;

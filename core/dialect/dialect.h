@@ -68,6 +68,8 @@ struct Dialect {
   Bytes one_bucket = 0;
   // What such a configuration says by a slip, as in another unit; empty: nothing.
   std::string (*slip)(const Strategy&, const Cluster&) = nullptr;
+  // The lines of a script that set a configuration, as one; nullptr: its keys are what is set.
+  std::string (*code)(const Json& config) = nullptr;
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what
   // stands in the way of one; empty: nothing.
   std::string (*apply_obstacle)(const Strategy&, const Workload&, const Cluster&) = nullptr;

@@ -180,7 +180,7 @@ Changes changes(const Json&, const Cluster&) {
   for (const int hierarchical : {0, 1}) {
     changes.push_back({ChangeKind::kHierarchy, {{"HOROVOD_HIERARCHICAL_ALLREDUCE", hierarchical}}});
   }
-  changes.push_back({ChangeKind::kCompression, {{"compression", "fp16"}}});
+  changes.push_back({ChangeKind::kRounding, {{"compression", "fp16"}}});
   return changes;
 }
 

@@ -526,13 +526,34 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return strategy.pieces.empty() ? configs : compiled_like(configs);
 }
 
-Changes changes(const Json&, const Cluster&) {
+// torch's own hooks that change what is sent. PowerSGD begins at torch's default, post-local SGD
+// after as many steps as torch's example has.
+void add_hooks(Changes& changes, const Cluster& cluster) {
+  constexpr int kRank = 4;
+  constexpr int kPeriod = 4;
+  constexpr int kWarmUp = 100;
+  changes.push_back({ChangeKind::kRounding, {{"comm_hook", "fp16_compress_hook"}}});
+  if (has_bf16(cluster)) {
+    changes.push_back({ChangeKind::kRounding, {{"comm_hook", "bf16_compress_hook"}}});
+  }
+  changes.push_back({ChangeKind::kCompression,
+                     {{"comm_hook", "powerSGD_hook"},
+                      {"PowerSGDState", {{"matrix_approximation_rank", kRank}}}}});
+  changes.push_back(
+      {ChangeKind::kAveraging,
+       {{"comm_hook", "post_localSGD_hook"},
+        {"PostLocalSGDState",
+         {{"start_localSGD_iter", kWarmUp}, {"post_local_gradient_allreduce", false}}},
+        {"PeriodicModelAverager", {{"period", kPeriod}}}}});
+}
+
+Changes changes(const Json&, const Cluster& cluster) {
   Changes changes;
   changes.push_back({ChangeKind::kCopies, {{"gradient_as_bucket_view", true}}});
   for (const int mebibytes : kTriedMebibytes) {
     changes.push_back({ChangeKind::kFusion, {{"bucket_cap_mb", mebibytes}}});
   }
-  changes.push_back({ChangeKind::kCompression, {{"comm_hook", "fp16_compress_hook"}}});
+  add_hooks(changes, cluster);
   return changes;
 }
 
@@ -567,6 +588,7 @@ Dialect pytorch_ddp_dialect() {
           .defaults = defaults,
           .candidates = candidates,
           .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
+          .code = ddp_code,
           .apply_obstacle = apply_obstacle};
 }
 

@@ -193,6 +193,20 @@ std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {
   return {whole, exact};
 }
 
+// With blanks where it may be wrapped.
+std::string config_text(const Dialect& dialect, const Json& config) {
+  if (dialect.code != nullptr) return dialect.code(config);
+  std::string text;
+  for (const char c : config.dump(0)) {
+    if (c != '\n') {
+      text += c;
+    } else if (text.back() == ',') {
+      text += ' ';
+    }
+  }
+  return text;
+}
+
 std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {
   const auto known = collective::library_algorithms(cluster);
   const bool runs = std::find(known.begin(), known.end(), strategy.algorithm) != known.end();

@@ -33,6 +33,9 @@ std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster);
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster);
 
+// How a user sets a configuration, on one line: the framework's code, or its keys.
+std::string config_text(const Dialect& dialect, const Json& config);
+
 // What differs between two plans, in words; empty where they exchange the same gradients in the
 // same collectives on the same streams.
 std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found);

@@ -5,26 +5,22 @@
 #include <utility>
 
 #include "core/collective/library.h"
+#include "core/compress/codec.h"
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
+#include "core/input/conflicts.h"
+#include "core/input/knobs.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
 
 namespace syncline::measure {
 namespace {
 
-// One way to change a strategy.
-struct Candidate {
-  std::string change;
-  Strategy strategy;
-};
-
 // Candidates of one kind: only the best of them is reported.
 struct Kind {
   dialect::ChangeKind kind = dialect::ChangeKind::kFusion;
-  std::vector<Candidate> candidates;
-  bool changes_training = false;
+  std::vector<Change> candidates;
 };
 
 Kind fusion_changes(const Strategy& strategy) {
@@ -127,31 +123,63 @@ Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
   return kind;
 }
 
-Kind compression_changes(const Strategy& strategy) {
+// Gradients are summed whole, in their own format, at every step.
+bool sums_all(const Strategy& strategy) {
+  return strategy.compression.codec.empty() && !strategy.local_sgd.enabled &&
+         strategy.exchange != Strategy::Exchange::kSharded;
+}
+
+Kind rounding_changes(const Strategy& strategy, const Workload& workload, const Cluster& cluster) {
   Kind kind;
-  kind.kind = dialect::ChangeKind::kCompression;
-  kind.changes_training = true;
-  if (!strategy.compression.codec.empty() || strategy.local_sgd.enabled) return kind;
-  if (strategy.exchange == Strategy::Exchange::kSharded) return kind;
-  for (const char* codec : {"fp16", "dgc"}) {
-    // A sparse exchange has no halves.
-    if (strategy.exchange != Strategy::Exchange::kAllReduce && codec == std::string("dgc"))
-      continue;
+  kind.kind = dialect::ChangeKind::kRounding;
+  const auto short_already = [](const Tensor& tensor) {
+    return size_of(tensor.dtype) <= size_of(DType::kFp16);
+  };
+  const auto& tensors = workload.tensors;
+  if (!sums_all(strategy) || std::all_of(tensors.begin(), tensors.end(), short_already)) {
+    return kind;
+  }
+  for (const char* codec : {"fp16", "bf16"}) {
+    if (codec == std::string("bf16") && !dialect::has_bf16(cluster)) continue;
     Strategy changed = strategy;
     changed.compression.codec = codec;
-    const std::string how = codec == std::string("dgc") ? "0.1 % of each large gradient"
-                                                        : "gradients in half precision";
-    kind.candidates.push_back({"send " + how + " (compression: codec " + codec + ")", changed});
+    kind.candidates.push_back(
+        {"send gradients in half precision (compression: codec " + std::string(codec) + ")",
+         changed});
   }
+  return kind;
+}
+
+Kind compression_changes(const Strategy& strategy, const Cluster& cluster) {
+  Kind kind;
+  kind.kind = dialect::ChangeKind::kCompression;
+  // Neither a sparse exchange nor one of factors has halves.
+  if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return kind;
+  Strategy sparse = strategy;
+  sparse.compression.codec = "dgc";
+  kind.candidates.push_back({"send 0.1 % of each large gradient (compression: codec dgc)", sparse});
+  constexpr int kRank = 4;
+  Strategy factored = strategy;
+  factored.compression.codec = "powersgd";
+  factored.compression.rank = kRank;
+  // torch's hook waits for the device at each bucket.
+  if (cluster.library == Library::kNccl) {
+    factored.overlap = false;
+    factored.streams = 1;
+  }
+  kind.candidates.push_back({"send factors of each matrix (compression: codec powersgd, rank " +
+                                 std::to_string(kRank) + ")",
+                             factored});
   return kind;
 }
 
 Kind averaging_changes(const Strategy& strategy) {
   Kind kind;
   kind.kind = dialect::ChangeKind::kAveraging;
-  kind.changes_training = true;
-  if (strategy.local_sgd.enabled || !strategy.compression.codec.empty()) return kind;
-  if (strategy.cross_step || strategy.exchange != Strategy::Exchange::kAllReduce) return kind;
+  if (!sums_all(strategy) || strategy.cross_step ||
+      strategy.exchange != Strategy::Exchange::kAllReduce) {
+    return kind;
+  }
   Strategy changed = strategy;
   changed.fusion.cycle = 0;
   changed.local_sgd.enabled = true;
@@ -161,9 +189,9 @@ Kind averaging_changes(const Strategy& strategy) {
 }
 
 // The same kinds of change in the keys of the dialect in which the strategy is written.
-std::vector<Candidate> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
-                                    const Json& written) {
-  std::vector<Candidate> candidates;
+std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
+                                 const Json& written) {
+  std::vector<Change> candidates;
   const dialect::Dialect* dialect = dialect::find_dialect(written.value("dialect", ""));
   if (dialect == nullptr || dialect->changes == nullptr) return candidates;
   const Json config = written.value("config", Json::object());
@@ -178,25 +206,12 @@ std::vector<Candidate> said_changes(dialect::ChangeKind kind, const Scenario& sc
       dialect::Reading reading = dialect::reading_of(
           *dialect, changed, scenario.workload, scenario.cluster,
           {.as_documents = as_documents, .algorithm = written.value("algorithm", "")});
-      candidates.push_back({text, std::move(reading.strategy)});
+      candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
     } catch (const InputError&) {
       // The framework refuses this beside the other keys: nothing to advise.
     }
   }
   return candidates;
-}
-
-// On one line, with blanks where it may be wrapped.
-std::string one_line(const Json& config) {
-  std::string text;
-  for (const char c : config.dump(0)) {
-    if (c != '\n') {
-      text += c;
-    } else if (text.back() == ',') {
-      text += ' ';
-    }
-  }
-  return text;
 }
 
 // Our own words for a strategy of a dialect: what they are there, or that there are none.
@@ -218,7 +233,7 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
     return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
                              : ", which cannot be said in " + name);
   }
-  const std::string config = one_line(found->config);
+  const std::string config = dialect::config_text(row, found->config);
   return change + ", in " + std::string(dialect) + " " +
          (config.size() <= kLongest ? config : "what syncline emit writes");
 }
@@ -228,16 +243,20 @@ class Chooser {
  public:
   Chooser(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
           collective::PriceBook& book)
-      : scenario_(scenario), executor_(executor), book_(book), now_(step_time(strategy)) {}
+      : scenario_(scenario),
+        strategy_(strategy),
+        executor_(executor),
+        book_(book),
+        now_(step_time(strategy)) {}
 
-  std::optional<Advice> best(const std::vector<Candidate>& candidates, bool changes_training,
-                             double least_percent) {
+  std::optional<Advice> best(const std::vector<Change>& candidates, double least_percent) {
     std::optional<Advice> best;
     for (const auto& candidate : candidates) {
       const Seconds then = step_time(candidate.strategy);
       const double gain = 100 * (1 - then / now_);
       if (gain < least_percent || (best && gain <= best->gain_percent)) continue;
-      best = Advice{candidate.change, candidate.strategy, then, gain, changes_training};
+      best = Advice{candidate.text, candidate.strategy, then, gain,
+                    training_beside(candidate.strategy, strategy_)};
     }
     return best;
   }
@@ -248,6 +267,7 @@ class Chooser {
   }
 
   const Scenario& scenario_;
+  const Strategy& strategy_;
   run::Executor& executor_;
   collective::PriceBook& book_;
   Seconds now_;
@@ -283,17 +303,64 @@ Kind compute_changes(const Workload& workload, const Strategy& strategy) {
 
 }  // namespace
 
+std::string_view word_of(Training training) {
+  switch (training) {
+    case Training::kSame:
+      return "same";
+    case Training::kRounded:
+      return "rounded";
+    case Training::kChanged:
+      break;
+  }
+  return "changed";
+}
+
+Training training_beside(const Strategy& strategy, const Strategy& base) {
+  const std::string& codec = strategy.compression.codec;
+  const compress::Codec* row = compress::find_codec(codec);
+  const bool rounds = row != nullptr && !row->sparse && !row->low_rank;
+  const bool alike =
+      rounds ? codec == base.compression.codec : strategy.compression == base.compression;
+  if (!input::changes_training(strategy)) return Training::kSame;
+  if (!(strategy.local_sgd == base.local_sgd)) return Training::kChanged;
+  if (alike) return Training::kSame;
+  return rounds ? Training::kRounded : Training::kChanged;
+}
+
+std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
+                                     const Json* written) {
+  std::vector<Change> changes;
+  if (scenario.cluster.ranks() == 1) return changes;
+  for (Kind& kind : std::vector<Kind>{
+           rounding_changes(strategy, scenario.workload, scenario.cluster),
+           compression_changes(strategy, scenario.cluster), averaging_changes(strategy)}) {
+    if (kind.candidates.empty()) continue;  // used up, or of no use here
+    if (!strategy.dialect.empty() && written != nullptr) {
+      for (auto& said : said_changes(kind.kind, scenario, *written)) {
+        changes.push_back(std::move(said));
+      }
+    }
+    for (auto& ours : kind.candidates) changes.push_back(std::move(ours));
+  }
+  std::erase_if(changes, [&](const Change& change) {
+    return input::conflict_of(change.strategy, scenario.cluster) ||
+           training_beside(change.strategy, strategy) == Training::kSame;
+  });
+  return changes;
+}
+
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                            run::Executor& executor, collective::PriceBook& book,
                            double least_percent, const Json* written) {
   std::vector<Advice> advice;
   std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
   if (scenario.cluster.ranks() > 1) {
-    for (Kind& kind :
-         std::vector<Kind>{fusion_changes(strategy), copy_changes(strategy),
-                           stream_changes(strategy), hierarchy_changes(strategy, scenario.cluster),
-                           algorithm_changes(strategy, scenario.cluster),
-                           compression_changes(strategy), averaging_changes(strategy)}) {
+    for (Kind& kind : std::vector<Kind>{
+             fusion_changes(strategy), copy_changes(strategy), stream_changes(strategy),
+             hierarchy_changes(strategy, scenario.cluster),
+             algorithm_changes(strategy, scenario.cluster),
+             rounding_changes(strategy, scenario.workload, scenario.cluster),
+             compression_changes(strategy, scenario.cluster), averaging_changes(strategy)}) {
       kinds.push_back(std::move(kind));
     }
   }
@@ -302,12 +369,12 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
       const auto candidates = said_changes(kind.kind, scenario, *written);
-      if (auto said = chooser.best(candidates, kind.changes_training, least)) {
+      if (auto said = chooser.best(candidates, least)) {
         least += said->gain_percent;
         advice.push_back(std::move(*said));
       }
     }
-    auto ours = chooser.best(kind.candidates, kind.changes_training, least);
+    auto ours = chooser.best(kind.candidates, least);
     if (!ours) continue;
     if (!strategy.dialect.empty()) {
       ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);

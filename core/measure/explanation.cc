@@ -19,6 +19,15 @@ const Json& written_in(const input::Document& document, const std::string& name)
                        [&](const Json& item) { return item.at("name") == name; });
 }
 
+// The best few, of those that change the training one: the others would be gained instead of it.
+void keep_few(std::vector<Advice>& advice) {
+  bool changed = false;
+  std::erase_if(advice, [&](const Advice& one) {
+    return one.training == Training::kChanged && std::exchange(changed, true);
+  });
+  advice.resize(std::min(kMostAdvice, advice.size()));
+}
+
 }  // namespace
 
 Explanation explained(const input::Document& document, Scenario scenario,
@@ -43,7 +52,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
     if (one.advised) {
       one.advice = advise(scenario, one.strategy, *executor, book, kLeastAdvicePercent,
                           &written_in(document, name));
-      one.advice.resize(std::min(kMostAdvice, one.advice.size()));
+      keep_few(one.advice);
     }
     explanation.strategies.push_back(std::move(one));
   }

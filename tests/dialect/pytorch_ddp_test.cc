@@ -685,5 +685,30 @@ TEST(PyTorchDdp, Mistakes) {
   }
 }
 
+TEST(PyTorchCode, IsWhatAScriptSays) {
+  const auto code = [](const char* config) { return ddp_code(Json::parse(config)); };
+  EXPECT_EQ(code("{}"), "model = DDP(model)");
+  EXPECT_EQ(code(R"({"bucket_cap_mb": 2, "gradient_as_bucket_view": true, "torch": "2.1"})"),
+            "model = DDP(model, bucket_cap_mb=2, gradient_as_bucket_view=True)");
+  EXPECT_EQ(code(R"({"bucket_cap_mb": 2.0, "comm_hook": "bf16_compress_hook"})"),
+            "model = DDP(model, bucket_cap_mb=2); "
+            "model.register_comm_hook(None, bf16_compress_hook)");
+  EXPECT_EQ(code(R"({"comm_hook": "powerSGD_hook",
+                     "PowerSGDState": {"matrix_approximation_rank": 4}})"),
+            "model = DDP(model); model.register_comm_hook("
+            "PowerSGDState(None, matrix_approximation_rank=4), powerSGD_hook)");
+  EXPECT_EQ(code(R"({"comm_hook": "post_localSGD_hook", "PostLocalSGDState":
+                     {"start_localSGD_iter": 100, "post_local_gradient_allreduce": false},
+                     "PeriodicModelAverager": {"period": 4}})"),
+            "model = DDP(model); model.register_comm_hook("
+            "PostLocalSGDState(None, None, start_localSGD_iter=100, "
+            "post_local_gradient_allreduce=False), post_localSGD_hook); "
+            "optimizer = PostLocalSGDOptimizer(optimizer, "
+            "PeriodicModelAverager(period=4, warmup_steps=100))");
+  EXPECT_EQ(code(R"({"bucket_cap_mb": 0.5, "_DEFAULT_FIRST_BUCKET_BYTES": 524288})"),
+            "torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 524288; "
+            "model = DDP(model, bucket_cap_mb=0.5)");
+}
+
 }  // namespace
 }  // namespace syncline::dialect
