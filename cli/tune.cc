@@ -64,6 +64,10 @@ int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
   announce(input::parse_scenario(document), measure::Answer::kTune);
   const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
+  if (tuning.taken && !tuning.emitted && verb.python.empty()) {
+    throw InputError("--take: no configuration of " + verb.emit + " says '" + verb.take +
+                     "'; --python FILE writes what applies it, where a file can");
+  }
   const tune::Tuned& tuned = tuning.tuned;
   const SideFile svg{verb.svg,
                      [&] { return reports::chart::svg_file(reports::size_figure(tuning)); }};
@@ -83,6 +87,10 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   check_python(verb.python, verb.emit, "--emit");
   if (!verb.python.empty() && !verb.live.machine.empty()) {
     throw InputError("--python writes what the model found: leave --live out");
+  }
+  if (!verb.take.empty() && (objective || !verb.live.machine.empty() || verb.emit.empty())) {
+    throw InputError(
+        "--take names a row to write: it needs --emit, and neither --live nor --objective");
   }
   const bool live_ranks = !verb.live.machine.empty() && verb.live.machine != "emulated";
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);

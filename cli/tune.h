@@ -20,6 +20,7 @@ struct TuneVerbOptions {
   std::string strategy;
   std::string emit;
   std::string python;
+  std::string take;
   OutputFormat format;
   std::string svg;
   std::string html;

@@ -19,6 +19,9 @@ void add_tune_options(CLI::App& verb, TuneVerbOptions& options) {
   verb.add_option("--python", options.python,
                   "with --emit pytorch: file to write that applies the best in a job, also what "
                   "no configuration expresses");
+  verb.add_option("--take", options.take,
+                  "with --emit: the row of the first table that is written, by its name; the best "
+                  "that was found if left out");
   add_format(verb, options.format);
   add_html(verb, options.html);
   verb.add_option("--svg", options.svg, "file for the curve of step time over bucket size");
@@ -67,6 +70,7 @@ tune::TuneOptions search_options(const TuneVerbOptions& verb) {
   }
   options.parallel_map = run::over_processes(verb.jobs);
   options.interrupted = interrupted;
+  options.take = verb.take;
   return options;
 }
 

@@ -118,7 +118,7 @@ std::string apply_usage(const std::string& file, const Strategy& strategy) {
 std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
                             const tune::Ranked& applied) {
   const tune::Ranked& choice = tuning.tuned.winner();
-  if (&applied == &choice) return {};
+  if (tuning.taken || &applied == &choice) return {};
   return file + " holds '" + applied.strategy.name + "' (" +
          seconds_text(applied.metrics.step_time) + " a step): the best, '" + choice.strategy.name +
          "', cannot be applied by a Python file, as " +

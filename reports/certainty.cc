@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/alternatives.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -110,16 +111,18 @@ std::string headline(const tune::Tuning& tuning) {
   const std::string step = seconds_text(choice.metrics.step_time) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
+  const std::string same = beyond_sentence(tuning).empty() ? "" : " with the same training";
   if (choice.strategy.name == tuned.baseline.strategy.name) {
-    return "Nothing to gain here: the baseline " + baseline + " is the best found, " + step + ".";
+    return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
+           step + ".";
   }
   if (gain_of(tuned) < kLeastGain) {
-    return "Next to nothing to gain here: the best found, " + quoted_name(choice.strategy.name) +
-           ", takes " + step + ", " + share_text(100 * gain_of(tuned)) +
-           " less than the baseline " + baseline + " (" +
+    return "Next to nothing to gain here" + same + ": the best found, " +
+           quoted_name(choice.strategy.name) + ", takes " + step + ", " +
+           share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
   }
-  std::string text = quoted_name(choice.strategy.name) + " is the best found: " + step + ", " +
+  std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step + ", " +
                      short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
+#include "reports/alternatives.h"
 #include "reports/certainty.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
@@ -206,7 +207,11 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
 
 void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
   if (!tuning.emitted) return;
-  add_emission(tuning, *tuning.emitted, sentences);
+  if (tuning.taken) {
+    sentences.push_back(taken_sentence(tuning));
+  } else {
+    add_emission(tuning, *tuning.emitted, sentences);
+  }
   for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
 }
 
@@ -347,11 +352,16 @@ Page page_of(const tune::Tuning& tuning) {
   if (!shortage.empty()) page.blocks.push_back(shortage);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
                         one_line(tuning.scenario.cluster.name) + ".");
-  page.blocks.push_back(headline(tuning));
+  const std::string beyond = beyond_sentence(tuning);
+  page.blocks.push_back(headline(tuning) + (beyond.empty() ? "" : " " + beyond));
+  page.blocks.push_back(alternatives_grid(tuning));
+  page.blocks.push_back(alternatives_set(tuning));
+  page.blocks.push_back(std::string("The best of the search:"));
   page.blocks.push_back(ranking_grid(tuning));
   page.blocks.push_back(search_sentence(tuning) + " " + held_sentence(tuning));
   Sentences verdicts = tune_verdicts(tuning);
-  verdicts.erase(verdicts.begin());  // it stands above the table
+  verdicts.erase(verdicts.begin(),
+                 verdicts.begin() + (beyond.empty() ? 1 : 2));  // they stand above
   page.blocks.push_back(Items{"Verdicts:", std::move(verdicts)});
   if (tuning.averaging.size() > 1) page.blocks.push_back(averaging_grid(tuning));
   const std::string plot = curve_text(tuning.tuned.curve);
@@ -445,6 +455,7 @@ Json json_of(const tune::Tuning& tuning) {
   json["optimum_s"] = exact(tuned.optimum);
   json["lower_bound_s"] = exact(tuned.lower_bound);
   json["certainty"] = certainty_json(tuning);
+  json["alternatives"] = alternatives_json(tuning);
   json["ranking"] = ranking_json(tuning);
   json["regret_percent"] = exact(tune::percent_above(step, tuned.optimum));
   json["evaluations"] = tuned.evaluations;
@@ -476,6 +487,8 @@ Json json_of(const tune::Tuning& tuning) {
 
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   Sentences sentences{headline(tuning)};
+  const std::string beyond = beyond_sentence(tuning);
+  if (!beyond.empty()) sentences.push_back(beyond);
   for (auto& sentence : certainty_sentences(tuning)) sentences.push_back(std::move(sentence));
   sentences.push_back(optimum_sentence(tuning));
   add_threshold(tuning, sentences);
@@ -494,7 +507,11 @@ Answer answer_of(const tune::Tuning& tuning) {
   return {"tune",
           tuning.scenario.name,
           [&] { return page_of(tuning); },
-          [&] { return csv_of(tuning); },
+          [&] {
+            CsvTable table = csv_of(tuning);
+            add_alternatives(table, tuning);
+            return table;
+          },
           [&] { return json_of(tuning); },
           tuning.remarks,
           [&] { return figures_of(tuning); }};

@@ -8,6 +8,7 @@
 namespace syncline::tune {
 
 const Ranked& best_to_apply(const Tuning& tuning) {
+  if (tuning.taken) return *tuning.taken;
   const Tuned& tuned = tuning.tuned;
   std::vector<const Ranked*> found{&tuned.winner()};
   for (const auto& ranked : tuned.ranking) found.push_back(&ranked);

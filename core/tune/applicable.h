@@ -5,8 +5,8 @@
 
 namespace syncline::tune {
 
-// The best of what was found that the file can carry out: the choice, wherever it can be; the
-// choice itself too where nothing can.
+// The alternative that was asked for. Otherwise the best of what was found that the file can carry
+// out: the choice, wherever it can be; the choice itself too where nothing can.
 const Ranked& best_to_apply(const Tuning& tuning);
 
 }  // namespace syncline::tune

@@ -38,6 +38,8 @@ struct TuneOptions {
   run::ParallelMap parallel_map;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };
+  // The alternative (tuning.h) that is written for a framework; empty: the best that was found.
+  std::string take;
 };
 
 // The best candidate of one arm and one kind of fusion.

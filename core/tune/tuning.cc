@@ -8,6 +8,7 @@
 #include "core/input/strategy_json.h"
 #include "core/measure/remarks.h"
 #include "core/run/model_executor.h"
+#include "core/tune/alternatives.h"
 
 namespace syncline::tune {
 namespace {
@@ -48,6 +49,28 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
   compare(with, changed->strategy.name, before->strategy.name);
 }
 
+// Puts an alternative in the place of the best for what is written. One that no configuration says
+// is for a Python file alone.
+void take(const std::string& name, const dialect::Dialect* emit, run::Executor& model,
+          collective::PriceBook& book, Tuning& tuning) {
+  std::vector<std::string> names;
+  for (const Alternative& row : tuning.alternatives) names.push_back(row.strategy.name);
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) {
+    throw InputError("--take: found no row '" + name + "'" + did_you_mean(name, names));
+  }
+  const Alternative& row = tuning.alternatives[static_cast<std::size_t>(at - names.begin())];
+  const Scenario& scenario = tuning.scenario;
+  tuning.taken = Ranked{row.strategy,
+                        FusionKind::kBase,
+                        measure::price_strategy(scenario, row.strategy, model, book).metrics,
+                        {}};
+  tuning.emitted.reset();
+  if (emit != nullptr && row.configured) {
+    tuning.emitted = best_config(*emit, row.strategy, scenario, model, book);
+  }
+}
+
 }  // namespace
 
 Tuning tune_document(const input::Document& document, const TuneOptions& options,
@@ -80,6 +103,8 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     tuning.emitted_dialect = emit->name;
     tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, book);
   }
+  tuning.alternatives = alternatives_of(fitted, tuning, options, emit);
+  if (!options.take.empty()) take(options.take, emit, *model, book, tuning);
   return tuning;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/measure/advice.h"
 #include "core/measure/bottleneck.h"
 #include "core/tune/certainty.h"
 #include "core/tune/dialect_search.h"
@@ -14,6 +15,20 @@
 #include "core/tune/verdicts.h"
 
 namespace syncline::tune {
+
+// What could be done in place of the baseline.
+struct Alternative {
+  Strategy strategy;
+  measure::Training training = measure::Training::kSame;
+  Seconds step_time = 0;
+  measure::Sway sway;
+  measure::Interval step;       // 80 % of the step time
+  double speedup = 1;           // over the baseline
+  measure::Interval gain;       // 80 % of that
+  bool clearly_faster = false;  // than the best that trains the same
+  std::string set_with;         // the lines, or keys, that set it
+  bool configured = true;       // by its framework; false: by a file of ours, or not at all
+};
 
 struct Tuning {
   Scenario scenario;  // after calibration; its sweep is ignored
@@ -24,14 +39,16 @@ struct Tuning {
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
-  measure::Bottleneck bottleneck;  // of the winner
+  measure::Bottleneck bottleneck;         // of the winner
+  std::vector<Alternative> alternatives;  // alternatives.h
   std::vector<FrameworkDefault> defaults;
   Certainty certainty;
   // Where compression would begin to pay: each strategy of the scenario that compresses against the
   // baseline, or, where only the search does, its best against the best that does not.
   std::vector<BreakEven> break_evens;
   std::vector<Averaging> averaging;
-  std::optional<Emitted> emitted;
+  std::optional<Ranked> taken;     // the alternative that was asked for
+  std::optional<Emitted> emitted;  // of that, or of the best
   std::string emitted_dialect;
   std::vector<std::string> remarks;  // what every verb says of such a scenario (remarks.h)
 };

@@ -53,10 +53,10 @@ TEST(Tune, PrintsTheAgreedJson) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
   EXPECT_EQ(keys,
-            (std::vector<std::string>{"syncline", "format", "verb", "scenario", "best", "choice",
-                                      "step_time_s", "baseline_s", "optimum_s", "lower_bound_s",
-                                      "certainty", "ranking", "regret_percent", "evaluations",
-                                      "searched", "curve", "verdicts", "provenance"}));
+            (std::vector<std::string>{
+                "syncline", "format", "verb", "scenario", "best", "choice", "step_time_s",
+                "baseline_s", "optimum_s", "lower_bound_s", "certainty", "alternatives", "ranking",
+                "regret_percent", "evaluations", "searched", "curve", "verdicts", "provenance"}));
   const Json& sure = answer["certainty"];
   EXPECT_LE(sure["step_time_low_s"], sure["step_time_high_s"]);
   EXPECT_GE(sure["chance_of_gain"].get<double>(), 0.5);
@@ -154,6 +154,48 @@ TEST(Tune, WrongInputIsToldWithItsPlace) {
   EXPECT_NE(printed.text.find("did you mean 'nodes'"), std::string::npos) << printed.text;
   EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--set cluster").status), 2);
   EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--emit tensorflow").status), 2);
+}
+
+// A recorded job whose buckets gain next to nothing, and fewer bytes much: both are said first.
+TEST(Tune, TheFirstLinesNameWhatOtherTrainingsGain) {
+  const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
+  const std::string text = tune(job).text;
+  const std::string first = text.substr(0, text.find("baseline: "));
+  for (const char* part : {"with the same training", "Rounded gradients gain clearly more: ",
+                           "A changed training gains clearly more: ", "accuracy not known here"}) {
+    EXPECT_NE(first.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_NE(text.find("register_comm_hook(None, fp16_compress_hook)"), std::string::npos) << text;
+}
+
+TEST(Tune, JsonAndCsvCarryTheSameAlternatives) {
+  const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
+  const Json rows = Json::parse(tune(job + "--format json").text).at("alternatives");
+  const std::string csv = tune(job + "--format csv").text;
+  ASSERT_GE(rows.size(), 5U);
+  for (const Json& row : rows) {
+    for (const char* key : {"training", "set_with", "speedup_low", "step_time_high_s"}) {
+      EXPECT_TRUE(row.contains(key)) << key;
+    }
+    EXPECT_NE(csv.find(row["strategy"]["name"].get<std::string>()), std::string::npos) << row;
+    EXPECT_NE(csv.find(row["step_time_s"].dump()), std::string::npos) << row;
+  }
+}
+
+TEST(Tune, WritesTheRowThatIsTaken) {
+  const auto folder = std::filesystem::temp_directory_path() / "syncline_take_test";
+  std::filesystem::create_directories(folder);
+  const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
+  const std::string python = (folder / "apply.py").string();
+  const Printed taken = tune(job + "--emit pytorch --take 'localsgd 4' --python '" + python + "'");
+  ASSERT_EQ(taken.status, 0) << taken.text;
+  EXPECT_NE(read(python).find("\"local_sgd\""), std::string::npos);
+  // No configuration says it, and without a framework there is nothing to write.
+  EXPECT_EQ(WEXITSTATUS(tune(job + "--emit pytorch --take 'localsgd 4'").status), 2);
+  EXPECT_EQ(WEXITSTATUS(tune(job + "--take 'localsgd 4'").status), 2);
+  const Printed wrong = tune(job + "--emit pytorch --take 'localsgd 5'");
+  EXPECT_NE(wrong.text.find("did you mean 'localsgd 4'"), std::string::npos) << wrong.text;
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Tune, SameInputSameBytes) {

@@ -1,0 +1,30 @@
+// What could be done in place of the baseline: the best that trains the same, and of each way to
+// round gradients, to compress them or to average more rarely the best; with what each gains, how
+// sure that is, and how a user sets it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/measure/advice.h"
+#include "core/measure/doubt.h"
+#include "core/tune/tuning.h"
+
+namespace syncline::tune {
+
+// What gains less over the best that trains the same is not worth another training.
+inline constexpr double kClearGain = 0.05;
+inline constexpr double kClearChance = 0.8;
+
+// The baseline first, then the best that trains the same, then the others: rounded, changed, each
+// with the fastest first. A way that the scenario's own strategies go is told by those; what
+// neither the framework of `emit` (or of the baseline) nor the file of `emit --python` can do is
+// left out.
+std::vector<Alternative> alternatives_of(const input::Document& document, const Tuning& tuning,
+                                         const TuneOptions& options, const dialect::Dialect* emit);
+
+// The fastest of those that train like this; nullptr where there is none.
+const Alternative* best_alternative(const Tuning& tuning, measure::Training training);
+
+}  // namespace syncline::tune

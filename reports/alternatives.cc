@@ -1,0 +1,142 @@
+#include "reports/alternatives.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/input/strategy_json.h"
+#include "core/tune/alternatives.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/verdict.h"
+
+namespace syncline::reports {
+namespace {
+
+using measure::Training;
+using tune::Alternative;
+
+std::string accuracy_text(const Alternative& row) {
+  return row.training == Training::kSame ? "as before" : "not known here";
+}
+
+// "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)"
+std::string figures_of_row(const Alternative& row) {
+  return quoted_name(row.strategy.name) + ", " + seconds_text(row.step_time) + " per step, " +
+         short_speedup_text(row.speedup) + " (" + speedup_range(row.gain.low, row.gain.high) + ")";
+}
+
+std::map<std::string, std::string> csv_cells(const Alternative& row) {
+  const auto figure = [](double value) { return exact(value).dump(); };
+  return {{"strategy", row.strategy.name},
+          {"step_time_s", figure(row.step_time)},
+          {"speedup", figure(row.speedup)},
+          {"step_time_low_s", figure(row.step.low)},
+          {"step_time_high_s", figure(row.step.high)},
+          {"speedup_low", figure(row.gain.low)},
+          {"speedup_high", figure(row.gain.high)},
+          {"training", std::string(measure::word_of(row.training))},
+          {"set_with", row.set_with}};
+}
+
+}  // namespace
+
+std::string beyond_sentence(const tune::Tuning& tuning) {
+  std::vector<std::string> gains;
+  const auto tell = [&](Training training, const std::string& words, const std::string& accuracy) {
+    const Alternative* best = tune::best_alternative(tuning, training);
+    if (best == nullptr || !best->clearly_faster) return;
+    gains.push_back(words + figures_of_row(*best) + accuracy + ".");
+  };
+  tell(Training::kRounded, "Rounded gradients gain clearly more: ", "");
+  tell(Training::kChanged, "A changed training gains clearly more: ", ", accuracy not known here");
+  std::string text;
+  for (const auto& gain : gains) text += (text.empty() ? "" : " ") + gain;
+  return text;
+}
+
+std::string taken_sentence(const tune::Tuning& tuning) {
+  const tune::Emitted& emitted = *tuning.emitted;
+  const std::string row = quoted_name(tuning.taken->strategy.name);
+  const std::string step = seconds_text(emitted.step_time) + " per step when read back.";
+  const std::string setting =
+      emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".";
+  if (emitted.exact) return tuning.emitted_dialect + " sets " + row + " exactly: " + step + setting;
+  return tuning.emitted_dialect + " does not set " + row + " exactly: " + step +
+         " The difference: " + emitted.difference + "." + setting;
+}
+
+Grid alternatives_grid(const tune::Tuning& tuning) {
+  Grid grid{{{"strategy", false},
+             {"step\ntime"},
+             {"80 %\ninterval", true, 1},
+             {"speedup"},
+             {"80 % interval\nof speedup", true, 1},
+             {"training", false},
+             {"accuracy", false, 2}},
+            {}};
+  double best = 1;
+  for (const Alternative& row : tuning.alternatives) best = std::max(best, row.speedup);
+  const Alternative* before = nullptr;
+  for (const Alternative& row : tuning.alternatives) {
+    const bool today = before == nullptr;
+    Grid::Line& line = grid.lines.emplace_back();
+    line.cells = {one_line((today ? "baseline: " : "") + row.strategy.name),
+                  seconds_text(row.step_time),
+                  seconds_range(row.step.low, row.step.high),
+                  speedup_text(row.speedup),
+                  today ? "" : speedup_range(row.gain.low, row.gain.high),
+                  std::string(measure::word_of(row.training)),
+                  accuracy_text(row)};
+    line.rule_before = !today && before->training != row.training;
+    line.tone = today ? Tone::kPlain : tone_of(row.speedup, best);
+    before = &row;
+  }
+  return grid;
+}
+
+Items alternatives_set(const tune::Tuning& tuning) {
+  Items items{"How to set them:", {}};
+  for (const Alternative& row : tuning.alternatives) {
+    const bool today = &row == &tuning.alternatives.front();
+    if (today || row.set_with.empty()) continue;
+    items.items.push_back(one_line(row.strategy.name) + ": " + row.set_with);
+  }
+  return items;
+}
+
+Json alternatives_json(const tune::Tuning& tuning) {
+  Json list = Json::array();
+  for (const Alternative& row : tuning.alternatives) {
+    list.push_back({{"strategy", input::strategy_json(row.strategy)},
+                    {"training", measure::word_of(row.training)},
+                    {"step_time_s", exact(row.step_time)},
+                    {"step_time_low_s", exact(row.step.low)},
+                    {"step_time_high_s", exact(row.step.high)},
+                    {"speedup", exact(row.speedup)},
+                    {"speedup_low", exact(row.gain.low)},
+                    {"speedup_high", exact(row.gain.high)},
+                    {"clearly_faster", row.clearly_faster},
+                    {"set_with", row.set_with}});
+  }
+  return list;
+}
+
+void add_alternatives(CsvTable& table, const tune::Tuning& tuning) {
+  for (const char* column : {"training", "set_with"}) table.columns.emplace_back(column);
+  for (auto& line : table.lines) line.resize(table.columns.size());
+  for (const Alternative& row : tuning.alternatives) {
+    auto cells = csv_cells(row);
+    auto line = std::find_if(table.lines.begin(), table.lines.end(),
+                             [&](const auto& one) { return one.front() == row.strategy.name; });
+    if (line == table.lines.end()) {
+      line = table.lines.insert(table.lines.end(), std::vector<std::string>(table.columns.size()));
+    }
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if ((*line)[i].empty()) (*line)[i] = cells[table.columns[i]];
+    }
+  }
+}
+
+}  // namespace syncline::reports

@@ -1,0 +1,28 @@
+// What could be done in place of the baseline (core/tune/alternatives.h), in every form of an
+// answer: the same rows, with how each trains, what it gains and how it is set.
+#pragma once
+
+#include <string>
+
+#include "core/tune/tuning.h"
+#include "reports/answer.h"
+
+namespace syncline::reports {
+
+// Which other training gains clearly more than the best that was named first; empty: none does.
+std::string beyond_sentence(const tune::Tuning& tuning);
+
+// How far a framework's configuration says the alternative that was asked for. Requires both.
+std::string taken_sentence(const tune::Tuning& tuning);
+
+Grid alternatives_grid(const tune::Tuning& tuning);
+// How to set them, one line each.
+Items alternatives_set(const tune::Tuning& tuning);
+
+// [{"strategy", "training", "step_time_s", "step_time_low_s", "step_time_high_s", "speedup",
+// "speedup_low", "speedup_high", "clearly_faster", "set_with"}]
+Json alternatives_json(const tune::Tuning& tuning);
+// Gives lines of strategies a training and how they are set, and adds the lines that are missing.
+void add_alternatives(CsvTable& table, const tune::Tuning& tuning);
+
+}  // namespace syncline::reports
