@@ -27,11 +27,18 @@ void add_objective(CLI::App& verb, ObjectiveOptions& options) {
       ->capture_default_str();
   verb.add_option("--target", options.target, "the loss to fall to, or the accuracy to rise to");
   verb.add_option("--curves", options.curves,
-                  "training curves: a CSV file with the columns strategy, step, loss or accuracy, "
+                  "training curves, for tune also without an objective, to tell where its rows' "
+                  "trainings end: a CSV file with the columns strategy, step, loss or accuracy, "
                   "and seed where there are several trainings");
   verb.add_option("--measured", options.measured,
                   "trainings by the clock, to compare with: the same file with a column seconds in "
                   "place of step");
+}
+
+Outcomes outcomes_of(const std::string& file) {
+  const std::string text = read_text_file(file, "a CSV file");
+  const worth::Quantity quantity = worth::quantity_in(text);
+  return {quantity, worth::curves_of(text, file, quantity)};
 }
 
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {

@@ -22,6 +22,13 @@ struct ObjectiveOptions {
 
 void add_objective(CLI::App& verb, ObjectiveOptions& options);
 
+// Curves whose ends are looked at, whatever their target.
+struct Outcomes {
+  worth::Quantity quantity = worth::Quantity::kAccuracy;
+  std::vector<worth::Curve> curves;
+};
+Outcomes outcomes_of(const std::string& file);
+
 // Throws InputError where options miss each other or the file of curves is none. Without an
 // objective other than step_time there is none.
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options);

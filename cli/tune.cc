@@ -16,6 +16,7 @@
 #include "core/input/read_scenario.h"
 #include "core/tune/applicable.h"
 #include "core/tune/tuning.h"
+#include "core/worth/outcomes.h"
 #include "reports/applied.h"
 #include "reports/chart/svg.h"
 #include "reports/curve.h"
@@ -63,7 +64,10 @@ int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
   announce(input::parse_scenario(document), measure::Answer::kTune);
-  const tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
+  const bool curves = !verb.objective.curves.empty();
+  const Outcomes outcomes = curves ? outcomes_of(verb.objective.curves) : Outcomes{};
+  tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
+  if (curves) worth::add_outcomes(outcomes.curves, outcomes.quantity, tuning);
   if (tuning.taken && !tuning.emitted && verb.python.empty()) {
     throw InputError("--take: no configuration of " + verb.emit + " says '" + verb.take +
                      "'; --python FILE writes what applies it, where a file can");
@@ -83,7 +87,10 @@ int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
 }
 
 int run(const TuneVerbOptions& verb, const std::string& command) {
-  auto objective = objective_of(verb.objective);
+  ObjectiveOptions asked = verb.objective;
+  // Of a step, curves tell where the trainings of its rows end.
+  if (!asked.asked() && verb.live.machine.empty()) asked.curves.clear();
+  auto objective = objective_of(asked);
   check_python(verb.python, verb.emit, "--emit");
   if (!verb.python.empty() && !verb.live.machine.empty()) {
     throw InputError("--python writes what the model found: leave --live out");

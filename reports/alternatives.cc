@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/digits.h"
 #include "core/input/strategy_json.h"
 #include "core/tune/alternatives.h"
 #include "reports/fields.h"
@@ -17,8 +18,25 @@ namespace {
 using measure::Training;
 using tune::Alternative;
 
+std::string value_text(const tune::Outcome& outcome, double value) {
+  return outcome.quantity == "accuracy" ? share_text(100 * value) : plain_number(value);
+}
+
+// "97.8 % +- 0.4, baseline 98.2 %"; what is the same, or not known, says that.
 std::string accuracy_text(const Alternative& row) {
-  return row.training == Training::kSame ? "as before" : "not known here";
+  if (!row.outcome) return row.training == Training::kSame ? "as before" : "not known here";
+  const tune::Outcome& outcome = *row.outcome;
+  std::string text = value_text(outcome, outcome.end);
+  if (outcome.half_width) {
+    const double scale = outcome.quantity == "accuracy" ? 100 : 1;
+    text += " +- " + plain_number(significant(scale * *outcome.half_width, 2));
+  }
+  if (!outcome.baseline || row.training == Training::kSame) return text;
+  return text + ", baseline " + value_text(outcome, *outcome.baseline);
+}
+
+std::string quantity_of(const Alternative& row) {
+  return row.outcome ? row.outcome->quantity : "accuracy";
 }
 
 // "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)"
@@ -29,28 +47,42 @@ std::string figures_of_row(const Alternative& row) {
 
 std::map<std::string, std::string> csv_cells(const Alternative& row) {
   const auto figure = [](double value) { return exact(value).dump(); };
-  return {{"strategy", row.strategy.name},
-          {"step_time_s", figure(row.step_time)},
-          {"speedup", figure(row.speedup)},
-          {"step_time_low_s", figure(row.step.low)},
-          {"step_time_high_s", figure(row.step.high)},
-          {"speedup_low", figure(row.gain.low)},
-          {"speedup_high", figure(row.gain.high)},
-          {"training", std::string(measure::word_of(row.training))},
-          {"set_with", row.set_with}};
+  std::map<std::string, std::string> cells{
+      {"strategy", row.strategy.name},
+      {"step_time_s", figure(row.step_time)},
+      {"speedup", figure(row.speedup)},
+      {"step_time_low_s", figure(row.step.low)},
+      {"step_time_high_s", figure(row.step.high)},
+      {"speedup_low", figure(row.gain.low)},
+      {"speedup_high", figure(row.gain.high)},
+      {"training", std::string(measure::word_of(row.training))},
+      {"set_with", row.set_with}};
+  if (!row.outcome) return cells;
+  cells["outcome"] = row.outcome->quantity;
+  cells["outcome_end"] = figure(row.outcome->end);
+  if (row.outcome->baseline) cells["outcome_baseline"] = figure(*row.outcome->baseline);
+  return cells;
+}
+
+Json outcome_json(const tune::Outcome& outcome) {
+  Json json{{"quantity", outcome.quantity}, {"end", exact(outcome.end)}};
+  if (outcome.half_width) json["end_half_width"] = exact(*outcome.half_width);
+  if (outcome.baseline) json["baseline_end"] = exact(*outcome.baseline);
+  return json;
 }
 
 }  // namespace
 
 std::string beyond_sentence(const tune::Tuning& tuning) {
   std::vector<std::string> gains;
-  const auto tell = [&](Training training, const std::string& words, const std::string& accuracy) {
+  const auto tell = [&](Training training, const std::string& words) {
     const Alternative* best = tune::best_alternative(tuning, training);
     if (best == nullptr || !best->clearly_faster) return;
-    gains.push_back(words + figures_of_row(*best) + accuracy + ".");
+    gains.push_back(words + " gain clearly more: " + figures_of_row(*best) + ", " +
+                    quantity_of(*best) + " " + accuracy_text(*best) + ".");
   };
-  tell(Training::kRounded, "Rounded gradients gain clearly more: ", "");
-  tell(Training::kChanged, "A changed training gains clearly more: ", ", accuracy not known here");
+  tell(Training::kRounded, "Rounded gradients");
+  tell(Training::kChanged, "Changes of the training");
   std::string text;
   for (const auto& gain : gains) text += (text.empty() ? "" : " ") + gain;
   return text;
@@ -74,7 +106,7 @@ Grid alternatives_grid(const tune::Tuning& tuning) {
              {"speedup"},
              {"80 % interval\nof speedup", true, 1},
              {"training", false},
-             {"accuracy", false, 2}},
+             {quantity_of(tuning.alternatives.front()), false, 2}},
             {}};
   double best = 1;
   for (const Alternative& row : tuning.alternatives) best = std::max(best, row.speedup);
@@ -119,12 +151,14 @@ Json alternatives_json(const tune::Tuning& tuning) {
                     {"speedup_high", exact(row.gain.high)},
                     {"clearly_faster", row.clearly_faster},
                     {"set_with", row.set_with}});
+    if (row.outcome) list.back()["outcome"] = outcome_json(*row.outcome);
   }
   return list;
 }
 
 void add_alternatives(CsvTable& table, const tune::Tuning& tuning) {
-  for (const char* column : {"training", "set_with"}) table.columns.emplace_back(column);
+  for (const char* column : {"training", "set_with", "outcome", "outcome_end", "outcome_baseline"})
+    table.columns.emplace_back(column);
   for (auto& line : table.lines) line.resize(table.columns.size());
   for (const Alternative& row : tuning.alternatives) {
     auto cells = csv_cells(row);

@@ -20,7 +20,8 @@ Grid alternatives_grid(const tune::Tuning& tuning);
 Items alternatives_set(const tune::Tuning& tuning);
 
 // [{"strategy", "training", "step_time_s", "step_time_low_s", "step_time_high_s", "speedup",
-// "speedup_low", "speedup_high", "clearly_faster", "set_with"}]
+// "speedup_low", "speedup_high", "clearly_faster", "set_with", "outcome":
+// {"quantity", "end", "end_half_width", "baseline_end"} where it is known}]
 Json alternatives_json(const tune::Tuning& tuning);
 // Gives lines of strategies a training and how they are set, and adds the lines that are missing.
 void add_alternatives(CsvTable& table, const tune::Tuning& tuning);

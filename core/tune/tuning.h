@@ -16,18 +16,27 @@
 
 namespace syncline::tune {
 
+// What trainings came to at the end of their curves, by the mean of their seeds.
+struct Outcome {
+  std::string quantity;  // "accuracy", "loss"
+  double end = 0;
+  std::optional<double> half_width;  // of its 95 % interval
+  std::optional<double> baseline;    // what the baseline's came to
+};
+
 // What could be done in place of the baseline.
 struct Alternative {
   Strategy strategy;
   measure::Training training = measure::Training::kSame;
   Seconds step_time = 0;
   measure::Sway sway;
-  measure::Interval step;       // 80 % of the step time
-  double speedup = 1;           // over the baseline
-  measure::Interval gain;       // 80 % of that
-  bool clearly_faster = false;  // than the best that trains the same
-  std::string set_with;         // the lines, or keys, that set it
-  bool configured = true;       // by its framework; false: by a file of ours, or not at all
+  measure::Interval step;          // 80 % of the step time
+  double speedup = 1;              // over the baseline
+  measure::Interval gain;          // 80 % of that
+  bool clearly_faster = false;     // than the best that trains the same
+  std::string set_with;            // the lines, or keys, that set it
+  std::optional<Outcome> outcome;  // where curves tell (core/worth/outcomes.h)
+  bool configured = true;          // by its framework; false: by a file of ours, or not at all
 };
 
 struct Tuning {

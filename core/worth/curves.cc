@@ -201,6 +201,15 @@ std::optional<double> reached_at(const Curve& curve, Quantity quantity, double t
   return std::nullopt;
 }
 
+Quantity quantity_in(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const auto cells = cells_of(line);
+  const bool accuracy =
+      std::find(cells.begin(), cells.end(), word_of(Quantity::kAccuracy)) != cells.end();
+  return accuracy ? Quantity::kAccuracy : Quantity::kLoss;
+}
+
 std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantity, double target) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::optional<double>>> at;

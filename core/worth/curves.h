@@ -44,6 +44,9 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name, Qua
 // A loss reaches what it falls to, an accuracy what it rises to. Nothing: it never does.
 std::optional<double> reached_at(const Curve& curve, Quantity quantity, double target);
 
+// Accuracy where a file of curves has such a column, otherwise loss.
+Quantity quantity_in(std::string_view text);
+
 // What all seeds of a strategy say together.
 struct Reach {
   std::string strategy;

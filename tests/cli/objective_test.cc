@@ -161,5 +161,28 @@ TEST(NumericsVerb, WritesCurvesThatAnObjectiveTakes) {
   EXPECT_EQ(Json::parse(used.out).at("rows").size(), 2U);
 }
 
+// Without an objective curves tell where the trainings of the rows end.
+TEST(ObjectiveOption, TuneTellsWhereTrainingsEnd) {
+  const Said said = say({"tune", scenario(), "--curves", curves(), "--format", "json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json answer = Json::parse(said.out);
+  bool averaged = false, unknown = false;
+  for (const Json& row : answer.at("alternatives")) {
+    if (row["training"] == "same") {
+      EXPECT_EQ(row["outcome"]["end"], row["outcome"]["baseline_end"]) << row;
+    } else if (row["strategy"].contains("local_sgd")) {
+      averaged = true;
+      EXPECT_LT(row["outcome"]["end"], row["outcome"]["baseline_end"]) << row;
+    } else {
+      unknown |= !row.contains("outcome");
+    }
+  }
+  EXPECT_TRUE(averaged && unknown) << said.out;
+  const Said wrong = say(
+      {"tune", scenario(), "--curves", written("other.csv", "strategy,step,loss\nothers,1,2\n")});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("no row has a curve"), std::string::npos) << wrong.err;
+}
+
 }  // namespace
 }  // namespace syncline::cli

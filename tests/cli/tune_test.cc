@@ -161,8 +161,9 @@ TEST(Tune, TheFirstLinesNameWhatOtherTrainingsGain) {
   const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
   const std::string text = tune(job).text;
   const std::string first = text.substr(0, text.find("baseline: "));
-  for (const char* part : {"with the same training", "Rounded gradients gain clearly more: ",
-                           "A changed training gains clearly more: ", "accuracy not known here"}) {
+  for (const char* part :
+       {"with the same training", "Rounded gradients gain clearly more: ",
+        "Changes of the training gain clearly more: ", "accuracy not known here"}) {
     EXPECT_NE(first.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_NE(text.find("register_comm_hook(None, fp16_compress_hook)"), std::string::npos) << text;

@@ -145,5 +145,12 @@ TEST(Curves, AStrategyThatSometimesFailsIsNotAlwaysThere) {
   EXPECT_FALSE(reaches[1].spread);  // of a single training
 }
 
+TEST(Curves, AFilesQuantityIsAccuracyWhereItHasThat) {
+  EXPECT_EQ(quantity_in("strategy,step,loss,accuracy\nx,1,2,0.5\n"), Quantity::kAccuracy);
+  EXPECT_EQ(quantity_in("strategy,step,\"accuracy\"\r\n"), Quantity::kAccuracy);
+  EXPECT_EQ(quantity_in("strategy,step,loss\naccuracy,1,2\n"), Quantity::kLoss);
+  EXPECT_EQ(quantity_in(""), Quantity::kLoss);
+}
+
 }  // namespace
 }  // namespace syncline::worth

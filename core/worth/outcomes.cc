@@ -1,0 +1,52 @@
+#include "core/worth/outcomes.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace syncline::worth {
+namespace {
+
+const Reach* named(const std::vector<Reach>& reaches, const std::string& name) {
+  const auto found = std::find_if(reaches.begin(), reaches.end(),
+                                  [&](const Reach& reach) { return reach.strategy == name; });
+  return found == reaches.end() ? nullptr : &*found;
+}
+
+// Buckets, streams and levels leave a training as it is.
+bool train_alike(const Strategy& a, const Strategy& b) {
+  return measure::training_beside(a, b) == measure::Training::kSame &&
+         measure::training_beside(b, a) == measure::Training::kSame;
+}
+
+const Reach* reach_of(const std::vector<Reach>& reaches, const Strategy& strategy,
+                      const Scenario& scenario) {
+  const Reach* own = named(reaches, strategy.name);
+  for (const Strategy& other : scenario.strategies) {
+    if (own != nullptr) break;
+    if (train_alike(strategy, other)) own = named(reaches, other.name);
+  }
+  return own;
+}
+
+}  // namespace
+
+void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tuning& tuning) {
+  const auto reaches = reaches_of(curves, quantity, 0);  // of whatever target: the ends count
+  const Strategy& base = tuning.tuned.baseline.strategy;
+  const Reach* before = reach_of(reaches, base, tuning.scenario);
+  bool any = false;
+  for (tune::Alternative& row : tuning.alternatives) {
+    const Reach* reach = reach_of(reaches, row.strategy, tuning.scenario);
+    if (reach == nullptr) continue;
+    any = true;
+    row.outcome =
+        tune::Outcome{std::string(word_of(quantity)), reach->end, reach->end_half_width, {}};
+    if (before != nullptr) row.outcome->baseline = before->end;
+  }
+  if (any) return;
+  throw InputError("no row has a curve: found curves of '" + curves.front().strategy +
+                   "', expected names such as '" + base.name + "'");
+}
+
+}  // namespace syncline::worth
