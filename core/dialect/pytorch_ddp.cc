@@ -536,9 +536,12 @@ void add_hooks(Changes& changes, const Cluster& cluster) {
   if (has_bf16(cluster)) {
     changes.push_back({ChangeKind::kRounding, {{"comm_hook", "bf16_compress_hook"}}});
   }
-  changes.push_back({ChangeKind::kCompression,
-                     {{"comm_hook", "powerSGD_hook"},
-                      {"PowerSGDState", {{"matrix_approximation_rank", kRank}}}}});
+  // Its products are free where the device's rate is not known.
+  if (cluster.device.flops > 0) {
+    changes.push_back({ChangeKind::kCompression,
+                       {{"comm_hook", "powerSGD_hook"},
+                        {"PowerSGDState", {{"matrix_approximation_rank", kRank}}}}});
+  }
   changes.push_back(
       {ChangeKind::kAveraging,
        {{"comm_hook", "post_localSGD_hook"},

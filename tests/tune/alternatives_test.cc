@@ -108,6 +108,16 @@ TEST(Alternatives, RespectTheDevice) {
   }
 }
 
+// PowerSGD's products would cost nothing on a device of unknown rate.
+TEST(Alternatives, AreOfKnownCost) {
+  input::Document document = document_of(kDdp);
+  EXPECT_NE(row_with(tuned(document), "powersgd"), nullptr);
+  document.root["cluster"]["device"].erase("tflops");
+  const Tuning tuning = tuned(document);
+  EXPECT_EQ(row_with(tuning, "powersgd"), nullptr);
+  EXPECT_NE(row_with(tuning, "dgc"), nullptr);
+}
+
 TEST(Alternatives, RespectWhatTheBaselineHas) {
   const Tuning tuning = tuned(document_of(
       R"([{"name": "half", "dialect": "pytorch", "config": {"comm_hook": "fp16_compress_hook"}}])"));
