@@ -73,18 +73,32 @@ Json outcome_json(const tune::Outcome& outcome) {
 
 }  // namespace
 
+Training training_of_best(const tune::Tuning& tuning) {
+  return measure::training_beside(tuning.tuned.choice.strategy, tuning.tuned.baseline.strategy);
+}
+
 std::string beyond_sentence(const tune::Tuning& tuning) {
-  std::vector<std::string> gains;
+  std::vector<std::string> sentences;
+  const Training named = training_of_best(tuning);
+  const Alternative* found = tune::best_alternative(tuning, named);
+  const Alternative* same = tune::best_alternative(tuning, Training::kSame);
+  if (named != Training::kSame && found != nullptr && same != nullptr) {
+    sentences.push_back(
+        std::string("That ") +
+        (named == Training::kRounded ? "rounds gradients" : "changes the training") + ", " +
+        quantity_of(*found) + " " + accuracy_text(*found) +
+        "; the best that trains the same: " + figures_of_row(*same) + ".");
+  }
   const auto tell = [&](Training training, const std::string& words) {
     const Alternative* best = tune::best_alternative(tuning, training);
-    if (best == nullptr || !best->clearly_faster) return;
-    gains.push_back(words + " gain clearly more: " + figures_of_row(*best) + ", " +
-                    quantity_of(*best) + " " + accuracy_text(*best) + ".");
+    if (training == named || best == nullptr || !best->clearly_faster) return;
+    sentences.push_back(words + " gain clearly more: " + figures_of_row(*best) + ", " +
+                        quantity_of(*best) + " " + accuracy_text(*best) + ".");
   };
-  tell(Training::kRounded, "Rounded gradients");
+  if (named != Training::kChanged) tell(Training::kRounded, "Rounded gradients");
   tell(Training::kChanged, "Changes of the training");
   std::string text;
-  for (const auto& gain : gains) text += (text.empty() ? "" : " ") + gain;
+  for (const auto& sentence : sentences) text += (text.empty() ? "" : " ") + sentence;
   return text;
 }
 

@@ -9,7 +9,11 @@
 
 namespace syncline::reports {
 
-// Which other training gains clearly more than the best that was named first; empty: none does.
+// How the best that was found trains, compared with the baseline.
+measure::Training training_of_best(const tune::Tuning& tuning);
+
+// Which other training gains clearly more than the best that was named first; of a best that itself
+// changes the training, what the best takes that does not. Empty: nothing of either.
 std::string beyond_sentence(const tune::Tuning& tuning);
 
 // How far a framework's configuration says the alternative that was asked for. Requires both.

@@ -111,7 +111,9 @@ std::string headline(const tune::Tuning& tuning) {
   const std::string step = seconds_text(choice.metrics.step_time) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
-  const std::string same = beyond_sentence(tuning).empty() ? "" : " with the same training";
+  const bool same_only = training_of_best(tuning) == measure::Training::kSame;
+  const std::string same =
+      same_only && !beyond_sentence(tuning).empty() ? " with the same training" : "";
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
            step + ".";
