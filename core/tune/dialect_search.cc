@@ -226,8 +226,9 @@ class ConfigSearch {
     std::vector<Json> patches;
     if (dialect_.changes == nullptr) return patches;
     for (const auto& change : dialect_.changes(config, scenario_.cluster)) {
-      const bool training =
-          change.kind == ChangeKind::kCompression || change.kind == ChangeKind::kAveraging;
+      const bool training = change.kind == ChangeKind::kRounding ||
+                            change.kind == ChangeKind::kCompression ||
+                            change.kind == ChangeKind::kAveraging;
       const bool held = !other_buckets && change.kind == ChangeKind::kFusion;
       if (!training && !held) patches.push_back(change.patch);
     }
