@@ -449,7 +449,6 @@ Json json_of(const tune::Tuning& tuning) {
   }
   Json json;
   json["best"] = input::strategy_json(tuned.winner().strategy);
-  json["choice"] = json["best"];
   json["step_time_s"] = exact(step);
   json["baseline_s"] = exact(tuned.baseline.metrics.step_time);
   json["optimum_s"] = exact(tuned.optimum);

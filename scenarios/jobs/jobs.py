@@ -130,7 +130,7 @@ class Experiment:
     def keep(self):
         """The scenario with what was measured, and what noise there was."""
         scenario = read(self.turn(self.middle(), "scenario.json"))
-        choice = dict(read(self.path("tuned.json"))["choice"], name="tuned")
+        choice = dict(read(self.path("tuned.json"))["best"], name="tuned")
         machine = self.options.machine
         scenario["name"] = ", ".join(filter(None, (
             self.job, f"{self.options.ranks} ranks at {self.rate}", machine)))

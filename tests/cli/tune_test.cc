@@ -54,8 +54,8 @@ TEST(Tune, PrintsTheAgreedJson) {
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
   EXPECT_EQ(keys,
             (std::vector<std::string>{
-                "syncline", "format", "verb", "scenario", "best", "choice", "step_time_s",
-                "baseline_s", "optimum_s", "lower_bound_s", "certainty", "alternatives", "ranking",
+                "syncline", "format", "verb", "scenario", "best", "step_time_s", "baseline_s",
+                "optimum_s", "lower_bound_s", "certainty", "alternatives", "ranking",
                 "regret_percent", "evaluations", "searched", "curve", "verdicts", "provenance"}));
   const Json& sure = answer["certainty"];
   EXPECT_LE(sure["step_time_low_s"], sure["step_time_high_s"]);
