@@ -10,6 +10,7 @@
 #include "core/tune/alternatives.h"
 #include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/memory.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {
@@ -19,30 +20,43 @@ using measure::Training;
 using tune::Alternative;
 
 std::string value_text(const tune::Outcome& outcome, double value) {
+  if (outcome.published) return copied_number(value);
   return outcome.quantity == "accuracy" ? share_text(100 * value) : plain_number(value);
 }
 
-// "97.8 % +- 0.4, baseline 98.2 %"; what is the same, or not known, says that.
+// "97.8 % +- 0.4"; what is the same, or not known, says that.
 std::string accuracy_text(const Alternative& row) {
-  if (!row.outcome) return row.training == Training::kSame ? "as before" : "not known here";
+  if (!row.outcome) return row.training == Training::kSame ? "same" : "unknown";
   const tune::Outcome& outcome = *row.outcome;
   std::string text = value_text(outcome, outcome.end);
   if (outcome.half_width) {
     const double scale = outcome.quantity == "accuracy" ? 100 : 1;
     text += " +- " + plain_number(significant(scale * *outcome.half_width, 2));
   }
-  if (!outcome.baseline || row.training == Training::kSame) return text;
-  return text + ", baseline " + value_text(outcome, *outcome.baseline);
+  return text;
 }
 
 std::string quantity_of(const Alternative& row) {
   return row.outcome ? row.outcome->quantity : "accuracy";
 }
 
+// "accuracy 97.8 % +- 0.4 (baseline 98.2 %)", "accuracy not known here".
+std::string accuracy_words(const Alternative& row) {
+  if (!row.outcome) return "accuracy not known here";
+  const std::string text = quantity_of(row) + " " + accuracy_text(row);
+  std::string beside = row.outcome->published ? "published" : "";
+  if (row.outcome->baseline) {
+    beside += std::string(beside.empty() ? "" : ", ") + "baseline " +
+              value_text(*row.outcome, *row.outcome->baseline);
+  }
+  return beside.empty() ? text : text + " (" + beside + ")";
+}
+
 // "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)"
 std::string figures_of_row(const Alternative& row) {
   return quoted_name(row.strategy.name) + ", " + seconds_text(row.step_time) + " per step, " +
-         short_speedup_text(row.speedup) + " (" + speedup_range(row.gain.low, row.gain.high) + ")";
+         short_speedup_text(row.speedup) + " (" + speedup_range(row.gain.low, row.gain.high) + ")" +
+         (row.memory.fits() ? "" : ", which does not fit");
 }
 
 std::map<std::string, std::string> csv_cells(const Alternative& row) {
@@ -55,6 +69,7 @@ std::map<std::string, std::string> csv_cells(const Alternative& row) {
       {"step_time_high_s", figure(row.step.high)},
       {"speedup_low", figure(row.gain.low)},
       {"speedup_high", figure(row.gain.high)},
+      {"memory_bytes", figure(row.memory.total())},
       {"training", std::string(measure::word_of(row.training))},
       {"set_with", row.set_with}};
   if (!row.outcome) return cells;
@@ -68,38 +83,40 @@ Json outcome_json(const tune::Outcome& outcome) {
   Json json{{"quantity", outcome.quantity}, {"end", exact(outcome.end)}};
   if (outcome.half_width) json["end_half_width"] = exact(*outcome.half_width);
   if (outcome.baseline) json["baseline_end"] = exact(*outcome.baseline);
+  if (outcome.published) json["published"] = true;
   return json;
 }
 
 }  // namespace
 
 Training training_of_best(const tune::Tuning& tuning) {
-  return measure::training_beside(tuning.tuned.choice.strategy, tuning.tuned.baseline.strategy);
+  return measure::training_beside(tuning.tuned.winner().strategy, tuning.tuned.baseline.strategy);
 }
 
-std::string beyond_sentence(const tune::Tuning& tuning) {
+std::vector<std::string> beyond_sentences(const tune::Tuning& tuning) {
   std::vector<std::string> sentences;
   const Training named = training_of_best(tuning);
   const Alternative* found = tune::best_alternative(tuning, named);
   const Alternative* same = tune::best_alternative(tuning, Training::kSame);
   if (named != Training::kSame && found != nullptr && same != nullptr) {
+    const bool none = same == &tuning.alternatives.front();
     sentences.push_back(
         std::string("That ") +
         (named == Training::kRounded ? "rounds gradients" : "changes the training") + ", " +
-        quantity_of(*found) + " " + accuracy_text(*found) +
-        "; the best that trains the same: " + figures_of_row(*same) + ".");
+        accuracy_words(*found) + "; " +
+        (none ? "nothing that trains the same beats the baseline"
+              : "the best that trains the same: " + figures_of_row(*same)) +
+        ".");
   }
   const auto tell = [&](Training training, const std::string& words) {
-    const Alternative* best = tune::best_alternative(tuning, training);
-    if (training == named || best == nullptr || !best->clearly_faster) return;
+    const Alternative* best = tune::best_alternative(tuning, training, true);
+    if (training == named || best == nullptr) return;
     sentences.push_back(words + " gain clearly more: " + figures_of_row(*best) + ", " +
-                        quantity_of(*best) + " " + accuracy_text(*best) + ".");
+                        accuracy_words(*best) + ".");
   };
   if (named != Training::kChanged) tell(Training::kRounded, "Rounded gradients");
   tell(Training::kChanged, "Changes of the training");
-  std::string text;
-  for (const auto& sentence : sentences) text += (text.empty() ? "" : " ") + sentence;
-  return text;
+  return sentences;
 }
 
 std::string taken_sentence(const tune::Tuning& tuning) {
@@ -114,18 +131,22 @@ std::string taken_sentence(const tune::Tuning& tuning) {
 }
 
 Grid alternatives_grid(const tune::Tuning& tuning) {
+  const auto& rows = tuning.alternatives;
+  const bool all_fit = std::all_of(rows.begin(), rows.end(),
+                                   [](const Alternative& row) { return row.memory.fits(); });
   Grid grid{{{"strategy", false},
              {"step\ntime"},
-             {"80 %\ninterval", true, 1},
+             {"80 %\ninterval", true, 2},
              {"speedup"},
              {"80 % interval\nof speedup", true, 1},
              {"training", false},
-             {quantity_of(tuning.alternatives.front()), false, 2}},
+             {quantity_of(rows.front()), false},
+             {"memory\na GPU", true, all_fit ? 3 : 0}},
             {}};
   double best = 1;
-  for (const Alternative& row : tuning.alternatives) best = std::max(best, row.speedup);
+  for (const Alternative& row : rows) best = std::max(best, row.speedup);
   const Alternative* before = nullptr;
-  for (const Alternative& row : tuning.alternatives) {
+  for (const Alternative& row : rows) {
     const bool today = before == nullptr;
     Grid::Line& line = grid.lines.emplace_back();
     line.cells = {one_line((today ? "baseline: " : "") + row.strategy.name),
@@ -134,7 +155,8 @@ Grid alternatives_grid(const tune::Tuning& tuning) {
                   speedup_text(row.speedup),
                   today ? "" : speedup_range(row.gain.low, row.gain.high),
                   std::string(measure::word_of(row.training)),
-                  accuracy_text(row)};
+                  accuracy_text(row),
+                  memory_cell(row.memory)};
     line.rule_before = !today && before->training != row.training;
     line.tone = today ? Tone::kPlain : tone_of(row.speedup, best);
     before = &row;
@@ -164,6 +186,7 @@ Json alternatives_json(const tune::Tuning& tuning) {
                     {"speedup_low", exact(row.gain.low)},
                     {"speedup_high", exact(row.gain.high)},
                     {"clearly_faster", row.clearly_faster},
+                    {"memory_bytes", memory_json(row.memory)},
                     {"set_with", row.set_with}});
     if (row.outcome) list.back()["outcome"] = outcome_json(*row.outcome);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/tune/tuning.h"
 #include "reports/answer.h"
@@ -13,19 +14,19 @@ namespace syncline::reports {
 measure::Training training_of_best(const tune::Tuning& tuning);
 
 // Which other training gains clearly more than the best that was named first; of a best that itself
-// changes the training, what the best takes that does not. Empty: nothing of either.
-std::string beyond_sentence(const tune::Tuning& tuning);
+// changes the training, what the best takes that does not. A sentence each.
+std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 
 // How far a framework's configuration says the alternative that was asked for. Requires both.
 std::string taken_sentence(const tune::Tuning& tuning);
 
 Grid alternatives_grid(const tune::Tuning& tuning);
-// How to set them, one line each.
+// How to set them, one line each; may have no items.
 Items alternatives_set(const tune::Tuning& tuning);
 
 // [{"strategy", "training", "step_time_s", "step_time_low_s", "step_time_high_s", "speedup",
-// "speedup_low", "speedup_high", "clearly_faster", "set_with", "outcome":
-// {"quantity", "end", "end_half_width", "baseline_end"} where it is known}]
+// "speedup_low", "speedup_high", "clearly_faster", "memory_bytes", "set_with", "outcome":
+// {"quantity", "end", "end_half_width", "baseline_end", "published"} where it is known}]
 Json alternatives_json(const tune::Tuning& tuning);
 // Gives lines of strategies a training and how they are set, and adds the lines that are missing.
 void add_alternatives(CsvTable& table, const tune::Tuning& tuning);

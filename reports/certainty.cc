@@ -113,7 +113,7 @@ std::string headline(const tune::Tuning& tuning) {
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
   const bool same_only = training_of_best(tuning) == measure::Training::kSame;
   const std::string same =
-      same_only && !beyond_sentence(tuning).empty() ? " with the same training" : "";
+      same_only && !beyond_sentences(tuning).empty() ? " with the same training" : "";
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
            step + ".";
@@ -124,8 +124,8 @@ std::string headline(const tune::Tuning& tuning) {
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
   }
-  std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step + ", " +
-                     short_speedup_text(1 + gain_of(tuned)) + " (" +
+  std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step +
+                     ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
                      "); the chance that it is faster at all is " + chance_text(sure.chance);

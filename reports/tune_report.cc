@@ -144,7 +144,8 @@ void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
 
 void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
-  if (!input::changes_training(tuned.winner().strategy)) return;
+  const bool said = training_of_best(tuning) != measure::Training::kSame;  // in the first lines
+  if (said || !input::changes_training(tuned.winner().strategy)) return;
   std::string text = quoted_name(tuned.winner().strategy.name) +
                      " changes the training itself (sparser, coarser or rarer exchange): what that "
                      "does to accuracy is not predicted.";
@@ -352,16 +353,19 @@ Page page_of(const tune::Tuning& tuning) {
   if (!shortage.empty()) page.blocks.push_back(shortage);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
                         one_line(tuning.scenario.cluster.name) + ".");
-  const std::string beyond = beyond_sentence(tuning);
-  page.blocks.push_back(headline(tuning) + (beyond.empty() ? "" : " " + beyond));
+  page.blocks.push_back(headline(tuning));
+  const Sentences beyond = beyond_sentences(tuning);
+  for (const auto& sentence : beyond) page.blocks.push_back(sentence);
   page.blocks.push_back(alternatives_grid(tuning));
-  page.blocks.push_back(alternatives_set(tuning));
+  Items set = alternatives_set(tuning);
+  if (!set.items.empty()) page.blocks.push_back(std::move(set));
   page.blocks.push_back(std::string("The best of the search:"));
   page.blocks.push_back(ranking_grid(tuning));
   page.blocks.push_back(search_sentence(tuning) + " " + held_sentence(tuning));
   Sentences verdicts = tune_verdicts(tuning);
+  // Those stand above.
   verdicts.erase(verdicts.begin(),
-                 verdicts.begin() + (beyond.empty() ? 1 : 2));  // they stand above
+                 verdicts.begin() + 1 + static_cast<std::ptrdiff_t>(beyond.size()));
   page.blocks.push_back(Items{"Verdicts:", std::move(verdicts)});
   if (tuning.averaging.size() > 1) page.blocks.push_back(averaging_grid(tuning));
   const std::string plot = curve_text(tuning.tuned.curve);
@@ -486,8 +490,7 @@ Json json_of(const tune::Tuning& tuning) {
 
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   Sentences sentences{headline(tuning)};
-  const std::string beyond = beyond_sentence(tuning);
-  if (!beyond.empty()) sentences.push_back(beyond);
+  for (auto& sentence : beyond_sentences(tuning)) sentences.push_back(std::move(sentence));
   for (auto& sentence : certainty_sentences(tuning)) sentences.push_back(std::move(sentence));
   sentences.push_back(optimum_sentence(tuning));
   add_threshold(tuning, sentences);

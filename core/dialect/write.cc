@@ -193,11 +193,9 @@ std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {
   return {whole, exact};
 }
 
-// With blanks where it may be wrapped.
-std::string config_text(const Dialect& dialect, const Json& config) {
-  if (dialect.code != nullptr) return dialect.code(config);
+std::string on_one_line(const Json& json) {
   std::string text;
-  for (const char c : config.dump(0)) {
+  for (const char c : json.dump(0)) {
     if (c != '\n') {
       text += c;
     } else if (text.back() == ',') {
@@ -205,6 +203,10 @@ std::string config_text(const Dialect& dialect, const Json& config) {
     }
   }
   return text;
+}
+
+std::string config_text(const Dialect& dialect, const Json& config) {
+  return dialect.code != nullptr ? dialect.code(config) : on_one_line(config);
 }
 
 std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {

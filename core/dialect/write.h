@@ -35,6 +35,8 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
 
 // How a user sets a configuration, on one line: the framework's code, or its keys.
 std::string config_text(const Dialect& dialect, const Json& config);
+// With blanks where it may be wrapped.
+std::string on_one_line(const Json& json);
 
 // What differs between two plans, in words; empty where they exchange the same gradients in the
 // same collectives on the same streams.

@@ -1,14 +1,20 @@
 #include "core/tune/alternatives.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
+#include "core/error.h"
 #include "core/input/conflicts.h"
 #include "core/input/strategy_json.h"
+#include "core/run/model_executor.h"
 #include "core/tune/candidate_pricer.h"
+#include "core/tune/candidate_space.h"
+#include "core/tune/dialect_search.h"
 #include "core/tune/search_space.h"
 
 namespace syncline::tune {
@@ -19,25 +25,38 @@ using measure::Training;
 // What takes more to set up has to be that much shorter.
 constexpr double kWorthSettingUp = 0.01;
 
-struct Choice {
-  Strategy strategy;
-  Json config = {};  // of the baseline's dialect, where that says it
-};
-
 // A choice as the job then runs it.
 struct Settable {
   Strategy strategy;
   std::string how;
   bool configured = true;  // false: by a file of ours, or by none
   Seconds step = 0;
+  bool fits = true;  // into the device's memory
 };
+
+bool worth_more(const Settable& one, const Settable& other) {
+  if (one.fits != other.fits) return one.fits;
+  return one.step < other.step * (1 - kWorthSettingUp);
+}
+
+// Rows by kind, those that fit first, the fastest first.
+bool goes_first(const Alternative& one, const Alternative& other) {
+  return std::tuple(one.training, !one.memory.fits(), one.step_time) <
+         std::tuple(other.training, !other.memory.fits(), other.step_time);
+}
 
 // The candidates of one way, the simplest first.
 struct Way {
   std::string name;
   bool own = false;  // the scenario goes it by itself
-  std::vector<Choice> choices;
+  std::vector<Settable> choices;
 };
+
+// "99.9", "99".
+std::string percent_number(double value) {
+  const std::string text = Json(value).dump();
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
 
 // "fp16", "powersgd", "local_sgd": what a user would call one thing.
 std::string way_of(const Strategy& strategy) {
@@ -50,7 +69,7 @@ std::string way_words(const Strategy& strategy) {
     return "LocalSGD every " + std::to_string(strategy.local_sgd.period) + " steps";
   }
   if (compression.codec == "dgc") {
-    return "DGC " + Json(100 * compression.sparsity.back()).dump() + " %";
+    return "DGC " + percent_number(100 * compression.sparsity.back()) + " %";
   }
   if (compression.codec == "powersgd") {
     return "PowerSGD rank " + std::to_string(compression.rank);
@@ -58,12 +77,29 @@ std::string way_words(const Strategy& strategy) {
   return compression.codec;
 }
 
-// As it stands in the scenario; nothing for one that a search made.
-const Json* written_in(const input::Document& document, const std::string& name) {
+// Strategies as they stand in the scenario, by their names.
+std::map<std::string, const Json*> written_in(const input::Document& document) {
+  std::map<std::string, const Json*> written;
   for (const Json& item : document.root.at("strategies")) {
-    if (item.at("name") == name) return &item;
+    written.emplace(item.at("name").get<std::string>(), &item);
   }
-  return nullptr;
+  return written;
+}
+
+// A training with another strategy's other knobs, in no framework's words.
+Strategy joined(const Strategy& training, const Strategy& knobs) {
+  Strategy both = knobs;
+  both.dialect.clear();
+  both.notes.clear();
+  both.about.clear();
+  both.compression = training.compression;
+  both.local_sgd = training.local_sgd;
+  if (!training.overlap) {
+    both.overlap = false;
+    both.streams = 1;
+  }
+  if (both.local_sgd.enabled) both.fusion.cycle = 0;
+  return both;
 }
 
 // The keys of a strategy that are not the baseline's, to be pasted into a scenario.
@@ -74,7 +110,7 @@ std::string own_keys(const Strategy& strategy, const Strategy& baseline) {
   for (const auto& [key, value] : own.items()) {
     const bool named = key == "name" || key == "about";
     if (named || (before.contains(key) && before[key] == value)) continue;
-    text += (text.empty() ? "" : ", ") + Json(key).dump() + ": " + value.dump();
+    text += (text.empty() ? "" : ", ") + Json(key).dump() + ": " + dialect::on_one_line(value);
   }
   return text;
 }
@@ -83,48 +119,56 @@ class Finder {
  public:
   Finder(const input::Document& document, const Tuning& tuning, const TuneOptions& options,
          const dialect::Dialect* emit)
-      : document_(document),
-        scenario_(tuning.scenario),
+      : scenario_(tuning.scenario),
+        search_(tuning.search),
         tuned_(tuning.tuned),
         baseline_(tuned_.baseline.strategy),
+        asked_(emit),
         dialect_(emit != nullptr ? emit : dialect::find_dialect(baseline_.dialect)),
+        written_(written_in(document)),
         book_(scenario_.cluster),
         pricer_(scenario_, book_, options.make_executor),
         doubts_(scenario_, tuning.pinned),
-        baseline_sway_(doubts_.sway(baseline_)) {}
+        baseline_sway_(doubts_.sway(baseline_)),
+        measured_(!has_unmeasured(scenario_, baseline_)) {}
 
   std::vector<Alternative> found(const std::optional<Emitted>& emitted) {
     add(baseline_, Training::kSame, tuned_.baseline.metrics.step_time, "");
     add_same(emitted);
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
     for (const Way& way : ways()) add_best(way);
-    std::stable_sort(list_.begin() + first, list_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.training, a.step_time) < std::pair(b.training, b.step_time);
-    });
+    std::stable_sort(list_.begin() + first, list_.end(), goes_first);
     compare();
+    add_published();
     return std::move(list_);
   }
 
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
  private:
-  // The best found that trains the same, and what the framework can say of it.
+  // The best found that trains the same, and where the framework says it otherwise or not at all,
+  // the best that it says.
   void add_same(const std::optional<Emitted>& emitted) {
     const Ranked& same = best_same();
-    if (same.strategy.name != baseline_.name) {
-      const auto set = settable({same.strategy});
-      add(same.strategy, Training::kSame, same.metrics.step_time, set ? set->how : unsaid());
-      list_.back().configured = set && set->configured;
-    }
-    if (!emitted || emitted->exact || dialect_ == nullptr) return;
-    if (trains_otherwise(emitted->strategy)) return;
-    constexpr double kTold = 1e-3;
-    if (emitted->step_time > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
-    Strategy nearest = emitted->strategy;
+    if (same.strategy.name == baseline_.name) return;
+    const auto said = said_of(same.strategy, emitted);
+    const auto set = said && said->exact
+                         ? Settable{same.strategy, text_of(*dialect_, *said)}
+                         : settable(same.strategy, {}).value_or(Settable{{}, unsaid(), false});
+    add(same.strategy, Training::kSame, same.metrics.step_time, set.how);
+    list_.back().configured = set.configured;
+    if (!said || said->exact || trains_otherwise(said->strategy)) return;
+    Strategy nearest = said->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
-    add(nearest, Training::kSame, emitted->step_time,
-        dialect::config_text(*dialect_, emitted->config));
+    const Seconds step = pricer_.price(nearest).step_time;
+    constexpr double kTold = 1e-3;
+    if (step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
+    add(nearest, Training::kSame, step, text_of(*dialect_, *said));
   }
 
-  std::string unsaid() const { return "cannot be said in " + std::string(dialect_->name); }
+  std::string unsaid() const {
+    return dialect_ == nullptr ? "" : "cannot be said in " + std::string(dialect_->name);
+  }
 
   // A search of the scenario's own may have found another training to be the best.
   const Ranked& best_same() const {
@@ -133,104 +177,172 @@ class Finder {
     return before && !trains_otherwise(before->strategy) ? *before : tuned_.baseline;
   }
 
+  // What the framework says of a strategy; nothing where it has no words for any.
+  std::optional<Emitted> said_of(const Strategy& strategy, const std::optional<Emitted>& emitted) {
+    if (dialect_ == nullptr || dialect_->suggest == nullptr) return std::nullopt;
+    if (emitted && is_winner(strategy)) return emitted;
+    const auto model =
+        run::make_model_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
+    try {
+      return best_config(*dialect_, strategy, scenario_, *model, book_);
+    } catch (const InputError&) {
+      return std::nullopt;  // the framework refuses whatever might say it
+    }
+  }
+
+  bool is_winner(const Strategy& strategy) const {
+    return strategy.name == tuned_.winner().strategy.name;
+  }
+
+  // The user's, or what the first line names: it stays as it was priced.
+  bool is_given(const Strategy& strategy) const {
+    return is_winner(strategy) || written_.contains(strategy.name);
+  }
+
   bool trains_otherwise(const Strategy& strategy) const {
     return measure::training_beside(strategy, baseline_) != Training::kSame;
   }
 
-  std::vector<Way> ways() const {
+  // Those of the scenario's strategies and search, else what is worth trying: of an axis that the
+  // search names, nothing else.
+  std::vector<Way> ways() {
     std::vector<Way> list;
-    const auto add = [&](Choice choice, bool own) {
-      const std::string name = way_of(choice.strategy);
-      auto way =
-          std::find_if(list.begin(), list.end(), [&](const Way& one) { return one.name == name; });
-      if (way == list.end()) way = list.insert(list.end(), {name, own, {}});
-      // What a framework says of a way, ours need not say again.
-      const bool said = !way->choices.empty() && choice.config.is_null();
-      if (own || (!way->own && !said)) way->choices.push_back(std::move(choice));
-    };
-    for (const Strategy& strategy : scenario_.strategies) {
-      if (trains_otherwise(strategy)) add({strategy}, true);
+    add_way(list, tuned_.winner().strategy, {}, true);
+    for (const Strategy& strategy : scenario_.strategies) add_way(list, strategy, {}, true);
+    for (const Compression& compression : search_.compressions) {
+      Strategy training = baseline_;
+      training.compression = compression;
+      add_searched(list, training);
     }
-    const auto& changed = tuned_.best_changed;
-    if (changed && trains_otherwise(changed->strategy)) add({changed->strategy}, true);
-    for (auto& change :
-         measure::training_changes(scenario_, baseline_, written_in(document_, baseline_.name))) {
+    for (const LocalSgd& local : search_.local_sgds) {
+      Strategy training = baseline_;
+      training.local_sgd = local;
+      add_searched(list, training);
+    }
+    if (tuned_.best_changed) add_way(list, tuned_.best_changed->strategy, {}, true);
+    const auto written = written_.find(baseline_.name);
+    for (auto& change : measure::training_changes(
+             scenario_, baseline_, written == written_.end() ? nullptr : written->second)) {
+      const bool averages = change.strategy.local_sgd.enabled;
+      if (averages ? !search_.local_sgds.empty() : !search_.compressions.empty()) continue;
       change.strategy.name = way_words(change.strategy);
-      add({std::move(change.strategy), std::move(change.config)}, false);
+      add_way(list, change.strategy, change.config, false);
     }
     for (Way& way : list) add_with_knobs_of_same(way);
     return list;
   }
 
-  // The same training with the other knobs of what was found to be the best for the baseline's.
-  void add_with_knobs_of_same(Way& way) const {
+  void add_searched(std::vector<Way>& list, const Strategy& training) {
+    Strategy strategy = joined(training, baseline_);
+    strategy.name = way_words(strategy);
+    if (input::conflict_of(strategy, scenario_.cluster)) return;
+    add_way(list, strategy, {}, true);
+  }
+
+  void add_way(std::vector<Way>& list, const Strategy& strategy, const Json& config, bool own) {
+    if (!trains_otherwise(strategy)) return;
+    const std::string name = way_of(strategy);
+    auto way =
+        std::find_if(list.begin(), list.end(), [&](const Way& one) { return one.name == name; });
+    // What a framework says of a way, ours need not say again.
+    if (way != list.end() && !own && (way->own || config.is_null())) return;
+    auto set = settable(strategy, config);
+    if (!set && is_winner(strategy)) set = Settable{strategy, unsaid(), false};
+    if (!set) return;
+    // Where collectives were measured, links that nobody measured do not compete with them.
+    if (measured_ && has_unmeasured(scenario_, set->strategy)) {
+      left_out_.push_back("'" + strategy.name + "'");
+      return;
+    }
+    if (way == list.end()) way = list.insert(list.end(), {name, own, {}});
+    way->choices.push_back(std::move(*set));
+  }
+
+  // The same training with the other knobs of what was found to be the best for the baseline's, the
+  // framework's own words first.
+  void add_with_knobs_of_same(Way& way) {
     const Strategy training = way.choices.front().strategy;
-    for (const Alternative& same : list_) {
-      if (same.strategy.name == baseline_.name) continue;
-      Strategy both = same.strategy;
-      both.dialect.clear();
-      both.notes.clear();
-      both.about.clear();
-      both.name = training.name + ", " + same.strategy.name;
-      both.compression = training.compression;
-      both.local_sgd = training.local_sgd;
-      if (!training.overlap) {
-        both.overlap = false;
-        both.streams = 1;
-      }
-      if (both.local_sgd.enabled) both.fusion.cycle = 0;
-      if (!input::conflict_of(both, scenario_.cluster)) way.choices.push_back({std::move(both)});
+    const std::size_t rows = list_.size();
+    for (std::size_t i = rows; i-- > 1;) {
+      Strategy both = joined(training, list_[i].strategy);
+      both.name = training.name + ", " + list_[i].strategy.name;
+      if (input::conflict_of(both, scenario_.cluster)) continue;
+      if (auto set = settable(both, {})) way.choices.push_back(std::move(*set));
     }
   }
 
   // What the framework can be told, and what a file of ours does where that gains clearly more.
   void add_best(const Way& way) {
     std::optional<Settable> told, otherwise;
-    for (const Choice& choice : way.choices) {
-      auto set = settable(choice);
-      const bool own = find_strategy(scenario_, choice.strategy.name) != nullptr;
-      if (!set && own) set = Settable{choice.strategy, unsaid(), false};
-      if (!set) continue;
-      set->step = pricer_.price(set->strategy).step_time;
-      auto& best = set->configured ? told : otherwise;
-      if (!best || set->step < best->step * (1 - kWorthSettingUp)) best = std::move(set);
+    for (Settable set : way.choices) {
+      set.step = pricer_.price(set.strategy).step_time;
+      set.fits = measure::memory_of(scenario_, set.strategy).fits();
+      auto& best = set.configured ? told : otherwise;
+      const bool named = best && is_winner(best->strategy);
+      if (!best || (!named && worth_more(set, *best))) best = std::move(set);
     }
-    if (told && otherwise && otherwise->step > told->step * (1 - kClearGain)) otherwise.reset();
+    if (told && otherwise && !is_winner(otherwise->strategy) && told->fits >= otherwise->fits &&
+        otherwise->step > told->step * (1 - kClearGain)) {
+      otherwise.reset();
+    }
     for (const auto& best : {told, otherwise}) {
       if (!best) continue;
       add(best->strategy, measure::training_beside(best->strategy, baseline_), best->step,
           best->how);
       list_.back().configured = best->configured;
+      list_.back().plain = way.choices.front().strategy.name;
     }
   }
 
-  // Nothing where neither the framework nor a file of ours can do it.
-  std::optional<Settable> settable(const Choice& choice) const {
-    const Strategy& strategy = choice.strategy;
+  // Nothing where neither the framework nor a file of ours can do it. `config`: what says it in the
+  // baseline's framework, where that is known.
+  std::optional<Settable> settable(const Strategy& strategy, const Json& config) const {
+    if (const auto own = written_.find(strategy.name); own != written_.end()) {
+      if (auto set = set_as_written(strategy, *own->second)) return set;
+    }
     if (dialect_ == nullptr) return Settable{strategy, own_keys(strategy, baseline_)};
-    const bool own = find_strategy(scenario_, strategy.name) != nullptr;
-    if (!choice.config.is_null() && dialect_->name == baseline_.dialect) {
-      return Settable{strategy, dialect::config_text(*dialect_, choice.config)};
+    if (!config.is_null() && dialect_->name == baseline_.dialect) {
+      return Settable{strategy, dialect::config_text(*dialect_, config)};
     }
-    const Json* written = written_in(document_, strategy.name);
-    if (written != nullptr && strategy.dialect == dialect_->name) {
-      return Settable{strategy,
-                      dialect::config_text(*dialect_, written->value("config", Json::object()))};
-    }
-    const auto config =
-        dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
-    if (config && config->exact && (config->algorithm.empty() || !config->setting.empty())) {
-      Settable set{own ? strategy : config->strategy,
-                   dialect::config_text(*dialect_, config->config) +
-                       (config->setting.empty() ? "" : ", with " + config->setting)};
-      set.strategy.name = strategy.name;
-      return set;
-    }
+    if (auto set = set_as_said(strategy)) return set;
     if (dialect_->apply_obstacle == nullptr) return std::nullopt;
     if (!dialect_->apply_obstacle(strategy, scenario_.workload, scenario_.cluster).empty()) {
       return std::nullopt;
     }
-    return Settable{own ? strategy : dialect::as_applied(strategy), file_of(strategy.name), false};
+    return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
+                    file_of(strategy.name), false};
+  }
+
+  // In the words of the framework that the scenario gives it, unless another one was asked for.
+  std::optional<Settable> set_as_written(const Strategy& strategy, const Json& written) const {
+    const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
+    if (own == nullptr || (asked_ != nullptr && own != asked_)) return std::nullopt;
+    const std::string in = own == dialect_ ? "" : "in " + std::string(own->name) + ": ";
+    return Settable{strategy,
+                    in + dialect::config_text(*own, written.value("config", Json::object()))};
+  }
+
+  std::optional<Settable> set_as_said(const Strategy& strategy) const {
+    try {
+      const auto config =
+          dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
+      if (!config || !config->exact) return std::nullopt;
+      if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
+      Settable set{is_given(strategy) ? strategy : config->strategy, text_of(*dialect_, *config)};
+      set.strategy.name = strategy.name;
+      return set;
+    } catch (const InputError&) {
+      return std::nullopt;  // the framework refuses whatever might say it
+    }
+  }
+
+  // Of a dialect::Written or an Emitted.
+  template <typename Said>
+  static std::string text_of(const dialect::Dialect& dialect, const Said& said) {
+    return dialect::config_text(dialect, said.config) +
+           (!said.setting.empty()     ? ", with " + said.setting
+            : !said.algorithm.empty() ? ", with collectives by " + said.algorithm
+                                      : "");
   }
 
   static std::string file_of(const std::string& name) {
@@ -247,50 +359,69 @@ class Finder {
     row.training = training;
     row.step_time = step;
     row.sway = sway;
+    row.memory = measure::memory_of(scenario_, strategy);
     row.step = measure::interval_of(step, sway);
     row.speedup = tuned_.baseline.metrics.step_time / step;
     row.gain = measure::ratio_interval(row.speedup, baseline_sway_, sway);
     row.set_with = how;
   }
 
-  // Which of them are clearly faster than the best that trains the same.
+  // Which of them are clearly faster than the baseline and the best that trains the same.
   void compare() {
-    const auto same =
-        std::min_element(list_.begin(), list_.end(), [](const auto& a, const auto& b) {
-          return std::pair(a.training, a.step_time) < std::pair(b.training, b.step_time);
-        });
+    const auto same = std::min_element(list_.begin(), list_.end(), goes_first);
     for (Alternative& row : list_) {
-      row.clearly_faster = row.training != Training::kSame &&
-                           row.step_time * (1 + kClearGain) < same->step_time &&
+      row.clearly_faster = row.training != Training::kSame && row.memory.fits() &&
+                           row.gain.low > 1 && row.step_time * (1 + kClearGain) < same->step_time &&
                            measure::chance_shorter(row.step_time, row.sway, same->step_time,
                                                    same->sway) >= kClearChance;
     }
   }
 
-  const input::Document& document_;
+  void add_published() {
+    const auto accuracy_of = [&](const std::string& name) -> std::optional<double> {
+      for (const Published& row : scenario_.published) {
+        if (row.strategy == name && row.sweep.empty() && row.accuracy) return row.accuracy;
+      }
+      return std::nullopt;
+    };
+    const auto before = accuracy_of(baseline_.name);
+    for (Alternative& row : list_) {
+      const auto end = accuracy_of(row.strategy.name);
+      if (end) row.outcome = Outcome{"accuracy", *end, {}, before, true};
+    }
+  }
+
   const Scenario& scenario_;
+  const Search& search_;
   const Tuned& tuned_;
   const Strategy& baseline_;
-  const dialect::Dialect* dialect_;
+  const dialect::Dialect* asked_;    // by --emit
+  const dialect::Dialect* dialect_;  // that, or the baseline's
+  std::map<std::string, const Json*> written_;
   collective::PriceBook book_;
   CandidatePricer pricer_;
   measure::Doubts doubts_;
   measure::Sway baseline_sway_;
+  bool measured_;  // what the baseline's collectives take
+  std::vector<std::string> left_out_;
   std::vector<Alternative> list_;
 };
 
 }  // namespace
 
-std::vector<Alternative> alternatives_of(const input::Document& document, const Tuning& tuning,
-                                         const TuneOptions& options, const dialect::Dialect* emit) {
-  return Finder(document, tuning, options, emit).found(tuning.emitted);
+void add_alternatives(const input::Document& document, const TuneOptions& options,
+                      const dialect::Dialect* emit, Tuning& tuning) {
+  Finder finder(document, tuning, options, emit);
+  tuning.alternatives = finder.found(tuning.emitted);
+  auto& left_out = tuning.tuned.unmeasured;
+  left_out.insert(left_out.end(), finder.left_out().begin(), finder.left_out().end());
 }
 
-const Alternative* best_alternative(const Tuning& tuning, Training training) {
+const Alternative* best_alternative(const Tuning& tuning, Training training, bool clearly) {
   const Alternative* best = nullptr;
   for (const Alternative& row : tuning.alternatives) {
-    if (row.training != training) continue;
-    if (best == nullptr || row.step_time < best->step_time) best = &row;
+    if (row.training != training || (clearly && !row.clearly_faster)) continue;
+    if (best == nullptr || goes_first(row, *best)) best = &row;
   }
   return best;
 }

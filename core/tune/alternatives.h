@@ -18,13 +18,15 @@ inline constexpr double kClearGain = 0.05;
 inline constexpr double kClearChance = 0.8;
 
 // The baseline first, then the best that trains the same, then the others: rounded, changed, each
-// with the fastest first. A way that the scenario's own strategies go is told by those; what
-// neither the framework of `emit` (or of the baseline) nor the file of `emit --python` can do is
-// left out.
-std::vector<Alternative> alternatives_of(const input::Document& document, const Tuning& tuning,
-                                         const TuneOptions& options, const dialect::Dialect* emit);
+// with what fits the memory first, and the fastest first. A way that the scenario's own strategies
+// or search go is told by those. What neither the framework of `emit` (or of the baseline) nor the
+// file of `emit --python` can do is left out, and what is not measured where the baseline is.
+void add_alternatives(const input::Document& document, const TuneOptions& options,
+                      const dialect::Dialect* emit, Tuning& tuning);
 
-// The fastest of those that train like this; nullptr where there is none.
-const Alternative* best_alternative(const Tuning& tuning, measure::Training training);
+// The fastest of those that train like this and fit, of all where none fits; nullptr where there is
+// none. `clearly`: of those that are clearly faster.
+const Alternative* best_alternative(const Tuning& tuning, measure::Training training,
+                                    bool clearly = false);
 
 }  // namespace syncline::tune

@@ -34,14 +34,18 @@ bool priced_by_library(const Scenario& scenario, const Strategy& strategy) {
 
 }  // namespace
 
+bool has_unmeasured(const Scenario& scenario, const Strategy& strategy) {
+  return scenario.cluster.library == Library::kNccl && scenario.cluster.law &&
+         !priced_by_library(scenario, strategy);
+}
+
 CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
                                collective::PriceBook& book)
     : base_(base) {
   // Where collectives were measured, links that nobody measured do not compete with them.
-  const bool calibrated = scenario.cluster.library == Library::kNccl && scenario.cluster.law &&
-                          priced_by_library(scenario, base);
+  const bool measured = !has_unmeasured(scenario, base);
   const auto left_out = [&](const Strategy& strategy) {
-    return calibrated && !priced_by_library(scenario, strategy);
+    return measured && has_unmeasured(scenario, strategy);
   };
   // The best is never worse than what the user wrote down.
   for (const Strategy& row : scenario.strategies) {

@@ -12,6 +12,9 @@
 
 namespace syncline::tune {
 
+// Whether NCCL was calibrated on the cluster, and some collective of the strategy was not.
+bool has_unmeasured(const Scenario& scenario, const Strategy& strategy);
+
 class CandidateSpace {
  public:
   struct Point {

@@ -7,6 +7,7 @@
 #include "core/collective/library.h"
 #include "core/dialect/changes.h"
 #include "core/input/conflicts.h"
+#include "core/measure/advice.h"
 
 namespace syncline::tune {
 namespace {
@@ -87,8 +88,7 @@ bool copies_can_go(const Scenario& scenario, const Strategy& base) {
 }  // namespace
 
 bool trains_alike(const Strategy& strategy, const Strategy& base) {
-  return !input::changes_training(strategy) ||
-         (strategy.compression == base.compression && strategy.local_sgd == base.local_sgd);
+  return measure::training_beside(strategy, base) == measure::Training::kSame;
 }
 
 Search default_search(const Scenario& scenario) {

@@ -103,7 +103,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     tuning.emitted_dialect = emit->name;
     tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, book);
   }
-  tuning.alternatives = alternatives_of(fitted, tuning, options, emit);
+  add_alternatives(fitted, options, emit, tuning);
   if (!options.take.empty()) take(options.take, emit, *model, book, tuning);
   return tuning;
 }

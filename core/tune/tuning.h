@@ -9,6 +9,7 @@
 #include "core/input/document.h"
 #include "core/measure/advice.h"
 #include "core/measure/bottleneck.h"
+#include "core/measure/memory.h"
 #include "core/tune/certainty.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/tuner.h"
@@ -16,26 +17,29 @@
 
 namespace syncline::tune {
 
-// What trainings came to at the end of their curves, by the mean of their seeds.
+// What trainings came to: at the end of their curves, by the mean of their seeds, or as published.
 struct Outcome {
   std::string quantity;  // "accuracy", "loss"
   double end = 0;
   std::optional<double> half_width;  // of its 95 % interval
   std::optional<double> baseline;    // what the baseline's came to
+  bool published = false;            // beside the scenario's strategies
 };
 
 // What could be done in place of the baseline.
 struct Alternative {
   Strategy strategy;
+  std::string plain;  // its name with the baseline's other knobs; empty: its own
   measure::Training training = measure::Training::kSame;
   Seconds step_time = 0;
   measure::Sway sway;
+  measure::Memory memory;
   measure::Interval step;          // 80 % of the step time
   double speedup = 1;              // over the baseline
   measure::Interval gain;          // 80 % of that
-  bool clearly_faster = false;     // than the best that trains the same
+  bool clearly_faster = false;     // than whatever trains the same, and it fits
   std::string set_with;            // the lines, or keys, that set it
-  std::optional<Outcome> outcome;  // where curves tell (core/worth/outcomes.h)
+  std::optional<Outcome> outcome;  // where curves (core/worth/outcomes.h) or others tell
   bool configured = true;          // by its framework; false: by a file of ours, or not at all
 };
 

@@ -19,25 +19,35 @@ bool train_alike(const Strategy& a, const Strategy& b) {
          measure::training_beside(b, a) == measure::Training::kSame;
 }
 
-const Reach* reach_of(const std::vector<Reach>& reaches, const Strategy& strategy,
+const Reach* reach_of(const std::vector<Reach>& reaches, const tune::Alternative& row,
                       const Scenario& scenario) {
-  const Reach* own = named(reaches, strategy.name);
+  const Reach* own = named(reaches, row.strategy.name);
+  if (own == nullptr) own = named(reaches, row.plain);
   for (const Strategy& other : scenario.strategies) {
     if (own != nullptr) break;
-    if (train_alike(strategy, other)) own = named(reaches, other.name);
+    if (train_alike(row.strategy, other)) own = named(reaches, other.name);
   }
   return own;
+}
+
+std::string names_of(const std::vector<tune::Alternative>& rows) {
+  std::string text;
+  for (const tune::Alternative& row : rows) {
+    text +=
+        (text.empty() ? "'" : ", '") + (row.plain.empty() ? row.strategy.name : row.plain) + "'";
+  }
+  return text;
 }
 
 }  // namespace
 
 void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tuning& tuning) {
   const auto reaches = reaches_of(curves, quantity, 0);  // of whatever target: the ends count
-  const Strategy& base = tuning.tuned.baseline.strategy;
-  const Reach* before = reach_of(reaches, base, tuning.scenario);
+  auto& rows = tuning.alternatives;
+  const Reach* before = reach_of(reaches, rows.front(), tuning.scenario);
   bool any = false;
-  for (tune::Alternative& row : tuning.alternatives) {
-    const Reach* reach = reach_of(reaches, row.strategy, tuning.scenario);
+  for (tune::Alternative& row : rows) {
+    const Reach* reach = reach_of(reaches, row, tuning.scenario);
     if (reach == nullptr) continue;
     any = true;
     row.outcome =
@@ -46,7 +56,7 @@ void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tun
   }
   if (any) return;
   throw InputError("no row has a curve: found curves of '" + curves.front().strategy +
-                   "', expected names such as '" + base.name + "'");
+                   "', expected names such as " + names_of(rows));
 }
 
 }  // namespace syncline::worth

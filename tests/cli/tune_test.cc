@@ -175,7 +175,8 @@ TEST(Tune, JsonAndCsvCarryTheSameAlternatives) {
   const std::string csv = tune(job + "--format csv").text;
   ASSERT_GE(rows.size(), 5U);
   for (const Json& row : rows) {
-    for (const char* key : {"training", "set_with", "speedup_low", "step_time_high_s"}) {
+    for (const char* key :
+         {"training", "set_with", "speedup_low", "step_time_high_s", "memory_bytes"}) {
       EXPECT_TRUE(row.contains(key)) << key;
     }
     EXPECT_NE(csv.find(row["strategy"]["name"].get<std::string>()), std::string::npos) << row;

@@ -30,21 +30,55 @@ bool holds(const std::string& text, const std::string& part) {
 TEST(Alternatives, StandBehindTheBestThatTrainsTheSame) {
   const tune::Tuning tuning = tuned("");
   EXPECT_TRUE(holds(headline(tuning), "with the same training")) << headline(tuning);
-  const std::string beyond = beyond_sentence(tuning);
-  EXPECT_TRUE(holds(beyond, "Rounded gradients gain clearly more: 'fp16")) << beyond;
-  EXPECT_TRUE(holds(beyond, "accuracy not known here")) << beyond;
+  const auto beyond = beyond_sentences(tuning);
+  ASSERT_EQ(beyond.size(), 2U);
+  EXPECT_TRUE(holds(beyond[0], "Rounded gradients gain clearly more: 'fp16")) << beyond[0];
+  EXPECT_TRUE(holds(beyond[1], "Changes of the training gain clearly more: '")) << beyond[1];
+  for (const auto& sentence : beyond) {
+    EXPECT_TRUE(holds(sentence, "accuracy not known here")) << sentence;
+  }
+}
+
+// On a screen of 80 columns what a row gains and costs stays; the interval of its step leaves.
+TEST(Alternatives, StayWholeOnANarrowScreen) {
+  tune::Tuning tuning = tuned("");
+  const std::string table = plain_grid(alternatives_grid(tuning), {.width = 80});
+  for (const char* part : {"speedup", "of speedup", "training", "accuracy", "unknown"}) {
+    EXPECT_TRUE(holds(table, part)) << part << "\n" << table;
+  }
+  EXPECT_FALSE(holds(table, " GB")) << table;
+  tuning.alternatives.back().memory.available = 1e6;
+  const std::string full = plain_grid(alternatives_grid(tuning), {.width = 80});
+  EXPECT_TRUE(holds(full, " of 0.001 GB")) << full;
+}
+
+// Of two the surer one, where the faster one may also be slower than the baseline.
+TEST(Alternatives, ToldFirstAreSure) {
+  tune::Tuning tuning = tuned("");
+  tune::Alternative risky = *tune::best_alternative(tuning, measure::Training::kRounded);
+  risky.strategy.name = "risky";
+  risky.step_time *= 0.8;
+  risky.clearly_faster = false;
+  tuning.alternatives.push_back(risky);
+  const auto beyond = beyond_sentences(tuning);
+  ASSERT_EQ(beyond.size(), 2U);
+  EXPECT_TRUE(holds(beyond[0], "Rounded gradients gain clearly more: 'fp16")) << beyond[0];
 }
 
 // A search of the scenario's own may find another training to be the best.
 TEST(Alternatives, ABestThatChangesTheTrainingIsNotCalledTheSame) {
   const tune::Tuning tuning =
       tuned(R"(, "search": {"base": "dense", "compression": [{"codec": "dgc"}, "none"]})");
-  ASSERT_EQ(tuning.tuned.choice.strategy.compression.codec, "dgc");
+  ASSERT_EQ(tuning.tuned.winner().strategy.compression.codec, "dgc");
   EXPECT_FALSE(holds(headline(tuning), "same training")) << headline(tuning);
-  const std::string beyond = beyond_sentence(tuning);
+  std::string beyond;
+  for (const auto& sentence : beyond_sentences(tuning)) beyond += sentence;
   EXPECT_TRUE(holds(beyond, "That changes the training, accuracy not known here; ")) << beyond;
   const auto* same = tune::best_alternative(tuning, measure::Training::kSame);
-  EXPECT_TRUE(holds(beyond, "the best that trains the same: '" + same->strategy.name)) << beyond;
+  const bool none = same == &tuning.alternatives.front();
+  const std::string words = none ? "nothing that trains the same beats the baseline"
+                                 : "the best that trains the same: '" + same->strategy.name;
+  EXPECT_TRUE(holds(beyond, words)) << beyond;
   EXPECT_FALSE(holds(beyond, "Changes of the training gain")) << beyond;
 }
 

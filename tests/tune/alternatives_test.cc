@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/dialect/dialect.h"
+#include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
@@ -17,13 +18,15 @@ namespace {
 using measure::Training;
 
 input::Document document_of(const std::string& strategies, const std::string& device = "A100",
-                            double gbps = 1, const std::string& more = "") {
+                            double gbps = 1, const std::string& more = "",
+                            const std::string& library = "gloo") {
   return input::document_from_text(
       "alternatives",
       R"({"name": "alternatives", "workload": ")" SYNCLINE_SOURCE_DIR
       R"(/scenarios/workloads/resnet50_v100.json", "cluster": {"name": "c", "nodes": 4,
-      "gpus_per_node": 1, "library": "gloo", "inter": {"latency_us": 20, "bandwidth_gbps": )" +
-          std::to_string(gbps) + R"(}, "device": {"name": ")" + device +
+      "gpus_per_node": 1, "library": ")" +
+          library + R"(", "inter": {"latency_us": 20, "bandwidth_gbps": )" + std::to_string(gbps) +
+          R"(}, "device": {"name": ")" + device +
           R"(", "memory_gbytes_per_s": 700, "tflops": 10}}, "strategies": )" + strategies + more +
           "}");
 }
@@ -94,6 +97,9 @@ TEST(Alternatives, AreClearlyFasterOnlyWhereTheNetworkIsSlow) {
   const Tuning slow = tuned(document_of(kDdp));
   EXPECT_TRUE(best_alternative(slow, Training::kRounded)->clearly_faster);
   EXPECT_TRUE(best_alternative(slow, Training::kChanged)->clearly_faster);
+  for (const Alternative& row : slow.alternatives) {
+    EXPECT_TRUE(!row.clearly_faster || row.gain.low > 1) << row.strategy.name;
+  }
   for (const Alternative& row : tuned(document_of(kDdp, "A100", 100000)).alternatives) {
     EXPECT_FALSE(row.clearly_faster) << row.strategy.name;
   }
@@ -148,6 +154,149 @@ TEST(Alternatives, AreTheScenariosOwnWhereItHasAWay) {
     EXPECT_EQ(row.strategy.compression.sparsity, std::vector{0.9});
   }
   EXPECT_NE(row_with(tuning, "dgc"), nullptr);
+}
+
+// In a framework that lacks the scenario's own way its own words for it stay.
+TEST(Alternatives, OfAFrameworkAreItsOwnWhereItLacksTheScenarios) {
+  const char* const kMixed = R"([{"name": "h", "dialect": "horovod", "config": {}},
+      {"name": "levels", "compression": {"codec": "fp16"}, "streams": 4}])";
+  const Tuning tuning = tuned(document_of(kMixed, "A100", 1, R"(, "baseline": "h")"));
+  ASSERT_NE(row_with(tuning, "fp16"), nullptr);
+  EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("fp16"));
+  EXPECT_NE(row_with(tuning, "fp16")->set_with.find("compression"), std::string::npos);
+}
+
+// Sharded and pipelined frameworks have no words for most ways, and refuse some beside their own.
+TEST(Alternatives, AreNeverWhatTheFrameworkCannotSay) {
+  for (const char* strategy :
+       {R"({"dialect": "deepspeed", "config": {"zero_optimization": {"stage": 0}}})",
+        R"({"dialect": "deepspeed", "config": {"zero_optimization": {"stage": 2}}})",
+        R"({"dialect": "deepspeed", "config": {"zero_optimization": {"stage": 3}}})",
+        R"({"dialect": "megatron", "config": {"overlap-grad-reduce": true}})",
+        R"({"dialect": "hf_trainer", "config": {}})", R"({"dialect": "paddle", "config": {}})",
+        R"({"dialect": "mindspore", "config": {}})", R"({"dialect": "horovod", "config": {}})"}) {
+    Json row = Json::parse(strategy);
+    row["name"] = "own";
+    const Tuning tuning = tuned(document_of(Json::array({row}).dump()));
+    const Scenario& scenario = tuning.scenario;
+    for (const Alternative& one : tuning.alternatives) {
+      if (one.training == Training::kSame) continue;
+      const auto written =
+          dialect::write_config(*dialect::find_dialect(row["dialect"].get<std::string>()),
+                                one.strategy, scenario.workload, scenario.cluster);
+      EXPECT_TRUE(written && (written->exact || one.strategy.dialect == row["dialect"]))
+          << strategy << one.strategy.name;
+    }
+  }
+}
+
+// Of an axis that the search names, nothing is proposed that it does not.
+TEST(Alternatives, AreWhatTheSearchAsksFor) {
+  const auto search = [](const char* axes) {
+    return tuned(document_of(
+        kDdp, "A100", 1,
+        R"(, "search": {"base": "ddp", "streams": [1], "confirm": 0, )" + std::string(axes) + "}"));
+  };
+  const Tuning none = search(R"("compression": ["none"])");
+  for (const char* codec : {"fp16", "bf16", "dgc", "powersgd"}) {
+    EXPECT_EQ(row_with(none, codec), nullptr) << codec;
+  }
+  EXPECT_EQ(count_of(none, Training::kChanged), 1U) << "LocalSGD";
+  const Tuning both =
+      search(R"("compression": [{"codec": "fp16"}, {"codec": "dgc", "sparsity": [0.9]}, "none"])");
+  ASSERT_NE(row_with(both, "fp16"), nullptr);
+  ASSERT_NE(row_with(both, "dgc"), nullptr);
+  EXPECT_EQ(row_with(both, "dgc")->strategy.compression.sparsity, std::vector{0.9});
+  EXPECT_EQ(row_with(both, "bf16"), nullptr);
+  // The best of the search is named as in the first line, at the same price.
+  const Ranked& winner = both.tuned.winner();
+  EXPECT_TRUE(std::any_of(both.alternatives.begin(), both.alternatives.end(),
+                          [&](const Alternative& row) {
+                            return row.strategy.name == winner.strategy.name &&
+                                   row.step_time == winner.metrics.step_time;
+                          }))
+      << winner.strategy.name;
+  for (const Alternative& row : search(R"("local_sgd": [{"period": 8}, "none"])").alternatives) {
+    EXPECT_TRUE(!row.strategy.local_sgd.enabled || row.strategy.local_sgd.period == 8);
+  }
+}
+
+// DGC holds momentum and residual beside what DDP holds: in between there is no room for it.
+TEST(Alternatives, ThatDoNotFitAreNoBest) {
+  input::Document document = document_of(
+      R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
+          {"name": "rare", "local_sgd": {"period": 4}}])",
+      "A100", 1, R"(, "baseline": "ddp")");
+  document.root["cluster"]["device"]["memory_gbytes"] = 0.6;
+  const Tuning tuning = tuned(document);
+  const Alternative* dgc = row_with(tuning, "dgc");
+  ASSERT_NE(dgc, nullptr);
+  EXPECT_FALSE(dgc->memory.fits());
+  EXPECT_FALSE(dgc->clearly_faster);
+  EXPECT_TRUE(row_with(tuned(document_of(kDdp)), "dgc")->clearly_faster) << "with room";
+  const Alternative* best = best_alternative(tuning, Training::kChanged);
+  ASSERT_NE(best, nullptr);
+  EXPECT_TRUE(best->memory.fits());
+  EXPECT_GT(best->step_time, dgc->step_time);
+  EXPECT_EQ(best,
+            std::find_if(tuning.alternatives.data(), dgc,
+                         [](const Alternative& row) { return row.training == Training::kChanged; }))
+      << "what fits comes first";
+}
+
+// Where NCCL was measured, a ring on links that nobody measured is no match for it.
+TEST(Alternatives, AreMeasuredWhereTheBaselineIs) {
+  const auto document = document_of(
+      R"([{"name": "plain"},
+          {"name": "bare", "algorithm": "ring", "compression": {"codec": "fp16"}}])",
+      "A100", 1, R"(, "baseline": "plain")", "nccl");
+  Tuning tuning = tuned(document);
+  ASSERT_NE(row_with(tuning, "fp16"), nullptr);
+  EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("bare"));
+  tuning.scenario.cluster.law =
+      [](const collective::Collective& asked) -> std::optional<CollectiveTime> {
+    if (!asked.nccl) return std::nullopt;
+    return CollectiveTime{.time = 1e-2 + 1e-9 * static_cast<double>(asked.bytes())};
+  };
+  add_alternatives(document, few(), nullptr, tuning);
+  ASSERT_NE(row_with(tuning, "fp16"), nullptr);
+  EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("fp16"));
+  EXPECT_EQ(tuning.tuned.unmeasured, std::vector<std::string>{"'bare'"});
+}
+
+// Without a framework to be written for, the row says what its own framework says of the best.
+TEST(Alternatives, SayHowTheBestIsSet) {
+  const auto document = document_of(
+      R"([{"name": "late", "dialect": "pytorch", "config": {"bucket_cap_mb": 1000}}])", "A100", 10);
+  const Tuning tuning = tuned(document);
+  const auto* pytorch = dialect::find_dialect("pytorch");
+  const Tuning asked = tune_document(document, few(), "", pytorch);
+  ASSERT_EQ(tuning.alternatives.size(), asked.alternatives.size());
+  for (std::size_t i = 0; i < tuning.alternatives.size(); ++i) {
+    EXPECT_EQ(tuning.alternatives[i].set_with, asked.alternatives[i].set_with);
+  }
+  const std::string code = dialect::config_text(*pytorch, asked.emitted->config);
+  EXPECT_TRUE(std::any_of(tuning.alternatives.begin(), tuning.alternatives.end(),
+                          [&](const Alternative& row) { return row.set_with == code; }))
+      << code;
+}
+
+TEST(Alternatives, TellPublishedAccuracies) {
+  const Tuning tuning = tuned(document_of(
+      R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
+          {"name": "rare", "local_sgd": {"period": 4}}])",
+      "A100", 1, R"(, "baseline": "ddp", "published": [
+          {"strategy": "rare", "accuracy": 0.7, "source": "x"},
+          {"strategy": "ddp", "accuracy": 0.75, "source": "x"}])"));
+  std::size_t told = 0;
+  for (const Alternative& row : tuning.alternatives) {
+    if (!row.outcome) continue;
+    ++told;
+    EXPECT_TRUE(row.outcome->published);
+    EXPECT_EQ(row.outcome->end, row.strategy.name == "ddp" ? 0.75 : 0.7);
+    EXPECT_EQ(row.outcome->baseline, 0.75);
+  }
+  EXPECT_EQ(told, 2U);
 }
 
 TEST(Alternatives, AreWrittenWhenTheyAreTaken) {
