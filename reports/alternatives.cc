@@ -121,13 +121,9 @@ std::vector<std::string> beyond_sentences(const tune::Tuning& tuning) {
 
 std::string taken_sentence(const tune::Tuning& tuning) {
   const tune::Emitted& emitted = *tuning.emitted;
-  const std::string row = quoted_name(tuning.taken->strategy.name);
-  const std::string step = seconds_text(emitted.step_time) + " per step when read back.";
-  const std::string setting =
-      emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".";
-  if (emitted.exact) return tuning.emitted_dialect + " sets " + row + " exactly: " + step + setting;
-  return tuning.emitted_dialect + " does not set " + row + " exactly: " + step +
-         " The difference: " + emitted.difference + "." + setting;
+  return tuning.emitted_dialect + " sets " + quoted_name(tuning.taken->strategy.name) + ": " +
+         seconds_text(emitted.step_time) + " per step when read back." +
+         (emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".");
 }
 
 Grid alternatives_grid(const tune::Tuning& tuning) {

@@ -17,7 +17,7 @@ measure::Training training_of_best(const tune::Tuning& tuning);
 // changes the training, what the best takes that does not. A sentence each.
 std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 
-// How far a framework's configuration says the alternative that was asked for. Requires both.
+// Of the configuration that says the alternative that was asked for. Requires both.
 std::string taken_sentence(const tune::Tuning& tuning);
 
 Grid alternatives_grid(const tune::Tuning& tuning);

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/collective/library.h"
+#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
@@ -29,7 +31,7 @@ constexpr double kWorthSettingUp = 0.01;
 struct Settable {
   Strategy strategy;
   std::string how;
-  bool configured = true;  // false: by a file of ours, or by none
+  std::optional<Emitted> written;  // nothing: by a file of ours, or not at all
   Seconds step = 0;
   bool fits = true;  // into the device's memory
 };
@@ -133,7 +135,10 @@ class Finder {
         measured_(!has_unmeasured(scenario_, baseline_)) {}
 
   std::vector<Alternative> found(const std::optional<Emitted>& emitted) {
-    add(baseline_, Training::kSame, tuned_.baseline.metrics.step_time, "");
+    const auto today = settable(baseline_, {});
+    add(baseline_, Training::kSame, tuned_.baseline.metrics.step_time,
+        {{}, "", today ? today->written : std::nullopt});
+    said_ = emitted;
     add_same(emitted);
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
     for (const Way& way : ways()) add_best(way);
@@ -151,19 +156,20 @@ class Finder {
   void add_same(const std::optional<Emitted>& emitted) {
     const Ranked& same = best_same();
     if (same.strategy.name == baseline_.name) return;
-    const auto said = said_of(same.strategy, emitted);
-    const auto set = said && said->exact
-                         ? Settable{same.strategy, text_of(*dialect_, *said)}
-                         : settable(same.strategy, {}).value_or(Settable{{}, unsaid(), false});
-    add(same.strategy, Training::kSame, same.metrics.step_time, set.how);
-    list_.back().configured = set.configured;
-    if (!said || said->exact || trains_otherwise(said->strategy)) return;
-    Strategy nearest = said->strategy;
+    said_ = said_of(same.strategy, emitted);
+    const auto set = said_ && said_->exact
+                         ? Settable{same.strategy, text_of(*dialect_, *said_), said_}
+                         : settable(same.strategy, {}).value_or(Settable{{}, unsaid(), {}});
+    add(same.strategy, Training::kSame, same.metrics.step_time, set);
+    if (!said_ || said_->exact || trains_otherwise(said_->strategy)) return;
+    Strategy nearest = said_->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
     const Seconds step = pricer_.price(nearest).step_time;
+    // What is slower than the baseline is told of another framework alone.
     constexpr double kTold = 1e-3;
-    if (step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
-    add(nearest, Training::kSame, step, text_of(*dialect_, *said));
+    const bool other = asked_ != nullptr && asked_->name != baseline_.dialect;
+    if (!other && step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
+    add(nearest, Training::kSame, step, {nearest, text_of(*dialect_, *said_), said_});
   }
 
   std::string unsaid() const {
@@ -220,16 +226,29 @@ class Finder {
       add_searched(list, training);
     }
     if (tuned_.best_changed) add_way(list, tuned_.best_changed->strategy, {}, true);
-    const auto written = written_.find(baseline_.name);
-    for (auto& change : measure::training_changes(
-             scenario_, baseline_, written == written_.end() ? nullptr : written->second)) {
+    const auto [asked, written] = in_framework();
+    for (auto& change : measure::training_changes(scenario_, asked, &written)) {
       const bool averages = change.strategy.local_sgd.enabled;
       if (averages ? !search_.local_sgds.empty() : !search_.compressions.empty()) continue;
       change.strategy.name = way_words(change.strategy);
-      add_way(list, change.strategy, change.config, false);
+      const bool told = dialect_ != nullptr && dialect_->name == asked.dialect;
+      add_way(list, change.strategy, told ? change.config : Json(), false);
     }
     for (Way& way : list) add_with_knobs_of_same(way);
     return list;
+  }
+
+  // The baseline as the framework has it, and how that is written: where another one is asked for,
+  // by the best that it says.
+  std::pair<Strategy, Json> in_framework() const {
+    const auto own = written_.find(baseline_.name);
+    if (dialect_ == nullptr || dialect_->name == baseline_.dialect || !said_ ||
+        trains_otherwise(said_->strategy)) {
+      return {baseline_, own == written_.end() ? Json::object() : *own->second};
+    }
+    Strategy asked = baseline_;
+    asked.dialect = dialect_->name;
+    return {asked, {{"dialect", dialect_->name}, {"config", said_->config}}};
   }
 
   void add_searched(std::vector<Way>& list, const Strategy& training) {
@@ -247,7 +266,7 @@ class Finder {
     // What a framework says of a way, ours need not say again.
     if (way != list.end() && !own && (way->own || config.is_null())) return;
     auto set = settable(strategy, config);
-    if (!set && is_winner(strategy)) set = Settable{strategy, unsaid(), false};
+    if (!set && is_winner(strategy)) set = Settable{strategy, unsaid(), {}};
     if (!set) return;
     // Where collectives were measured, links that nobody measured do not compete with them.
     if (measured_ && has_unmeasured(scenario_, set->strategy)) {
@@ -277,7 +296,7 @@ class Finder {
     for (Settable set : way.choices) {
       set.step = pricer_.price(set.strategy).step_time;
       set.fits = measure::memory_of(scenario_, set.strategy).fits();
-      auto& best = set.configured ? told : otherwise;
+      auto& best = set.written ? told : otherwise;
       const bool named = best && is_winner(best->strategy);
       if (!best || (!named && worth_more(set, *best))) best = std::move(set);
     }
@@ -287,39 +306,49 @@ class Finder {
     }
     for (const auto& best : {told, otherwise}) {
       if (!best) continue;
-      add(best->strategy, measure::training_beside(best->strategy, baseline_), best->step,
-          best->how);
-      list_.back().configured = best->configured;
+      add(best->strategy, measure::training_beside(best->strategy, baseline_), best->step, *best);
       list_.back().plain = way.choices.front().strategy.name;
     }
   }
 
   // Nothing where neither the framework nor a file of ours can do it. `config`: what says it in the
-  // baseline's framework, where that is known.
+  // framework, where that is known.
   std::optional<Settable> settable(const Strategy& strategy, const Json& config) const {
     if (const auto own = written_.find(strategy.name); own != written_.end()) {
       if (auto set = set_as_written(strategy, *own->second)) return set;
     }
-    if (dialect_ == nullptr) return Settable{strategy, own_keys(strategy, baseline_)};
-    if (!config.is_null() && dialect_->name == baseline_.dialect) {
-      return Settable{strategy, dialect::config_text(*dialect_, config)};
-    }
+    if (dialect_ == nullptr) return Settable{strategy, own_keys(strategy, baseline_), {}};
+    if (!config.is_null()) return set_by(*dialect_, strategy, config);
     if (auto set = set_as_said(strategy)) return set;
     if (dialect_->apply_obstacle == nullptr) return std::nullopt;
     if (!dialect_->apply_obstacle(strategy, scenario_.workload, scenario_.cluster).empty()) {
       return std::nullopt;
     }
-    return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
-                    file_of(strategy.name), false};
+    return Settable{
+        is_given(strategy) ? strategy : dialect::as_applied(strategy), file_of(strategy.name), {}};
+  }
+
+  // By a configuration that comes to this strategy, and the library's variable beside it.
+  Settable set_by(const dialect::Dialect& dialect, const Strategy& strategy,
+                  const Json& config) const {
+    Emitted written;
+    written.config = config;
+    written.strategy = strategy;
+    written.exact = true;
+    if (strategy.algorithm != collective::library_algorithm(scenario_.cluster)) {
+      written.algorithm = strategy.algorithm;
+      written.setting = dialect::nccl_setting(strategy, scenario_.workload, scenario_.cluster);
+    }
+    return {strategy, text_of(dialect, written), written};
   }
 
   // In the words of the framework that the scenario gives it, unless another one was asked for.
   std::optional<Settable> set_as_written(const Strategy& strategy, const Json& written) const {
     const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
     if (own == nullptr || (asked_ != nullptr && own != asked_)) return std::nullopt;
-    const std::string in = own == dialect_ ? "" : "in " + std::string(own->name) + ": ";
-    return Settable{strategy,
-                    in + dialect::config_text(*own, written.value("config", Json::object()))};
+    Settable set = set_by(*own, strategy, written.value("config", Json::object()));
+    if (own != dialect_) set.how = "in " + std::string(own->name) + ": " + set.how;
+    return set;
   }
 
   std::optional<Settable> set_as_said(const Strategy& strategy) const {
@@ -328,17 +357,15 @@ class Finder {
           dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
       if (!config || !config->exact) return std::nullopt;
       if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
-      Settable set{is_given(strategy) ? strategy : config->strategy, text_of(*dialect_, *config)};
-      set.strategy.name = strategy.name;
-      return set;
+      Strategy said = is_given(strategy) ? strategy : config->strategy;
+      said.name = strategy.name;
+      return set_by(*dialect_, said, config->config);
     } catch (const InputError&) {
       return std::nullopt;  // the framework refuses whatever might say it
     }
   }
 
-  // Of a dialect::Written or an Emitted.
-  template <typename Said>
-  static std::string text_of(const dialect::Dialect& dialect, const Said& said) {
+  static std::string text_of(const dialect::Dialect& dialect, const Emitted& said) {
     return dialect::config_text(dialect, said.config) +
            (!said.setting.empty()     ? ", with " + said.setting
             : !said.algorithm.empty() ? ", with collectives by " + said.algorithm
@@ -352,7 +379,7 @@ class Finder {
            (quote + name + quote);
   }
 
-  void add(const Strategy& strategy, Training training, Seconds step, const std::string& how) {
+  void add(const Strategy& strategy, Training training, Seconds step, const Settable& set) {
     const auto sway = doubts_.sway(strategy);
     Alternative& row = list_.emplace_back();
     row.strategy = strategy;
@@ -363,7 +390,9 @@ class Finder {
     row.step = measure::interval_of(step, sway);
     row.speedup = tuned_.baseline.metrics.step_time / step;
     row.gain = measure::ratio_interval(row.speedup, baseline_sway_, sway);
-    row.set_with = how;
+    row.set_with = set.how;
+    row.written = set.written;
+    if (row.written) row.written->step_time = step;
   }
 
   // Which of them are clearly faster than the baseline and the best that trains the same.
@@ -402,7 +431,8 @@ class Finder {
   CandidatePricer pricer_;
   measure::Doubts doubts_;
   measure::Sway baseline_sway_;
-  bool measured_;  // what the baseline's collectives take
+  bool measured_;                // what the baseline's collectives take
+  std::optional<Emitted> said_;  // of the best that trains the same, by the framework
   std::vector<std::string> left_out_;
   std::vector<Alternative> list_;
 };

@@ -51,8 +51,8 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
 
 // Puts an alternative in the place of the best for what is written. One that no configuration says
 // is for a Python file alone.
-void take(const std::string& name, const dialect::Dialect* emit, run::Executor& model,
-          collective::PriceBook& book, Tuning& tuning) {
+void take(const std::string& name, run::Executor& model, collective::PriceBook& book,
+          Tuning& tuning) {
   std::vector<std::string> names;
   for (const Alternative& row : tuning.alternatives) names.push_back(row.strategy.name);
   const auto at = std::find(names.begin(), names.end(), name);
@@ -65,10 +65,7 @@ void take(const std::string& name, const dialect::Dialect* emit, run::Executor& 
                         FusionKind::kBase,
                         measure::price_strategy(scenario, row.strategy, model, book).metrics,
                         {}};
-  tuning.emitted.reset();
-  if (emit != nullptr && row.configured) {
-    tuning.emitted = best_config(*emit, row.strategy, scenario, model, book);
-  }
+  tuning.emitted = row.written;
 }
 
 }  // namespace
@@ -104,7 +101,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, book);
   }
   add_alternatives(fitted, options, emit, tuning);
-  if (!options.take.empty()) take(options.take, emit, *model, book, tuning);
+  if (!options.take.empty()) take(options.take, *model, book, tuning);
   return tuning;
 }
 

@@ -40,7 +40,7 @@ struct Alternative {
   bool clearly_faster = false;     // than whatever trains the same, and it fits
   std::string set_with;            // the lines, or keys, that set it
   std::optional<Outcome> outcome;  // where curves (core/worth/outcomes.h) or others tell
-  bool configured = true;          // by its framework; false: by a file of ours, or not at all
+  std::optional<Emitted> written;  // nothing: by a file of ours, or not at all
 };
 
 struct Tuning {

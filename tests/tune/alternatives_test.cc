@@ -166,6 +166,20 @@ TEST(Alternatives, OfAFrameworkAreItsOwnWhereItLacksTheScenarios) {
   EXPECT_NE(row_with(tuning, "fp16")->set_with.find("compression"), std::string::npos);
 }
 
+// Asked for another framework than the baseline's, its own words are told and written.
+TEST(Alternatives, AreInTheWordsOfTheFrameworkThatIsAskedFor) {
+  const auto document = document_of(kDdp);
+  const Tuning tuning = tune_document(document, few("fp16"), "", dialect::find_dialect("horovod"));
+  ASSERT_TRUE(tuning.taken && tuning.emitted);
+  EXPECT_EQ(tuning.emitted->config.value("compression", ""), "fp16");
+  EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
+  EXPECT_EQ(count_of(tuning, Training::kChanged), 0U) << "Horovod has no such way";
+  const Tuning plain = tune_document(document_of(R"([{"name": "plain"}])"), few("fp16"), "",
+                                     dialect::find_dialect("pytorch"));
+  ASSERT_TRUE(plain.taken && plain.emitted);
+  EXPECT_EQ(plain.emitted->config.value("comm_hook", ""), "fp16_compress_hook");
+}
+
 // Sharded and pipelined frameworks have no words for most ways, and refuse some beside their own.
 TEST(Alternatives, AreNeverWhatTheFrameworkCannotSay) {
   for (const char* strategy :
@@ -307,6 +321,8 @@ TEST(Alternatives, AreWrittenWhenTheyAreTaken) {
   EXPECT_EQ(tuning.taken->strategy.compression.codec, "fp16");
   EXPECT_EQ(tuning.emitted->config.value("comm_hook", ""), "fp16_compress_hook");
   EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
+  EXPECT_EQ(dialect::config_text(*pytorch, tuning.emitted->config),
+            row_with(tuning, "fp16")->set_with);
   EXPECT_THROW(tune_document(document, few("fp61"), "", pytorch), InputError);
   // DDP has no DGC: a file brings it, no configuration.
   const Tuning sparse = tune_document(document, few("DGC 99.9 %"), "", pytorch);
