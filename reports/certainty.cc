@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/measure/memory.h"
 #include "reports/alternatives.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -117,6 +118,14 @@ std::string headline(const tune::Tuning& tuning) {
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
            step + ".";
+  }
+  const auto fits = [&](const tune::Ranked& ranked) {
+    return measure::memory_of(tuning.scenario, ranked.strategy).fits();
+  };
+  if (fits(choice) && !fits(tuned.baseline)) {
+    return quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " + step +
+           ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline + " (" +
+           seconds_text(tuned.baseline.metrics.step_time) + "), which does not fit.";
   }
   if (gain_of(tuned) < kLeastGain) {
     return "Next to nothing to gain here" + same + ": the best found, " +

@@ -58,7 +58,7 @@ say '1. ResNet-50 with PyTorch DDP on 4 machines of 8 V100, joined by 10 Gbit/s 
 show_table run $job
 
 say '2. Which is the best that leaves the training as it is, and what of it can DDP be told?'
-show_lines 'best found|one to take|^- (With|What makes|pytorch)|cap_mb' tune $job --emit pytorch
+show_lines 'best found|clearly more|^- (With|What makes|pytorch)|cap_mb' tune $job --emit pytorch
 
 say "3. What holds the default up, and which settings would help?"
 show_lines '^ ' explain $job --strategy default

@@ -129,6 +129,15 @@ bool sums_all(const Strategy& strategy) {
          strategy.exchange != Strategy::Exchange::kSharded;
 }
 
+// DGC leaves small gradients and those in 16 bits alone, PowerSGD vectors.
+bool encodes_nothing(const Strategy& strategy, const Workload& workload) {
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  return codec != nullptr &&
+         std::none_of(workload.tensors.begin(), workload.tensors.end(), [&](const Tensor& tensor) {
+           return codec->applies(tensor, strategy.compression.min_elements);
+         });
+}
+
 Kind rounding_changes(const Strategy& strategy, const Workload& workload, const Cluster& cluster) {
   Kind kind;
   kind.kind = dialect::ChangeKind::kRounding;
@@ -345,6 +354,7 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
   }
   std::erase_if(changes, [&](const Change& change) {
     return input::conflict_of(change.strategy, scenario.cluster) ||
+           encodes_nothing(change.strategy, scenario.workload) ||
            training_beside(change.strategy, strategy) == Training::kSame;
   });
   return changes;

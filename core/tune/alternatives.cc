@@ -357,6 +357,8 @@ class Finder {
           dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
       if (!config || !config->exact) return std::nullopt;
       if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
+      // What encodes nothing here is said by leaving it out.
+      if (trains_otherwise(strategy) != trains_otherwise(config->strategy)) return std::nullopt;
       Strategy said = is_given(strategy) ? strategy : config->strategy;
       said.name = strategy.name;
       return set_by(*dialect_, said, config->config);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/input/document.h"
+#include "core/measure/memory.h"
 #include "core/tune/alternatives.h"
 #include "reports/certainty.h"
 
@@ -50,6 +51,24 @@ TEST(Alternatives, StayWholeOnANarrowScreen) {
   tuning.alternatives.back().memory.available = 1e6;
   const std::string full = plain_grid(alternatives_grid(tuning), {.width = 80});
   EXPECT_TRUE(holds(full, " of 0.001 GB")) << full;
+}
+
+// A baseline that does not fit is nothing to stay with.
+TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
+  tune::Tuning tuning = tuned(R"(, "search": {"streams": [1, 2], "confirm": 0})");
+  EXPECT_TRUE(holds(headline(tuning), "Nothing to gain here")) << headline(tuning);
+  tune::Ranked other = tuning.tuned.baseline;
+  other.strategy.name = "sharded";
+  other.strategy.exchange = Strategy::Exchange::kSharded;
+  tuning.tuned.ranking.insert(tuning.tuned.ranking.begin(), other);
+  EXPECT_TRUE(holds(headline(tuning), "Next to nothing to gain here")) << headline(tuning);
+  const auto room = [&](const Strategy& strategy) {
+    return measure::memory_of(tuning.scenario, strategy).states();
+  };
+  ASSERT_LT(room(other.strategy), room(tuning.tuned.baseline.strategy));
+  tuning.scenario.cluster.device.memory_size = room(other.strategy);
+  EXPECT_TRUE(holds(headline(tuning), "'sharded' is the best found that fits")) << headline(tuning);
+  EXPECT_TRUE(holds(headline(tuning), "'dense' (")) << headline(tuning);
 }
 
 // Of two the surer one, where the faster one may also be slower than the baseline.

@@ -124,6 +124,21 @@ TEST(Alternatives, AreOfKnownCost) {
   EXPECT_NE(row_with(tuning, "dgc"), nullptr);
 }
 
+// DGC leaves gradients in 16 bits as they are: a row of it would be the baseline again.
+TEST(Alternatives, ChangeSomething) {
+  input::Document document = document_of(kDdp);
+  document.root["workload"] = {
+      {"name", "w"},
+      {"forward_ms", 5},
+      {"dtype", "fp16"},
+      {"tensors", {{{"name", "a"}, {"shape", {2000, 2000}}, {"backward_us", 4000}}}}};
+  const Tuning tuning = tuned(document);
+  EXPECT_EQ(row_with(tuning, "dgc"), nullptr);
+  EXPECT_EQ(row_with(tuning, "fp16"), nullptr);
+  EXPECT_EQ(count_of(tuning, Training::kSame) + count_of(tuning, Training::kChanged),
+            tuning.alternatives.size());
+}
+
 TEST(Alternatives, RespectWhatTheBaselineHas) {
   const Tuning tuning = tuned(document_of(
       R"([{"name": "half", "dialect": "pytorch", "config": {"comm_hook": "fp16_compress_hook"}}])"));
