@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "reports/axes.h"
 #include "reports/format.h"
@@ -16,8 +19,14 @@ constexpr std::size_t kListedLongPoints = 2;  // with several axes, where each n
 constexpr std::size_t kListedGroups = 4;
 
 using Names = std::vector<std::string>;
-using Places = std::vector<std::size_t>;         // indices of sweep points, rising
-using Point = std::vector<const measure::Row*>;  // rows of a sweep point
+using Places = std::vector<std::size_t>;  // indices of sweep points, rising
+
+// The rows of a sweep point.
+struct Point {
+  std::vector<const measure::Row*> rows;
+  std::unordered_map<std::string_view, const measure::Row*> by_name;
+  bool memory_decides = false;  // some of its strategies fit in memory, others do not
+};
 
 struct Study {
   std::vector<Axis> axes;
@@ -25,25 +34,37 @@ struct Study {
   std::vector<Point> points;
 };
 
+const measure::Row* row_of(const Point& point, const std::string& strategy) {
+  const auto found = point.by_name.find(strategy);
+  return found == point.by_name.end() || !std::isfinite(found->second->speedup) ? nullptr
+                                                                                : found->second;
+}
+
+bool fits(const measure::Row* row) { return row->memory.fits(); }
+
 // Points whose baseline is missing (an interrupted run) or infinite have nothing to compare with.
 bool comparable(const Point& point, const std::string& baseline) {
-  return std::any_of(point.begin(), point.end(), [&](const measure::Row* row) {
-    return row->strategy == baseline && std::isfinite(row->speedup);
-  });
+  return row_of(point, baseline) != nullptr;
 }
 
 Study study_of(const measure::Report& report) {
   Study study{axes_of(report.rows), report.baseline, {}};
   for (const auto& row : report.rows) {
     if (row.executor != report.rows.front().executor) continue;
+    // Rows come point by point: it is mostly the last one.
     const auto known =
-        std::find_if(study.points.begin(), study.points.end(),
-                     [&](const auto& point) { return same_point(*point.front(), row); });
-    if (known == study.points.end()) {
-      study.points.push_back({&row});
+        std::find_if(study.points.rbegin(), study.points.rend(),
+                     [&](const auto& point) { return same_point(*point.rows.front(), row); });
+    if (known == study.points.rend()) {
+      study.points.push_back({{&row}, {}, false});
     } else {
-      known->push_back(&row);
+      known->rows.push_back(&row);
     }
+  }
+  for (auto& [rows, by_name, memory_decides] : study.points) {
+    for (const measure::Row* row : rows) by_name.emplace(row->strategy, row);
+    memory_decides =
+        std::any_of(rows.begin(), rows.end(), fits) && !std::all_of(rows.begin(), rows.end(), fits);
   }
   std::erase_if(study.points,
                 [&](const auto& point) { return !comparable(point, report.baseline); });
@@ -53,35 +74,20 @@ Study study_of(const measure::Report& report) {
 // The other strategies of the study in order of appearance.
 Names challengers(const Study& study) {
   Names names;
+  std::unordered_set<std::string_view> known{study.baseline};
   for (const auto& point : study.points) {
-    for (const measure::Row* row : point) {
-      const bool known = std::find(names.begin(), names.end(), row->strategy) != names.end();
-      if (row->strategy != study.baseline && !known) names.push_back(row->strategy);
+    for (const measure::Row* row : point.rows) {
+      if (known.insert(row->strategy).second) names.push_back(row->strategy);
     }
   }
   return names;
 }
 
-const measure::Row* row_of(const Point& point, const std::string& strategy) {
-  const auto found = std::find_if(point.begin(), point.end(), [&](const measure::Row* row) {
-    return row->strategy == strategy;
-  });
-  return found == point.end() || !std::isfinite((*found)->speedup) ? nullptr : *found;
-}
-
 // What fits in memory ------------------------------------------------------------------------
-
-bool fits(const measure::Row* row) { return row->memory.fits(); }
-
-// Whether memory decides: some strategies of the point fit, others do not.
-bool memory_decides(const Point& point) {
-  return std::any_of(point.begin(), point.end(), fits) &&
-         !std::all_of(point.begin(), point.end(), fits);
-}
 
 // Whether a user may choose the row. Where nothing fits all are compared.
 bool eligible(const Point& point, const measure::Row* row) {
-  return std::isfinite(row->speedup) && (fits(row) || !memory_decides(point));
+  return std::isfinite(row->speedup) && (fits(row) || !point.memory_decides);
 }
 
 // A row that is compared with its baseline: both fit, or nothing does.
@@ -96,14 +102,14 @@ const measure::Row* compared(const Study& study, std::size_t place, const std::s
 // Words for places ---------------------------------------------------------------------------
 
 std::string value_at(const Study& study, std::size_t place) {
-  return value_text(*study.points[place].front(), study.axes.front());
+  return value_text(*study.points[place].rows.front(), study.axes.front());
 }
 
 // With one numeric axis, points next to each other are named by their ends: "1 to 10". Empty where
 // a point in between is not among them.
 std::string span_text(const Study& study, const Places& places) {
   const auto number = [&](std::size_t place) {
-    return value_on(*study.points[place].front(), study.axes.front());
+    return value_on(*study.points[place].rows.front(), study.axes.front());
   };
   Places order(study.points.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -143,7 +149,7 @@ Where where(const Study& study, const Places& places, bool opening, std::string_
     std::string text;
     for (const std::size_t place : places) {
       text += (text.empty() ? " at " : " and at ") +
-              point_text(*study.points[place].front(), study.axes);
+              point_text(*study.points[place].rows.front(), study.axes);
     }
     return {text, true};
   }
@@ -182,7 +188,7 @@ std::string sentence(const Names& clauses) {
 
 std::string alone(const Study& study) {
   if (study.points.size() == 1) {
-    const measure::Row& row = *study.points.front().front();
+    const measure::Row& row = *study.points.front().rows.front();
     const std::string at = study.axes.empty() ? "" : " at " + point_text(row, study.axes);
     return row.strategy + " takes " + seconds_text(row.metrics.step_time) + " a step" + at + ", " +
            seconds_text(row.metrics.exposed) + " of it exposed communication.";
@@ -195,9 +201,9 @@ std::string alone(const Study& study) {
   const auto at = [&](auto found) {
     const auto place = static_cast<std::size_t>(found - step_times.begin());
     return seconds_text(*found) + " a step at " +
-           point_text(*study.points[place].front(), study.axes);
+           point_text(*study.points[place].rows.front(), study.axes);
   };
-  const std::string name = study.points.front().front()->strategy;
+  const std::string name = study.points.front().rows.front()->strategy;
   if (seconds_text(*low) == seconds_text(*high)) {
     return name + " takes " + seconds_text(*low) + " a step at every sweep point.";
   }
@@ -253,7 +259,7 @@ struct Lead {
 
 double best_of(const Point& point) {
   double best = 0;
-  for (const measure::Row* row : point) {
+  for (const measure::Row* row : point.rows) {
     if (eligible(point, row)) best = std::max(best, row->speedup);
   }
   return best;
@@ -270,7 +276,7 @@ Lead lead_at(const Point& point, const std::string& baseline) {
   Lead lead;
   const double best = best_of(point);
   lead.baseline_fits = eligible(point, row_of(point, baseline));
-  for (const measure::Row* row : point) {
+  for (const measure::Row* row : point.rows) {
     const bool leads = tone_at(point, row, lead.baseline_fits, best) == Tone::kBest;
     if (leads) lead.names.push_back(row->strategy);
     const bool large = std::isfinite(row->speedup) && !eligible(point, row);
@@ -440,7 +446,7 @@ std::vector<Tone> tones_of(const measure::Report& report) {
   for (const auto& point : study_of(report).points) {
     const double best = best_of(point);
     const bool baseline_fits = eligible(point, row_of(point, report.baseline));
-    for (const measure::Row* row : point) {
+    for (const measure::Row* row : point.rows) {
       tones[static_cast<std::size_t>(row - report.rows.data())] =
           tone_at(point, row, baseline_fits, best);
     }
@@ -454,7 +460,8 @@ std::string verdict(const measure::Report& report) {
   const Names names = challengers(study);
   if (names.empty()) return one_line(alone(study));
   const bool two =
-      names.size() == 1 && std::none_of(study.points.begin(), study.points.end(), memory_decides);
+      names.size() == 1 && std::none_of(study.points.begin(), study.points.end(),
+                                        [](const Point& point) { return point.memory_decides; });
   std::string text = two ? duel(study, names.front()) : upper_first(leads_sentence(study));
   const std::string losers = two ? "" : losers_sentence(study, names);
   for (const std::string& more : {losers, open_sentence(study, names)}) {

@@ -1,6 +1,7 @@
 #include "core/input/read_scenario.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/input/document.h"
@@ -256,10 +257,11 @@ void read_strategies(Reader& top, bool sound, Scenario& scenario) {
   top.require("strategies");
   const auto readers = top.objects("strategies");
   if (readers.empty()) top.fail("strategies", "empty, expected at least one strategy");
+  std::unordered_set<std::string> names;
   for (const auto& reader : readers) {
     const auto read = [&] {
       Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
-      if (find_strategy(scenario, strategy.name) != nullptr) {
+      if (!names.insert(strategy.name).second) {
         reader.fail("name", "'" + strategy.name + "' names two strategies");
       }
       scenario.strategies.push_back(std::move(strategy));

@@ -1,6 +1,8 @@
 #include "core/measure/explanation.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "core/input/read_scenario.h"
@@ -11,13 +13,6 @@ namespace syncline::measure {
 namespace {
 
 constexpr std::size_t kMostAdvice = 3;
-
-// The strategy as it stands in the scenario, where its dialect and configuration are found.
-const Json& written_in(const input::Document& document, const std::string& name) {
-  const Json& strategies = document.root.at("strategies");
-  return *std::find_if(strategies.begin(), strategies.end(),
-                       [&](const Json& item) { return item.at("name") == name; });
-}
 
 // The best few, of those that change the training one: the others would be gained instead of it.
 void keep_few(std::vector<Advice>& advice) {
@@ -38,20 +33,21 @@ Explanation explained(const input::Document& document, Scenario scenario,
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
   Scenario asked = scenario;
-  std::erase_if(asked.strategies, [&](const Strategy& strategy) {
-    return std::find(names.begin(), names.end(), strategy.name) == names.end();
-  });
+  const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
+  std::erase_if(asked.strategies,
+                [&](const Strategy& strategy) { return !wanted.contains(strategy.name); });
   explanation.remarks = remarks_of(document, asked);
-  for (const auto& name : names) {
+  for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
+    if (!wanted.contains(scenario.strategies[i].name)) continue;
     Explained one;
-    one.strategy = *find_strategy(scenario, name);
+    one.strategy = scenario.strategies[i];
     one.priced = price_strategy(scenario, one.strategy, *executor, book);
     one.interval = interval_of(one.priced.metrics.step_time, doubts.sway(one.strategy));
     if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario.cluster, book);
     one.advised = !alone || !scenario.workload.operators.empty();
     if (one.advised) {
       one.advice = advise(scenario, one.strategy, *executor, book, kLeastAdvicePercent,
-                          &written_in(document, name));
+                          &document.root.at("strategies").at(i));
       keep_few(one.advice);
     }
     explanation.strategies.push_back(std::move(one));

@@ -1,6 +1,8 @@
 #include "core/measure/row_pricer.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -88,6 +90,7 @@ class RowPricer::PointStudy {
   PointStudy(const input::Document& document, const SweepPoint& point,
              const ExecutorFactory& factory, const std::optional<Pinned>& pinned)
       : point_(point), scenario_(at_point(document, point)), book_(scenario_.cluster) {
+    for (const Strategy& each : scenario_.strategies) strategies_.emplace(each.name, &each);
     if (pinned) doubts_.emplace(scenario_, *pinned);
     executor_ = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
   }
@@ -95,21 +98,22 @@ class RowPricer::PointStudy {
   const SweepPoint& point() const { return point_; }
 
   Row row(const std::string& name, Traced* traced) {
-    Priced priced = price_strategy(scenario_, *find_strategy(scenario_, name), *executor_, book_);
+    const Strategy& strategy = *strategies_.at(name);
+    Priced priced = price_strategy(scenario_, strategy, *executor_, book_);
     Row row;
     row.strategy = name;
     row.executor = std::string(executor_->name());
     row.sweep = point_;
     row.metrics = priced.metrics;
-    row.memory = memory_of(scenario_, *find_strategy(scenario_, name));
+    row.memory = memory_of(scenario_, strategy);
     row.buckets = sizes_of(priced.plan.buckets);
     if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
     if (!baseline_) {
-      const auto& strategy = *find_strategy(scenario_, scenario_.baseline);
-      baseline_ = price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+      const Strategy& baseline = *strategies_.at(scenario_.baseline);
+      baseline_ = price_strategy(scenario_, baseline, *executor_, book_).metrics.step_time;
     }
     row.speedup = *baseline_ / row.metrics.step_time;
-    if (doubts_) add_intervals(row);
+    if (doubts_) add_intervals(strategy, row);
     row.published = published_for(scenario_, {point_, name});
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
     if (traced != nullptr) *traced = {name, std::move(priced.plan), std::move(priced.timeline)};
@@ -117,22 +121,21 @@ class RowPricer::PointStudy {
   }
 
  private:
-  void add_intervals(Row& row) {
-    row.sway = doubts_->sway(*find_strategy(scenario_, row.strategy));
+  void add_intervals(const Strategy& strategy, Row& row) {
+    row.sway = doubts_->sway(strategy);
     row.step = interval_of(row.metrics.step_time, row.sway);
     if (row.strategy == scenario_.baseline) {
       baseline_sway_ = row.sway;
       row.gain = {1, 1};
       return;
     }
-    if (!baseline_sway_) {
-      baseline_sway_ = doubts_->sway(*find_strategy(scenario_, scenario_.baseline));
-    }
+    if (!baseline_sway_) baseline_sway_ = doubts_->sway(*strategies_.at(scenario_.baseline));
     row.gain = ratio_interval(row.speedup, *baseline_sway_, row.sway);
   }
 
   SweepPoint point_;
   Scenario scenario_;
+  std::unordered_map<std::string_view, const Strategy*> strategies_;  // by name
   collective::PriceBook book_;
   std::unique_ptr<run::Executor> executor_;
   std::optional<Seconds> baseline_;  // its step time, once it is known

@@ -1,6 +1,8 @@
 #include "core/measure/study.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "core/input/read_scenario.h"
@@ -38,13 +40,19 @@ std::vector<std::string> sources_of(const Scenario& scenario) {
   return sources;
 }
 
-// Whether a strategy becomes rows.
-bool is_priced(const Strategy& strategy, const Scenario& scenario, const StudyOptions& options) {
-  const auto named = [&](const std::string& name) { return name == strategy.name; };
-  return options.only.empty() || named(scenario.baseline) ||
-         std::any_of(options.only.begin(), options.only.end(), named) ||
-         std::any_of(scenario.published.begin(), scenario.published.end(),
-                     [&](const Published& row) { return row.calibrated && named(row.strategy); });
+// Names of the strategies that become rows.
+std::unordered_set<std::string_view> names_of_rows(const Scenario& scenario,
+                                                   const StudyOptions& options) {
+  std::unordered_set<std::string_view> names(options.only.begin(), options.only.end());
+  if (names.empty()) {
+    for (const auto& strategy : scenario.strategies) names.insert(strategy.name);
+    return names;
+  }
+  names.insert(scenario.baseline);
+  for (const auto& row : scenario.published) {
+    if (row.calibrated) names.insert(row.strategy);
+  }
+  return names;
 }
 
 // Everything that a report says besides its rows.
@@ -59,11 +67,10 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
   report.seed = scenario.seed;
   report.sources = sources_of(scenario);
   report.out_of_range = scenario.calibration.out_of_range;
+  const auto names = names_of_rows(scenario, options);
   for (const auto& strategy : scenario.strategies) {
     const bool inexact = !strategy.compression.codec.empty() || strategy.local_sgd.enabled;
-    if (inexact && is_priced(strategy, scenario, options)) {
-      report.inexact.push_back(strategy.name);
-    }
+    if (inexact && names.contains(strategy.name)) report.inexact.push_back(strategy.name);
   }
   report.traced_workload = scenario.workload;
   report.shortage = memory_shortage(scenario);
@@ -75,8 +82,9 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
 class RowKeys {
  public:
   RowKeys(const Scenario& scenario, const StudyOptions& options) : sweep_(scenario) {
+    const auto names = names_of_rows(scenario, options);
     for (const auto& strategy : scenario.strategies) {
-      if (is_priced(strategy, scenario, options)) strategies_.push_back(strategy.name);
+      if (names.contains(strategy.name)) strategies_.push_back(strategy.name);
     }
   }
 
