@@ -195,7 +195,7 @@ std::string alone(const Study& study) {
   }
   std::vector<double> step_times;
   for (const auto& point : study.points) {
-    step_times.push_back(point.front()->metrics.step_time);
+    step_times.push_back(point.rows.front()->metrics.step_time);
   }
   const auto [low, high] = std::minmax_element(step_times.begin(), step_times.end());
   const auto at = [&](auto found) {

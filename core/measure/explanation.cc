@@ -42,7 +42,9 @@ Explanation explained(const input::Document& document, Scenario scenario,
     Explained one;
     one.strategy = scenario.strategies[i];
     one.priced = price_strategy(scenario, one.strategy, *executor, book);
-    one.interval = interval_of(one.priced.metrics.step_time, doubts.sway(one.strategy));
+    Metrics& metrics = one.priced.metrics;
+    metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, book);
+    one.interval = interval_of(metrics.step_time, doubts.sway(one.strategy));
     if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario.cluster, book);
     one.advised = !alone || !scenario.workload.operators.empty();
     if (one.advised) {

@@ -6,8 +6,6 @@
 #include <limits>
 #include <unordered_map>
 
-#include "core/measure/lower_bound.h"
-
 namespace syncline::measure {
 namespace {
 
@@ -104,9 +102,6 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   metrics.exposed = rest - metrics.handling;
   // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
-  // A step that is possible is no shorter than the bound, where laws of small payloads overstate
-  // it.
-  metrics.lower_bound = std::min(lower_bound(plan, workload, book), metrics.step_time);
   metrics.throughput = workload.batch_given ? static_cast<double>(samples_of(workload)) *
                                                   plan.ranks / metrics.step_time
                                             : std::numeric_limits<double>::quiet_NaN();
@@ -128,13 +123,11 @@ Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples
     mean.communication += m.communication * phase.steps;
     mean.exposed += m.exposed * phase.steps;
     mean.handling += m.handling * phase.steps;
-    mean.lower_bound += m.lower_bound * phase.steps;
     mean.collectives += m.collectives * phase.steps;
     mean.bytes_on_wire += m.bytes_on_wire * phase.steps;
   }
-  for (double* figure :
-       {&mean.step_time, &mean.compute, &mean.communication, &mean.exposed, &mean.handling,
-        &mean.lower_bound, &mean.collectives, &mean.bytes_on_wire}) {
+  for (double* figure : {&mean.step_time, &mean.compute, &mean.communication, &mean.exposed,
+                         &mean.handling, &mean.collectives, &mean.bytes_on_wire}) {
     *figure /= steps;
   }
   const bool known = !phases.empty() && !std::isnan(phases.front().metrics.throughput);

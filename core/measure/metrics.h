@@ -1,6 +1,8 @@
 // From a timeline to the figures of one row: what a person compares.
 #pragma once
 
+#include <limits>
+
 #include "core/collective/price.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
@@ -17,7 +19,8 @@ struct Metrics {
   // Per step: rank 0's compute stream stands still. It waits for collectives and slower ranks.
   // Computation, handling and this make the step.
   Seconds exposed = 0;
-  Seconds lower_bound = 0;   // no fusion and no number of streams goes below this
+  // No fusion and no number of streams goes below this; NaN: nobody asked (lower_bound_of).
+  Seconds lower_bound = std::numeric_limits<double>::quiet_NaN();
   double throughput = 0;     // samples per second over all ranks; NaN: nobody said how many
   double collectives = 0;    // per step
   double bytes_on_wire = 0;  // per step, sent by the rank that sends most

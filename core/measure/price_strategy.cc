@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/measure/lower_bound.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 
@@ -70,6 +71,22 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::E
                        ? phases.front().metrics
                        : mean_of(phases, samples_of(scenario.workload) * scenario.cluster.ranks());
   return priced;
+}
+
+Seconds lower_bound_of(const Scenario& scenario, const Strategy& strategy, Seconds step_time,
+                       collective::PriceBook& book) {
+  std::vector<std::pair<Seconds, double>> phases;
+  for_each_phase(scenario, strategy, {}, [&](Phase& phase) {
+    phases.emplace_back(lower_bound(phase.plan, phase.workload, book), phase.steps);
+  });
+  if (phases.size() == 1) return std::min(phases.front().first, step_time);
+  Seconds sum = 0;
+  double steps = 0;
+  for (const auto& [bound, of_phase] : phases) {
+    sum += bound * of_phase;
+    steps += of_phase;
+  }
+  return std::min(sum / steps, step_time);
 }
 
 }  // namespace syncline::measure

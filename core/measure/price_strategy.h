@@ -34,8 +34,14 @@ struct Phase {
 void for_each_phase(const Scenario& scenario, const Strategy& strategy,
                     run::ExecutorTraits executor, const std::function<void(Phase&)>& use);
 
-// The scenario as it stands: a sweep point has been put in place already.
+// The scenario as it stands: a sweep point has been put in place already. Without the lower bound.
 Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
                       collective::PriceBook& book);
+
+// What no fusion and no number of streams goes below (lower_bound.h), in the mean over the phases.
+// It walks the links for each size of bucket, so that only what is shown should be asked. No more
+// than `step_time`, which the strategy was found to take: laws of small payloads overstate it.
+Seconds lower_bound_of(const Scenario& scenario, const Strategy& strategy, Seconds step_time,
+                       collective::PriceBook& book);
 
 }  // namespace syncline::measure

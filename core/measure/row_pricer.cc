@@ -113,7 +113,10 @@ class RowPricer::PointStudy {
       baseline_ = price_strategy(scenario_, baseline, *executor_, book_).metrics.step_time;
     }
     row.speedup = *baseline_ / row.metrics.step_time;
-    if (doubts_) add_intervals(strategy, row);
+    if (doubts_) {
+      row.metrics.lower_bound = lower_bound_of(scenario_, strategy, row.metrics.step_time, book_);
+      add_intervals(strategy, row);
+    }
     row.published = published_for(scenario_, {point_, name});
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
     if (traced != nullptr) *traced = {name, std::move(priced.plan), std::move(priced.timeline)};

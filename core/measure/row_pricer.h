@@ -46,8 +46,8 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
 // come one after the other.
 class RowPricer {
  public:
-  // `pinned`: how well the fitted values are known; nothing: rows without intervals, for fits that
-  // price the same row many times.
+  // `pinned`: how well the fitted values are known; nothing: rows without intervals and lower
+  // bounds, for fits that price the same row many times.
   RowPricer(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory,
             std::optional<Pinned> pinned);
   ~RowPricer();

@@ -380,6 +380,12 @@ class Tuner {
 
   static double rounded(Seconds seconds) { return significant(seconds, 10); }
 
+  // Of what is shown alone.
+  void bound(Ranked& ranked) {
+    ranked.metrics.lower_bound =
+        measure::lower_bound_of(scenario_, ranked.strategy, ranked.metrics.step_time, book_);
+  }
+
   // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
   // the dynamic programme finds, and against the bound that no fusion and no stream goes below.
   void grade() {
@@ -398,6 +404,8 @@ class Tuner {
     tuned_.one_stream_optimum = priced(one, FusionKind::kExplicit).metrics.step_time;
     tuned_.optimum = std::min({tuned_.one_stream_optimum, tuned_.winner().metrics.step_time,
                                tuned_.fastest > 0 ? tuned_.fastest : tuned_.one_stream_optimum});
+    for (Ranked& ranked : tuned_.ranking) bound(ranked);
+    bound(tuned_.baseline);
     // Sums of the same durations in another order may leave the bound an ulp above what reaches it.
     tuned_.lower_bound = tuned_.winner().metrics.lower_bound;
     if (tuned_.lower_bound < tuned_.optimum * (1 + kRounding)) {

@@ -42,6 +42,7 @@ SYNCLINE_FUZZ_TARGET(price, bytes) {
   for (const Strategy& strategy : scenario.strategies) {
     if (!is_short(scenario, strategy)) continue;
     const auto metrics = measure::price_strategy(scenario, strategy, *model, book).metrics;
-    if (!(metrics.step_time >= 0 && metrics.lower_bound >= 0)) std::abort();
+    const Seconds bound = measure::lower_bound_of(scenario, strategy, metrics.step_time, book);
+    if (!(metrics.step_time >= 0 && bound >= 0)) std::abort();
   }
 }

@@ -51,7 +51,9 @@ measure::Metrics measured(const Workload& workload, const Cluster& cluster,
   collective::PriceBook book(cluster);
   const Plan plan = make_plan(workload, cluster, strategy);
   const run::Outcome outcome = executor.run(plan, {}, 2 * warmup);
-  return measure::measure(plan, workload, outcome.timeline, warmup, book);
+  measure::Metrics metrics = measure::measure(plan, workload, outcome.timeline, warmup, book);
+  metrics.lower_bound = measure::lower_bound(plan, workload, book);
+  return metrics;
 }
 
 measure::Metrics modelled(const Workload& workload, const Cluster& cluster,
