@@ -1,7 +1,10 @@
 #include "core/collective/critical_path.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+
+#include "core/collective/walks.h"
 
 namespace syncline::collective {
 namespace {
@@ -14,6 +17,8 @@ struct Duration {
   Seconds out = 0;       // for which all that its sender sends in the round is on its port
   Seconds in = 0;        // likewise of its receiver
 };
+
+std::atomic<std::size_t> walks_so_far = 0;
 
 const StageEnd& later(const StageEnd& a, const StageEnd& b) { return a.time < b.time ? b : a; }
 
@@ -169,14 +174,65 @@ class CriticalPath {
 
 }  // namespace
 
+std::size_t walks() { return walks_so_far; }
+
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
                                  const std::vector<StagePrice>& prices, double bytes,
                                  Sharing sharing) {
+  walks_so_far.fetch_add(1, std::memory_order_relaxed);
   CriticalPath path(footprint, bytes, sharing);
   std::vector<StageEnd> ends;
   ends.reserve(stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], prices[s]));
   return ends;
+}
+
+StageEnd LastEnds::Tangent::at(double bytes) const {
+  const Seconds transfer = seconds_per_byte * bytes;
+  return {latency + transfer, transfer};
+}
+
+LastEnds::Tangent LastEnds::tangent(double bytes, const Walk& walk) {
+  const StageEnd end = walk(bytes);
+  return {end.time - end.transfer, end.transfer / bytes};
+}
+
+StageEnd LastEnds::at(double bytes, const Walk& walk) {
+  if (bytes <= 0) return walk(bytes);
+  int power = 0;
+  std::frexp(bytes, &power);
+  const auto [cell, fresh] = cells_.try_emplace(power);
+  if (fresh) cell->second = between(std::ldexp(0.5, power), std::ldexp(1, power), walk);
+  if (cell->second.empty()) return walk(bytes);
+  StageEnd last;
+  for (const Tangent& each : cell->second) last = later(last, each.at(bytes));
+  return last;
+}
+
+// The tangents whose greatest is the time everywhere between; none where they would be too many.
+LastEnds::Tangents LastEnds::between(double low, double high, const Walk& walk) {
+  const Tangent at_low = tangent(low, walk);
+  const Tangent at_high = tangent(high, walk);
+  Tangents found{at_low, at_high};
+  return refine(low, at_low, high, at_high, walk, found) ? found : Tangents{};
+}
+
+bool LastEnds::refine(double low, Tangent at_low, double high, Tangent at_high, const Walk& walk,
+                      Tangents& found) {
+  constexpr std::size_t kMost = 32;
+  constexpr double kRounding = 1e-12;
+  const auto alike = [](Seconds a, Seconds b) { return std::abs(a - b) <= kRounding * a; };
+  if (alike(at_high.at(high).time, at_low.at(high).time)) return true;
+  const double knot =
+      (at_low.latency - at_high.latency) / (at_high.seconds_per_byte - at_low.seconds_per_byte);
+  if (!(knot > low && knot < high) || found.size() == kMost) return false;
+  const Tangent at_knot = tangent(knot, walk);
+  const Seconds time = at_knot.at(knot).time;
+  if (alike(time, at_low.at(knot).time)) return true;
+  if (time < at_low.at(knot).time) return false;  // not convex
+  found.push_back(at_knot);
+  return refine(low, at_low, knot, at_knot, walk, found) &&
+         refine(knot, at_knot, high, at_high, walk, found);
 }
 
 std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,

@@ -6,6 +6,8 @@
 // each other: neither the sum of the slowest messages of all rounds nor their average.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,33 @@ enum class Sharing {
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
                                  const std::vector<StagePrice>& prices, double bytes,
                                  Sharing sharing = Sharing::kStage);
+
+// When the last stage is over, for many payloads. Between two powers of two the time is a few
+// straight pieces, which are found from both ends on where the first payload between them is asked
+// about: it is convex, so that two tangents that meet on it leave nothing between them. Equal to
+// what is walked but for rounding, whatever was asked before.
+class LastEnds {
+ public:
+  // Says when the last stage is over for a payload of so many bytes.
+  using Walk = std::function<StageEnd(double bytes)>;
+
+  // `walk` is the same at each call.
+  StageEnd at(double bytes, const Walk& walk);
+
+ private:
+  struct Tangent {
+    Seconds latency = 0;
+    double seconds_per_byte = 0;
+    StageEnd at(double bytes) const;
+  };
+  using Tangents = std::vector<Tangent>;
+  static Tangent tangent(double bytes, const Walk& walk);
+  static Tangents between(double low, double high, const Walk& walk);
+  static bool refine(double low, Tangent at_low, double high, Tangent at_high, const Walk& walk,
+                     Tangents& found);
+
+  std::map<int, Tangents> cells_;  // by the power of two above; none: no straight pieces
+};
 
 // For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed
 // (its price's seconds per byte). Negative where ranks whose own messages are faster are a stage

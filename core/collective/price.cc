@@ -26,6 +26,12 @@ struct Work {
   CollectivePrice at_once;                       // the same, all stages as one
   bool takes_long = false;                       // to find the longest chain of
   std::map<double, std::vector<StageEnd>> ends;  // by payload bytes, where that takes long
+  LastEnds last_ends;
+
+  // When its stages are over, for a payload of `bytes`.
+  std::vector<StageEnd> walk(double bytes) const {
+    return stage_ends(*price.footprint, stages, price.stages, bytes);
+  }
 
   bool operator==(const Collective& other) const {
     return kind == other.kind && algorithm == other.algorithm && groups == other.groups;
@@ -95,14 +101,16 @@ class PriceBook::Links {
 
   // Stage by stage, for a payload of `bytes`.
   std::vector<StageEnd> ends(Work& work, double bytes) {
-    const auto find = [&] {
-      return stage_ends(*work.price.footprint, work.stages, work.price.stages, bytes);
-    };
-    if (!work.takes_long) return find();
+    if (!work.takes_long) return work.walk(bytes);
     const std::lock_guard<std::mutex> guard(lock_);
     const auto [it, fresh] = work.ends.try_emplace(bytes);
-    if (fresh) it->second = find();
+    if (fresh) it->second = work.walk(bytes);
     return it->second;
+  }
+  // The last of them, but for rounding.
+  StageEnd last_end(Work& work, double bytes) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return work.last_ends.at(bytes, [&](double each) { return work.walk(each).back(); });
   }
 
  private:
@@ -126,6 +134,7 @@ struct PriceBook::Entry {
 
   // By payload bytes; where all messages pay alike, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies = {};
+  std::unordered_map<Bytes, StageEnd> least_ends = {};  // likewise
 
   const CollectivePrice& price() const { return own_price ? *own_price : work.price; }
   const CollectivePrice& at_once() const { return own_at_once ? *own_at_once : work.at_once; }
@@ -139,8 +148,14 @@ struct PriceBook::Entry {
     return ends;
   }
   // When the last is over at the earliest, however far ranks run ahead of each other. Where the
-  // longest chain takes long to find: one message, and what its busiest link has to carry.
-  StageEnd least_end(double bytes) const {
+  // longest chain takes long to find: one message, and what its busiest link has to carry. Kept:
+  // the bounds of many strategies ask for the same sizes.
+  StageEnd least_end(Bytes bytes) {
+    const auto [it, fresh] = least_ends.try_emplace(bytes);
+    if (fresh) it->second = least_end_of(static_cast<double>(bytes));
+    return it->second;
+  }
+  StageEnd least_end_of(double bytes) const {
     if (work.takes_long) {
       const Seconds transfer = at_once().seconds_per_byte * bytes;
       return {latency * work.price.footprint->fastest() + transfer, transfer};
@@ -177,6 +192,12 @@ struct PriceBook::Entry {
     return list;
   }
 
+  // Whether stages overlap, where they wait for so much beside their transfers.
+  bool overlaps(Seconds waited, Seconds transfer) const {
+    constexpr double kRounding = 1e-9;
+    return price().stages.size() > 1 && waited < -kRounding * transfer;
+  }
+
   // What a payload waits for beside its transfer: by stage; in one piece where ranks run ahead of
   // each other so far that the transfers of stages overlap.
   std::vector<Seconds> waits(double bytes) const {
@@ -184,8 +205,7 @@ struct PriceBook::Entry {
     if (uniform()) return list;
     const Seconds transfer = price().seconds_per_byte * bytes;
     Seconds sum = std::accumulate(list.begin(), list.end(), Seconds{0});
-    constexpr double kRounding = 1e-9;
-    const bool overlap = list.size() > 1 && sum < -kRounding * transfer;
+    const bool overlap = overlaps(sum, transfer);
     if (!overlap) sum = std::max(0.0, sum);
     if (overlap) {
       const Seconds whole = sum + transfer;
@@ -196,6 +216,17 @@ struct PriceBook::Entry {
     for (Seconds& seconds : list) waited += seconds = std::max(0.0, seconds);
     for (Seconds& seconds : list) seconds *= waited > 0 ? sum / waited : 1;
     return list;
+  }
+  // What `waits` and the transfer come to, but for rounding.
+  Seconds quick_time(double bytes) {
+    const Seconds transfer = price().seconds_per_byte * bytes;
+    if (uniform()) {
+      const auto& rounds = latencies_of(0);
+      return std::accumulate(rounds.begin(), rounds.end(), transfer);
+    }
+    const Seconds end = shifted(links->last_end(work, moved(bytes))).time;
+    const bool overlap = overlaps(end - transfer, transfer);
+    return std::max(end, overlap ? at_once().seconds_per_byte * bytes : transfer);
   }
   // Kept: bounds ask for one size again and again.
   const std::vector<Seconds>& latencies_of(Bytes bytes) {
@@ -355,6 +386,7 @@ Work& PriceBook::Links::work(const Collective& collective, std::int64_t chunks) 
                                                std::move(price),
                                                std::move(whole),
                                                takes_long,
+                                               {},
                                                {}}));
   return *works_.back();
 }
@@ -371,13 +403,14 @@ std::shared_ptr<const Footprint> PriceBook::Links::footprint(const Collective& c
 PriceBook::Entry& PriceBook::entry(const Collective& collective) {
   const std::int64_t chunks =
       collective.algorithm->chunks(collective.kind, collective.groups.size, collective.elements);
-  // Plans use a handful of different collectives, mostly the same one again.
+  // Plans use a handful of different collectives, mostly the same ones again: those come first.
   if (last_ != nullptr && last_->work.is(collective, chunks)) return *last_;
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
     return entry->work.is(collective, chunks);
   });
   if (known != entries_.end()) {
     last_ = known->get();
+    std::rotate(entries_.begin(), known, known + 1);
     return *last_;
   }
   Work& work = links_->work(collective, chunks);
@@ -457,10 +490,10 @@ LeastPrice PriceBook::least_in_chunks_of(const Collective& chunked, const Collec
     least.seconds_per_byte = links.price().seconds_per_byte;
     return least;
   }
-  const auto bytes = static_cast<double>(std::max<Bytes>(1, payload.bytes()));
+  const Bytes bytes = std::max<Bytes>(1, payload.bytes());
   const StageEnd end = links.least_end(bytes);
   least.latency = end.time - end.transfer;
-  least.seconds_per_byte = end.transfer / bytes;
+  least.seconds_per_byte = end.transfer / static_cast<double>(bytes);
   return least;
 }
 
@@ -531,6 +564,14 @@ Seconds PriceBook::time(const Collective& collective) {
   const auto& list = latencies(collective);
   return std::accumulate(list.begin(), list.end(), cluster_.collective_overhead) +
          known.seconds_per_byte * static_cast<double>(collective.bytes());
+}
+
+Seconds PriceBook::quick_time(const Collective& collective) {
+  if (cluster_.law || collective.nccl) {
+    if (const auto time = law_time(collective)) return cluster_.collective_overhead + *time;
+  }
+  return cluster_.collective_overhead +
+         entry(collective).quick_time(static_cast<double>(collective.bytes()));
 }
 
 }  // namespace syncline::collective

@@ -83,6 +83,9 @@ class PriceBook {
   bool priced_by_law(const Collective& collective) { return law_entry(collective) != nullptr; }
   // Overhead, latency and transfer.
   Seconds time(const Collective& collective);
+  // The same but for rounding, for a search that asks about each of very many sizes once: nothing
+  // is walked or kept for a size by itself.
+  Seconds quick_time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }
 
  private:

@@ -210,7 +210,7 @@ Seconds Arm::exchange_time(const plan::Bucket& bucket) const {
       plan::exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
   for (const auto& collective : exchange.collectives) {
-    const Seconds wire = book_.time(collective);
+    const Seconds wire = book_.quick_time(collective);
     time += wire + plan::beyond(plan::sums_of(collective, cluster().device), wire);
   }
   return time;

@@ -1,0 +1,116 @@
+// The end of the last stage as straight pieces: what is walked but for rounding, few walks for very
+// many payloads, and the same whatever was asked before.
+#include "core/collective/critical_path.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/collective/price.h"
+#include "tests/support/plans.h"
+#include "tests/support/random_collectives.h"
+
+namespace syncline::collective {
+namespace {
+
+// 10,000 payloads from 1 KiB to 1 GiB, evenly spread over the doublings.
+std::vector<double> many_payloads() {
+  std::vector<double> payloads;
+  for (int i = 0; i < 10'000; ++i) payloads.push_back(std::floor(std::exp2(10 + 0.002 * i)));
+  return payloads;
+}
+
+// What an all-reduce over all ranks of 16 nodes of 8 takes, with a count of the walks.
+struct Counted {
+  explicit Counted(const char* algorithm)
+      : book(cluster),
+        all_reduce(collective_of(CollectiveKind::kAllReduce, algorithm,
+                                 world_group(cluster.ranks()), 1 << 20)) {}
+
+  LastEnds::Walk walk() {
+    return [this](double bytes) {
+      ++walks;
+      const CollectivePrice& price = book.price(all_reduce);
+      const Stages stages = all_reduce.algorithm->stages(all_reduce.kind, all_reduce.groups.size,
+                                                         all_reduce.elements);
+      return stage_ends(*price.footprint, stages, price.stages, bytes).back();
+    };
+  }
+
+  Cluster cluster = two_tier_cluster(16, 8);
+  PriceBook book;
+  Collective all_reduce;
+  int walks = 0;
+};
+
+TEST(LastEnds, AreFoundInFewWalks) {
+  for (const char* algorithm : {"ring", "halving_doubling", "to_one"}) {
+    Counted counted(algorithm);
+    const auto walk = counted.walk();
+    LastEnds ends;
+    for (const double bytes : many_payloads()) ends.at(bytes, walk);
+    EXPECT_LE(counted.walks, 20 * 8) << algorithm << ": 20 doublings";
+    for (const double bytes : many_payloads()) {
+      const StageEnd end = walk(bytes);
+      ASSERT_NEAR(ends.at(bytes, walk).time, end.time, 1e-11 * end.time) << algorithm << bytes;
+    }
+  }
+}
+
+TEST(LastEnds, DoNotDependOnWhatWasAskedBefore) {
+  Counted counted("ring");
+  const auto walk = counted.walk();
+  LastEnds rising, falling;
+  const std::vector<double> payloads = many_payloads();
+  std::vector<StageEnd> ends;
+  for (const double bytes : payloads) ends.push_back(rising.at(bytes, walk));
+  for (std::size_t i = payloads.size(); i-- > 0;) {
+    const StageEnd end = falling.at(payloads[i], walk);
+    ASSERT_EQ(end.time, ends[i].time);
+    ASSERT_EQ(end.transfer, ends[i].transfer);
+  }
+}
+
+// No straight pieces: each payload is walked.
+TEST(LastEnds, OfWhatIsNotConvexAreWalked) {
+  LastEnds ends;
+  const auto root = [](double bytes) { return StageEnd{std::sqrt(bytes), std::sqrt(bytes) / 2}; };
+  for (const double bytes : {1.0, 1.5, 1.999, 1000.0, 1e9}) {
+    EXPECT_EQ(ends.at(bytes, root).time, std::sqrt(bytes));
+  }
+}
+
+TEST(PriceBook, QuickTimesAreTheTimesButForRounding) {
+  test::RandomCollectives random(11);
+  for (int i = 0; i < 200; ++i) {
+    const Cluster cluster = random.cluster(12, 8);
+    PriceBook book(cluster);
+    Collective collective = random.collective(cluster);
+    for (const double times : {0.01, 0.3, 1.0, 1.1, 3.0, 40.0}) {
+      Collective other = collective;
+      other.elements = static_cast<std::int64_t>(static_cast<double>(other.elements) * times);
+      const Seconds time = book.time(other);
+      ASSERT_NEAR(book.quick_time(other), time, 1e-9 * time)
+          << collective.algorithm->name << " " << to_string(collective.kind) << ", "
+          << cluster.ranks() << " ranks, " << other.bytes();
+    }
+  }
+}
+
+TEST(PriceBook, QuickTimesAreALawsWhereThereIsOne) {
+  Cluster cluster = two_tier_cluster(4, 8);
+  cluster.collective_overhead = 3e-6;
+  cluster.law = [](const Collective& asked) {
+    return std::optional(CollectiveTime{.time = 1e-5 + 1e-10 * static_cast<double>(asked.bytes())});
+  };
+  PriceBook book(cluster);
+  for (const std::int64_t elements : {1, 1000, 1'000'000}) {
+    const auto ring =
+        collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), elements);
+    EXPECT_NEAR(book.quick_time(ring), book.time(ring), 1e-12 * book.time(ring));
+  }
+}
+
+}  // namespace
+}  // namespace syncline::collective
