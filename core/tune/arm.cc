@@ -267,7 +267,7 @@ Seconds Arm::step_time(Seconds finish) const {
   return (std::max(finish, computed_) + tail_) / steps_;
 }
 
-Seconds Arm::bound(const std::vector<std::size_t>& ends) const {
+Seconds Arm::bound(const GroupEnds& ends) const {
   if (!simple_) return lower_bound_;
   // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
   // streams, and each has the network to itself.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,6 +15,9 @@
 #include "core/tune/thresholds.h"
 
 namespace syncline::tune {
+
+// In front of which candidate each group of a fusion ends, rising. A search keeps millions.
+using GroupEnds = std::vector<std::uint32_t>;
 
 class Arm {
  public:
@@ -42,7 +46,7 @@ class Arm {
   // Seconds a step that no run of this strategy goes below with buckets that are runs of
   // `candidates`, each ending in front of one of `ends`, or, without ends, with whatever buckets;
   // where there are ends and the arm is exact, the step time itself.
-  Seconds bound(const std::vector<std::size_t>& ends) const;
+  Seconds bound(const GroupEnds& ends) const;
   // The same, whatever is fused.
   Seconds lower_bound() const { return lower_bound_; }
   // From the finish of the last bucket to seconds a step.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,30 @@ RulesKey rules_key(const Arm& arm) {
   ticked.fusion.cycle = kMillisecond;
   return {arm.candidates(), input::conflict_of(ticked, arm.cluster()).has_value()};
 }
+
+// Arms come with the number of streams varying fastest: what the one before knows of buckets' costs
+// mostly holds for the next. No more than those two are kept, as each knows every gradient.
+class ArmByArm {
+ public:
+  ArmByArm(const Scenario& scenario, collective::PriceBook& book)
+      : scenario_(scenario), book_(book) {}
+
+  const Arm& next(const Strategy& strategy) {
+    auto arm = std::make_unique<Arm>(scenario_, strategy, book_);
+    if (last_ != nullptr) {
+      Strategy alike = last_->strategy();
+      alike.streams = strategy.streams;
+      if (input::strategy_json(alike) == input::strategy_json(strategy)) arm->share_costs(*last_);
+    }
+    last_ = std::move(arm);
+    return *last_;
+  }
+
+ private:
+  const Scenario& scenario_;
+  collective::PriceBook& book_;
+  std::unique_ptr<Arm> last_;
+};
 
 // Whether the cluster's calibration, or the model of its library, says what every collective takes.
 bool priced_by_library(const Scenario& scenario, const Strategy& strategy) {
@@ -54,18 +79,20 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
       unmeasured_.push_back("'" + row.name + "'");
       continue;
     }
-    add_arm(row, scenario, book);
+    arms_.push_back(row);
     points_.push_back({.arm = arms_.size() - 1, .fusion = row.fusion, .own_row = true});
   }
   std::map<RulesKey, std::vector<FusionChoice>> by_rule;
-  for (auto& strategy : arm_strategies(search, base, scenario.cluster)) {
+  ArmByArm by_arm(scenario, book);
+  for (const auto& strategy : arm_strategies(search, base, scenario.cluster)) {
     if (left_out(strategy)) {
       const std::string words = "algorithm " + strategy.algorithm;
       const auto known = std::find(unmeasured_.begin(), unmeasured_.end(), words);
       if (known == unmeasured_.end()) unmeasured_.push_back(words);
       continue;
     }
-    const Arm& arm = add_arm(std::move(strategy), scenario, book);
+    arms_.push_back(strategy);
+    const Arm& arm = by_arm.next(strategy);
     const auto add = [&](const FusionChoice& choice) {
       points_.push_back({.arm = arms_.size() - 1,
                          .kind = choice.kind,
@@ -78,22 +105,6 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
     if (!search.optimum) continue;
     if (const auto choice = explicit_choice(arm)) add(*choice);
   }
-}
-
-// Arms come with the number of streams varying fastest: what the one before knows of buckets' costs
-// mostly holds for the next.
-const Arm& CandidateSpace::add_arm(Strategy strategy, const Scenario& scenario,
-                                   collective::PriceBook& book) {
-  Arm& arm = *arms_.emplace_back(std::make_unique<Arm>(scenario, std::move(strategy), book));
-  if (arms_.size() > 1) {
-    const Arm& before = *arms_[arms_.size() - 2];
-    Strategy alike = before.strategy();
-    alike.streams = arm.strategy().streams;
-    if (input::strategy_json(alike) == input::strategy_json(arm.strategy())) {
-      arm.share_costs(before);
-    }
-  }
-  return arm;
 }
 
 Strategy CandidateSpace::strategy_of(const Point& point) const {

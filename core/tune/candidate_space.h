@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "core/scenario/search.h"
@@ -30,7 +29,7 @@ class CandidateSpace {
                  collective::PriceBook& book);
 
   const std::vector<Point>& points() const { return points_; }
-  const Strategy& arm_of(const Point& point) const { return arms_[point.arm]->strategy(); }
+  const Strategy& arm_of(const Point& point) const { return arms_[point.arm]; }
   // The candidate, named by what it does otherwise than the base.
   Strategy strategy_of(const Point& point) const;
   Strategy named(Strategy strategy, FusionKind kind) const;
@@ -39,10 +38,8 @@ class CandidateSpace {
   const std::vector<std::string>& unmeasured() const { return unmeasured_; }
 
  private:
-  const Arm& add_arm(Strategy strategy, const Scenario& scenario, collective::PriceBook& book);
-
   const Strategy& base_;
-  std::vector<std::unique_ptr<Arm>> arms_;
+  std::vector<Strategy> arms_;
   std::vector<Point> points_;
   std::vector<std::string> unmeasured_;
 };

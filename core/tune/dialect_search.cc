@@ -31,11 +31,7 @@ dialect::Partitions partitions_of(const Scenario& scenario, collective::PriceBoo
       places.push_back(static_cast<int>(tensors.size()));
       tensors.push_back(&tensor);
     }
-    std::vector<Bytes> sizes;
-    for (const auto& threshold : size_thresholds(tensors, places, rule)) {
-      sizes.push_back(threshold.value);
-    }
-    return sizes;
+    return size_thresholds(tensors, places, rule);
   };
   partitions.best_buckets = [&scenario, &book](Strategy strategy) {
     strategy.fusion = by_ends(Arm(scenario, strategy, book).optimum().ends);

@@ -12,14 +12,17 @@ namespace syncline::tune {
 namespace {
 
 // Where groups end that are runs of the arm's candidates.
-std::vector<std::size_t> ends_of(const Arm& arm, const Fusion& fusion) {
-  std::vector<std::size_t> ends;
+GroupEnds ends_of(const Arm& arm, const Fusion& fusion) {
+  const auto groups = groups_of(arm, fusion);
+  GroupEnds ends;
+  ends.reserve(groups.size());
   std::size_t next = 0;
-  for (const auto& group : groups_of(arm, fusion)) {
+  for (const auto& group : groups) {
     // All candidates are in some group.
     const auto begin = arm.candidates().begin() + static_cast<std::ptrdiff_t>(next);
     if (!std::equal(group.begin(), group.end(), begin)) return {};
-    ends.push_back(next += group.size());
+    next += group.size();
+    ends.push_back(static_cast<std::uint32_t>(next));
   }
   return ends;
 }
@@ -79,8 +82,8 @@ class RuleChoices {
     const bool ticked = form.close == Fusion::Close::kBefore &&
                         std::any_of(search_.cycles.begin(), search_.cycles.end(), ticks);
     for (std::size_t i = 0; i < thresholds.size(); ++i) {
-      const Bytes low = thresholds[i].value;
-      const Bytes high = i + 1 < thresholds.size() ? thresholds[i + 1].value - 1 : 2 * low;
+      const Bytes low = thresholds[i];
+      const Bytes high = i + 1 < thresholds.size() ? thresholds[i + 1] - 1 : 2 * low;
       add_size(all && !ticked ? roundest_size(low, high) : low, form);
     }
   }
@@ -115,8 +118,8 @@ class RuleChoices {
       add(FusionKind::kCount, counted);
     }
     if (!search_.all_counts) return;
-    for (const auto& threshold : count_thresholds(arm_.tensors(), arm_.candidates(), counted)) {
-      counted.count = threshold.value;
+    for (const auto count : count_thresholds(arm_.tensors(), arm_.candidates(), counted)) {
+      counted.count = count;
       add(FusionKind::kCount, counted);
     }
   }

@@ -18,7 +18,7 @@ enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule
 struct FusionChoice {
   FusionKind kind = FusionKind::kBase;
   Fusion fusion;
-  std::vector<std::size_t> ends;
+  GroupEnds ends;
 };
 
 // The groups of a fusion that looks at sizes alone; none where more decides (ticks, prices).

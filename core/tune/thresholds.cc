@@ -63,16 +63,18 @@ Bytes next_size(const std::vector<const Tensor*>& tensors, const std::vector<int
 
 }  // namespace
 
-std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors,
-                                       const std::vector<int>& candidates, Fusion fusion) {
-  std::vector<Threshold> thresholds;
+std::vector<Bytes> size_thresholds(const std::vector<const Tensor*>& tensors,
+                                   const std::vector<int>& candidates, Fusion fusion) {
+  std::vector<Bytes> thresholds;
+  Parts last;
   fusion.rule = Fusion::Rule::kSize;
   for (fusion.size = 0; fusion.size != kNone;) {
     Parts groups = plan::fuse(tensors, candidates, fusion);
     const Bytes next = next_size(tensors, candidates, groups, fusion);
     // Where a bucket grows to the next one's place by another decision, the groups may stay.
-    if (thresholds.empty() || thresholds.back().groups != groups) {
-      thresholds.push_back({fusion.size, std::move(groups)});
+    if (thresholds.empty() || last != groups) {
+      thresholds.push_back(fusion.size);
+      last = std::move(groups);
     }
     assert(next > fusion.size && "a decision turns at a larger size");
     fusion.size = std::max(next, step_from(fusion.size, candidates.size()));
@@ -80,16 +82,18 @@ std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors
   return thresholds;
 }
 
-std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensors,
-                                        const std::vector<int>& candidates, Fusion fusion) {
-  std::vector<Threshold> thresholds;
+std::vector<std::int64_t> count_thresholds(const std::vector<const Tensor*>& tensors,
+                                           const std::vector<int>& candidates, Fusion fusion) {
+  std::vector<std::int64_t> thresholds;
+  Parts last;
   fusion.rule = Fusion::Rule::kCount;
   const auto most = static_cast<std::int64_t>(candidates.size());
   for (fusion.count = 1; fusion.count <= most;
        fusion.count = step_from(fusion.count, candidates.size())) {
     Parts groups = plan::fuse(tensors, candidates, fusion);
-    if (!thresholds.empty() && thresholds.back().groups == groups) continue;
-    thresholds.push_back({fusion.count, std::move(groups)});
+    if (!thresholds.empty() && last == groups) continue;
+    thresholds.push_back(fusion.count);
+    last = std::move(groups);
   }
   return thresholds;
 }

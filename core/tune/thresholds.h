@@ -15,22 +15,16 @@ namespace syncline::tune {
 // apart.
 inline constexpr std::size_t kMostExact = 600;
 
-// One value of a limit and the groups that it makes.
-struct Threshold {
-  std::int64_t value = 0;  // bytes, or tensors
-  std::vector<std::vector<int>> groups;
-};
-
-// Every partition that `fusion` (rule size; its `size` is ignored, `first_size`, `count`, `close`
-// and `by_layer` are kept) makes of `candidates`, by rising size: from 0 on, each with the smallest
-// whole number of bytes that makes it. Each comes from the partition before: the limit at which the
-// first of its decisions turns. Of more than kMostExact candidates, those a percent apart.
-std::vector<Threshold> size_thresholds(const std::vector<const Tensor*>& tensors,
-                                       const std::vector<int>& candidates, Fusion fusion);
+// The smallest whole number of bytes that makes each partition which `fusion` (rule size; its
+// `size` is ignored, `first_size`, `count`, `close` and `by_layer` are kept) makes of `candidates`,
+// rising from 0 on. Each comes from the partition before: the limit at which the first of its
+// decisions turns. Of more than kMostExact candidates, those a percent apart.
+std::vector<Bytes> size_thresholds(const std::vector<const Tensor*>& tensors,
+                                   const std::vector<int>& candidates, Fusion fusion);
 
 // The same for the number of tensors (rule count): 1, 2, ... as far as the partition changes.
-std::vector<Threshold> count_thresholds(const std::vector<const Tensor*>& tensors,
-                                        const std::vector<int>& candidates, Fusion fusion);
+std::vector<std::int64_t> count_thresholds(const std::vector<const Tensor*>& tensors,
+                                           const std::vector<int>& candidates, Fusion fusion);
 
 // The roundest number of bytes from `low` to `high`: the multiple of the largest power of two, so
 // that it is short in KiB or MiB. 0 where `low` is.

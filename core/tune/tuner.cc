@@ -437,7 +437,7 @@ class Tuner {
     std::set<Bytes> sizes;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t at = count < 2 ? 0 : i * (thresholds.size() - 1) / (count - 1);
-      sizes.insert(thresholds[at].value);
+      sizes.insert(thresholds[at]);
     }
     if (by_size && count > 1) sizes.insert(best.size);
     for (const Bytes size : sizes) {

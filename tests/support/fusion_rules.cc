@@ -33,20 +33,19 @@ std::vector<std::size_t> mg_wfbp(const FusionProblem& problem, const AffineCost&
   return run_ends(plan::mg_wfbp_groups(problem.ready, bytes, cost.latency, exchange));
 }
 
-const tune::Threshold& best_threshold(
-    const std::vector<tune::Threshold>& thresholds,
-    const std::function<Seconds(const tune::Threshold&)>& finish) {
+Bytes best_threshold(const std::vector<Bytes>& thresholds,
+                     const std::function<Seconds(Bytes)>& finish) {
   constexpr double kRounding = 1e-12;
   assert(!thresholds.empty() && "there is always one partition");
-  const tune::Threshold* best = &thresholds.front();
-  Seconds least = finish(*best);
-  for (const auto& threshold : thresholds) {
+  Bytes best = thresholds.front();
+  Seconds least = finish(best);
+  for (const Bytes threshold : thresholds) {
     const Seconds value = finish(threshold);
     if (value >= least * (1 - kRounding)) continue;
-    best = &threshold;
+    best = threshold;
     least = value;
   }
-  return *best;
+  return best;
 }
 
 std::vector<std::size_t> run_ends(const std::vector<std::vector<int>>& groups) {

@@ -28,8 +28,8 @@ std::vector<std::size_t> mg_wfbp(const FusionProblem& problem, const AffineCost&
 
 // The threshold whose value of `finish` is smallest, the smallest of equals (values that differ by
 // rounding are equal). Requires at least one.
-const tune::Threshold& best_threshold(const std::vector<tune::Threshold>& thresholds,
-                                      const std::function<Seconds(const tune::Threshold&)>& finish);
+Bytes best_threshold(const std::vector<Bytes>& thresholds,
+                     const std::function<Seconds(Bytes)>& finish);
 
 // The last tensor of each group, where groups are runs 0..k, k+1.. of consecutive indices; empty
 // where they are not.

@@ -44,11 +44,13 @@ class OracleTrace : public testing::TestWithParam<TraceCase> {
 
   void expect_threshold(Fusion::Close close, const char* excess, const char* buckets) const {
     const auto all = tune::size_thresholds(tensors, candidates, tune::by_size(0, close));
-    const tune::Threshold& best = best_threshold(all, [&](const tune::Threshold& threshold) {
-      return finish_of(problem.ready, run_ends(threshold.groups), cost);
-    });
-    EXPECT_EQ(percent(run_ends(best.groups)), row.text(excess)) << excess;
-    EXPECT_EQ(std::to_string(best.groups.size()), row.text(buckets)) << buckets;
+    const auto ends = [&](Bytes size) {
+      return run_ends(plan::fuse(tensors, candidates, tune::by_size(size, close)));
+    };
+    const auto best = ends(best_threshold(
+        all, [&](Bytes size) { return finish_of(problem.ready, ends(size), cost); }));
+    EXPECT_EQ(percent(best), row.text(excess)) << excess;
+    EXPECT_EQ(std::to_string(best.size()), row.text(buckets)) << buckets;
   }
 
   TraceCase row;

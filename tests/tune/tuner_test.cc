@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
+#include "core/collective/walks.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
@@ -223,6 +225,62 @@ TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
       ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
       EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
     }
+  }
+}
+
+// 150 gradients of as many sizes on 16 nodes of 8: 11,325 buckets of neighbours.
+Scenario scenario_of_many_sizes() {
+  input::Document document = small_document("{}");
+  document.root["cluster"]["nodes"] = 16;
+  document.root["cluster"]["gpus_per_node"] = 8;
+  document.root["cluster"]["intra"] = {{"latency_us", 2}, {"bandwidth_gbps", 2400}};
+  document.root["cluster"]["inter"] = {{"latency_us", 5}, {"bandwidth_gbps", 400}};
+  Json& tensors = document.root["workload"]["tensors"];
+  tensors = Json::array();
+  for (int i = 0; i < 150; ++i) {
+    tensors.push_back(
+        {{"name", "l" + std::to_string(i)}, {"shape", {1000 + i, 100}}, {"backward_us", 50}});
+  }
+  return input::parse_scenario(document);
+}
+
+TEST(Tuner, TheOptimumWalksTheLinksForFewOfItsSizes) {
+  const Scenario scenario = scenario_of_many_sizes();
+  collective::PriceBook book(scenario.cluster);
+  for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
+    Strategy strategy = scenario.strategies.front();
+    strategy.algorithm = algorithm;
+    const Arm arm(scenario, strategy, book);
+    const std::size_t before = collective::walks();
+    ASSERT_FALSE(arm.optimum().ends.empty());
+    EXPECT_LT(collective::walks() - before, 1500u) << algorithm;
+  }
+}
+
+// A bound walks the links for each size of bucket. Only rows that are shown have one.
+TEST(Tuner, CandidatesArePricedWithoutTheirBounds) {
+  const Scenario scenario = scenario_of_many_sizes();
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
+  const Strategy& strategy = scenario.strategies.front();
+  const auto first = measure::price_strategy(scenario, strategy, *executor, book).metrics;
+  EXPECT_TRUE(std::isnan(first.lower_bound));
+  const std::size_t before = collective::walks();
+  measure::price_strategy(scenario, strategy, *executor, book);
+  EXPECT_EQ(collective::walks(), before) << "all sizes are known";
+}
+
+TEST(Tuner, WhatIsShownHasItsBound) {
+  const input::Document document = small_document(R"({"fusion": {"size_mb": "breakpoints"}})");
+  const Scenario scenario = input::parse_scenario(document);
+  collective::PriceBook book(scenario.cluster);
+  const Tuned result = tuned(document);
+  std::vector<Ranked> shown = result.ranking;
+  shown.push_back(result.baseline);
+  for (const Ranked& each : shown) {
+    EXPECT_EQ(each.metrics.lower_bound,
+              measure::lower_bound_of(scenario, each.strategy, each.metrics.step_time, book))
+        << each.strategy.name;
   }
 }
 
