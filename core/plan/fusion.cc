@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -40,7 +41,8 @@ Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& 
 // Merges units (tensors or layers) until a limit is reached (close: after) or would be exceeded
 // (before, where a unit above the limit goes alone). The size test uses the tensors' bytes without
 // padding, as frameworks do; the first bucket may have a limit of its own, as DDP's has.
-Parts merge(const std::vector<const Tensor*>& tensors, const Parts& units, const Fusion& fusion) {
+Parts merge(const std::vector<const Tensor*>& tensors,
+            const std::vector<std::span<const int>>& units, const Fusion& fusion) {
   constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
   const std::int64_t most = fusion.count > 0 ? fusion.count : kNoLimit;
   const bool by_size = fusion.rule == Fusion::Rule::kSize;
@@ -138,8 +140,12 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
     case Fusion::Rule::kMgWfbp:  // needs ready times and prices: core/plan/exchanges.cc
       break;
   }
-  const Parts units =
-      fusion.by_layer ? layers(tensors, candidates, fusion.layer_key) : singles(candidates);
+  const Parts by_layer = fusion.by_layer ? layers(tensors, candidates, fusion.layer_key) : Parts{};
+  std::vector<std::span<const int>> units(by_layer.begin(), by_layer.end());
+  if (!fusion.by_layer) {
+    units.reserve(candidates.size());
+    for (const int& index : candidates) units.emplace_back(&index, 1);
+  }
   return merge(tensors, units, fusion);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <limits>
 #include <map>
 
@@ -53,10 +54,33 @@ std::size_t place(const std::pair<int, double>& share) {
 
 }  // namespace
 
+std::size_t LinkSharing::Hash::operator()(const FewClaims& claims) const {
+  std::size_t hash = 0;
+  for (const Claim* claim : claims) {
+    hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<std::uintptr_t>(claim) / sizeof(Claim);
+  }
+  return hash;
+}
+
+void LinkSharing::share(std::vector<SharedFlow*>& flows) {
+  if (flows.size() < 2 || flows.size() > kFew) return fill(flows);
+  FewClaims claims{};
+  std::array<SharedFlow*, kFew> few{};
+  for (std::size_t i = 0; i < flows.size(); ++i) claims[i] = (few[i] = flows[i])->claim;
+  const std::size_t count = flows.size();
+  const auto [known, fresh] = known_.try_emplace(claims);
+  if (fresh) fill(flows);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (fresh) known->second[i] = few[i]->speed;
+    few[i]->speed = known->second[i];
+  }
+  flows.clear();
+}
+
 // Water filling: a common level rises evenly for all flows that are still open, until a resource is
 // full or a flow runs at full speed. Whoever is stopped keeps the level's speed and what it takes;
 // the others go on rising over what is left. Each round settles at least one flow.
-void LinkSharing::share(std::vector<SharedFlow*>& open) {
+void LinkSharing::fill(std::vector<SharedFlow*>& open) {
   for (auto* flow : open) flow->speed = 1;
   if (open.size() < 2) {
     open.clear();

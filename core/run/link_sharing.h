@@ -2,6 +2,7 @@
 // share, and max-min fair speeds under those claims.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <unordered_map>
 #include <utility>
@@ -47,16 +48,25 @@ struct SharedFlow {
 // Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2) between
 // messages, as links are: a flow's level is the rate of one of its messages, so that many messages
 // on a link have more of it than few. Flows that compete with none run at 1.
-// Asked at every event of a plan, so it keeps its room.
+// Asked at every event of a plan, so it keeps its room, and what the same few claims came to
+// before.
 class LinkSharing {
  public:
   explicit LinkSharing(std::size_t resources) : taken_(resources), slope_(resources) {}
 
-  // `flows` is left empty.
+  // `flows` is left empty. Claims of all calls are of one Sharing.
   void share(std::vector<SharedFlow*>& flows);
 
  private:
-  std::vector<double> taken_;  // by resource
+  static constexpr std::size_t kFew = 3;
+  using FewClaims = std::array<const Claim*, kFew>;
+  struct Hash {
+    std::size_t operator()(const FewClaims& claims) const;
+  };
+  void fill(std::vector<SharedFlow*>& open);
+
+  std::unordered_map<FewClaims, std::array<double, kFew>, Hash> known_;  // speeds
+  std::vector<double> taken_;                                            // by resource
   std::vector<double> slope_;  // what the open flows take as the level rises by 1
 };
 

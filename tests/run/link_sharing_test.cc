@@ -1,0 +1,65 @@
+// Speeds of collectives under way together: what few claims came to before is what they come to
+// again, in whatever order they were asked about.
+#include "core/run/link_sharing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace syncline::run {
+namespace {
+
+std::vector<Claim> random_claims(std::mt19937& random, int resources) {
+  std::vector<Claim> claims(6);
+  for (Claim& claim : claims) {
+    claim.flow_rate = 0.1 + static_cast<double>(random() % 10);
+    for (int r = 0; r < resources; ++r) {
+      if (random() % 2 == 0)
+        claim.shares.emplace_back(r, static_cast<double>(1 + random() % 10) / 10);
+    }
+  }
+  return claims;
+}
+
+std::vector<double> speeds(LinkSharing& sharing, const std::vector<const Claim*>& claims) {
+  std::vector<SharedFlow> flows;
+  for (const Claim* claim : claims) flows.push_back({claim, 0});
+  std::vector<SharedFlow*> open;
+  for (SharedFlow& flow : flows) open.push_back(&flow);
+  sharing.share(open);
+  EXPECT_TRUE(open.empty());
+  std::vector<double> speeds;
+  for (const SharedFlow& flow : flows) speeds.push_back(flow.speed);
+  return speeds;
+}
+
+TEST(LinkSharing, KnownClaimsHaveTheirSpeedsAgain) {
+  constexpr int kResources = 4;
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const auto claims = random_claims(random, kResources);
+    LinkSharing kept(kResources);
+    for (int i = 0; i < 50; ++i) {
+      std::vector<const Claim*> some;
+      for (auto count = random() % 6; count > 0; --count) {
+        some.push_back(&claims[random() % claims.size()]);
+      }
+      LinkSharing fresh(kResources);
+      ASSERT_EQ(speeds(kept, some), speeds(fresh, some)) << round << ", " << some.size();
+    }
+  }
+}
+
+TEST(LinkSharing, TwoOnOneLinkHaveHalfOfItEach) {
+  const Claim whole{{{0, 1.0}}, 1.0};
+  const Claim other{{{0, 1.0}}, 1.0};
+  LinkSharing sharing(1);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(speeds(sharing, {&whole, &other}), (std::vector<double>{0.5, 0.5}));
+    EXPECT_EQ(speeds(sharing, {&whole}), (std::vector<double>{1.0}));
+  }
+}
+
+}  // namespace
+}  // namespace syncline::run
