@@ -85,8 +85,8 @@ Estimate search(const Scenario& scenario) {
   constexpr double kRankBytes = 1750;
   constexpr Seconds kSearch = 3;
   constexpr double kExactGradients = 600;
-  constexpr Seconds kGradient = 1.1e-3;
-  constexpr double kGradientBytes = 17.5e3;
+  constexpr Seconds kGradient = 0.8e-3;
+  constexpr double kGradientBytes = 7.5e3;
   const auto ranks = static_cast<double>(scenario.cluster.ranks());
   const auto gradients = static_cast<double>(scenario.workload.tensors.size());
   // Up to kMostExact gradients (core/tune) it grows as their square.

@@ -135,7 +135,7 @@ BENCHMARK(tune_transformer)
 
 // Gradients of as many sizes, whose buckets are hardly ever alike, on links of two kinds: prices
 // follow the messages of each size. 500 are few enough for every bucket of the dynamic programme to
-// be priced; of 1,000 the candidates have the most buckets. Goals: 5 s each, 20,000 in 20 s and
+// be priced; of 1,000 the candidates have the most buckets. Goals: 10 s each, 20,000 in 30 s and
 // under 300 MB.
 input::Document many_sizes(std::int64_t gradients) {
   std::string tensors;
