@@ -2,6 +2,7 @@
 #include "cli/executors.h"
 #include "cli/number_option.h"
 #include "cli/scenario_option.h"
+#include "cli/word_option.h"
 #include "core/compress/codec.h"
 
 namespace syncline::cli {
@@ -23,7 +24,7 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
       ->check(number_from(1e-3, 1e7));
   verb.add_option("--algorithm", options.algorithm,
                   "what NCCL was forced to in logs that do not say it themselves (FILE:ring)")
-      ->check(CLI::IsMember({"nccl", "ring", "tree"}))
+      ->transform(one_of_words({"nccl", "ring", "tree"}))
       ->capture_default_str();
   verb.add_option("--factor-from", options.factor_from,
                   "cluster of another network, calibrated with a forced tree (LOG:tree): what a "
@@ -68,7 +69,7 @@ CLI::Option* add_steps_options(CLI::App& verb, CalibrateOptions& options) {
 CLI::Option* add_link_options(CLI::App& verb, CalibrateOptions& options) {
   auto* live = verb.add_option("--live", options.live,
                                "instead of logs: ranks measure their own links, with this backend")
-                   ->check(CLI::IsMember(backend_names()));
+                   ->transform(one_of_words(backend_names()));
   add_ranks_options(verb, options.ranks);
   for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(live);
   verb.add_option("--gpus-per-node", options.gpus_per_node,
@@ -81,7 +82,7 @@ CLI::Option* add_link_options(CLI::App& verb, CalibrateOptions& options) {
     if (!codec.low_rank) codec_words.emplace_back(codec.name);
   }
   verb.add_option("--codec", options.codec, "codec whose encoding time is measured as well")
-      ->check(CLI::IsMember(codec_words))
+      ->transform(one_of_words(codec_words))
       ->needs(live)
       ->capture_default_str();
   return live;

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "reports/shell_completion.h"
 
 namespace syncline::cli {
@@ -51,7 +52,7 @@ VerbAction add_completion(CLI::App& app) {
                                   "command lines");
   verb->add_option("shell", *shell, "which shell")
       ->required()
-      ->check(CLI::IsMember(reports::shells()));
+      ->transform(one_of_words(reports::shells()));
   verb->footer(
       "For the shell at hand: source <(syncline completion bash). Where Syncline is installed, "
       "shells "

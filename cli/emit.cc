@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/scenario_option.h"
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
@@ -113,7 +114,7 @@ VerbAction add_emit(CLI::App& app) {
   add_strategy(*verb, options->strategy, "the first one");
   verb->add_option("--dialect", options->dialect, "the framework")
       ->required()
-      ->check(CLI::IsMember(dialect::written_dialect_names()));
+      ->transform(one_of_words(dialect::written_dialect_names()));
   verb->add_option("--python", options->python,
                    "with --dialect pytorch: write the file that applies the strategy in a job, "
                    "whatever DistributedDataParallel can express");

@@ -5,6 +5,7 @@
 #include "cli/files.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/job/init.h"
@@ -72,7 +73,7 @@ VerbAction add_init(CLI::App& app) {
   verb->add_option("--sequence", options->sequence, "tokens a sample")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb->add_option("--dtype", options->init.dtype, "format of products: bf16, fp16 or fp32")
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+      ->transform(one_of_words({"bf16", "fp16", "fp32"}));
   return [options] { return run(*options); };
 }
 

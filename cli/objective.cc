@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cli/word_option.h"
 #include "core/error.h"
 #include "core/files.h"
 
@@ -23,7 +24,7 @@ void add_objective(CLI::App& verb, ObjectiveOptions& options) {
   verb.add_option("--objective", options.objective,
                   "what strategies are ranked by. time_to_loss, time_to_accuracy: of the training "
                   "to --target, the steps to which --curves say")
-      ->check(CLI::IsMember(words))
+      ->transform(one_of_words(words))
       ->capture_default_str();
   verb.add_option("--target", options.target, "the loss to fall to, or the accuracy to rise to");
   verb.add_option("--curves", options.curves,

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "core/error.h"
 #include "reports/format.h"
 #include "reports/html_page.h"
@@ -21,7 +22,7 @@ void add_color(CLI::App& verb, Colour& colour) {
             colour = static_cast<Colour>(at);
           },
           "whether the winner and what does not pay stand out in the table")
-      ->check(CLI::IsMember(words))
+      ->transform(one_of_words(words))
       ->default_str(words.front());
 }
 
@@ -40,8 +41,8 @@ CLI::Option* add_format(CLI::App& verb, OutputFormat& format) {
           "--format",
           [&format](const std::string& word) { format.format = reports::format_of(word); },
           "what is printed")
-      ->transform(known_as_table)
-      ->check(CLI::IsMember(reports::format_words()))
+      ->transform(one_of_words(reports::format_words()))
+      ->transform(known_as_table)  // the later one comes first
       ->default_str(reports::format_words().front());
 }
 

@@ -9,6 +9,7 @@
 #include "cli/files.h"
 #include "cli/trace_choice.h"
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "reports/chart/svg.h"
@@ -50,12 +51,12 @@ void add_options(CLI::App& verb, RunOptions& options) {
                  "the scenario is calibrated on");
   verb.add_option("--executor", options.executor,
                   "model: closed form, microseconds a row; sim: SimGrid, every link and rank")
-      ->check(CLI::IsMember(predictor_names()))
+      ->transform(one_of_words(predictor_names()))
       ->capture_default_str();
   add_format(verb, options.format);
   verb.add_option("--grain", options.grain,
                   "granularity of the simulation: merged (default), or step for every message")
-      ->check(CLI::IsMember({"merged", "step"}));
+      ->transform(one_of_words({"merged", "step"}));
   verb.add_option("--out", options.out,
                   "folder for report.txt, report.md, rows.csv, report.json and trace.json");
   add_html(verb, options.html);

@@ -4,6 +4,7 @@
 
 #include "cli/schema_text.h"
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "core/input/schema_part.h"
 
 namespace syncline::cli {
@@ -13,7 +14,7 @@ VerbAction add_schema(CLI::App& app) {
   auto* verb = app.add_subcommand(
       "schema", "Print the JSON schema with which an editor completes and checks a file");
   verb->add_option("part", *part, "what the file holds")
-      ->check(CLI::IsMember(input::schema_parts()))
+      ->transform(one_of_words(input::schema_parts()))
       ->capture_default_str();
   verb->footer(
       "Kept beside your files, it is named by their first key:\n"

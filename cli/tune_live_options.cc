@@ -4,6 +4,7 @@
 #include "cli/executors.h"
 #include "cli/number_option.h"
 #include "cli/tune_live.h"
+#include "cli/word_option.h"
 #include "core/error.h"
 
 namespace syncline::cli {
@@ -16,7 +17,7 @@ void add_live_options(CLI::App& verb, LiveVerbOptions& live) {
                       "search on a machine, where each evaluation costs training steps. gloo: the "
                       "ranks of this machine or of a launcher; emulated: the closed-form model "
                       "with noise stands for the machine")
-          ->check(CLI::IsMember(machines));
+          ->transform(one_of_words(machines));
   for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
     machine->excludes(verb.get_option(other));
   }

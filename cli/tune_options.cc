@@ -1,6 +1,7 @@
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/tune.h"
+#include "cli/word_option.h"
 #include "core/dialect/dialect.h"
 #include "core/run/jobs.h"
 #include "core/tune/thresholds.h"
@@ -15,7 +16,7 @@ void add_tune_options(CLI::App& verb, TuneVerbOptions& options) {
   verb.add_option("--emit", options.emit,
                   "also write the best as the configuration of this framework, or the best that it "
                   "can express")
-      ->check(CLI::IsMember(dialect::written_dialect_names()));
+      ->transform(one_of_words(dialect::written_dialect_names()));
   verb.add_option("--python", options.python,
                   "with --emit pytorch: file to write that applies the best in a job, also what "
                   "no configuration expresses");
@@ -29,7 +30,7 @@ void add_tune_options(CLI::App& verb, TuneVerbOptions& options) {
   verb.add_option("--executor", options.executor,
                   "prices the candidates. model: closed form, and the best few simulated; sim: all "
                   "of them simulated")
-      ->check(CLI::IsMember(predictor_names()))
+      ->transform(one_of_words(predictor_names()))
       ->capture_default_str();
   verb.add_option("--top", options.top, "how many of the best are printed")
       ->check(CLI::Range(1, 1000))

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/validate_rank.h"
 #include "cli/verbs.h"
+#include "cli/word_option.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
@@ -41,7 +42,7 @@ VerbAction add_validate(CLI::App& app) {
       "measurement differ");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
   verb->add_option("--backend", options->backend, "what moves the gradients")
-      ->check(CLI::IsMember(backend_names()))
+      ->transform(one_of_words(backend_names()))
       ->capture_default_str();
   add_ranks_options(*verb, options->ranks);
   verb->add_flag("--calibrate", options->calibrate,
@@ -51,7 +52,7 @@ VerbAction add_validate(CLI::App& app) {
                    "file for the cluster with the measured links (JSON)");
   verb->add_option("--strategy,--only", options->only, "names of strategies, instead of all");
   verb->add_option("--executor", options->executor, "executor used for the prediction")
-      ->check(CLI::IsMember(predictor_names()))
+      ->transform(one_of_words(predictor_names()))
       ->capture_default_str();
   verb->add_option("--warmup", options->warmup, "warm-up periods, run but not measured")
       ->check(CLI::Range(1, 1000))
@@ -63,7 +64,7 @@ VerbAction add_validate(CLI::App& app) {
                  "do not compare the exchanged values with the host executor's");
   verb->add_option("--values", options->values,
                    "gradients made of integers, whose sums are exact, or of real numbers")
-      ->check(CLI::IsMember({"integers", "real"}))
+      ->transform(one_of_words({"integers", "real"}))
       ->capture_default_str();
   add_format(*verb, options->format);
   add_html(*verb, options->html);

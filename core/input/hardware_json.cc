@@ -20,15 +20,18 @@ std::vector<std::string> names_of(const Rows& rows) {
 
 // One line, however many names there are.
 [[noreturn]] void fail_unknown(const Reader& reader, std::string_view key, const std::string& name,
-                               const std::vector<std::string>& names) {
-  reader.fail(key, "'" + name + "' is not among the " + std::to_string(names.size()) + " known" +
-                       did_you_mean(name, names) + "; `syncline list` names them");
+                               std::size_t known, const std::string& hint) {
+  reader.fail(key, "'" + name + "' is not among the " + std::to_string(known) + " known" + hint +
+                       "; `syncline list` names them");
 }
 
 const hardware::KnownDevice& known_device(const Reader& reader, std::string_view key,
                                           const std::string& name) {
   const hardware::KnownDevice* device = hardware::find_device(name);
-  if (device == nullptr) fail_unknown(reader, key, name, names_of(hardware::devices()));
+  if (device == nullptr) {
+    const auto names = names_of(hardware::devices());
+    fail_unknown(reader, key, name, names.size(), did_you_mean(name, names));
+  }
   return *device;
 }
 
@@ -102,12 +105,25 @@ Json known_node_json(const hardware::KnownNode& node) {
   return json;
 }
 
+std::string did_you_mean_node(const std::string& word) {
+  std::vector<std::string> with_device;
+  for (const auto& node : hardware::nodes()) {
+    with_device.push_back(std::string(node.name) + " " + std::string(node.device));
+  }
+  std::vector<std::string> near = near_names(word, with_device);
+  for (auto& name : near) name.resize(name.find(' '));
+  if (near.empty()) near = near_names(word, names_of(hardware::nodes()));
+  return near.empty() ? "" : " (" + question_of(word, near) + ")";
+}
+
 Json with_known_hardware(Reader& cluster) {
   Json json = cluster.json();
   if (cluster.has("node")) {
     const std::string name = cluster.text("node");
     const hardware::KnownNode* node = hardware::find_node(name);
-    if (node == nullptr) fail_unknown(cluster, "node", name, names_of(hardware::nodes()));
+    if (node == nullptr) {
+      fail_unknown(cluster, "node", name, hardware::nodes().size(), did_you_mean_node(name));
+    }
     Json whole = known_node_json(*node);
     replace_keys(whole, json);
     json = std::move(whole);

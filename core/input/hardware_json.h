@@ -18,6 +18,9 @@ Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
 // collective_overhead_us, device and nccl; all but the number of nodes.
 Json known_node_json(const hardware::KnownNode& node);
 
+// As did_you_mean, of nodes by their names and their devices': "H100" fits all that have one.
+std::string did_you_mean_node(const std::string& word);
+
 // A cluster's object without names: `node` and `device` filled in. Throws InputError for a name
 // that is not known, with the nearest.
 Json with_known_hardware(Reader& cluster);

@@ -8,6 +8,7 @@
 #include "core/hardware/node.h"
 #include "core/hardware/reached.h"
 #include "core/input/document.h"
+#include "core/input/hardware_json.h"
 #include "core/input/read_scenario.h"
 #include "core/job/format.h"
 #include "core/job/models/safetensors.h"
@@ -29,10 +30,12 @@ std::string figure(double value) {
 }
 
 const KnownNode& node_named(const std::string& name) {
-  if (const KnownNode* node = hardware::find_node(name)) return *node;
   std::vector<std::string> names;
   for (const KnownNode& node : hardware::nodes()) names.emplace_back(node.name);
-  throw InputError("node '" + name + "' is not known" + did_you_mean(name, names) +
+  if (const KnownNode* node = hardware::find_node(same_name(name, names).value_or(name))) {
+    return *node;
+  }
+  throw InputError("node '" + name + "' is not known" + input::did_you_mean_node(name) +
                    "; `syncline list` names them");
 }
 
@@ -50,16 +53,22 @@ Json named_workload(const operators::Architecture& row) {
 
 // A file, unless an architecture bears that name.
 Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
-  const operators::Architecture* row = operators::find_architecture(model);
-  if (row != nullptr && !row->shaped) return named_workload(*row);
   std::error_code error;
-  if (!std::filesystem::exists(model, error)) {
-    std::vector<std::string> names;
-    for (const auto& known : operators::architectures()) {
-      if (!known.shaped) names.emplace_back(known.name);
-    }
+  const bool file = std::filesystem::exists(model, error);
+  std::vector<std::string> names;
+  for (const auto& known : operators::architectures()) {
+    if (!known.shaped) names.emplace_back(known.name);
+  }
+  const std::string name = file ? model : same_name(model, names).value_or(model);
+  const operators::Architecture* row = operators::find_architecture(name);
+  if (row != nullptr && !row->shaped) return named_workload(*row);
+  if (!file) {
+    // As Hugging Face names it: organisation/model.
+    const std::size_t slash = model.rfind('/');
     throw InputError("model '" + model + "' is neither an architecture nor a file" +
-                     did_you_mean(model, names) + "; `syncline list` names the architectures");
+                     did_you_mean(model.substr(slash == std::string::npos ? 0 : slash + 1), names) +
+                     (slash == std::string::npos ? "" : "; give the file config.json of it") +
+                     "; `syncline list` names the architectures");
   }
   const Observed observed = read_job({model});
   if (!observed.workload) {

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <functional>
 #include <iomanip>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -15,21 +14,6 @@
 
 namespace syncline {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
 
 std::string join(const std::vector<std::string>& words) {
   std::string out;
@@ -66,21 +50,6 @@ std::string whole_text(std::int64_t min, std::int64_t max) {
   return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
 }
 
-// Other frameworks' words for ours.
-std::string known_as(std::string word) {
-  for (char& letter : word) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  if (word.starts_with("torch.")) word = word.substr(6);
-  constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
-      {"float16", "fp16"}, {"half", "fp16"},    {"bfloat16", "bf16"}, {"float32", "fp32"},
-      {"float", "fp32"},   {"float64", "fp64"}, {"double", "fp64"}};
-  for (const auto& [theirs, ours] : kAliases) {
-    if (word == theirs) return std::string(ours);
-  }
-  return word;
-}
-
 template <typename Read>
 auto with_expectation(const std::string& expected, Read read) {
   try {
@@ -99,28 +68,6 @@ auto with_expectation(const std::string& expected, Read read) {
 constexpr std::size_t kLongestValue = 60;
 
 }  // namespace
-
-std::optional<std::string> nearest_word(std::string_view word,
-                                        const std::vector<std::string>& words) {
-  const std::string alias = known_as(std::string(word));
-  if (std::find(words.begin(), words.end(), alias) != words.end()) return alias;
-  std::optional<std::string> best;
-  // Two thirds of the letters must stand: farther words are no help.
-  std::size_t best_distance = word.size() / 3 + 2;
-  for (const auto& candidate : words) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& words) {
-  const auto near = nearest_word(word, words);
-  return near ? " (did you mean '" + *near + "'?)" : "";
-}
 
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
@@ -218,10 +165,11 @@ const Json& Reader::require(std::string_view key) {
   // A misspelt key is the likeliest reason: name it.
   for (const auto& [present, unused] : object_.items()) {
     const bool asked = std::find(asked_.begin(), asked_.end(), present) != asked_.end();
-    if (!asked && nearest_word(present, {std::string(key)})) {
+    const std::string question =
+        asked ? "" : question_of(present, near_names(present, {std::string(key)}));
+    if (!question.empty()) {
       asked_.push_back(present);  // one mistake, not also a key that nobody knows
-      fail(key, "missing (found '" + shortened(present) + "': did you mean '" + std::string(key) +
-                    "'?)");
+      fail(key, "missing (found '" + shortened(present) + "': " + question + ")");
     }
   }
   fail(key, "missing");

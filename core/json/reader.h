@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/json/json.h"
 #include "core/json/mistakes.h"
+#include "core/json/near_names.h"
 
 namespace syncline {
 
@@ -83,12 +83,6 @@ class Reader {
   std::vector<std::string> asked_;
   Mistakes* mistakes_;
 };
-
-// The word of `words` with the smallest edit distance to `word`, if it is close enough to help.
-std::optional<std::string> nearest_word(std::string_view word,
-                                        const std::vector<std::string>& words);
-// " (did you mean 'x'?)" with that word; empty where none is close.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
 
 // A number with the kind of a JSON value: "'abc'", "3", "an object", for messages.
 std::string describe(const Json& value);

@@ -209,7 +209,7 @@ const Mistake kMistakes[] = {
     {R"([{"op":"replace","path":"/cluster/jitter/distribution","value":"uniform"}])",
      {"cluster.jitter.distribution", "'uniform'", "none, normal, exponential"}},
     {R"([{"op":"replace","path":"/workload/dtype","value":"fp8"}])",
-     {"workload.dtype", "'fp8'", "fp32, fp16, bf16, fp64", "did you mean"}},
+     {"workload.dtype", "'fp8'", "fp32, fp16, bf16, fp64"}},
     {R"([{"op":"replace","path":"/workload/tensors","value":[]}])", {"workload.tensors", "empty"}},
     {R"([{"op":"replace","path":"/workload/tensors/0/shape","value":[0]}])",
      {"workload.tensors[0].shape[0]", "found 0", "from 1"}},

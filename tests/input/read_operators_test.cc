@@ -199,7 +199,8 @@ TEST(ReadOperators, MistakesInAnArchitecture) {
   const auto message = [](const std::string& operators, const std::string& device = kDevice) {
     return message_of(scenario_with(R"({"name": "w", "operators": )" + operators + "}", device));
   };
-  EXPECT_NE(message(R"({"architecture": "resnet5"})").find("did you mean 'resnet50'?"),
+  EXPECT_NE(message(R"({"architecture": "resnet5"})")
+                .find("did you mean one of 'resnet50', 'resnet50_v1.5'?"),
             std::string::npos);
   EXPECT_NE(message(R"({"architecture": "resnet50", "sequence": 8})")
                 .find("operators.sequence: has no meaning with 'resnet50', only with transformers"),

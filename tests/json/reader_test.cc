@@ -18,15 +18,6 @@ void expect_message(const std::string& message, std::initializer_list<const char
   for (const char* part : parts) EXPECT_TRUE(contains(message, part)) << message << " | " << part;
 }
 
-TEST(NearestWord, SuggestsSmallSlipsAlone) {
-  const std::vector<std::string> words{"bandwidth_gbps", "latency_us", "nics"};
-  EXPECT_EQ(nearest_word("bandwith_gbps", words), "bandwidth_gbps");
-  EXPECT_EQ(nearest_word("latency", words), "latency_us");
-  EXPECT_EQ(nearest_word("nic", words), "nics");
-  EXPECT_EQ(nearest_word("oversubscription", words), std::nullopt);
-  EXPECT_EQ(nearest_word("x", {}), std::nullopt);
-}
-
 TEST(Describe, NamesValuesAsAPersonWould) {
   EXPECT_EQ(describe(Json("abc")), "'abc'");
   EXPECT_EQ(describe(Json(3)), "3");
@@ -130,6 +121,14 @@ TEST(Reader, AMissingKeyPointsToItsMisspelling) {
   Reader reader(json, "x.json", "inter");
   expect_message(input_error([&] { reader.require("latency_us"); }),
                  {"x.json", "inter.latency_us", "missing", "'latency'", "did you mean"});
+}
+
+TEST(Reader, AKeyInAnotherUnitIsToldTheFactor) {
+  const Json json = Json::parse(R"({"latency_ms": 3})");
+  Reader reader(json, "x.json", "inter");
+  EXPECT_EQ(input_error([&] { reader.require("latency_us"); }),
+            "x.json: inter.latency_us: missing (found 'latency_ms': did you mean 'latency_us'? 1 "
+            "ms is 1000 us)");
 }
 
 TEST(Reader, AnUnknownKeyPointsToTheKnownOne) {
