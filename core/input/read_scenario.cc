@@ -282,6 +282,18 @@ void require_training(Reader& top, const Scenario& scenario) {
   }
 }
 
+// Dotted paths of keys inside the objects of `object`.
+std::vector<std::string> inner_paths(const Json& object, const std::string& place = "") {
+  std::vector<std::string> paths;
+  for (const auto& [key, value] : object.items()) {
+    const std::string path = place.empty() ? key : place + "." + key;
+    if (!place.empty()) paths.push_back(path);
+    if (!value.is_object()) continue;
+    for (auto& inner : inner_paths(value, path)) paths.push_back(std::move(inner));
+  }
+  return paths;
+}
+
 }  // namespace
 
 Scenario parse_scenario(const Document& document) {
@@ -325,7 +337,7 @@ Scenario parse_scenario(const Document& document) {
     top.attempt([&] { require_training(top, scenario); });
     top.attempt([&] { read_rows(top, scenario); });
   }
-  top.finish();
+  top.finish(inner_paths(document.root));
   mistakes.raise();
   return scenario;
 }

@@ -241,7 +241,8 @@ Workload read_workload(Reader reader, const Device& device) {
     const bool waits = !work.empty() && work.front().has_wait;
     price_by_operators(reader, workload, waits, device);
   }
-  reader.finish();
+  reader.finish({"operators.architecture", "operators.sequence", "operators.autocast",
+                 "operators.fused_attention"});
   return workload;
 }
 

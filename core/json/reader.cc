@@ -250,10 +250,14 @@ std::vector<Reader> Reader::objects(std::string_view key) {
   return readers;
 }
 
-void Reader::finish() {
+void Reader::finish(const std::vector<std::string>& elsewhere) {
   for (const auto& [key, value] : object_.items()) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
-    const std::string hint = did_you_mean(key, asked_);
+    const auto path =
+        std::find_if(elsewhere.begin(), elsewhere.end(),
+                     [ending = "." + key](const auto& known) { return known.ends_with(ending); });
+    const std::string hint =
+        path == elsewhere.end() ? did_you_mean(key, asked_) : " (did you mean '" + *path + "'?)";
     attempt([&, unknown = key] {
       fail(unknown, "unknown key" + (hint.empty() ? ", known here: " + join(asked_) : hint));
     });

@@ -54,8 +54,9 @@ class Reader {
   std::vector<Reader> objects(std::string_view key);
   const Json& array(std::string_view key);
 
-  // Fails on any key that was not asked for. Call it last.
-  void finish();
+  // Fails on any key that was not asked for. Call it last. `elsewhere`: paths from here that end in
+  // keys of other objects, which a key that is not known here may be meant for.
+  void finish(const std::vector<std::string>& elsewhere = {});
 
   // Carries out `read`, a part that nothing else hangs on: what it throws is added to the mistakes,
   // if there are any to add to.

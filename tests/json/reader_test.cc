@@ -131,6 +131,16 @@ TEST(Reader, AKeyInAnotherUnitIsToldTheFactor) {
             "ms is 1000 us)");
 }
 
+TEST(Reader, AKeyOfAnotherObjectIsNamedByItsPath) {
+  const Json json = Json::parse(R"({"nodes": 3, "notes": []})");
+  Reader reader(json, "x.json", "");
+  reader.has("notes");
+  EXPECT_EQ(input_error([&] {
+              reader.finish({"cluster.name", "cluster.nodes"});
+            }),
+            "x.json: nodes: unknown key (did you mean 'cluster.nodes'?)");
+}
+
 TEST(Reader, AnUnknownKeyPointsToTheKnownOne) {
   const Json json = Json::parse(R"({"bandwith": 3, "latency_us": 1})");
   Reader reader(json, "x.json", "inter");
