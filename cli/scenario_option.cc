@@ -50,6 +50,12 @@ void set_keys(input::Document& document, const std::vector<std::string>& changes
     }
     const std::string text = change.substr(equals + 1);
     const auto value = json_in(text);
+    const auto several = value ? std::nullopt : json_in("[" + text + "]");
+    if (several && text.find(',') != std::string::npos) {
+      throw InputError("--set: found several values, '" + shortened(text) +
+                       "', expected one; a sweep takes them: --set 'sweep={\"" +
+                       change.substr(0, equals) + "\": " + several->dump() + "}'");
+    }
     input::set_key(document, change.substr(0, equals), value ? *value : Json(text));
   }
 }

@@ -1,9 +1,11 @@
 #include "live/lab.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "core/error.h"
 
@@ -192,7 +194,14 @@ double lab_rate(const std::string& text, const std::string& what) {
   constexpr double kBitsPerByte = 8;
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
+  std::string unit = *end == ' ' ? end + 1 : end;
+  const bool bytes = unit.find('B') != std::string::npos;  // GB/s is eight times as much
+  for (char& letter : unit) {
+    if (!bytes) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  for (const char* ending : {"bps", "bit/s"}) {
+    if (unit.ends_with(ending)) unit = unit.substr(0, unit.size() - std::strlen(ending)) + "bit";
+  }
   const double factor = unit == "gbit" ? 1e9 : unit == "mbit" ? 1e6 : unit == "kbit" ? 1e3 : 0;
   if (end == text.c_str() || factor == 0 || !std::isfinite(value) || value <= 0) {
     throw InputError(what + ": found '" + text +

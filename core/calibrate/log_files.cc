@@ -50,6 +50,12 @@ LogFile log_file(std::string argument, const std::string& algorithm) {
   LogFile file{argument.substr(0, at), forced, 0, 0};
   if (cross == std::string_view::npos || !whole_number(shape.substr(0, cross), file.nodes) ||
       !whole_number(shape.substr(cross + 1), file.gpus_per_node)) {
+    std::error_code unknown;
+    if (!std::filesystem::exists(argument, unknown) &&
+        std::filesystem::exists(argument.substr(0, at), unknown)) {
+      throw InputError(argument + ": expected " + argument.substr(0, at) +
+                       "@NODESxGPUS, e.g. @2x8");
+    }
     // A name may hold the sign itself.
     return {argument, forced, 0, 0};
   }

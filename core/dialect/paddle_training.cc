@@ -44,6 +44,12 @@ Compression read_dgc(Reader configs, const Workload& workload, const Cluster& cl
   dgc.rampup_begin_step = configs.integer_or("rampup_begin_step", 0, 0, kInt32Max);
   dgc.rampup_step = configs.integer_or("rampup_step", 1, 1, kInt32Max);
   const Json none = Json::array();
+  if (const Json* one = configs.find("sparsity"); one != nullptr && one->is_number()) {
+    const double found = one->get<double>();
+    configs.fail("sparsity", "found " + describe(*one) +
+                                 ", expected a list of shares below 1, such as [" +
+                                 describe(found > 1 && found < 100 ? found / 100 : found) + "]");
+  }
   const Json& ramp = configs.has("sparsity") ? configs.array("sparsity") : none;
   configs.finish();
   if (ramp.empty()) return dgc;  // [0.999]

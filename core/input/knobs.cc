@@ -14,6 +14,12 @@ Spelling<std::vector<double>> shares_below_one() {
   auto spelling = list_of(number<double>({0, 1}, 1), "at least one value");
   spelling.schema["items"] = {{"type", "number"}, {"minimum", 0}, {"exclusiveMaximum", 1}};
   spelling.read = [read = spelling.read](const Entry& entry) {
+    if (entry.value.is_number()) {
+      const double found = entry.value.get<double>();
+      const Json share = found > 1 && found < 100 ? found / 100 : found;
+      entry.fail("found " + describe(entry.value) +
+                 ", expected a list of shares below 1, such as [" + describe(share) + "]");
+    }
     auto shares = read(entry);
     if (std::find(shares.begin(), shares.end(), 1) != shares.end()) {
       entry.fail("found 1, expected numbers below 1");

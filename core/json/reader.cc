@@ -64,6 +64,18 @@ auto with_expectation(const std::string& expected, Read read) {
   throw InputError(file + ": " + (place.empty() ? "" : shortened(place) + ": ") + what);
 }
 
+// "25Gbps": the number is right, the unit stands in the key already.
+std::string unit_hint(const Json& value) {
+  if (!value.is_string()) return "";
+  const auto text = value.get<std::string>();
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  const bool with_unit =
+      end != text.c_str() &&
+      std::isalpha(static_cast<unsigned char>(*(*end == ' ' ? end + 1 : end))) != 0;
+  return with_unit ? ", without a unit: the key says which it is read in" : "";
+}
+
 // A value's beginning is enough to find it.
 constexpr std::size_t kLongestValue = 60;
 
@@ -84,7 +96,9 @@ std::string describe(const Json& value) {
 double checked_number(const Json& value, const Reader::Limits& limits, const std::string& file,
                       const std::string& place) {
   if (!value.is_number()) {
-    fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
+    fail_at(file, place,
+            "found " + describe(value) + ", expected a number " + limits_text(limits) +
+                unit_hint(value));
   }
   const double number = value.get<double>();
   // What is nearer to nothing is a slip, and its reciprocal may be no number any more.

@@ -185,5 +185,11 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
   EXPECT_EQ(calibrate_verb({"--steps", job, "--rows", "nobody"}).code, 2);
 }
 
+TEST(Calibrate, CountsBehindAnAtNeedBothNumbers) {
+  const Said said = calibrate_verb({kPcie + "@16"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("expected " + kPcie + "@NODESxGPUS"), std::string::npos) << said.err;
+}
+
 }  // namespace
 }  // namespace syncline::cli

@@ -252,6 +252,8 @@ const Mistake kMistakes[] = {
      {"strategies[2].compression.codec", "'topk'", "dgc, fp16"}},
     {R"([{"op":"replace","path":"/strategies/2/compression/codec","value":"fp16"}])",
      {"strategies[2].compression.sparsity", "fp16"}},
+    {R"([{"op":"replace","path":"/strategies/2/compression/sparsity","value":99.9}])",
+     {"compression.sparsity", "found 99.9", "a list of shares below 1, such as [0.999]"}},
     {R"([{"op":"replace","path":"/strategies/2/compression/sparsity/1","value":1}])",
      {"strategies[2].compression.sparsity", "found 1", "below 1"}},
     {R"([{"op":"replace","path":"/strategies/2/compression/sparsity","value":[]}])",

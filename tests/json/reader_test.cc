@@ -141,6 +141,16 @@ TEST(Reader, AKeyOfAnotherObjectIsNamedByItsPath) {
             "x.json: nodes: unknown key (did you mean 'cluster.nodes'?)");
 }
 
+TEST(Reader, ANumberWithItsUnitIsToldThatTheKeyHasIt) {
+  for (const char* text : {"25Gbps", "25 gbit"}) {
+    EXPECT_TRUE(input_error([&] {
+                  checked_number(Json(text), {}, "x.json", "bandwidth_gbps");
+                }).ends_with("from 0 to 1e15, without a unit: the key says which it is read in"));
+  }
+  EXPECT_FALSE(contains(input_error([] { checked_number(Json("fast"), {}, "x.json", "a"); }),
+                        "without a unit"));
+}
+
 TEST(Reader, AnUnknownKeyPointsToTheKnownOne) {
   const Json json = Json::parse(R"({"bandwith": 3, "latency_us": 1})");
   Reader reader(json, "x.json", "inter");

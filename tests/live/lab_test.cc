@@ -36,9 +36,11 @@ std::string after(const LabCommand& command, const std::string& word) {
 TEST(Lab, RatesAreReadAsTcWritesThem) {
   EXPECT_DOUBLE_EQ(lab_rate("1gbit", "x"), 125e6);
   EXPECT_DOUBLE_EQ(lab_rate("2.5gbit", "x"), 312.5e6);
+  EXPECT_DOUBLE_EQ(lab_rate("1Gbps", "x"), 125e6);
+  EXPECT_DOUBLE_EQ(lab_rate("100 Mbit/s", "x"), 12.5e6);
   EXPECT_DOUBLE_EQ(lab_rate("500mbit", "x"), 62.5e6);
   EXPECT_DOUBLE_EQ(lab_rate("64kbit", "x"), 8e3);
-  for (const char* wrong : {"", "1", "gbit", "1Gbps", "-1gbit", "0gbit", "1gbit ", "nangbit",
+  for (const char* wrong : {"", "1", "gbit", "1GBps", "-1gbit", "0gbit", "1gbit ", "nangbit",
                             "infgbit", "1bit", "1kbit", "1e9gbit", "200gbit"}) {
     EXPECT_THROW(lab_rate(wrong, "--rate"), InputError) << wrong;
   }
