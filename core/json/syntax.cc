@@ -96,6 +96,16 @@ bool not_a_number(std::string_view token) {
   return word == "nan" || word == "inf" || word == "infinity";
 }
 
+// "key: value" in front of everything else.
+bool is_yaml(const std::string& text, const Token& first) {
+  const std::string_view word = first.in(text);
+  const auto letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+  };
+  return word == "---" || (first.end < text.size() && text[first.end] == ':' && !word.empty() &&
+                           std::all_of(word.begin(), word.end(), letter));
+}
+
 std::optional<std::string> other_encoding(const std::string& text) {
   if (text.starts_with("\x1f\x8b")) return "this is a gzip file, unpack it first";
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
@@ -160,6 +170,9 @@ std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t
   const auto here = [&, place = at.begin + 1](const std::string& what) {
     return SyntaxMistake{what, place};
   };
+  if (last.empty() && is_yaml(text, at)) {
+    return here("this looks like YAML: JSON begins with '{' and quotes its keys" + where);
+  }
   if (const auto bad = not_utf8(found)) {
     return SyntaxMistake{"a letter that is not UTF-8 at " +
                              position_text(text, at.begin + *bad + 1) +
@@ -169,6 +182,9 @@ std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t
   if (is_open_string(found)) return here("a quote is missing in " + line_text(text, at));
   if (found.starts_with("//") || found.starts_with("/*") || found.starts_with("#")) {
     return here("JSON has no comments" + where + "; \"about\" holds text");
+  }
+  if (found == "True" || found == "False" || found == "None") {
+    return here("JSON writes true, false and null, not " + std::string(found) + where);
   }
   if (not_a_number(found)) return here(std::string(found) + " is not a JSON number" + where);
   if (found.starts_with("'")) return here("JSON quotes with \", not with '" + where);

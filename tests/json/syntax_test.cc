@@ -87,6 +87,20 @@ TEST(Syntax, OtherEncodingsAreNamedAndNeverPrinted) {
   EXPECT_EQ(latin.find('\xe9'), std::string::npos);
 }
 
+TEST(Syntax, OtherLanguagesAreNamed) {
+  for (const char* word : {"True", "False", "None"}) {
+    EXPECT_TRUE(refusal(std::string("{\"a\": ") + word + "}")
+                    .starts_with("x.json: not valid JSON: JSON writes true, false and null, not "))
+        << word;
+  }
+  for (const char* text : {"name: a\nnodes: 2\n", "---\nname: a\n"}) {
+    EXPECT_TRUE(
+        refusal(text).starts_with("x.json: not valid JSON: this looks like YAML: JSON begins "
+                                  "with '{' and quotes its keys"))
+        << refusal(text);
+  }
+}
+
 // Whatever one letter is changed to, the message is one line of print.
 TEST(Syntax, EveryMessageIsOneLine) {
   const std::string whole(test::kFullScenarioText);
