@@ -1,7 +1,10 @@
 #include "cli/mistyped.h"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/json/mistakes.h"
@@ -46,6 +49,11 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
     verbs.push_back(verb->get_name());
     known += (known.empty() ? "" : ", ") + verb->get_name();
   }
+  std::error_code error;
+  if (word.ends_with(".json") || std::filesystem::is_regular_file(word, error)) {
+    return "'" + shortened(word) + "' is a file, no command: did you mean 'syncline run " +
+           shortened(word) + "'?";
+  }
   return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +
          "; commands: " + known;
 }
@@ -56,19 +64,35 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
   std::vector<std::string> names;
   for (const auto* option : verb.get_options()) {
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
   }
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string name = word.substr(0, word.find('='));
     if (name == "--") break;
-    if (!name.starts_with("--")) continue;
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    // "-oFILE" is "-o", and "-5" a value.
+    const bool is_long = name.starts_with("--");
+    const std::string own = is_long ? name : name.substr(0, 2);
+    const bool is_short = own.size() == 2 && own[0] == '-' && std::isalpha(own[1]) != 0;
+    if (!is_long && !is_short) continue;
+    if (std::find(names.begin(), names.end(), own) != names.end()) continue;
     return "unknown option '" + shortened(name) + "'" + did_you_mean(name, names);
   }
   return "";
 }
 
 }  // namespace
+
+std::vector<const char*> as_options(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc < 2) return words;
+  const std::string_view first = words[1];
+  if (first == "version" && argc == 2) words[1] = "--version";
+  if (first != "help") return words;
+  if (argc > 2) std::swap(words[1], words[2]);
+  words[argc > 2 ? 2 : 1] = "--help";
+  return words;
+}
 
 std::string mistyped(const CLI::App& app, int argc, const char* const* argv) {
   const std::string mistaken = mistaken_argument(argc, argv);

@@ -3,8 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace syncline::cli {
+
+// The command line with `version`, `help` and `help VERB` as the options that they stand for.
+std::vector<const char*> as_options(int argc, const char* const* argv);
 
 // Ahead of parsing: an argument that is not UTF-8, or a verb that there is not. Empty where neither
 // is.

@@ -38,11 +38,13 @@ std::string version() { return SYNCLINE_VERSION; }
 
 namespace {
 
-int run_verb(int argc, const char* const* argv) {
+int run_verb(int argc, const char* const* given) {
+  const std::vector<const char*> words = as_options(argc, given);
+  const char* const* argv = words.data();
   CLI::App app{
       "Finds, predicts and validates how to synchronise gradients in data-parallel training."};
   app.name("syncline");
-  app.set_version_flag("--version", build_facts());
+  app.set_version_flag("-V,--version", build_facts());
   app.require_subcommand(1);
   app.footer(
       "A scenario (JSON) names a workload, a cluster and strategies; docs/scenario.md shows how to "

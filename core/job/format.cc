@@ -48,6 +48,10 @@ const Format* format_of(const Head& head) {
 }
 
 [[noreturn]] void fail_unknown(const Head& head) {
+  if (head.bytes.find("\"strategies\"") != std::string::npos) {
+    throw InputError(head.path + ": a scenario, nothing to import: `syncline run " + head.path +
+                     "` reads it");
+  }
   std::string known;
   for (const Format& format : formats()) {
     known += (known.empty() ? "" : "; ") + std::string(format.summary);

@@ -32,6 +32,61 @@ TEST(Messages, TheNearestOptionIsNamed) {
   EXPECT_TRUE(contains(refusal({"run", kFirst, "left over"}), "left over"));
 }
 
+// One row a slip: what was typed, and what helps.
+TEST(Messages, SlipsOnTheCommandLineAreMet) {
+  struct Row {
+    std::vector<std::string> typed;
+    const char* said;
+  };
+  const Row rows[] = {
+      {{kFirst}, "did you mean 'syncline run "},
+      {{"base.json"}, "'base.json' is a file, no command: did you mean 'syncline run base.json'?"},
+      {{"import", kFirst}, "first.json: a scenario, nothing to import: `syncline run "},
+      {{"run", kFirst, "--json"}, "unknown option '--json' (did you mean '--format'?)"},
+      {{"run", kFirst, "--gpus", "8"}, "unknown option '--gpus'; see"},
+      {{"check", kFirst, "-o", "out"}, "unknown option '-o'"},
+      {{"emit", kFirst, "--dialect", "pytroch"}, "(did you mean 'pytorch'?)"},
+      {{"init", "resnet50", "--node", "H100"},
+       "(did you mean one of 'dgx-h100', 'p5.48xlarge', 'a3-highgpu-8g', "},
+      {{"init", "resnet50", "--node", "p4d"}, "(did you mean 'p4d.24xlarge'?)"},
+      {{"init", "meta-llama/Llama-3.1-8B", "--node", "dgx-h100"},
+       "(did you mean 'llama3_8b'?); give the file config.json of it"},
+      {{"run", kFirst, "--set", "cluster.nodes=8,16"}, "--set 'sweep={\"cluster.nodes\": [8,16]}'"},
+      {{"run", kFirst, "--set", "cluster.inter.bandwidth=10"},
+       "bandwidth: unknown key (did you mean 'bandwidth_gbps'?)"},
+      {{"run", kFirst, "--set", "sweep={\"nodes\": [2, 4]}"},
+       "nodes: unknown key (did you mean 'cluster.nodes'?)"},
+      {{"run", kFirst, "--set", "workload.sequence=128"},
+       "sequence: unknown key (did you mean 'operators.sequence'?)"},
+      {{"run", kFirst, "--set", "cluster.device=a100"},
+       "did you mean one of 'a100-pcie-80gb', 'a100-sxm-80gb', 'a100-pcie-40gb', "
+       "'a100-sxm-40gb'?"},
+      {{"run", kFirst, "--set", "strategies.0.dialect=ddp", "--set", "strategies.0.config={}"},
+       "(did you mean 'pytorch'?)"},
+  };
+  for (const Row& row : rows) {
+    const std::string text = refusal(row.typed);
+    EXPECT_TRUE(contains(text, row.said)) << row.said << "\n" << text;
+  }
+}
+
+// Words that mean one of the known ones beyond doubt are taken as that one.
+TEST(Messages, WordsBeyondDoubtAreUnderstood) {
+  const std::vector<std::vector<std::string>> typed{
+      {"version"},
+      {"-V"},
+      {"help"},
+      {"help", "run"},
+      {"run", kFirst, "--format", "JSON"},
+      {"init", "Llama-3-8B", "--node", "DGX-H100", "--dtype", "bfloat16"}};
+  for (const auto& words : typed) {
+    const auto ran = test::syncline_run(words);
+    EXPECT_EQ(ran.code, 0) << words.front() << ": " << ran.err;
+    EXPECT_NE(ran.out, "") << words.front();
+  }
+  EXPECT_EQ(test::syncline_run({"help", "run"}).out, test::syncline_run({"run", "--help"}).out);
+}
+
 TEST(Messages, StrategiesAreQuoted) {
   const std::string text = refusal({"explain", kFirst, "--strategy", "nothing like it"});
   EXPECT_TRUE(contains(text, "; it has '")) << text;
