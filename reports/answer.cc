@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/measure/remarks.h"
 #include "core/visible.h"
 #include "reports/markdown.h"
 #include "reports/table.h"
@@ -24,7 +25,10 @@ std::string csv_cell(const std::string& text) {
 
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
-  if (!answer.remarks.empty()) page.blocks.emplace_back(Items{"Remarks:", answer.remarks});
+  std::vector<std::string> remarks = answer.remarks;
+  const std::vector<std::string> doubts = measure::take_doubts(remarks);
+  if (!doubts.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", doubts});
+  if (!remarks.empty()) page.blocks.emplace_back(Items{"Remarks:", remarks});
   return page;
 }
 
@@ -32,7 +36,11 @@ Json whole_json(const Answer& answer, const std::string& version) {
   Json object{{"syncline", version}, {"format", kJsonFormat}, {"verb", answer.verb}};
   if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
   object.update(answer.json());
-  if (!answer.remarks.empty()) object["remarks"] = answer.remarks;
+  std::vector<std::string> remarks = answer.remarks;
+  const std::vector<std::string> doubts = measure::take_doubts(remarks);
+  if (!doubts.empty()) object["doubts"] = doubts;
+  remarks.insert(remarks.begin(), doubts.begin(), doubts.end());
+  if (!remarks.empty()) object["remarks"] = remarks;
   return object;
 }
 

@@ -40,7 +40,9 @@ struct Answer {
   std::function<CsvTable()> csv;
   std::function<Json()> json;  // its own members, without the head
   // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
-  // JSON. A CSV has no place for them, whoever prints it says them elsewhere.
+  // JSON. Those that are doubtful (core/measure/remarks.h) come before everything else on the page,
+  // and are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them
+  // elsewhere.
   std::vector<std::string> remarks = {};
   // What a page of html_page.h shows ahead of the words; none: no figures.
   std::function<std::vector<Illustration>()> figures = {};

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/measure/memory.h"
+#include "core/measure/remarks.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -26,8 +27,12 @@ std::string contents(const Checked& checked) {
 
 Page page_of(const Checked& checked) {
   const std::string shortage = measure::memory_shortage(checked.scenario);
+  std::vector<std::string> remarks = checked.remarks;
+  const bool doubtful = !measure::take_doubts(remarks).empty();
   Page page{checked.file,
-            shortage.empty() ? "correct" : "correct, but does not fit: " + shortage,
+            !shortage.empty() ? "correct, but does not fit: " + shortage
+            : doubtful        ? "correct, but doubtful"
+                              : "correct",
             {Listing{"text", contents(checked)}}};
   std::vector<std::string> notes;
   for (const auto& strategy : checked.scenario.strategies) {

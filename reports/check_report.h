@@ -20,8 +20,8 @@ struct Checked {
 
 // CSV: one line a note of a strategy. JSON: file, workload {name, gradients, bytes, forward_s,
 // backward_s}, cluster {name, nodes, gpus_per_node}, strategies, sweep_points, notes [{strategy,
-// dialect, note}], and does_not_fit, as run's, where that is so. What was checked must outlive the
-// answer.
+// dialect, note}], and does_not_fit, remarks and doubts, as run's, where there are some. What was
+// checked must outlive the answer.
 Answer answer_of(const Checked& checked);
 
 }  // namespace syncline::reports

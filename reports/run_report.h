@@ -62,6 +62,7 @@ class CsvStream {
 //                where parts of the sweep were fitted on their own
 //   splits       left_out, parameters, rows: refits with something left out
 //   remarks      what is allowed in the scenario and rarely meant, where there is something
+//   doubts       those of them that are likely slips, where there are some
 //   provenance   executor, baseline, workload, cluster, seed, sources, figures (a sentence)
 Json json_of(const measure::Report& report);
 

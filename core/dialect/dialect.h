@@ -66,8 +66,6 @@ struct Dialect {
   // Buckets up to this size are its users' way of saying one bucket, however large the model is; 0:
   // they have none.
   Bytes one_bucket = 0;
-  // What such a configuration says by a slip, as in another unit; empty: nothing.
-  std::string (*slip)(const Strategy&, const Cluster&) = nullptr;
   // The lines of a script that set a configuration, as one; nullptr: its keys are what is set.
   std::string (*code)(const Json& config) = nullptr;
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <set>
+#include <sstream>
 
 #include "core/dialect/changes.h"
 #include "core/json/reader.h"
@@ -89,6 +90,25 @@ Bytes rounded_threshold(double bytes, const Cluster& cluster) {
   return (whole + unit - 1) / unit * unit;
 }
 
+// Other units than Horovod's. A threshold is rounded up to the buffer's pieces, 512 bytes for each
+// GPU of a node; a cycle below a tenth of a millisecond is none that anybody sets.
+void doubt_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy& strategy) {
+  constexpr Bytes kTwoPieces = 1024;
+  constexpr double kShortestMs = 0.1;
+  constexpr double kMillisecondsASecond = 1000;
+  if (size > 0 && size <= kTwoPieces * cluster.gpus_per_node) {
+    strategy.doubts.emplace_back(
+        "HOROVOD_FUSION_THRESHOLD is read in bytes, which are too few here for two gradients: were "
+        "MiB meant (64 MiB are 67108864)?");
+  }
+  if (cycle_ms > 0 && cycle_ms < kShortestMs) {
+    std::ostringstream text;
+    text << "HOROVOD_CYCLE_TIME is read in milliseconds: were " << cycle_ms << " s meant ("
+         << cycle_ms * kMillisecondsASecond << " ms)?";
+    strategy.doubts.push_back(text.str());
+  }
+}
+
 Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -122,6 +142,7 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   strategy.fusion.size = rounded_threshold(threshold, cluster);
   strategy.fusion.cycle = cycle_ms > 0 ? cycle_ms * kMillisecond : kPoll;
   if (half) strategy.compression.codec = "fp16";
+  doubt_units(strategy.fusion.size, cycle_ms, cluster, strategy);
 
   if (cycle_ms > 0 && cluster.ranks() > 1) {
     reading.notes.push_back("gradients wait for a tick, one every " + Json(cycle_ms).dump() +
@@ -222,15 +243,6 @@ std::vector<Json> candidates(const Strategy& winner, const Workload&, const Clus
   return configs;
 }
 
-// A threshold is rounded up to the buffer's pieces, 512 bytes for each GPU of a node.
-std::string slip(const Strategy& strategy, const Cluster& cluster) {
-  constexpr Bytes kTwoPieces = 1024;
-  const Bytes size = strategy.fusion.size;
-  if (size <= 0 || size > kTwoPieces * cluster.gpus_per_node) return "";
-  return "HOROVOD_FUSION_THRESHOLD is read in bytes, and these are too few for two gradients: were "
-         "MiB meant (64 MiB are 67108864)?";
-}
-
 }  // namespace
 
 Dialect horovod_dialect() {
@@ -240,8 +252,7 @@ Dialect horovod_dialect() {
           .suggest = suggest,
           .changes = changes,
           .defaults = defaults,
-          .candidates = candidates,
-          .slip = slip};
+          .candidates = candidates};
 }
 
 }  // namespace syncline::dialect

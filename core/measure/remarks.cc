@@ -25,6 +25,8 @@
 namespace syncline::measure {
 namespace {
 
+std::string doubtful(const std::string& text) { return std::string(kDoubtful) + text; }
+
 // Beyond these a unit was mistaken: each is well above what is sold.
 constexpr BytesPerSecond kFastestNic = 1600 * kGigabitPerSecond;
 constexpr BytesPerSecond kFastestGpuPort = 20000 * kGigabitPerSecond;
@@ -70,7 +72,12 @@ class StrategyRemarks {
   }
 
   void append_to(std::vector<std::string>& lines) const {
-    for (const auto& [text, names] : said_) lines.push_back(names_text(names) + ": " + text);
+    for (const auto& [text, names] : said_) {
+      const bool doubted = text.starts_with(kDoubtful);
+      const std::string line =
+          names_text(names) + ": " + text.substr(doubted ? kDoubtful.size() : 0);
+      lines.push_back(doubted ? doubtful(line) : line);
+    }
   }
 
  private:
@@ -115,10 +122,11 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
         "cluster.device.tflops): only communication is priced, nothing can overlap");
   }
   if (listed_forward(workload)) {
-    lines.push_back("the gradients look listed in forward order, '" +
-                    workload.tensors.front().name + "' first and '" + workload.tensors.back().name +
-                    "' last; they are read in the order in which the backward pass makes them "
-                    "ready: turn the list round (torch: reversed(list(model.named_parameters())))");
+    lines.push_back(
+        doubtful("the gradients look listed in forward order, '" + workload.tensors.front().name +
+                 "' first and '" + workload.tensors.back().name +
+                 "' last; they are read in the order in which the backward pass makes them "
+                 "ready: turn the list round (torch: reversed(list(model.named_parameters())))"));
   }
 }
 
@@ -131,11 +139,13 @@ void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::s
   const std::string speed = key + ".bandwidth_gbps: " + number_text(each / kGigabitPerSecond) +
                             " Gbit/s is more than any ";
   if (inside && each > kFastestGpuPort) {
-    lines.push_back(speed + "GPU's port carries (" +
-                    number_text(kFastestGpuPort / kGigabitPerSecond) + "): was Mbit/s meant?");
+    lines.push_back(doubtful(speed + "GPU's port carries (" +
+                             number_text(kFastestGpuPort / kGigabitPerSecond) +
+                             "): was Mbit/s meant?"));
   } else if (ports_of_nodes && !cluster.law && each > kFastestNic) {
-    lines.push_back(speed + "NIC carries (" + number_text(kFastestNic / kGigabitPerSecond) +
-                    "): was Mbit/s meant, or is it the sum of several (give nics)?");
+    lines.push_back(doubtful(speed + "NIC carries (" +
+                             number_text(kFastestNic / kGigabitPerSecond) +
+                             "): was Mbit/s meant, or is it the sum of several (give nics)?"));
   }
   if (tier.latency >= kSlowestMessage) {
     lines.push_back(key + ".latency_us: " + number_text(tier.latency / kMicrosecond) +
@@ -163,13 +173,13 @@ void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) 
   for (const auto& tier : cluster.tiers) remark_on_tier(cluster, tier, lines);
   const Device& device = cluster.device;
   if (device.flops > kMostFlops) {
-    lines.push_back("cluster.device.tflops: " + number_text(device.flops / 1e12) +
-                    " TFLOP/s is more than any device reaches: was GFLOP/s meant?");
+    lines.push_back(doubtful("cluster.device.tflops: " + number_text(device.flops / 1e12) +
+                             " TFLOP/s is more than any device reaches: was GFLOP/s meant?"));
   }
   if (device.memory > kFastestMemory) {
-    lines.push_back(
+    lines.push_back(doubtful(
         "cluster.device.memory_gbytes_per_s: " + number_text(device.memory / kGigabytePerSecond) +
-        " GB/s is more than any memory reaches: was MB/s meant?");
+        " GB/s is more than any memory reaches: was MB/s meant?"));
   }
 }
 
@@ -187,14 +197,12 @@ void remark_on_size(const Strategy& strategy, const Scenario& scenario, Strategy
   const dialect::Dialect* dialect = dialect::find_dialect(strategy.dialect);
   const bool meant = dialect != nullptr && strategy.fusion.size <= dialect->one_bucket;
   if (!meant && size > kBeyondModel * std::max(model, static_cast<double>(kSmallModel))) {
-    remarks.add(strategy, "buckets of " + number_text(size / static_cast<double>(kMiB)) +
-                              " MiB are " + number_text(std::round(size / model)) +
-                              " times all gradients together: were bytes written where MiB are "
-                              "read?");
+    remarks.add(strategy, doubtful("buckets of " + number_text(size / static_cast<double>(kMiB)) +
+                                   " MiB are " + number_text(std::round(size / model)) +
+                                   " times all gradients together: were bytes written where MiB "
+                                   "are read?"));
   }
-  if (dialect == nullptr || dialect->slip == nullptr) return;
-  const std::string slip = dialect->slip(strategy, scenario.cluster);
-  if (!slip.empty()) remarks.add(strategy, slip);
+  for (const auto& doubt : strategy.doubts) remarks.add(strategy, doubtful(doubt));
 }
 
 // Exchanges whose size or counts no measurement of the cluster speaks for. Their prices go on, with
@@ -447,7 +455,19 @@ std::vector<std::string> remarks_of(const input::Document& document, const Scena
     }
     lines.push_back(std::move(remark.line));
   }
+  std::stable_partition(lines.begin(), lines.end(),
+                        [](const std::string& line) { return line.starts_with(kDoubtful); });
   return lines;
+}
+
+std::vector<std::string> take_doubts(std::vector<std::string>& remarks) {
+  std::vector<std::string> doubts;
+  std::erase_if(remarks, [&](const std::string& remark) {
+    if (!remark.starts_with(kDoubtful)) return false;
+    doubts.push_back(remark.substr(kDoubtful.size()));
+    return true;
+  });
+  return doubts;
 }
 
 }  // namespace syncline::measure

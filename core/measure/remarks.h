@@ -4,20 +4,26 @@
 //                        costs nothing as the device's memory rate is not given; a hierarchy of one
 //                        level; parameters averaged after every step
 //   a list turned round  gradients in forward order (gradient_order.h)
-//   a unit mistaken      a NIC above 1600 Gbit/s, a GPU's port above 20 Tbit/s, a message's latency
-//                        of 10 ms, a device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times
-//                        the gradients, a Horovod threshold of a few bytes; and, where the document
-//                        is at hand, a backward_ms that contradicts its gradients' backward_us
+//   a unit mistaken      a NIC above 1600 Gbit/s, a GPU's port above 20
+//                        Tbit/s, a message's latency of 10 ms, a
+//                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the
+//                        gradients, a Horovod threshold of a few bytes
+//                        or cycle of a few microseconds; and, where the document is at hand, a
+//                        backward_ms that contradicts its gradients' backward_us
 //   several networks     rows priced by NCCL beside rows on the plain links
 //   a first step         DDP's, which exchanges one bucket of everything, and what it takes
 //   shapes not given     what PowerSGD factors is assumed
 //   not measured         collectives outside the sizes and counts of the cluster's calibration
 //   a guess              what the choice of NCCL rests on; what a node or device that is named
 //                        (core/hardware) leaves to assumption, where the document is at hand
+//
+// Some of this is doubtful: input that is likely a slip. Such a line begins with kDoubtful, and
+// verbs say it before their results.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/input/document.h"
@@ -25,6 +31,11 @@
 #include "core/scenario/sweep.h"
 
 namespace syncline::measure {
+
+inline constexpr std::string_view kDoubtful = "doubtful: ";
+
+// Takes the doubtful ones out of a list of remarks, without the word.
+std::vector<std::string> take_doubts(std::vector<std::string>& remarks);
 
 // One line each, without a final stop. What holds for several strategies is one line that names
 // them. Empty where there is nothing to say.

@@ -1,7 +1,12 @@
 // What is typed wrong on the command line is told in the words of whoever typed it.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/json/json.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
 namespace syncline::cli {
@@ -85,6 +90,37 @@ TEST(Messages, WordsBeyondDoubtAreUnderstood) {
     EXPECT_NE(ran.out, "") << words.front();
   }
   EXPECT_EQ(test::syncline_run({"help", "run"}).out, test::syncline_run({"run", "--help"}).out);
+}
+
+// Doubts change the first words of `check`, and stand before every verb's results.
+TEST(Messages, DoubtfulInputIsNotJustCorrect) {
+  const std::vector<std::string> slip{"--set", "strategies.0.dialect=horovod", "--set",
+                                      "strategies.0.config={\"HOROVOD_CYCLE_TIME\": 0.005}"};
+  const auto say = [&](std::vector<std::string> words, bool slipped) {
+    if (slipped) words.insert(words.end(), slip.begin(), slip.end());
+    return test::syncline_run(words).out;
+  };
+  const std::string three = test::scratch().path("three.json");
+  std::ofstream(three) << R"({"name": "three", "strategies": [{"name": "s"}],
+    "workload": {"name": "w", "forward_ms": 1, "tensors": [
+      {"name": "fc2.weight", "shape": [10, 64], "backward_us": 100},
+      {"name": "fc1.weight", "shape": [64, 32], "backward_us": 100}]},
+    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1, "device": {"memory_gbytes_per_s": 800},
+                "inter": {"latency_us": 10, "bandwidth_gbps": 100}}})";
+  EXPECT_TRUE(say({"check", three}, false).starts_with(three + ": correct\n"));
+  const std::string checked = say({"check", three}, true);
+  EXPECT_TRUE(checked.starts_with(three + ": correct, but doubtful\n\nDoubtful:\n")) << checked;
+  for (const char* verb : {"run", "explain", "tune", "plan"}) {
+    const std::string out = say({verb, three}, true);
+    const std::size_t at = out.find("Doubtful:\n- strategy 's': HOROVOD_CYCLE_TIME");
+    EXPECT_LT(at, 200U) << verb << out;
+    EXPECT_FALSE(contains(say({verb, three}, false), "Doubtful")) << verb;
+  }
+  for (const char* verb : {"check", "run", "explain", "tune", "plan"}) {
+    const Json said = Json::parse(say({verb, three, "--format", "json"}, true));
+    ASSERT_EQ(said.at("doubts").size(), 1U) << verb;
+    EXPECT_EQ(said.at("remarks").at(0), said.at("doubts").at(0)) << verb;
+  }
 }
 
 TEST(Messages, StrategiesAreQuoted) {

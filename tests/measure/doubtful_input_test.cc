@@ -1,0 +1,64 @@
+// Input that is likely a slip: one row each, beside what is like it and meant.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/measure/remarks.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
+
+namespace syncline::measure {
+namespace {
+
+// Two nodes of a known kind, a model of known layers.
+Json usual() {
+  return Json::parse(R"({
+    "name": "d",
+    "workload": {"name": "gpt2_small", "batch": 4, "operators": {
+      "architecture": "gpt2_small", "sequence": 128, "dtype": "fp16"}},
+    "cluster": {"name": "c", "node": "dgx-1", "nodes": 2, "device": {"base": "v100-sxm"},
+                "inter": {"latency_us": 10, "bandwidth_gbps": 100}},
+    "strategies": [{"name": "s", "dialect": "pytorch", "config": {}}]})");
+}
+
+std::vector<std::string> doubts_on(const Json& scenario) {
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  auto remarks = remarks_of(document, read, Sweep(read));
+  return take_doubts(remarks);
+}
+
+Json strategy(const char* dialect, const char* config) {
+  return Json::parse(std::string(R"([{"name": "s", "dialect": ")") + dialect + R"(", "config": )" +
+                     config + "}]");
+}
+
+TEST(DoubtfulInput, OfFrameworksConfigurations) {
+  struct Config {
+    const char* dialect;
+    const char* config;
+    const char* doubted;
+  };
+  const Config rows[] = {
+      {"horovod", R"({"HOROVOD_CYCLE_TIME": 0.005})",
+       "is read in milliseconds: were 0.005 s meant (5 ms)?"},
+      {"horovod", R"({"HOROVOD_CYCLE_TIME": 0})", ""},
+      {"horovod", R"({"HOROVOD_CYCLE_TIME": 5})", ""},
+      {"horovod", R"({"HOROVOD_FUSION_THRESHOLD": 64})", "were MiB meant"},
+      {"pytorch", R"({"bucket_cap_mb": 26214400})", "were bytes written where MiB are read?"},
+  };
+  for (const Config& row : rows) {
+    Json scenario = usual();
+    scenario["strategies"] = strategy(row.dialect, row.config);
+    const auto doubts = doubts_on(scenario);
+    ASSERT_EQ(doubts.size(), *row.doubted == 0 ? 0U : 1U) << row.config << Json(doubts).dump(1);
+    if (!doubts.empty()) {
+      EXPECT_TRUE(doubts.front().starts_with("strategy 's': ")) << doubts.front();
+      EXPECT_TRUE(test::contains(doubts.front(), row.doubted)) << doubts.front();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline::measure
