@@ -409,6 +409,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   config.finish();
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
+  if (zero.bucket_given && zero.stage > 0) {
+    doubt_elements("reduce_bucket_size", zero.bucket, workload, strategy);
+  }
   if (zero.stage == 0) {
     apply_stage_0(zero, workload, reading);
   } else if (zero.stage == 3) {

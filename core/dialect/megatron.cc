@@ -130,6 +130,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   ElementRule rule;
   rule.size = read_size(config, overlap, workload, cluster, reading.notes);
+  if (config.has("ddp-bucket-size") && overlap) {
+    doubt_elements("ddp-bucket-size", rule.size, workload, strategy);
+  }
   rule.registered = true;
   if (sharded) rule.align = kParameterAlign;
   strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);

@@ -7,7 +7,7 @@
 //   a unit mistaken      a NIC above 1600 Gbit/s, a GPU's port above 20
 //                        Tbit/s, a message's latency of 10 ms, a
 //                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the
-//                        gradients, a Horovod threshold of a few bytes
+//                        gradients, a bucket of a few elements, a Horovod threshold of a few bytes
 //                        or cycle of a few microseconds; and, where the document is at hand, a
 //                        backward_ms that contradicts its gradients' backward_us
 //   several networks     rows priced by NCCL beside rows on the plain links

@@ -41,6 +41,14 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
     const char* doubted;
   };
   const Config rows[] = {
+      {"deepspeed", R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 25}})",
+       "reduce_bucket_size counts elements, and 25 of them are a bucket of 100 bytes: were MiB "
+       "meant (25 MiB of fp32 are 6553600 elements)?"},
+      {"deepspeed", R"({"zero_optimization": {"stage": 0, "reduce_bucket_size": 25}})", ""},
+      {"deepspeed", R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e6}})", ""},
+      {"megatron", R"({"overlap-grad-reduce": true, "ddp-bucket-size": 25})",
+       "ddp-bucket-size counts elements"},
+      {"megatron", R"({"overlap-grad-reduce": true})", ""},
       {"horovod", R"({"HOROVOD_CYCLE_TIME": 0.005})",
        "is read in milliseconds: were 0.005 s meant (5 ms)?"},
       {"horovod", R"({"HOROVOD_CYCLE_TIME": 0})", ""},
