@@ -103,6 +103,44 @@ void note_padding(const Reading& reading, const Workload& workload,
                   std::to_string((rows + ranks - 1) / ranks * ranks));
 }
 
+std::string text_of(const Path& path) {
+  std::string text;
+  for (const auto& part : path) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+bool is_number(const std::string& part) {
+  return !part.empty() &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Modules that differ by a number alone are said by one pattern.
+Json in_patterns(const std::vector<Path>& modules) {
+  Json patterns = Json::array();
+  for (Path module : modules) {
+    for (auto& part : module) {
+      if (is_number(part)) part = "*";
+    }
+    const Json pattern = text_of(module);
+    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
+      patterns.push_back(pattern);
+    }
+  }
+  return patterns;
+}
+
+// Each numbered module that holds a gradient, as people wrap a model's layers.
+std::vector<Path> layers_of(const Workload& workload) {
+  std::vector<Path> layers;
+  for (const Tensor& tensor : workload.tensors) {
+    Path path = path_of(tensor.name);
+    const auto number = std::find_if(path.begin(), path.end(), is_number);
+    if (number == path.end() || number + 1 == path.end()) continue;
+    layers.emplace_back(path.begin(), number + 1);
+  }
+  return layers;
+}
+
 // Whether parameters are given up after the forward pass: FSDP2's word, or FSDP1's.
 bool reshards(Reader& config, std::int64_t version, const std::string& sharding) {
   if (version == 1) {
@@ -187,14 +225,15 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   if (strategy.fusion.groups.size() < 2) {
     reading.notes.push_back("everything is one unit: nothing can hide behind the backward pass");
+    const Json layers = in_patterns(layers_of(workload));
+    if (!config.has("units") && !layers.empty()) {
+      strategy.doubts.push_back(
+          "no units are given, so the model is one unit and nothing overlaps the backward pass: "
+          "name the modules that are wrapped (\"units\": " +
+          layers.dump() + "), or say that it is one (\"units\": [])");
+    }
   }
   return reading;
-}
-
-std::string text_of(const Path& path) {
-  std::string text;
-  for (const auto& part : path) text += (text.empty() ? "" : ".") + part;
-  return text;
 }
 
 // The innermost module that holds all of a bucket's parameters; nothing for the root.
@@ -207,26 +246,6 @@ Path common_module(const plan::Bucket& bucket, const Workload& workload) {
     common.erase(differs.first, common.end());
   }
   return common;
-}
-
-bool is_number(const std::string& part) {
-  return !part.empty() &&
-         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Modules that differ by a number alone are said by one pattern.
-Json in_patterns(const std::vector<Path>& modules) {
-  Json patterns = Json::array();
-  for (Path module : modules) {
-    for (auto& part : module) {
-      if (is_number(part)) part = "*";
-    }
-    const Json pattern = text_of(module);
-    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
-      patterns.push_back(pattern);
-    }
-  }
-  return patterns;
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
@@ -265,13 +284,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
 // Everything as one unit, and each numbered module (a model's layers) as one, as people wrap them.
 std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
                              const Partitions&) {
-  std::vector<Path> layers;
-  for (const Tensor& tensor : workload.tensors) {
-    Path path = path_of(tensor.name);
-    const auto number = std::find_if(path.begin(), path.end(), is_number);
-    if (number == path.end() || number + 1 == path.end()) continue;
-    layers.emplace_back(path.begin(), number + 1);
-  }
+  const std::vector<Path> layers = layers_of(workload);
   std::vector<Json> configs;
   for (const bool again : {true, false}) {
     for (const Json& units : {Json::array(), in_patterns(layers)}) {

@@ -41,6 +41,12 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
     const char* doubted;
   };
   const Config rows[] = {
+      {"fsdp", "{}",
+       "no units are given, so the model is one unit and nothing overlaps the backward pass: name "
+       "the modules that are wrapped (\"units\": [\"transformer.h.*\"]), or say that it is one "
+       "(\"units\": [])"},
+      {"fsdp", R"({"units": []})", ""},
+      {"fsdp", R"({"units": ["transformer.h.*"]})", ""},
       {"deepspeed", R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 25}})",
        "reduce_bucket_size counts elements, and 25 of them are a bucket of 100 bytes: were MiB "
        "meant (25 MiB of fp32 are 6553600 elements)?"},
@@ -58,6 +64,7 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
   };
   for (const Config& row : rows) {
     Json scenario = usual();
+    scenario["workload"]["operators"]["dtype"] = "fp32";  // FSDP takes one format a unit
     scenario["strategies"] = strategy(row.dialect, row.config);
     const auto doubts = doubts_on(scenario);
     ASSERT_EQ(doubts.size(), *row.doubted == 0 ? 0U : 1U) << row.config << Json(doubts).dump(1);
