@@ -35,6 +35,7 @@ bool names(std::string_view text, std::string_view word) {
 }  // namespace
 
 int named_capability(const Cluster& cluster) {
+  if (cluster.device.compute_capability > 0) return cluster.device.compute_capability;
   std::string text;
   for (const char c : cluster.device.name) {
     text += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));

@@ -109,4 +109,13 @@ const KnownDevice* recognise_device(std::string_view reported) {
   return nullptr;
 }
 
+bool contradicts(std::string_view reported, const KnownDevice& device) {
+  const KnownDevice* other = recognise_device(reported);
+  if (other == nullptr || other == &device) return false;
+  const auto own = words_of(device.words);
+  const auto said = words_of(other->words);
+  return !std::all_of(said.begin(), said.end(),
+                      [&](const std::string& word) { return contains(own, word); });
+}
+
 }  // namespace syncline::hardware

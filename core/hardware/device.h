@@ -34,4 +34,7 @@ const KnownDevice* find_device(std::string_view name);
 // or nullptr. A part of a device (MIG) is none that is known.
 const KnownDevice* recognise_device(std::string_view reported);
 
+// Whether that name is another device's: "A100-SXM4-80GB" of a 40 GB one; "A100" is of both.
+bool contradicts(std::string_view reported, const KnownDevice& device);
+
 }  // namespace syncline::hardware

@@ -60,7 +60,6 @@ void fill_in_device(const Reader& cluster, Json& json) {
   const Json given = device;
   device = known_device_json(known, given.contains("efficiency"));
   replace_keys(device, given);
-  device.erase("base");
 }
 
 Json port_json(const hardware::KnownPort& port) {

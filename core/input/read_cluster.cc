@@ -6,6 +6,7 @@
 #include "core/cost/law_provider.h"
 #include "core/cost/step_curves.h"
 #include "core/error.h"
+#include "core/hardware/device.h"
 #include "core/input/hardware_json.h"
 #include "core/input/law_json.h"
 #include "core/json/reader.h"
@@ -78,6 +79,13 @@ Overlap read_overlap(Reader& reader) {
   return overlap;
 }
 
+// What no figure says of a device. Beside a base its name is a label.
+void identify(Device& device, const std::string& base) {
+  const hardware::KnownDevice* known = hardware::find_device(base);
+  if (known == nullptr) return;
+  device.compute_capability = known->compute_capability;
+}
+
 Device read_device(Reader reader) {
   Device device;
   device.name = reader.text_or("name", "");
@@ -97,6 +105,7 @@ Device read_device(Reader reader) {
       reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   device.data_parallel_slowdown = reader.number_or("data_parallel_slowdown", 0, {0, 100});
   device.overlap = read_overlap(reader);
+  identify(device, reader.text_or("base", ""));
   reader.finish();
   return device;
 }

@@ -12,6 +12,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
 #include "core/dialect/dialect.h"
+#include "core/hardware/node.h"
 #include "core/hardware/reached.h"
 #include "core/json/text.h"
 #include "core/measure/gradient_order.h"
@@ -380,6 +381,30 @@ std::optional<std::string> named_hardware(const input::Document& document) {
   return text + " are assumed: give your own, or measure them (syncline calibrate)";
 }
 
+// What contradicts a node or a device that is given by name.
+void doubt_names(const input::Document& document, const Scenario& scenario,
+                 std::vector<std::string>& lines) {
+  const Json& cluster = document.root.at("cluster");
+  if (!cluster.is_object()) return;
+  const hardware::KnownNode* node = hardware::find_node(cluster.value("node", ""));
+  if (node != nullptr && scenario.cluster.gpus_per_node > node->gpus) {
+    lines.push_back(doubtful("cluster.gpus_per_node is " +
+                             std::to_string(scenario.cluster.gpus_per_node) + ", and a " +
+                             std::string(node->name) + " has " + std::to_string(node->gpus)));
+  }
+  const Json device = cluster.value("device", Json());
+  if (!device.is_object() || !device.contains("name")) return;
+  const std::string base =
+      device.value("base", node != nullptr ? std::string(node->device) : std::string());
+  const hardware::KnownDevice* priced = hardware::find_device(base);
+  const std::string name = device["name"].get<std::string>();
+  if (priced == nullptr || !hardware::contradicts(name, *priced)) return;
+  lines.push_back(doubtful("cluster.device.name is '" + name + "', and the figures are those of " +
+                           base + ": a name is a label (\"base\": \"" +
+                           std::string(hardware::recognise_device(name)->name) +
+                           "\" takes the figures of that device)"));
+}
+
 // Without its digits: the same remark at another sweep point.
 std::string without_numbers(const std::string& text) {
   std::string form;
@@ -424,7 +449,14 @@ std::vector<std::string> remarks_of(const input::Document& document, const Scena
   const std::size_t points = sweep.size();
   for (std::size_t i = 0; i < points && !interrupted(); ++i) {
     const SweepPoint point = sweep.point(i);
-    for (const auto& line : remarks_of(point.empty() ? scenario : at_point(each, point))) {
+    const Scenario here = point.empty() ? scenario : at_point(each, point);
+    std::vector<std::string> told = remarks_of(here);
+    const bool named_here = std::none_of(point.begin(), point.end(), [](const auto& set) {
+      return set.first == "cluster" || set.first == "cluster.node" ||
+             set.first.starts_with("cluster.device");
+    });
+    if (named_here) doubt_names(document, here, told);
+    for (const auto& line : told) {
       const std::string form = without_numbers(line);
       // A form comes several times at one point where strategies differ by a number in their names.
       const auto known = std::find_if(said.begin(), said.end(), [&](const Said& other) {

@@ -10,6 +10,8 @@
 //                        gradients, a bucket of a few elements, a Horovod threshold of a few bytes
 //                        or cycle of a few microseconds; and, where the document is at hand, a
 //                        backward_ms that contradicts its gradients' backward_us
+//   hardware             a device's name that is another device's than its base, more GPUs than the
+//                        named node has
 //   several networks     rows priced by NCCL beside rows on the plain links
 //   a first step         DDP's, which exchanges one bucket of everything, and what it takes
 //   shapes not given     what PowerSGD factors is assumed

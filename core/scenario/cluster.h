@@ -62,6 +62,7 @@ struct Overlap {
 // The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
 struct Device {
   std::string name;
+  int compute_capability = 0;   // of the known device that it is based on; 0: what its name says
   double flops = 0;             // reached rate, floating-point operations per second; 0: unknown
   double half_flops = 0;        // of matrix products in fp16 and bf16; 0: like the others
   BytesPerSecond memory = 0;    // reached rate; 0: such work is free

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/collective/library.h"
 #include "core/measure/remarks.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
@@ -29,9 +30,37 @@ std::vector<std::string> doubts_on(const Json& scenario) {
   return take_doubts(remarks);
 }
 
+struct Row {
+  const char* patch;    // of `usual`
+  const char* doubted;  // part of the only doubt; empty: none
+};
+
 Json strategy(const char* dialect, const char* config) {
   return Json::parse(std::string(R"([{"name": "s", "dialect": ")") + dialect + R"(", "config": )" +
                      config + "}]");
+}
+
+TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
+  const Row rows[] = {
+      {"{}", ""},
+      {R"({"cluster": {"gpus_per_node": 9}})", "cluster.gpus_per_node is 9, and a dgx-1 has 8"},
+      {R"({"cluster": {"gpus_per_node": 4}})", ""},
+      {R"({"cluster": {"device": {"name": "NVIDIA A100-SXM4-80GB"}}})",
+       "cluster.device.name is 'NVIDIA A100-SXM4-80GB', and the figures are those of v100-sxm: a "
+       "name is a label (\"base\": \"a100-sxm-80gb\" takes the figures of that device)"},
+      {R"({"cluster": {"device": {"name": "Tesla V100-SXM2-32GB"}}})", "takes the figures of that"},
+      {R"({"cluster": {"device": {"name": "Tesla V100-SXM2-16GB"}}})", ""},
+      {R"({"cluster": {"device": {"name": "our own"}}})", ""},
+  };
+  for (const Row& row : rows) {
+    Json scenario = usual();
+    scenario.merge_patch(Json::parse(row.patch));
+    const auto doubts = doubts_on(scenario);
+    ASSERT_EQ(doubts.size(), *row.doubted == 0 ? 0U : 1U) << row.patch << Json(doubts).dump(1);
+    if (!doubts.empty()) {
+      EXPECT_TRUE(test::contains(doubts.front(), row.doubted)) << doubts.front();
+    }
+  }
 }
 
 TEST(DoubtfulInput, OfFrameworksConfigurations) {
@@ -73,6 +102,27 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
       EXPECT_TRUE(test::contains(doubts.front(), row.doubted)) << doubts.front();
     }
   }
+}
+
+// Beside its base a name is a label: NCCL's model does not follow it.
+TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
+  Json scenario = usual();
+  scenario["cluster"]["device"]["name"] = "NVIDIA H100 80GB HBM3";
+  const Scenario labelled = test::parsed(scenario);
+  EXPECT_EQ(collective::named_capability(labelled.cluster), 70);
+}
+
+TEST(DoubtfulInput, StandsAheadOfOtherRemarks) {
+  Json scenario = usual();
+  scenario["cluster"]["gpus_per_node"] = 9;
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  auto remarks = remarks_of(document, read);
+  ASSERT_GT(remarks.size(), 1U);
+  EXPECT_TRUE(remarks.front().starts_with(kDoubtful)) << remarks.front();
+  const std::size_t all = remarks.size();
+  EXPECT_EQ(take_doubts(remarks).size(), 1U);
+  EXPECT_EQ(remarks.size(), all - 1);
 }
 
 }  // namespace
