@@ -19,7 +19,7 @@ struct KnownDevice {
   BytesPerSecond memory = 0;   // rated rate
   Bytes memory_size = 0;       // as sold
   int compute_capability = 0;  // 80 for an A100; 0: not NVIDIA's
-  bool bf16 = true;            // products in bf16 are as fast as in fp16; false: not at all
+  bool bf16 = true;            // products in bf16 are as fast as in fp16; false: as in fp32
   std::string_view words;      // all of them stand in what its driver reports
   std::string_view source;
 };

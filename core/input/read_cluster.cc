@@ -81,9 +81,11 @@ Overlap read_overlap(Reader& reader) {
 
 // What no figure says of a device. Beside a base its name is a label.
 void identify(Device& device, const std::string& base) {
-  const hardware::KnownDevice* known = hardware::find_device(base);
+  const hardware::KnownDevice* known =
+      base.empty() ? hardware::recognise_device(device.name) : hardware::find_device(base);
   if (known == nullptr) return;
-  device.compute_capability = known->compute_capability;
+  device.bf16 = known->bf16;
+  if (!base.empty()) device.compute_capability = known->compute_capability;
 }
 
 Device read_device(Reader reader) {

@@ -47,12 +47,6 @@ Tensor read_shape(Reader& reader, DType fallback) {
   return tensor;
 }
 
-// What a product in this format runs at.
-double rate_of(DType dtype, const Device& device) {
-  const bool half = dtype == DType::kFp16 || dtype == DType::kBf16;
-  return half && device.half_flops > 0 ? device.half_flops : device.flops;
-}
-
 struct TensorWork {
   bool has_wait = false;
   bool has_forward = false;
@@ -93,7 +87,7 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
   if (!has_total) {
     for (std::size_t i = 0; i < work.size(); ++i) {
       auto& tensor = workload.tensors[i];
-      tensor.backward = work[i].backward_flops / rate_of(tensor.dtype, device);
+      tensor.backward = work[i].backward_flops / device.product_flops(tensor.dtype);
     }
     return;
   }
@@ -118,7 +112,7 @@ void price_forward(Reader& reader, Workload& workload, const std::vector<TensorW
   for (const auto& tensor : workload.tensors) workload.forward += tensor.forward;
   if (workload.forward > 0 || device.flops == 0) return;
   for (std::size_t i = 0; i < work.size(); ++i) {
-    workload.forward += work[i].forward_flops / rate_of(workload.tensors[i].dtype, device);
+    workload.forward += work[i].forward_flops / device.product_flops(workload.tensors[i].dtype);
   }
 }
 

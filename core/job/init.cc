@@ -89,8 +89,8 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
   operators.erase("autocast");
   if (dtype == "fp32") return;
   if (dtype == "bf16" && !device.bf16) {
-    assumed.push_back("products in bf16 as fast as in fp16, which " + std::string(device.summary) +
-                      " has none of (--dtype fp16)");
+    assumed.push_back("products in bf16 at the rate of fp32, as " + std::string(device.summary) +
+                      " has no fast ones (--dtype fp16)");
   }
   operators["autocast"] = true;
   if (options.dtype.empty()) {

@@ -108,6 +108,23 @@ std::string nccl_remark(const Cluster& cluster) {
   return text.str();
 }
 
+bool multiplies_in_bf16(const Workload& workload) {
+  const auto& operators = workload.operators.operators;
+  if (operators.empty()) {
+    return std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                       [](const Tensor& tensor) { return tensor.dtype == DType::kBf16; });
+  }
+  return std::any_of(operators.begin(), operators.end(), [](const Operator& op) {
+    return op.dtype == DType::kBf16 && op.matrix_flops > 0;
+  });
+}
+
+void doubt_bf16(const Workload& workload, const Device& device, std::vector<std::string>& lines) {
+  if (device.bf16 || !workload.rated_times || !multiplies_in_bf16(workload)) return;
+  lines.push_back(doubtful(
+      device.name + " has no fast products in bf16: they take the rate of fp32 (fp16 is faster)"));
+}
+
 void remark_on_workload(const Scenario& scenario, std::vector<std::string>& lines) {
   const Workload& workload = scenario.workload;
   const bool computes_alike =
@@ -129,6 +146,7 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
                  "' last; they are read in the order in which the backward pass makes them "
                  "ready: turn the list round (torch: reversed(list(model.named_parameters())))"));
   }
+  doubt_bf16(workload, scenario.cluster.device, lines);
 }
 
 // Where collectives were measured, the tier sums up what was seen, and need not be a NIC.

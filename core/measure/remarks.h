@@ -11,7 +11,7 @@
 //                        or cycle of a few microseconds; and, where the document is at hand, a
 //                        backward_ms that contradicts its gradients' backward_us
 //   hardware             a device's name that is another device's than its base, more GPUs than the
-//                        named node has
+//                        named node has, bf16 where the device has no products in it
 //   several networks     rows priced by NCCL beside rows on the plain links
 //   a first step         DDP's, which exchanges one bucket of everything, and what it takes
 //   shapes not given     what PowerSGD factors is assumed

@@ -6,9 +6,8 @@
 namespace syncline::operators {
 
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device) {
-  const bool half = op.dtype == DType::kFp16 || op.dtype == DType::kBf16;
-  const double matrix_rate = half && device.half_flops > 0 ? device.half_flops : device.flops;
-  const Seconds compute = op.matrix_flops / matrix_rate + op.flops / device.flops;
+  const Seconds compute =
+      op.matrix_flops / device.product_flops(op.dtype) + op.flops / device.flops;
   return std::max(compute, traffic(list, op) / device.memory);
 }
 

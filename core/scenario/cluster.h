@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/scenario/dtype.h"
 #include "core/units.h"
 
 namespace syncline::collective {
@@ -65,6 +66,7 @@ struct Device {
   int compute_capability = 0;   // of the known device that it is based on; 0: what its name says
   double flops = 0;             // reached rate, floating-point operations per second; 0: unknown
   double half_flops = 0;        // of matrix products in fp16 and bf16; 0: like the others
+  bool bf16 = true;             // it has them in bf16; false: such products take fp32's rate
   BytesPerSecond memory = 0;    // reached rate; 0: such work is free
   double memory_size = 0;       // bytes that it has; 0: not known
   BytesPerSecond rounding = 0;  // by codecs that keep all elements, narrower; 0: like memory
@@ -89,6 +91,12 @@ struct Device {
   // data_parallel_slowdown.
   double data_parallel_slowdown = 0;
   Overlap overlap;
+
+  // Of matrix products in this format.
+  double product_flops(DType dtype) const {
+    const bool half = dtype == DType::kFp16 || (dtype == DType::kBf16 && bf16);
+    return half && half_flops > 0 ? half_flops : flops;
+  }
 };
 
 // How much a rank's computation varies from step to step. `relative` is the spread as a share of

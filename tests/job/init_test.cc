@@ -86,7 +86,8 @@ TEST(Init, HalfPrecisionIsTheDevices) {
   EXPECT_EQ(dtype("dgx-a100"), "bf16");
   InitOptions wrong{.model = "bert_base", .node = "dgx-1"};
   wrong.dtype = "bf16";
-  EXPECT_TRUE(says(init_scenario(wrong), "which NVIDIA V100 SXM2 16 GB has none of"));
+  EXPECT_TRUE(says(init_scenario(wrong),
+                   "in bf16 at the rate of fp32, as NVIDIA V100 SXM2 16 GB has no fast ones"));
 }
 
 TEST(Init, AModelThatDoesNotFitIsSaidFirst) {

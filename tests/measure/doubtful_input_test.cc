@@ -51,6 +51,11 @@ TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
       {R"({"cluster": {"device": {"name": "Tesla V100-SXM2-32GB"}}})", "takes the figures of that"},
       {R"({"cluster": {"device": {"name": "Tesla V100-SXM2-16GB"}}})", ""},
       {R"({"cluster": {"device": {"name": "our own"}}})", ""},
+      {R"({"workload": {"operators": {"dtype": "bf16"}}})",
+       "has no fast products in bf16: they take the rate of fp32"},
+      {R"({"workload": {"operators": {"dtype": "bf16"}},
+           "cluster": {"node": "dgx-a100", "device": {"base": "a100-sxm-40gb"}}})",
+       ""},
   };
   for (const Row& row : rows) {
     Json scenario = usual();
@@ -104,12 +109,26 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
   }
 }
 
-// Beside its base a name is a label: NCCL's model does not follow it.
+// Tensor cores of a V100 know no bf16: its products take fp32's rate, not fp16's.
+TEST(DoubtfulInput, ProductsThatADeviceDoesNotHaveTakeTheRateOfFp32) {
+  const auto backward = [](const char* dtype) {
+    Json scenario = usual();
+    scenario["workload"]["operators"]["dtype"] = dtype;
+    return backward_time(test::parsed(scenario).workload);
+  };
+  EXPECT_GT(backward("bf16"), 2 * backward("fp16"));
+  EXPECT_LE(backward("bf16"), backward("fp32"));
+}
+
+// Beside its base a name is a label: neither NCCL's model nor the rate of bf16 follows it.
 TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
   Json scenario = usual();
+  scenario["workload"]["operators"]["dtype"] = "bf16";
+  const Scenario own = test::parsed(scenario);
   scenario["cluster"]["device"]["name"] = "NVIDIA H100 80GB HBM3";
   const Scenario labelled = test::parsed(scenario);
   EXPECT_EQ(collective::named_capability(labelled.cluster), 70);
+  EXPECT_EQ(backward_time(labelled.workload), backward_time(own.workload));
 }
 
 TEST(DoubtfulInput, StandsAheadOfOtherRemarks) {
