@@ -32,6 +32,7 @@ std::string doubtful(const std::string& text) { return std::string(kDoubtful) + 
 constexpr BytesPerSecond kFastestNic = 1600 * kGigabitPerSecond;
 constexpr BytesPerSecond kFastestGpuPort = 20000 * kGigabitPerSecond;
 constexpr Seconds kSlowestMessage = 10 * kMillisecond;
+constexpr Seconds kQuickestMessage = 0.2 * kMicrosecond;
 constexpr double kMostFlops = 1e17;
 constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
 // Buckets so many times the gradients; small models are taken to be larger.
@@ -149,6 +150,16 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
   doubt_bf16(workload, scenario.cluster.device, lines);
 }
 
+// Usual rates in Gbit/s that are written in GB/s.
+void doubt_gigabytes(const std::string& key, double gigabits, std::vector<std::string>& lines) {
+  for (const double usual : {10.0, 25.0, 50.0, 100.0}) {
+    if (std::abs(gigabits * 8 - usual) > 1e-6 * usual) continue;
+    lines.push_back(doubtful(key + ".bandwidth_gbps is read in Gbit/s: were " +
+                             number_text(gigabits) + " GB/s meant (" + number_text(usual) +
+                             " Gbit/s)?"));
+  }
+}
+
 // Where collectives were measured, the tier sums up what was seen, and need not be a NIC.
 void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::string>& lines) {
   const std::string key = "cluster." + tier.name;
@@ -165,10 +176,19 @@ void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::s
     lines.push_back(doubtful(speed + "NIC carries (" +
                              number_text(kFastestNic / kGigabitPerSecond) +
                              "): was Mbit/s meant, or is it the sum of several (give nics)?"));
+  } else if (ports_of_nodes && !cluster.law) {
+    doubt_gigabytes(key, each / tier.efficiency / kGigabitPerSecond, lines);
   }
   if (tier.latency >= kSlowestMessage) {
     lines.push_back(key + ".latency_us: " + number_text(tier.latency / kMicrosecond) +
                     " us a message is a wide-area network's: were nanoseconds meant?");
+  }
+  if (ports_of_nodes && !cluster.law && tier.latency > 0 && tier.latency < kQuickestMessage) {
+    const double given = tier.latency / kMicrosecond;
+    constexpr double kMicrosecondsAMillisecond = 1000;
+    lines.push_back(doubtful(key + ".latency_us: no network takes " + number_text(given) +
+                             " us a message between nodes: were milliseconds meant (" +
+                             number_text(given * kMicrosecondsAMillisecond) + " us)?"));
   }
 }
 

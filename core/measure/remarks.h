@@ -4,8 +4,8 @@
 //                        costs nothing as the device's memory rate is not given; a hierarchy of one
 //                        level; parameters averaged after every step
 //   a list turned round  gradients in forward order (gradient_order.h)
-//   a unit mistaken      a NIC above 1600 Gbit/s, a GPU's port above 20
-//                        Tbit/s, a message's latency of 10 ms, a
+//   a unit mistaken      a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
+//                        Tbit/s, a message's latency of 10 ms or, between nodes, below 0.2 us, a
 //                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the
 //                        gradients, a bucket of a few elements, a Horovod threshold of a few bytes
 //                        or cycle of a few microseconds; and, where the document is at hand, a

@@ -56,6 +56,14 @@ TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
       {R"({"workload": {"operators": {"dtype": "bf16"}},
            "cluster": {"node": "dgx-a100", "device": {"base": "a100-sxm-40gb"}}})",
        ""},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 1.25}}})", "were 1.25 GB/s meant (10 Gbit/s)?"},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 12.5}}})", "were 12.5 GB/s meant (100 Gbit/s)?"},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 1}}})", ""},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 25}}})", ""},
+      {R"({"cluster": {"inter": {"latency_us": 0.025}}})", "were milliseconds meant (25 us)?"},
+      {R"({"cluster": {"inter": {"latency_us": 25000}}})", ""},
+      {R"({"cluster": {"inter": {"latency_us": 0}}})", ""},
+      {R"({"cluster": {"inter": {"latency_us": 1}}})", ""},
   };
   for (const Row& row : rows) {
     Json scenario = usual();
