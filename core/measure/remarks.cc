@@ -109,6 +109,23 @@ std::string nccl_remark(const Cluster& cluster) {
   return text.str();
 }
 
+// A batch is one GPU's. One that no GPU holds, while a rank's share of it fits, is likely that of
+// all; a batch that was measured is what it says.
+void doubt_batch(const Scenario& scenario, std::vector<std::string>& lines) {
+  constexpr std::int64_t kLargeBatch = 256;  // smaller ones may fit by recomputation
+  const Workload& workload = scenario.workload;
+  const int ranks = scenario.cluster.ranks();
+  if (!workload.rated_times || workload.batch < kLargeBatch || workload.batch % ranks != 0) return;
+  const Memory memory = memory_of(scenario, Strategy());
+  if (memory.available <= 0 || memory.activations <= memory.available) return;
+  if (memory.activations / ranks > memory.available) return;
+  lines.push_back(doubtful("workload.batch is each GPU's, and the activations of " +
+                           std::to_string(workload.batch) + " samples take about " +
+                           number_text(std::round(memory.activations / 1e9)) +
+                           " GB: was the batch of all " + std::to_string(ranks) + " GPUs meant (" +
+                           std::to_string(workload.batch / ranks) + " each)?"));
+}
+
 bool multiplies_in_bf16(const Workload& workload) {
   const auto& operators = workload.operators.operators;
   if (operators.empty()) {
@@ -147,6 +164,7 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
                  "' last; they are read in the order in which the backward pass makes them "
                  "ready: turn the list round (torch: reversed(list(model.named_parameters())))"));
   }
+  doubt_batch(scenario, lines);
   doubt_bf16(workload, scenario.cluster.device, lines);
 }
 

@@ -12,6 +12,7 @@
 //                        backward_ms that contradicts its gradients' backward_us
 //   hardware             a device's name that is another device's than its base, more GPUs than the
 //                        named node has, bf16 where the device has no products in it
+//   a global batch       activations that no GPU holds, where those of a share of the batch fit
 //   several networks     rows priced by NCCL beside rows on the plain links
 //   a first step         DDP's, which exchanges one bucket of everything, and what it takes
 //   shapes not given     what PowerSGD factors is assumed
