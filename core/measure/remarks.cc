@@ -100,6 +100,12 @@ std::string nccl_remark(const Cluster& cluster) {
   const collective::NcclTopology t =
       collective::nccl_topology(cluster, collective::world_group(cluster.ranks()));
   std::ostringstream text;
+  const hardware::KnownDevice* device = hardware::recognise_device(cluster.device.name);
+  if (device != nullptr && device->compute_capability == 0) {
+    text << device->summary
+         << " runs RCCL, which is not modelled: NCCL's model of NVIDIA's devices "
+         << "stands in for it; ";
+  }
   text << "algorithm nccl: taken for compute capability " << t.least_capability
        << (t.nvswitch ? " with NVSwitch" : "") << ", channels: " << t.ring.channels << " of "
        << t.ring.intra / kGigabytePerSecond << " GB/s inside a node and "

@@ -144,6 +144,18 @@ TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
   EXPECT_EQ(backward_time(labelled.workload), backward_time(own.workload));
 }
 
+// That is no slip: a remark, and no doubt.
+TEST(DoubtfulInput, NcclStandsInForRccl) {
+  Json scenario = usual();
+  scenario["cluster"] = {{"name", "c"}, {"node", "mi300x-platform"}, {"nodes", 2}};
+  scenario["cluster"]["library"] = "nccl";
+  EXPECT_TRUE(doubts_on(scenario).empty());
+  const auto remarks = remarks_of(test::parsed(scenario));
+  EXPECT_TRUE(std::any_of(remarks.begin(), remarks.end(), [](const std::string& remark) {
+    return test::contains(remark, "runs RCCL, which is not modelled");
+  }));
+}
+
 TEST(DoubtfulInput, StandsAheadOfOtherRemarks) {
   Json scenario = usual();
   scenario["cluster"]["gpus_per_node"] = 9;
