@@ -24,8 +24,30 @@ std::string counts(int nodes, int gpus) {
          (gpus == 1 ? " GPU" : " GPUs");
 }
 
+// "A100" of "A100-SXM4-40GB"; empty where it is not known.
+std::string_view chip_of(const std::string& reported) {
+  const hardware::KnownDevice* device = hardware::recognise_device(reported);
+  if (device == nullptr) return {};
+  return device->words.substr(0, device->words.find(' '));
+}
+
+// Logs of one cluster name one chip; its memory may differ.
+void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
+  const cost::MeasuredTable* first = nullptr;
+  for (const cost::MeasuredTable& table : tables) {
+    const std::string_view chip = chip_of(table.device);
+    if (chip.empty()) continue;
+    if (first == nullptr) first = &table;
+    if (chip == chip_of(first->device)) continue;
+    throw InputError(first->source + " and " + table.source + ": the logs name different GPUs, " +
+                     first->device + " and " + table.device +
+                     ": two clusters (calibrate each by itself)");
+  }
+}
+
 // Tables of one cluster agree where they overlap.
 void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
+  check_one_device(tables);
   constexpr double kApart = 1.5;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     std::map<Bytes, Seconds> first;

@@ -185,6 +185,27 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
   EXPECT_EQ(calibrate_verb({"--steps", job, "--rows", "nobody"}).code, 2);
 }
 
+TEST(Calibrate, LogsOfTwoKindsOfGpuAreTwoClusters) {
+  const std::string a100 = kLogs + "a100-p4d-efa_allreduce_n002x8.txt";
+  std::stringstream text;
+  text << std::ifstream(a100).rdbuf();
+  const auto on = [&](const std::string& device) {
+    std::string other = text.str();
+    const std::string name = "A100-SXM4-40GB";
+    for (auto at = other.find(name); at != std::string::npos; at = other.find(name, at + 1)) {
+      other.replace(at, name.size(), device);
+    }
+    return other;
+  };
+  const Said said = calibrate_verb({a100, written("gh200.txt", on("NVIDIA GH200 120GB"))});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("the logs name different GPUs, A100-SXM4-40GB and NVIDIA GH200 120GB"),
+            std::string::npos)
+      << said.err;
+  // Another memory is no other network.
+  EXPECT_EQ(calibrate_verb({a100, written("80.txt", on("NVIDIA A100-SXM4-80GB"))}).code, 0);
+}
+
 TEST(Calibrate, CountsBehindAnAtNeedBothNumbers) {
   const Said said = calibrate_verb({kPcie + "@16"});
   EXPECT_EQ(said.code, 2);
