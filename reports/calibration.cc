@@ -5,6 +5,7 @@
 
 #include "core/input/law_json.h"
 #include "core/measure/doubt.h"
+#include "core/measure/remarks.h"
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
@@ -79,14 +80,17 @@ std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) 
   return list;
 }
 
-// Whether a share of the line rate is good. The yardsticks are the best all-reduces and all-gathers
-// of scenarios/measured/nccl-tests over what the NICs of a node are rated.
-// The yardsticks are the best rates between nodes of the logs in scenarios/measured/nccl-tests over
-// what their headers say the NICs are rated; what is good and usual, where those lie.
+// Twice the line is the most that a tree of two nodes shows.
+constexpr double kMostOfLine = 2.5;
+
+// Whether a share of the line rate is good. The yardsticks are the best rates between nodes of the
+// logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what is
+// good and usual, where those lie.
 std::string line_sentence(const calibrate::LineShare& line) {
   constexpr double kGood = 0.85;
   constexpr double kUsual = 0.6;
-  const std::string verdict = line.share > 1
+  const std::string verdict = line.share >= kMostOfLine ? "more than such a line carries"
+                              : line.share > 1
                                   ? "more than the line, as with two nodes a tree can have"
                               : line.share >= kGood  ? "good"
                               : line.share >= kUsual ? "usual"
@@ -97,6 +101,15 @@ std::string line_sentence(const calibrate::LineShare& line) {
          ". Published: 98 % on H100 nodes with InfiniBand, 94 % on 10 Gbit/s Ethernet, 92 % on "
          "GH200 Alps, 88 % on A100 with EFA, 74 % on Polaris with libfabric, 64 % on A100 ND v4, "
          "43 % on 2080 Ti with InfiniBand, 19 % on Polaris over TCP.";
+}
+
+std::vector<std::string> line_doubts(const calibrate::LogCalibration& calibration) {
+  constexpr double kBits = 8;
+  if (!calibration.line || calibration.line->share < kMostOfLine) return {};
+  const double gigabits = calibration.line->line / kGigabitPerSecond;
+  return {std::string(measure::kDoubtful) + "--line-rate is read in Gbit/s, and " +
+          share(calibration.line->share) + " of " + plain_number(gigabits) +
+          " Gbit/s was measured: were GB/s meant (" + plain_number(gigabits * kBits) + " Gbit/s)?"};
 }
 
 std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) {
@@ -259,7 +272,7 @@ Answer answer_of(const calibrate::LogCalibration& calibration) {
           [&] { return page_of(calibration); },
           [&] { return csv_of(calibration); },
           [&] { return json_of(calibration); },
-          {},
+          line_doubts(calibration),
           [&] { return figures_of(calibration); }};
 }
 
