@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/input/read_operators.h"
 #include "core/json/reader.h"
+#include "core/operators/architecture.h"
 #include "core/operators/price.h"
 
 namespace syncline::input {
@@ -184,6 +185,18 @@ void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<Tens
   work.push_back(flops);
 }
 
+// A workload that bears another architecture's name was generated as that one, and then changed.
+void name_as_generated(const Reader& reader, Workload& workload) {
+  const Json& given = reader.json().at("operators");
+  const auto* row = operators::find_architecture(given.value("architecture", ""));
+  const auto* named = operators::find_architecture(workload.name);
+  if (row == nullptr || named == nullptr || row == named || row->shaped) return;
+  workload.name = row->name;
+  if (workload.source.starts_with("generated: ")) {
+    workload.source = "generated: " + std::string(row->summary);
+  }
+}
+
 }  // namespace
 
 Workload read_workload(Reader reader, const Device& device) {
@@ -227,7 +240,10 @@ Workload read_workload(Reader reader, const Device& device) {
     workload.buffers.push_back(read_shape(item, dtype));
     item.finish();
   }
-  if (reader.has("operators")) read_operators(reader.object("operators"), workload, has_tensors);
+  if (reader.has("operators")) {
+    read_operators(reader.object("operators"), workload, has_tensors);
+    name_as_generated(reader, workload);
+  }
   work.resize(workload.tensors.size());
   price_backward(reader, workload, work, device);
   price_forward(reader, workload, work, device);

@@ -156,6 +156,15 @@ TEST(DoubtfulInput, NcclStandsInForRccl) {
   }));
 }
 
+// A workload that bears an architecture's name takes the name of the one that is put in its place.
+TEST(DoubtfulInput, AGeneratedWorkloadIsNamedByItsArchitecture) {
+  Json scenario = usual();
+  scenario["workload"]["operators"]["architecture"] = "gpt2_medium";
+  EXPECT_EQ(test::parsed(scenario).workload.name, "gpt2_medium");
+  scenario["workload"]["name"] = "ours";
+  EXPECT_EQ(test::parsed(scenario).workload.name, "ours");
+}
+
 TEST(DoubtfulInput, StandsAheadOfOtherRemarks) {
   Json scenario = usual();
   scenario["cluster"]["gpus_per_node"] = 9;
