@@ -29,8 +29,7 @@ set_target_properties(
 target_compile_features(syncline_archive PUBLIC cxx_std_20)
 target_include_directories(syncline_archive INTERFACE $<INSTALL_INTERFACE:include/syncline>)
 target_link_libraries(
-  syncline_archive PUBLIC nlohmann_json::nlohmann_json Eigen3::Eigen ZLIB::ZLIB simdjson::simdjson
-                          protobuf::libprotobuf-lite)
+  syncline_archive PUBLIC nlohmann_json::nlohmann_json Eigen3::Eigen ZLIB::ZLIB simdjson::simdjson)
 
 # Manual page and completion are what the program itself says about its verbs.
 set(MADE ${PROJECT_BINARY_DIR}/made)

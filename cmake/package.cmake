@@ -16,6 +16,6 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # For programs that are built on the library.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
-    "nlohmann-json3-dev, libeigen3-dev, zlib1g-dev, libsimdjson-dev, libprotobuf-dev")
+    "nlohmann-json3-dev, libeigen3-dev, zlib1g-dev, libsimdjson-dev")
 install(FILES packaging/lintian-overrides DESTINATION share/lintian/overrides RENAME syncline)
 include(CPack)

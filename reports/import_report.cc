@@ -81,7 +81,7 @@ std::string facts(const ImportedJob& job) {
   std::string text = "  read       " + origin(job.observed) + "\n";
   if (step == nullptr) return text;
   text += "  ranks      " + ranks_text(job.observed) + "\n";
-  if (job.observed.timed) text += "  steps      " + steps_text(job, *step) + "\n";
+  text += "  steps      " + steps_text(job, *step) + "\n";
   const std::string own = job::own_collectives(*step);
   if (!own.empty()) text += "  job        not plain data-parallel: " + own + " a step of its own\n";
   const Bytes told = gradient_bytes(*step);
@@ -145,29 +145,25 @@ std::string bucket_of(const Exchange& exchange) {
 Grid exchanges_grid(const ImportedJob& job, const Step& step) {
   const bool several = job.observed.ranks.size() > 1;
   Grid grid{{{"collective", false}, {"gradients"}, {"size"}}, {}};
-  if (job.observed.timed) {
-    grid.columns.push_back({"complete", true, 3});
-    grid.columns.push_back({"sent", true, 2});
-    grid.columns.push_back({"took"});
-    if (several) {
-      grid.columns.push_back({"truly"});
-      grid.columns.push_back({"waiting", true, 1});
-    }
-    grid.columns.push_back({"exposed"});
+  grid.columns.push_back({"complete", true, 3});
+  grid.columns.push_back({"sent", true, 2});
+  grid.columns.push_back({"took"});
+  if (several) {
+    grid.columns.push_back({"truly"});
+    grid.columns.push_back({"waiting", true, 1});
   }
+  grid.columns.push_back({"exposed"});
   for (const Exchange& exchange : step.exchanges) {
     std::vector<std::string> cells{one_line(exchange.kind), bucket_of(exchange),
                                    bytes_text(static_cast<double>(exchange.bytes()))};
-    if (job.observed.timed) {
-      cells.push_back(exchange.gradients.empty() ? "-" : seconds_text(exchange.complete));
-      cells.push_back(seconds_text(exchange.sent));
-      cells.push_back(seconds_text(exchange.duration));
-      if (several) {
-        cells.push_back(seconds_text(exchange.time));
-        cells.push_back(seconds_text(exchange.duration - exchange.time));
-      }
-      cells.push_back(seconds_text(exchange.exposed));
+    cells.push_back(exchange.gradients.empty() ? "-" : seconds_text(exchange.complete));
+    cells.push_back(seconds_text(exchange.sent));
+    cells.push_back(seconds_text(exchange.duration));
+    if (several) {
+      cells.push_back(seconds_text(exchange.time));
+      cells.push_back(seconds_text(exchange.duration - exchange.time));
     }
+    cells.push_back(seconds_text(exchange.exposed));
     grid.lines.push_back({std::move(cells), false});
   }
   return grid;
@@ -221,7 +217,7 @@ std::string next_commands(const ImportedJob& job) {
 Page page_of(const ImportedJob& job) {
   Page page{one_line(job.observed.name), "", {Listing{"text", facts(job)}}};
   if (const Step* step = typical(job)) {
-    if (job.observed.timed && step->gpu > 0) page.blocks.emplace_back(parts_grid(*step));
+    if (step->gpu > 0) page.blocks.emplace_back(parts_grid(*step));
     if (!step->exchanges.empty()) page.blocks.emplace_back(exchanges_grid(job, *step));
     if (!job.observed.skew.empty()) page.blocks.emplace_back(skew_grid(job, *step));
   }

@@ -6,8 +6,6 @@
 
 #include "core/calibrate/inspector/inspector.h"
 #include "core/error.h"
-#include "core/job/chakra/chakra.h"
-#include "core/job/execution_trace/execution_trace.h"
 #include "core/job/kineto/format.h"
 #include "core/job/models/config.h"
 #include "core/job/models/safetensors.h"
@@ -81,11 +79,6 @@ Observed refuse_inspector(const std::vector<std::string>& files) {
 std::span<const Format> formats() {
   static const std::vector<Format> rows = {
       kineto::kFormat,
-      {"execution_trace",
-       "execution_trace: PyTorch's (ExecutionTraceObserver): order and sizes, no times",
-       execution_trace::recognises, execution_trace::read},
-      {"chakra", "chakra: a Chakra trace (.et): buckets and compute times, no gradients",
-       chakra::recognises, chakra::read},
       {"nccl_inspector",
        "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
        is_inspector, refuse_inspector},

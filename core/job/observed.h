@@ -103,7 +103,6 @@ struct Observed {
   std::string device;                   // as the driver names it: "NVIDIA A100-SXM4-40GB"
   std::vector<std::string> optimizers;  // classes as the framework names them: "AdamW"
   int devices_a_node = 0;               // that the first rank's host shows; 0: unknown
-  bool timed = true;                    // false: order and sizes only, Seconds are 0 throughout
   bool bucket_views = false;            // gradient_as_bucket_view: no copies exist
   bool comm_hook = false;               // gradients reach the network through a hook
   int ddp_modules = 1;                  // each with reducers of its own

@@ -35,12 +35,12 @@ std::string name_of(const Gradient& gradient, std::size_t place) {
   return gradient.name.empty() ? "gradient " + std::to_string(place) : gradient.name;
 }
 
-Json tensor_of(const Gradient& gradient, std::size_t place, const Observed& observed, bool copied) {
+Json tensor_of(const Gradient& gradient, std::size_t place, bool copied) {
   Json tensor{{"name", name_of(gradient, place)}};
   tensor["shape"] =
       gradient.shape.empty() ? Json::array({gradient.elements}) : Json(gradient.shape);
   tensor["dtype"] = to_string(gradient.dtype);
-  if (observed.timed) tensor["backward_us"] = microseconds(gradient.wait);
+  tensor["backward_us"] = microseconds(gradient.wait);
   if (copied) {
     tensor["copy_in_us"] = microseconds(gradient.copy_in);
     tensor["copy_out_us"] = microseconds(gradient.copy_out);
@@ -54,15 +54,13 @@ bool copies(const Step& step) {
   });
 }
 
-std::string source_of(const Observed& observed, const Step& step, int rank) {
-  std::string source = observed.file;
-  const auto slash = source.rfind('/');
-  if (slash != std::string::npos) source.erase(0, slash + 1);
-  source += ", " + observed.format;
-  if (observed.timed) {
-    source += ", step " + std::to_string(step.number) + " of rank " + std::to_string(rank);
-  }
-  return source;
+std::string file_of(const Observed& observed) {
+  return observed.file.substr(observed.file.rfind('/') + 1) + ", " + observed.format;
+}
+
+std::string source_of(const Observed& observed, const Step& step) {
+  return file_of(observed) + ", step " + std::to_string(step.number) + " of rank " +
+         std::to_string(observed.ranks.front().rank);
 }
 
 // An optimizer by what it keeps of each parameter, in a scenario's words.
@@ -99,23 +97,21 @@ void add_optimizer(const Observed& observed, Json& workload, std::vector<std::st
 
 Json workload_of(const Observed& observed, const Step& step, const std::string& torch,
                  const ImportOptions& options) {
-  const bool copied = observed.timed && copies(step);
+  const bool copied = copies(step);
   Json workload{{"name", observed.name}};
   if (!torch.empty()) workload["torch"] = torch;
-  workload["source"] = source_of(observed, step, observed.ranks.front().rank);
+  workload["source"] = source_of(observed, step);
   if (options.batch > 0) workload["batch"] = options.batch;
-  if (observed.timed) {
-    if (step.broadcast > 0) workload["buffer_broadcast_ms"] = milliseconds(step.broadcast);
-    workload["forward_ms"] = milliseconds(step.forward);
-    workload["update_ms"] = milliseconds(step.update);
-    if (step.host_gap > 0) workload["host_gap_ms"] = milliseconds(step.host_gap);
-  }
+  if (step.broadcast > 0) workload["buffer_broadcast_ms"] = milliseconds(step.broadcast);
+  workload["forward_ms"] = milliseconds(step.forward);
+  workload["update_ms"] = milliseconds(step.update);
+  if (step.host_gap > 0) workload["host_gap_ms"] = milliseconds(step.host_gap);
   if (copied && step.copy_kernels > 0) {
     workload["copy_kernels_ms"] = milliseconds(step.copy_kernels);
   }
   Json& tensors = workload["tensors"] = Json::array();
   for (std::size_t i = 0; i < step.gradients.size(); ++i) {
-    tensors.push_back(tensor_of(step.gradients[i], i, observed, copied));
+    tensors.push_back(tensor_of(step.gradients[i], i, copied));
   }
   return workload;
 }
@@ -243,7 +239,7 @@ Json model_strategies() {
 
 Json published_of(const Observed& observed, const Step& step) {
   Json row{{"strategy", kAsItRan}, {"step_time_s", std::round(step.gpu * 1e9) / 1e9}};
-  row["source"] = source_of(observed, step, observed.ranks.front().rank) + ", on the GPU";
+  row["source"] = source_of(observed, step) + ", on the GPU";
   return Json::array({row});
 }
 
@@ -277,13 +273,7 @@ void add_waiting(Json& scenario, const Step& step, std::vector<std::string>& ass
                     "(data_parallel_overhead_us)");
 }
 
-std::string about(const Observed& observed) {
-  std::string text = "Imported from " + source_of(observed, {}, 0);
-  const auto comma = text.find(", step ");
-  if (comma != std::string::npos) text.erase(comma);
-  if (!observed.timed) text += "; no times are known: only communication is priced";
-  return text + ".";
-}
+std::string about(const Observed& observed) { return "Imported from " + file_of(observed) + "."; }
 
 // A model says nothing of a machine, and its operators need one.
 Json model_machine(std::vector<std::string>& assumed) {
@@ -340,10 +330,10 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   scenario["workload"] = workload_of(observed, step, imported.rule.torch, options);
   add_optimizer(observed, scenario["workload"], imported.assumed);
   scenario["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, imported.assumed);
-  if (observed.timed) keep_waits(scenario["cluster"]);
+  keep_waits(scenario["cluster"]);
   scenario["strategies"] = strategies_of(observed, imported.rule, tensors_of(step));
   scenario["baseline"] = kAsItRan;
-  if (observed.timed && step.gpu > 0) {
+  if (step.gpu > 0) {
     const Cluster cluster =
         input::parse_scenario(input::document_from_text("the imported scenario", scenario.dump()))
             .cluster;

@@ -51,7 +51,7 @@ Times times_of(const Observed& observed) {
 }  // namespace
 
 std::vector<cost::MeasuredTable> tables_of(const Observed& observed) {
-  if (!observed.timed || observed.ranks.size() < 2) return {};
+  if (observed.ranks.size() < 2) return {};
   std::vector<cost::MeasuredTable> tables;
   for (const auto& [shape, sizes] : times_of(observed)) {
     const auto& [name, ranks] = shape;

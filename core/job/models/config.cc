@@ -200,7 +200,6 @@ Observed read_config(const std::vector<std::string>& files) {
   Observed observed;
   observed.framework = "pytorch";
   observed.name = name_of(reader, files.front(), type);
-  observed.timed = false;
   Json operators = {{"architecture", type.family}, {"dtype", "bf16"}, {"autocast", true}};
   const bool images = type.family == "vit";
   Json shape = type.shape(reader);

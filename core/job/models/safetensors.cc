@@ -180,7 +180,6 @@ Observed read_safetensors(const std::vector<std::string>& files) {
   Observed observed;
   observed.framework = "pytorch";
   observed.name = stem_of(files.front());
-  observed.timed = false;
   std::vector<double> flops;
   if (has_convolutions(parameters)) {
     observed.warnings.emplace_back(
