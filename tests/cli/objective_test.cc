@@ -1,4 +1,4 @@
-// `run` and `tune` by the time of a training to its target, and the curves that `numerics` writes.
+// `run` and `tune` by the time of a training to its target.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -142,23 +142,6 @@ TEST(ObjectiveOption, SaysWhatIsMissing) {
   const Said step_file = say(asked("run", {"--trace", "/tmp/t.json"}));
   EXPECT_EQ(step_file.code, 2);
   EXPECT_NE(step_file.err.find("--trace is for steps"), std::string::npos) << step_file.err;
-}
-
-TEST(NumericsVerb, WritesCurvesThatAnObjectiveTakes) {
-  const std::string file = scratch().path("numerics_curves.csv");
-  const Said said = say({"numerics", "--seeds", "1", "--steps", "40", "--curves", file});
-  ASSERT_EQ(said.code, 0) << said.err;
-  EXPECT_TRUE(read(file).starts_with("strategy,seed,step,loss,accuracy\r\ndense momentum,1,0,"));
-  const std::string job = written("objective_numerics.json", R"({"name": "n",
-      "workload": {"name": "w", "forward_ms": 5,
-                   "tensors": [{"name": "a", "shape": [1000000], "backward_us": 4000}]},
-      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
-                  "inter": {"latency_us": 50, "bandwidth_gbps": 1}},
-      "strategies": [{"name": "k=1"}, {"name": "k=8", "local_sgd": {"period": 8}}]})");
-  const Said used = say({"run", job, "--objective", "time_to_loss", "--target", "1000", "--curves",
-                         file, "--format", "json"});
-  ASSERT_EQ(used.code, 0) << used.err;
-  EXPECT_EQ(Json::parse(used.out).at("rows").size(), 2U);
 }
 
 // Without an objective curves tell where the trainings of the rows end.

@@ -56,7 +56,6 @@ std::map<std::string, std::vector<std::vector<std::string>>> commands() {
       {"fidelity",
        {{"--from", kSource + "scenarios", "--set", "live"},
         {"--live", measured + "live/dgc_1gbit.json"}}},
-      {"numerics", {{"--seeds", "1", "--steps", "40"}}},
       {"list", {{}}},
       {"report", {}},
       {"record", {}},

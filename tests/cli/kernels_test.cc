@@ -1,4 +1,4 @@
-// `calibrate --kernels` and `numerics` as a user calls them.
+// `calibrate --kernels` as a user calls it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -76,14 +76,6 @@ TEST(CalibrateKernels, SaysWhatIsMissing) {
   const Said missing = say({"calibrate", "--kernels", "/no/file.json", "--cluster", kCluster});
   EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.err.find("/no/file.json"), std::string::npos) << missing.err;
-}
-
-TEST(NumericsVerb, JudgesItsInputBeforeItTrains) {
-  const Said missing = say({"numerics", "/no/file.json"});
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_NE(missing.err.find("/no/file.json"), std::string::npos) << missing.err;
-  EXPECT_EQ(say({"numerics", "--seeds", "0"}).code, 2);
-  EXPECT_EQ(say({"numerics", "--format", "xml"}).code, 2);
 }
 
 }  // namespace
