@@ -54,7 +54,7 @@ int run_verb(int argc, const char* const* given) {
   std::map<const CLI::App*, VerbAction> actions;
   for (auto* add : {add_record, add_import, add_init, add_run, add_plan, add_buckets, add_explain,
                     add_emit, add_check, add_tune, add_calibrate, add_validate, add_fidelity,
-                    add_report, add_lab, add_list, add_schema, add_completion}) {
+                    add_lab, add_list, add_schema, add_completion}) {
     const VerbAction action = add(app);
     actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
   }

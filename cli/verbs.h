@@ -26,7 +26,6 @@ VerbAction add_validate(CLI::App& app);
 VerbAction add_import(CLI::App& app);
 VerbAction add_record(CLI::App& app);
 VerbAction add_lab(CLI::App& app);
-VerbAction add_report(CLI::App& app);
 VerbAction add_schema(CLI::App& app);
 VerbAction add_completion(CLI::App& app);
 

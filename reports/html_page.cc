@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/visible.h"
 #include "reports/chart/escape.h"
 #include "reports/chart/palette.h"
 #include "reports/chart/svg.h"
@@ -16,12 +14,7 @@ namespace {
 
 using chart::escaped;
 
-constexpr std::string_view kMainBegin = "<main>\n";
-constexpr std::string_view kMainEnd = "</main>\n";
 constexpr std::string_view kData = "<script type=\"application/json\" class=\"data\">";
-// Every id that a page gives begins like this, so that several pages can be joined.
-constexpr std::string_view kIds[] = {"id=\"s-", "href=\"#s-"};
-
 std::string style() {
   return ":root{color-scheme:light dark;--paper:#fff;--ink:#1a1a1a;--thin:#ddd;--soft:#f4f5f7;"
          "--link:#005a9c}"
@@ -190,7 +183,7 @@ bool is_plot(const Block& block) {
 
 std::string main_part(const Answer& answer, const std::string& version) {
   const Page page = whole_page(answer);
-  std::string html = std::string(kMainBegin) + "<h1>" + escaped(page.title) + "</h1>\n";
+  std::string html = "<main>\n<h1>" + escaped(page.title) + "</h1>\n";
   if (!page.about.empty()) html += "<p>" + escaped(page.about) + "</p>\n";
   if (answer.figures) {
     for (const auto& picture : answer.figures()) html += draw(picture);
@@ -204,97 +197,13 @@ std::string main_part(const Answer& answer, const std::string& version) {
     html += std::visit([](const auto& b) { return draw(b); }, page.blocks[i]);
   }
   html += "<p class=\"note\">syncline " + escaped(version) + " " + escaped(answer.verb) + "</p>\n";
-  return html + data(answer, version) + std::string(kMainEnd);
-}
-
-// Pages of others, joined
-// --------------------------------------------------------------------------
-
-bool is_our_element(std::string_view name) {
-  constexpr std::string_view kOurs[] = {
-      "main",  "h1",    "h2",   "p",    "ul",    "li",      "pre",     "div",    "table",
-      "thead", "tbody", "tr",   "th",   "td",    "section", "figure",  "svg",    "g",
-      "path",  "rect",  "text", "line", "title", "a",       "details", "summary"};
-  return std::find(std::begin(kOurs), std::end(kOurs), name) != std::end(kOurs);
-}
-
-// Nothing that runs, nothing from elsewhere. `rest`: a tag behind its name; values are in quotes.
-bool are_our_attributes(std::string_view rest) {
-  while (!rest.empty()) {
-    const std::size_t begin = rest.find('"');
-    const std::size_t end = begin == rest.npos ? rest.npos : rest.find('"', begin + 1);
-    std::string_view name = rest.substr(0, begin);
-    name.remove_prefix(std::min(name.find_first_not_of(" \t\r\n"), name.size()));
-    if (end == rest.npos) return name.empty() || name == "/";
-    const bool inside = name != "href=" || rest[begin + 1] == '#';
-    const bool known = name.ends_with('=') && name.find_first_of(" \t\r\n/'<") == name.npos;
-    if (!known || !inside || name.starts_with("on") || name == "src=" || name == "style=") {
-      return false;
-    }
-    rest.remove_prefix(end + 1);
-  }
-  return true;
-}
-
-// The first tag of a part that html_page does not write; empty where there is none.
-std::string_view foreign_tag(std::string_view part) {
-  for (std::size_t at = part.find('<'); at != part.npos; at = part.find('<', at)) {
-    if (part.substr(at).starts_with(kData)) {
-      at = part.find("</script>", at);
-      if (at == part.npos) return kData;
-      at += std::string_view("</script>").size();
-      continue;
-    }
-    const std::string_view tag = part.substr(at, part.find('>', at) - at);
-    std::string_view name = tag.substr(1);
-    if (name.starts_with('/')) name.remove_prefix(1);
-    name = name.substr(0, name.find_first_of(" \t\r\n/"));
-    const auto behind = static_cast<std::size_t>(name.data() + name.size() - tag.data());
-    if (!is_our_element(name) || !are_our_attributes(tag.substr(behind))) return tag;
-    ++at;
-  }
-  return {};
-}
-
-// The part of a page between the marks, its ids made its own.
-std::string joined_part(const NamedPage& page, std::size_t number) {
-  const std::size_t begin = page.text.find(kMainBegin);
-  const std::size_t end = page.text.rfind(kMainEnd);
-  const bool ours =
-      page.text.find("<meta name=\"generator\" content=\"syncline ") != std::string::npos;
-  if (!ours || begin == std::string::npos || end == std::string::npos || end < begin) {
-    throw InputError(page.name + ": expected a page as --html writes it");
-  }
-  std::string part = page.text.substr(begin, end + kMainEnd.size() - begin);
-  if (const std::string_view tag = foreign_tag(part); !tag.empty()) {
-    throw InputError(page.name + ": holds '" + shortened(tag, 60) +
-                     "', which --html does not write: the page was changed");
-  }
-  for (const auto& mark : kIds) {
-    const std::string own =
-        std::string(mark.substr(0, mark.size() - 2)) + "s" + std::to_string(number) + "-";
-    for (std::size_t at = part.find(mark); at != std::string::npos;
-         at = part.find(mark, at + own.size())) {
-      part.replace(at, mark.size(), own);
-    }
-  }
-  return "<div id=\"page-" + std::to_string(number) + "\">\n" + part + "</div>\n";
+  return html + data(answer, version) + "</main>\n";
 }
 
 }  // namespace
 
 std::string html_page(const Answer& answer, const std::string& version) {
   return head(whole_page(answer).title, version) + main_part(answer, version) + foot();
-}
-
-std::string joined_pages(const std::vector<NamedPage>& pages, const std::string& version) {
-  std::string list = "<nav>\n<h1>Reports</h1>\n<ul>\n", parts;
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    list +=
-        "<li><a href=\"#page-" + std::to_string(i) + "\">" + escaped(pages[i].name) + "</a></li>\n";
-    parts += joined_part(pages[i], i);
-  }
-  return head("Reports", version) + list + "</ul>\n</nav>\n" + parts + foot();
 }
 
 }  // namespace syncline::reports

@@ -1,8 +1,6 @@
 // --html and `report` as a user calls them; browser_test.cc looks at what they write.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "tests/support/program.h"
 #include "tests/support/said.h"
 #include "tests/support/text.h"
@@ -58,38 +56,6 @@ TEST(Pages, WhatCannotBeWrittenIsKnownBeforeTheWork) {
     EXPECT_EQ(ran.out, "") << words.front();
     EXPECT_TRUE(contains(ran.err, "/nowhere/page.html")) << ran.err;
   }
-}
-
-TEST(Pages, ReportJoinsThoseOfAFolder) {
-  const test::Scratch scratch;
-  ASSERT_EQ(say({"run", kFirst, "--html", scratch.path("b.html")}).code, 0);
-  ASSERT_EQ(say({"explain", kFirst, "--html", scratch.path("a.html")}).code, 0);
-  // A page that was joined before is not joined again.
-  std::string first;
-  for (int time = 0; time < 2; ++time) {
-    const auto joined = say({"report", scratch.folder()});
-    ASSERT_EQ(joined.code, 0) << joined.err;
-    const std::string page = test::text_of(scratch.path("report.html"));
-    EXPECT_LT(page.find(">a.html</a>"), page.find(">b.html</a>"));
-    EXPECT_TRUE(contains(page, "id=\"s0-shares\""));
-    EXPECT_TRUE(contains(page, "id=\"s1-gantt\""));
-    if (time == 0) first = page;
-    EXPECT_EQ(page, first);
-  }
-}
-
-TEST(Pages, ReportSaysWhatItCannotJoin) {
-  const test::Scratch scratch;
-  const auto none = say({"report", scratch.folder()});
-  EXPECT_EQ(none.code, 2);
-  EXPECT_TRUE(contains(none.err, "expected pages in it")) << none.err;
-  test::write_text(scratch.path("own.html"), "<html></html>");
-  const auto strange = say({"report", scratch.folder()});
-  EXPECT_EQ(strange.code, 2);
-  EXPECT_TRUE(contains(strange.err, "own.html: expected a page as --html writes it"))
-      << strange.err;
-  EXPECT_FALSE(std::filesystem::exists(scratch.path("report.html")));
-  EXPECT_EQ(say({"report", scratch.path("nowhere")}).code, 2);
 }
 
 }  // namespace

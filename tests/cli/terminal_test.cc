@@ -57,7 +57,6 @@ std::map<std::string, std::vector<std::vector<std::string>>> commands() {
        {{"--from", kSource + "scenarios", "--set", "live"},
         {"--live", measured + "live/dgc_1gbit.json"}}},
       {"list", {{}}},
-      {"report", {}},
       {"record", {}},
       {"lab", {}},
       {"schema", {}},
