@@ -66,9 +66,10 @@ void add_options(CLI::App& verb, RunOptions& options) {
   verb.add_option("--jobs", options.jobs, "processes that share the rows; the answer is the same")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  verb.add_option("--shards", options.shards,
-                  "folder that all ranks of an mpirun or a Slurm array share: they share the rows, "
-                  "rank 0 prints");
+  verb.add_option(
+      "--part", options.part,
+      "I/N: price every N-th sweep point, from the I-th on, as CSV; auto: as Open MPI or "
+      "a Slurm array numbers this process");
   add_objective(verb, options.objective);
   verb.add_option("--svg", options.svg,
                   "with --objective: file for loss or accuracy over the time of the training");
@@ -78,9 +79,8 @@ void add_options(CLI::App& verb, RunOptions& options) {
 
 int run_to_target(const RunOptions& options, const input::Document& document,
                   worth::Objective objective) {
-  for (const auto& [name, value] : {std::pair("--out", options.out),
-                                    {"--trace", options.trace},
-                                    {"--shards", options.shards}}) {
+  for (const auto& [name, value] :
+       {std::pair("--out", options.out), {"--trace", options.trace}, {"--part", options.part}}) {
     if (!value.empty()) {
       throw InputError(std::string(name) + " is for steps: --objective " +
                        options.objective.objective + " has none of it");

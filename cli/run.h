@@ -23,7 +23,7 @@ struct RunOptions {
   std::string html;
   std::string svg;
   int jobs = 1;
-  std::string shards;
+  std::string part;
   ObjectiveOptions objective;
 };
 

@@ -26,10 +26,8 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 }  // namespace
 
-void expect_writable_files(const RunOptions& options, const std::optional<run::Shard>& shard) {
+void expect_writable_files(const RunOptions& options) {
   if (!options.out.empty()) make_folder(options.out);
-  if (!options.shards.empty()) make_folder(options.shards);
-  if (shard && shard->rank != 0) return;
   expect_writable({options.trace, options.html});
   expect_writable(files_in(options.out));
 }

@@ -6,11 +6,10 @@
 #include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
+#include "cli/part.h"
 #include "cli/progress.h"
-#include "cli/row_sharing.h"
 #include "cli/run_files.h"
 #include "cli/trace_choice.h"
-#include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/measure/tracing.h"
@@ -24,7 +23,18 @@ namespace {
 // figures depend on all of them.
 bool is_streamed(const RunOptions& options, const Scenario& scenario) {
   return options.format.format == reports::Format::kCsv && scenario.published.empty() &&
-         options.out.empty() && options.html.empty() && options.shards.empty();
+         options.out.empty() && options.html.empty();
+}
+
+// Rows of a part are put beside those of others: they are all that may be printed, with columns
+// that hang on no other row.
+measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
+  if (options.part.empty()) return {};
+  if (!options.trace.empty() || !is_streamed(options, scenario)) {
+    throw InputError(
+        "--part: prints rows of a scenario without published figures, and no files: --format csv");
+  }
+  return part_of(options.part);
 }
 
 measure::Answer answer_of(const RunOptions& options, bool streamed) {
@@ -36,23 +46,18 @@ measure::Answer answer_of(const RunOptions& options, bool streamed) {
 class StudyOfRows {
  public:
   StudyOfRows(const RunOptions& options, const input::Document& document)
-      : options_(options),
-        document_(document),
-        shard_(shard_among_ranks(options.shards)),
-        work_name_(fingerprint(document.root.dump() + options.executor +
-                               Json(options.strategies).dump())) {}
+      : options_(options), document_(document) {}
 
   int go() {
     catch_interrupts();
     const Scenario scenario = input::parse_scenario(document_);
     chosen_strategies(scenario, options_.strategies, document_.file);
     const auto choice = trace_choice(options_.trace_of, document_, scenario, options_.strategies);
+    part_ = asked_part(options_, scenario);
     if (is_streamed(options_, scenario)) stream_.emplace(std::cout);
     announce(scenario, answer_of(options_, stream_.has_value()));
     const measure::Report report = measure::run_study(document_, study());
     progress_.reset();
-    // The answer is rank 0's to give.
-    if (shard_ && shard_->rank != 0) return interrupted() ? kInterruptedExit : 0;
     const reports::Answer answer = reports::answer_of(report);
     std::optional<measure::Report> chosen;
     if (choice) {
@@ -60,12 +65,10 @@ class StudyOfRows {
                                          predictor_named(options_.executor).make, report);
     }
     answer_with(side_files(options_, chosen ? *chosen : report, answer), [&] {
-      if (stream_ && stream_->rows() > 0) return tell_remarks(answer.remarks);
+      if (stream_ && (stream_->rows() > 0 || part_.count > 1)) return tell_remarks(answer.remarks);
       print(answer, options_.format);
     });
-    if (!report.complete) return tell_interrupted(report);
-    forget_shared_rows(options_.shards, shard_, work_name_);
-    return 0;
+    return report.complete ? 0 : tell_interrupted(report);
   }
 
  private:
@@ -76,12 +79,13 @@ class StudyOfRows {
     study.trace = !options_.trace.empty() || !options_.out.empty() || !options_.html.empty();
     study.only = options_.strategies;
     study.interrupted = interrupted;
-    study.parallel_map = shared_rows(options_.jobs, options_.shards, shard_, work_name_);
+    study.part = part_;
+    study.parallel_map = run::over_processes(options_.jobs);
     progress_.emplace("syncline run: checking sweep points");
     study.judging = [&](std::size_t done, std::size_t wanted) { progress_->update(done, wanted); };
     // What cannot be written is known before the work, not after it.
     study.judged = [&] {
-      expect_writable_files(options_, shard_);
+      expect_writable_files(options_);
       progress_.emplace("syncline run");
     };
     // On a terminal the rows themselves say how far it is.
@@ -110,8 +114,7 @@ class StudyOfRows {
 
   const RunOptions& options_;
   const input::Document& document_;
-  const std::optional<run::Shard> shard_;
-  const std::string work_name_;
+  measure::Part part_;
   std::optional<Progress> progress_;
   std::optional<reports::CsvStream> stream_;
   std::size_t wanted_ = 0;

@@ -81,7 +81,8 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
 // when they are asked for, as there may be millions.
 class RowKeys {
  public:
-  RowKeys(const Scenario& scenario, const StudyOptions& options) : sweep_(scenario) {
+  RowKeys(const Scenario& scenario, const StudyOptions& options)
+      : sweep_(scenario), part_(options.part) {
     const auto names = names_of_rows(scenario, options);
     for (const auto& strategy : scenario.strategies) {
       if (names.contains(strategy.name)) strategies_.push_back(strategy.name);
@@ -89,13 +90,17 @@ class RowKeys {
   }
 
   std::size_t of_a_point() const { return strategies_.size(); }
-  std::size_t size() const { return sweep_.size() * strategies_.size(); }
+  std::size_t size() const {
+    return (sweep_.size() + part_.count - part_.number) / part_.count * strategies_.size();
+  }
   RowKey operator[](std::size_t index) const {
-    return {sweep_.point(index / strategies_.size()), strategies_[index % strategies_.size()]};
+    const std::size_t point = part_.number - 1 + index / strategies_.size() * part_.count;
+    return {sweep_.point(point), strategies_[index % strategies_.size()]};
   }
 
  private:
   Sweep sweep_;
+  Part part_;
   std::vector<std::string> strategies_;
 };
 

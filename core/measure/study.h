@@ -13,6 +13,12 @@
 
 namespace syncline::measure {
 
+// Of the sweep's points number, number + count, number + 2 count, ..., counted from 1.
+struct Part {
+  std::size_t number = 1;
+  std::size_t count = 1;
+};
+
 struct StudyOptions {
   std::string executor = "model";
   ExecutorFactory make_executor;  // of that name
@@ -27,14 +33,15 @@ struct StudyOptions {
   // Strategies that become rows, beside the baseline and those with published rows that the
   // scenario is calibrated on; empty: all.
   std::vector<std::string> only;
+  Part part;  // of the sweep becomes rows; all of it is validated
   // Asked between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
   // Takes the rows, in order, each as soon as it and all before it are priced; the report has none
   // then, and a sweep of any size needs no more memory than a small one. None: the report keeps
   // them.
   std::function<void(Row)> take_row;
-  // Prices the rows elsewhere, in other processes (run_jobs) or on other machines (run_sharded);
-  // empty: here, one after the other. The rows are the same. Those that it does not return are
+  // Prices the rows in other processes (run_jobs); empty: here, one after the other. The rows are
+  // the same. Those that it does not return are
   // missing in the report, which is incomplete then.
   run::ParallelMap parallel_map;
 };

@@ -38,7 +38,7 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks = {});
 
-// A parallel map: run_jobs or run_sharded with everything but the pieces settled.
+// A parallel map: run_jobs with everything but the pieces settled.
 using ParallelMap = std::function<std::vector<std::string>(
     std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;
 

@@ -1,7 +1,10 @@
-// `syncline run` by several processes and by the ranks of a launcher: the bytes of one process.
+// `syncline run` by several processes, and in parts by a launcher: the bytes of one process.
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -48,50 +51,65 @@ TEST(CliJobs, TracesAndFilesAreTheSame) {
   }
 }
 
-// Ranks started by hand, as mpirun and Slurm would tell them their places; rank 0 first or last.
-TEST(CliJobs, RanksShareASweep) {
-  const Scratch scratch;
-  const std::string arguments = "run " + kScenarios + "overlap_streams.json --format json";
-  const Ran one = shell(program(arguments));
-  const std::string sharded =
-      program(arguments + " --shards " + scratch.path("shards")) + " > " + scratch.folder();
-  const std::vector<std::string> launchers{
-      "OMPI_COMM_WORLD_SIZE=3 PMIX_NAMESPACE=x OMPI_COMM_WORLD_RANK=",
-      "SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_JOB_ID=8 SLURM_ARRAY_TASK_ID="};
-  for (const auto& launcher : launchers) {
-    std::string command;
-    for (const std::string rank : {"1", "0", "2"}) {
-      command += launcher + rank + " " + sharded + "/" + rank + " & ";
+// Lines in order, each once.
+std::string sorted_lines(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) lines.insert(line + "\n");
+  return std::accumulate(lines.begin(), lines.end(), std::string());
+}
+
+const std::string kSwept = "run " + kScenarios + "overlap_streams.json --format csv";
+
+TEST(CliParts, TogetherAreTheWhole) {
+  const std::string whole = sorted_lines(shell(program(kSwept)).out);
+  for (const int count : {1, 2, 3, 50}) {
+    std::string parts;
+    for (int part = 1; part <= count; ++part) {
+      const Ran ran = shell(program(kSwept + " --part " + std::to_string(part) + "/" +
+                                    std::to_string(count) + (part % 2 == 0 ? " --jobs 2" : "")));
+      ASSERT_EQ(ran.code, 0) << ran.err;
+      if (count > 1) {
+        EXPECT_LT(sorted_lines(ran.out).size(), whole.size());
+      }
+      parts += ran.out;
     }
-    EXPECT_EQ(shell(command + "wait").code, 0);
-    EXPECT_EQ(text_of(scratch.path("0")), one.out);
-    EXPECT_EQ(text_of(scratch.path("1")) + text_of(scratch.path("2")), "");
-    EXPECT_EQ(shell("ls " + scratch.path("shards")).out, "") << "shards are left lying about";
+    EXPECT_EQ(sorted_lines(parts), whole) << count;
   }
 }
 
-TEST(CliJobs, UnderMpirun) {
-  if (shell("command -v mpirun").code != 0) GTEST_SKIP() << "mpirun (openmpi-bin) is not installed";
-  const Scratch scratch;
-  const std::string arguments =
-      "run " + kScenarios + "overlap_streams.json --executor sim --format csv";
-  const Ran one = shell(program(arguments));
-  const Ran two = shell("mpirun --allow-run-as-root --oversubscribe -n 2 " +
-                        program(arguments + " --jobs 2 --shards " + scratch.folder()));
-  EXPECT_EQ(two.code, 0);
-  EXPECT_EQ(two.out, one.out);
-  EXPECT_TRUE(scratch.empty());
+TEST(CliParts, AreNumberedByOpenMpiAndSlurm) {
+  const std::string second = shell(program(kSwept + " --part 2/3")).out;
+  EXPECT_FALSE(second.empty());
+  for (const std::string launcher :
+       {"OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=1 ",
+        "SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_ID=6 "}) {
+    EXPECT_EQ(shell(launcher + program(kSwept + " --part auto")).out, second) << launcher;
+  }
 }
 
-TEST(CliJobs, ShardsWithoutALauncherAreAMistake) {
-  const Scratch scratch;
-  const Ran ran = shell(
-      "env -u OMPI_COMM_WORLD_RANK -u SLURM_ARRAY_TASK_ID " +
-      program("run " + kScenarios + "first.json --shards " + scratch.path("shards")) + " 2>&1");
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_NE(ran.out.find("--shards"), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("OMPI_COMM_WORLD_RANK"), std::string::npos) << ran.out;
-  EXPECT_TRUE(scratch.empty());
+TEST(CliParts, UnderMpirun) {
+  if (shell("command -v mpirun").code != 0) GTEST_SKIP() << "mpirun (openmpi-bin) is not installed";
+  const Ran ran =
+      shell("mpirun --allow-run-as-root --oversubscribe -n 2 " + program(kSwept + " --part auto"));
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(sorted_lines(ran.out), sorted_lines(shell(program(kSwept)).out));
+}
+
+TEST(CliParts, MistakesAreSaid) {
+  const std::string alone = "env -u OMPI_COMM_WORLD_RANK -u SLURM_ARRAY_TASK_ID ";
+  for (const auto& [words, said] : std::vector<std::pair<std::string, std::string>>{
+           {"--part 0/3", "'0/3', expected I/N"},
+           {"--part 4/3", "'4/3', expected I/N"},
+           {"--part 1", "'1', expected I/N"},
+           {"--part 1/x", "'1/x', expected I/N"},
+           {"--part auto", "OMPI_COMM_WORLD_RANK"},
+           {"--part 1/3 --format json", "--format csv"},
+           {"--part 1/3 --trace t.json", "no files"}}) {
+    const Ran ran = shell(alone + program(kSwept + " " + words) + " 2>&1");
+    EXPECT_EQ(ran.code, 2) << words;
+    EXPECT_NE(ran.out.find(said), std::string::npos) << words << ": " << ran.out;
+  }
 }
 
 TEST(CliJobs, NoJobsIsAMistake) {

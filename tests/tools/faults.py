@@ -152,38 +152,6 @@ class Faults:
             self.count("kills: outputs", f"torn: {torn}" if torn else "", command)
         self.expect_alone("kills: outputs")
 
-    def kill_shards(self, kills):
-        folder = self.folder / "shards"
-        folder.mkdir()
-        command = self.command("run", FIRST, "--shards", folder, "--format", "csv")
-        typical, whole = self.typical(self.command("run", FIRST, "--format", "csv"))
-        done = number = 0
-        while done < kills and not self.late():
-            number += 1
-            launch = {"OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": f"faults-{number}",
-                      "OMPI_MCA_ess_base_jobid": f"{number}", "OMPI_MCA_orte_ess_jobid": f"{number}"}
-            ranks = [{**launch, "OMPI_COMM_WORLD_RANK": str(rank)} for rank in (0, 1)]
-            victim = self.random.randint(0, 1)
-            other = self.start(command, ranks[1 - victim])
-            printed = self.killed_somewhere(command, typical, ranks[victim])
-            if printed is None or (victim == 0 and printed == whole):
-                # It had ended, or given its whole answer and forgotten what both had shared: there
-                # is nothing to take up again.
-                if self.end_of(other) is None:
-                    self.count("kills: shards", "hangs though nobody was killed", command)
-                continue
-            done += 1
-            again = self.start(command, ranks[victim])
-            ends = {victim: self.end_of(again), 1 - victim: self.end_of(other)}
-            wrong = ""
-            if ends[0] is None or ends[1] is None:
-                wrong = f"hangs: rank {[rank for rank in ends if ends[rank] is None]}"
-            elif ends[0][0] != 0 or ends[0][1] != whole:
-                wrong = f"rank 0: {ends[0][0]} {ends[0][2][:200]}"
-            self.count("kills: shards", wrong and f"rank {victim} killed and started again, {wrong}",
-                       command)
-        self.expect_alone("kills: shards")
-
     def kill_ranks(self, kills):
         scenario = self.folder / "two.json"
         scenario.write_text(
@@ -340,15 +308,14 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="journals, outputs, shards, ranks, descriptors, memory, disks")
+    parser.add_argument("--only", help="journals, outputs, ranks, descriptors, memory, disks")
     options = parser.parse_args()
     faults = Faults(options.program.resolve(), options.seed, options.seconds)
     quarter = options.kills // 4
     parts = {
         "journals": lambda: faults.kill_journals(quarter),
         "outputs": lambda: faults.kill_outputs(quarter),
-        "shards": lambda: faults.kill_shards(quarter),
-        "ranks": lambda: faults.kill_ranks(options.kills - 3 * quarter),
+        "ranks": lambda: faults.kill_ranks(options.kills - 2 * quarter),
         "descriptors": faults.descriptors,
         "memory": faults.memory,
         "disks": faults.disks,
