@@ -1,4 +1,4 @@
-// The README and the pages under docs/ show what the program prints. A mark ahead of a block says
+// The README, the pages under docs/ and the notes beside data show what the program prints. A mark ahead of a block says
 // whose text it is, and every block is compared with that:
 //
 //   <!-- output: ARGUMENTS -->  what `syncline ARGUMENTS` prints; a pipe may choose lines and
@@ -101,6 +101,8 @@ std::vector<fs::path> pages() {
   std::vector<fs::path> paths{kRoot / "README.md"};
   for (const auto& entry : fs::directory_iterator(kRoot / "docs"))
     if (entry.path().extension() == ".md") paths.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(kRoot / "scenarios"))
+    if (fs::exists(entry.path() / "NOTES.md")) paths.push_back(entry.path() / "NOTES.md");
   return paths;
 }
 
