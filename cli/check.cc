@@ -1,7 +1,6 @@
 #include <memory>
 #include <utility>
 
-#include "cli/cost.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/scenario_option.h"
@@ -31,9 +30,6 @@ int run(const CheckOptions& options) {
   checked.remarks = measure::remarks_of(
       document, checked.scenario, sweep, [] { return false; },
       [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
-  for (auto& line : heavy_answers(checked.scenario)) {
-    checked.remarks.push_back(std::move(line));
-  }
   checked.scenario.strategies =
       chosen_strategies(checked.scenario, options.strategies, document.file);
   print(reports::answer_of(checked), options.format);

@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "cli/cost.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/scenario_option.h"
@@ -30,7 +29,6 @@ int run(const ExplainOptions& options) {
   } else {
     names.push_back(chosen_strategy(scenario, options.strategy, document.file).name);
   }
-  announce(scenario, measure::Answer::kExplain);
   expect_writable({options.html});
   const auto explanation = measure::explained(document, std::move(scenario), names, pinned);
   const reports::Answer answer = reports::answer_of(explanation);

@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "cli/cost.h"
 #include "cli/output.h"
 #include "cli/scenario_option.h"
 #include "cli/verbs.h"
@@ -22,7 +21,6 @@ int run(const PlanOptions& options) {
   const input::Document document = measure::calibrated(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
-  announce(scenario, measure::Answer::kPlan);
   const reports::Planned planned = reports::planned(scenario, strategy);
   reports::Answer answer = reports::answer_of(planned);
   answer.remarks = remarks_here(document, {strategy});

@@ -4,14 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/files.h"
 #include "cli/trace_choice.h"
 #include "cli/verbs.h"
 #include "cli/word_option.h"
 #include "core/error.h"
-#include "core/input/read_scenario.h"
 #include "reports/chart/svg.h"
 #include "reports/worth_report.h"
 
@@ -87,7 +85,6 @@ int run_to_target(const RunOptions& options, const input::Document& document,
     }
   }
   expect_writable({options.html, options.svg});
-  announce(input::parse_scenario(document), measure::Answer::kRun);
   const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
                                              predictor_named(options.executor).make, std::nullopt);
   const reports::Answer answer = reports::answer_of(worth, "run");

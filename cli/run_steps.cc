@@ -3,7 +3,6 @@
 #include <iostream>
 #include <optional>
 
-#include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/part.h"
@@ -37,11 +36,6 @@ measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
   return part_of(options.part);
 }
 
-measure::Answer answer_of(const RunOptions& options, bool streamed) {
-  if (options.executor == "sim") return measure::Answer::kSimulate;
-  return streamed ? measure::Answer::kRunStreamed : measure::Answer::kRun;
-}
-
 // A run's study, with what is told while it lasts.
 class StudyOfRows {
  public:
@@ -55,7 +49,6 @@ class StudyOfRows {
     const auto choice = trace_choice(options_.trace_of, document_, scenario, options_.strategies);
     part_ = asked_part(options_, scenario);
     if (is_streamed(options_, scenario)) stream_.emplace(std::cout);
-    announce(scenario, answer_of(options_, stream_.has_value()));
     const measure::Report report = measure::run_study(document_, study());
     progress_.reset();
     const reports::Answer answer = reports::answer_of(report);

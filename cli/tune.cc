@@ -6,7 +6,6 @@
 
 #include "cli/apply_file.h"
 #include "cli/command_line.h"
-#include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
@@ -63,7 +62,6 @@ int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
   if (!simulated) options.confirm = predictor_named("sim").make;
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
-  announce(input::parse_scenario(document), measure::Answer::kTune);
   const bool curves = !verb.objective.curves.empty();
   const Outcomes outcomes = curves ? outcomes_of(verb.objective.curves) : Outcomes{};
   tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);

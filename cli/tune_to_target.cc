@@ -1,13 +1,11 @@
 #include <iostream>
 
 #include "cli/apply_file.h"
-#include "cli/cost.h"
 #include "cli/executors.h"
 #include "cli/exit.h"
 #include "cli/files.h"
 #include "cli/tune.h"
 #include "core/error.h"
-#include "core/input/read_scenario.h"
 #include "reports/applied.h"
 #include "reports/chart/svg.h"
 #include "reports/worth_report.h"
@@ -27,7 +25,6 @@ int tune_to_target(const TuneVerbOptions& verb, const input::Document& document,
                      " writes its best as a file: --emit pytorch --python FILE");
   }
   expect_writable({verb.svg, verb.html, verb.python});
-  announce(input::parse_scenario(document), measure::Answer::kTune);
   const worth::Worth worth =
       worth::worth_of(document, std::move(objective), verb.executor,
                       predictor_named(verb.executor).make, search_options(verb));

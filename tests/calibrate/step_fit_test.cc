@@ -12,6 +12,7 @@
 #include "core/calibrate/step_model.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
+#include "core/scenario/overlap.h"
 #include "tests/support/dice.h"
 
 namespace syncline::calibrate {
@@ -190,6 +191,19 @@ TEST(StepFit, RowsWithoutOverlapSayNothingOfIt) {
   EXPECT_NE(fit.notes.front().find("say nothing of overlap_slowdown"), std::string::npos);
   // What no row tells is not written: it is still what is assumed, with its interval.
   EXPECT_FALSE(fit.fitted.root["cluster"]["device"].contains("overlap_slowdown"));
+}
+
+// The prior is skewed, and so is what it leaves: a sixth of what is assumed, or twice.
+TEST(StepFit, WhatNoRowTellsKeepsTheEndsOfItsPrior) {
+  test::Dice dice(5);
+  Json root = job(dice, "nccl", 3);
+  for (auto& strategy : root["strategies"]) strategy["overlap"] = false;
+  const auto steps = steps_of(document_of(root), {{}, 3 * kMillisecond});
+  const StepFit fit = fit_steps(document_of(measured(root, steps, 0, dice, 2)));
+  const OverlapPrior prior = overlap_prior(Library::kNccl);
+  const StepFigure& slowdown = fit.figures.front();
+  EXPECT_NEAR(slowdown.low / slowdown.before, prior.least, 0.02);
+  EXPECT_NEAR(slowdown.high / slowdown.before, prior.most, 0.02);
 }
 
 TEST(StepFit, ChoosesRows) {

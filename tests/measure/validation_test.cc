@@ -74,6 +74,21 @@ TEST(Validation, LinksThatWereNotMeasuredAreSuspectedFirst) {
   EXPECT_TRUE(link_advice(validation).empty());
 }
 
+// Latency shows in the quicker third: three of twelve that take half as long again are most of a
+// third, and not of a half.
+TEST(Validation, LatenciesAreSuspectedByTheQuickerThird) {
+  ValidatedRow row;
+  for (int i = 1; i <= 12; ++i) {
+    CollectiveTime time;
+    time.predicted = i * kMillisecond;
+    time.measured = time.predicted * (i <= 3 ? 1.5 : 1);
+    row.collectives.push_back(time);
+  }
+  const auto advice = advice_on({row});
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_TRUE(advice[0].starts_with("Small collectives")) << advice[0];
+}
+
 TEST(Validation, OfThePredictionItselfHasNoError) {
   const ValidatedRow row = row_of(1, 1);
   EXPECT_NEAR(row.error(), 0, 1e-9);

@@ -61,5 +61,26 @@ TEST(LinkSharing, TwoOnOneLinkHaveHalfOfItEach) {
   }
 }
 
+// Three share the first link, a third each. One of them crosses the second too, and leaves two
+// thirds of it.
+TEST(LinkSharing, WhatASlowedFlowLeavesGoesToOthers) {
+  const Claim first{{{0, 1.0}}, 1.0};
+  const Claim both{{{0, 1.0}, {1, 1.0}}, 1.0};
+  const Claim second{{{1, 1.0}}, 1.0};
+  LinkSharing sharing(2);
+  const auto found = speeds(sharing, {&first, &first, &both, &second});
+  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_DOUBLE_EQ(found[flow], 1.0 / 3);
+  EXPECT_DOUBLE_EQ(found[3], 2.0 / 3);
+}
+
+// The crossing flow takes half of the second link at full speed, a quarter at half of it.
+TEST(LinkSharing, AClaimCountsByItsSpeed) {
+  const Claim first{{{0, 1.0}}, 1.0};
+  const Claim both{{{0, 1.0}, {1, 0.5}}, 1.0};
+  const Claim second{{{1, 1.0}}, 1.0};
+  LinkSharing sharing(2);
+  EXPECT_EQ(speeds(sharing, {&first, &both, &second}), (std::vector<double>{0.5, 0.5, 0.75}));
+}
+
 }  // namespace
 }  // namespace syncline::run

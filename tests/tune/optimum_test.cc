@@ -213,5 +213,14 @@ TEST(Optimum, NothingToExchangeTakesNoTime) {
   EXPECT_TRUE(best_fusion(FusionProblem{}, AffineCost{1, 1}).ends.empty());
 }
 
+// Without latency every grouping takes as long as the next: one bucket is the simplest.
+TEST(BestFusion, OfEqualChoicesTheLongestBucketIsTaken) {
+  const auto affine = [](std::size_t first, std::size_t end) {
+    return static_cast<double>(end - first);
+  };
+  EXPECT_EQ(tune::best_fusion({0, 0, 0, 0}, affine).ends, (std::vector<std::size_t>{3}));
+  EXPECT_EQ(tune::best_fusion({0, 0, 9, 9}, affine).ends.size(), 2U);
+}
+
 }  // namespace
 }  // namespace syncline::test
