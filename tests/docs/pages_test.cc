@@ -1,5 +1,5 @@
-// The README, the pages under docs/ and the notes beside data show what the program prints. A mark ahead of a block says
-// whose text it is, and every block is compared with that:
+// The README, the pages under docs/ and the notes beside data show what the program prints. A mark
+// ahead of a block says whose text it is, and every block is compared with that:
 //
 //   <!-- output: ARGUMENTS -->  what `syncline ARGUMENTS` prints; a pipe may choose lines and
 //   columns
