@@ -98,17 +98,6 @@ TEST(ScenarioOf, ViewsSaveTheCopiesAndTheIntervalSaysHowSure) {
   EXPECT_LT(views->gain.low, 1.01);
 }
 
-TEST(ScenarioOf, AFileWithoutTimesSaysSo) {
-  std::mt19937 random(5);
-  Observed job = job_of(random, false);
-  job.timed = false;
-  const Imported imported = scenario_of(job, {.cluster = kFast});
-  EXPECT_NE(imported.scenario.at("about").get<std::string>().find("no times"), std::string::npos);
-  EXPECT_FALSE(imported.scenario.contains("published"));
-  EXPECT_FALSE(imported.scenario.at("workload").at("tensors")[0].contains("backward_us"));
-  EXPECT_FALSE(priced(imported.scenario).rows.empty());
-}
-
 TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
   std::mt19937 random(6);
   Observed job = job_of(random, false);

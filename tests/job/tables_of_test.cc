@@ -73,9 +73,6 @@ TEST(TablesOf, WhatIsNotMeasuredGivesNone) {
   Observed observed = job(4, 4);
   add_to_all(observed, 0, exchange(1000, 1e-4));
   EXPECT_EQ(tables_of(observed).size(), 1u);
-  Observed untimed = observed;
-  untimed.timed = false;
-  EXPECT_TRUE(tables_of(untimed).empty());
   Observed alone = observed;
   alone.ranks.resize(1);
   EXPECT_TRUE(tables_of(alone).empty());
