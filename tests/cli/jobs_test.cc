@@ -104,7 +104,7 @@ TEST(CliParts, MistakesAreSaid) {
            {"--part 1", "'1', expected I/N"},
            {"--part 1/x", "'1/x', expected I/N"},
            {"--part auto", "OMPI_COMM_WORLD_RANK"},
-           {"--part 1/3 --format json", "--format csv"},
+           {"--part 1/3 --html page.html", "--format csv"},
            {"--part 1/3 --trace t.json", "no files"}}) {
     const Ran ran = shell(alone + program(kSwept + " " + words) + " 2>&1");
     EXPECT_EQ(ran.code, 2) << words;
