@@ -49,7 +49,7 @@ struct Answer {
 };
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.
-inline constexpr int kJsonFormat = 1;
+inline constexpr int kJsonFormat = 2;
 
 // JSON begins with the same head for all verbs: syncline (the version), format, verb and, where
 // there is one, scenario. The same answer gives the same bytes. The screen is the table's alone.
