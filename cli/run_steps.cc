@@ -29,9 +29,13 @@ bool is_streamed(const RunOptions& options, const Scenario& scenario) {
 // that hang on no other row.
 measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
   if (options.part.empty()) return {};
+  if (!scenario.published.empty()) {
+    throw InputError(
+        "--part: published figures make columns that depend on all rows: leave 'published' out");
+  }
   if (!options.trace.empty() || !is_streamed(options, scenario)) {
     throw InputError(
-        "--part: prints rows of a scenario without published figures, and no files: --format csv");
+        "--part: a part is rows of CSV alone: add --format csv, leave out --out, --html, --trace");
   }
   return part_of(options.part);
 }

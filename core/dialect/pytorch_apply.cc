@@ -134,6 +134,13 @@ std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
   return exchange.empty() ? averaging_obstacle(strategy.local_sgd) : exchange;
 }
 
+std::string applied_by(const std::string& row) {
+  const char* quote = row.find('\'') == std::string::npos ? "'" : "\"";
+  return "model = apply(model, optimizer), from the file of --emit pytorch --python apply.py "
+         "--take " +
+         (quote + row + quote);
+}
+
 Strategy as_applied(const Strategy& strategy) {
   Strategy applied = strategy;
   applied.fusion.align = 1;

@@ -23,6 +23,9 @@ std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
 // around them (padding, copies into buffers, waits of the host, updates in parts, fused operators).
 Strategy as_applied(const Strategy& strategy);
 
+// The line that sets a row of `tune` in a job by that file.
+std::string applied_by(const std::string& row);
+
 // The strategy's table, a literal of Python: what it exchanges long after every ramp. Requires that
 // nothing is in the way of applying it.
 std::string apply_table(const Strategy& strategy, const Workload& workload, const Cluster& cluster);

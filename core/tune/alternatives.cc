@@ -324,8 +324,9 @@ class Finder {
     if (!dialect_->apply_obstacle(strategy, scenario_.workload, scenario_.cluster).empty()) {
       return std::nullopt;
     }
-    return Settable{
-        is_given(strategy) ? strategy : dialect::as_applied(strategy), file_of(strategy.name), {}};
+    return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
+                    dialect::applied_by(strategy.name),
+                    {}};
   }
 
   // By a configuration that comes to this strategy, and the library's variable beside it.
@@ -372,13 +373,6 @@ class Finder {
            (!said.setting.empty()     ? ", with " + said.setting
             : !said.algorithm.empty() ? ", with collectives by " + said.algorithm
                                       : "");
-  }
-
-  static std::string file_of(const std::string& name) {
-    const char* quote = name.find('\'') == std::string::npos ? "'" : "\"";
-    return "model = apply(model, optimizer), from the file of --emit pytorch --python apply.py "
-           "--take " +
-           (quote + name + quote);
   }
 
   void add(const Strategy& strategy, Training training, Seconds step, const Settable& set) {

@@ -54,10 +54,15 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
 void take(const std::string& name, run::Executor& model, collective::PriceBook& book,
           Tuning& tuning) {
   std::vector<std::string> names;
-  for (const Alternative& row : tuning.alternatives) names.push_back(row.strategy.name);
+  std::string listed;
+  for (const Alternative& row : tuning.alternatives) {
+    names.push_back(row.strategy.name);
+    listed += (listed.empty() ? "'" : ", '") + names.back() + "'";
+  }
   const auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) {
-    throw InputError("--take: found no row '" + name + "'" + did_you_mean(name, names));
+    throw InputError("--take: found no row '" + name + "'" + did_you_mean(name, names) +
+                     ", the rows are " + listed);
   }
   const Alternative& row = tuning.alternatives[static_cast<std::size_t>(at - names.begin())];
   const Scenario& scenario = tuning.scenario;

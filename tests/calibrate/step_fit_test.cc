@@ -174,12 +174,16 @@ TEST(StepFit, WritesAScenarioThatPredictsWhatItSays) {
   }
 }
 
-TEST(StepFit, RowsWithoutOverlapSayNothingOfIt) {
+StepFit fit_of_rows_without_overlap() {
   test::Dice dice(5);
   Json root = job(dice, "nccl", 3);
   for (auto& strategy : root["strategies"]) strategy["overlap"] = false;
   const auto steps = steps_of(document_of(root), {{}, 3 * kMillisecond});
-  const StepFit fit = fit_steps(document_of(measured(root, steps, 0, dice, 2)));
+  return fit_steps(document_of(measured(root, steps, 0, dice, 2)));
+}
+
+TEST(StepFit, RowsWithoutOverlapSayNothingOfIt) {
+  const StepFit fit = fit_of_rows_without_overlap();
   ASSERT_EQ(fit.figures.size(), 2u);
   EXPECT_FALSE(fit.figures.front().told);
   EXPECT_NEAR(fit.figures.front().value, fit.figures.front().before, 1e-3);
@@ -195,11 +199,7 @@ TEST(StepFit, RowsWithoutOverlapSayNothingOfIt) {
 
 // The prior is skewed, and so is what it leaves: a sixth of what is assumed, or twice.
 TEST(StepFit, WhatNoRowTellsKeepsTheEndsOfItsPrior) {
-  test::Dice dice(5);
-  Json root = job(dice, "nccl", 3);
-  for (auto& strategy : root["strategies"]) strategy["overlap"] = false;
-  const auto steps = steps_of(document_of(root), {{}, 3 * kMillisecond});
-  const StepFit fit = fit_steps(document_of(measured(root, steps, 0, dice, 2)));
+  const StepFit fit = fit_of_rows_without_overlap();
   const OverlapPrior prior = overlap_prior(Library::kNccl);
   const StepFigure& slowdown = fit.figures.front();
   EXPECT_NEAR(slowdown.low / slowdown.before, prior.least, 0.02);
