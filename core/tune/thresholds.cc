@@ -126,7 +126,9 @@ std::vector<Bytes> rounder_sizes(Bytes size) {
   std::erase_if(written, [&](Bytes other) { return apart(other) > std::log(kNear) + 1e-9; });
   std::sort(written.begin(), written.end(), [&](Bytes a, Bytes b) { return apart(a) < apart(b); });
   const Bytes unit = size >= kMiB ? kMiB : kKiB;
-  for (const Bytes whole : {(size + unit / 2) / unit * unit, size / unit * unit + unit}) {
+  const Bytes below = size / unit * unit;
+  const Bytes nearer = (size + unit / 2) / unit * unit;
+  for (const Bytes whole : {nearer, 2 * below + unit - nearer}) {
     if (whole > 0) written.push_back(whole);
   }
   return written;

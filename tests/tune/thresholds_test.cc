@@ -125,6 +125,9 @@ TEST(Thresholds, SizesThatPeopleWriteComeFirst) {
   EXPECT_EQ(sizes[0], 50 * kKiB);
   EXPECT_EQ(sizes[1], 64 * kKiB);
   EXPECT_EQ(rounder_sizes(30 * kMiB).front(), 32 * kMiB);
+  const auto whole = rounder_sizes(30'351'503);  // 28.95 MiB: the whole ones to either side, last
+  EXPECT_EQ(whole.end()[-2], 29 * kMiB);
+  EXPECT_EQ(whole.back(), 28 * kMiB);
 }
 
 TEST(Thresholds, TheSmallestOfEqualsIsTaken) {
