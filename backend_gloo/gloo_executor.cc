@@ -65,14 +65,28 @@ class Work {
     }
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
       exchange(id, *collective, op.stream);
-    } else if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
-      fill(index(encode->bucket));
-    } else if (const auto* decode = std::get_if<plan::Decode>(&op.work)) {
-      read(index(decode->bucket));
-    } else if (const auto* copy = std::get_if<plan::Copy>(&op.work)) {
-      copy->into ? fill(index(copy->bucket)) : read(index(copy->bucket));
-    } else {
-      return rest(ready + plan::seconds_of(op.work));  // waits of the framework or its host
+      return live::ControlChannel::now();
+    }
+    return handle(std::get<plan::Busy>(op.work), ready);
+  }
+
+  Seconds handle(const plan::Busy& busy, Seconds ready) {
+    using Reason = plan::Busy::Reason;
+    switch (busy.reason) {
+      case Reason::kEncode:
+      case Reason::kCopyIn:
+        fill(index(busy.bucket));
+        break;
+      case Reason::kDecode:
+      case Reason::kCopyOut:
+        read(index(busy.bucket));
+        break;
+      case Reason::kHost:
+      case Reason::kTick:
+        return rest(ready + busy.seconds);
+      case Reason::kSums:
+      case Reason::kInterference:
+        return ready;  // the machine's own
     }
     return live::ControlChannel::now();
   }

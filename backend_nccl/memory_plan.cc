@@ -142,12 +142,12 @@ void MemoryPlan::act(plan::OpId id) {
     if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
     if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
     if (!prepared && uses_[b].last == id) read(collective->bucket, actions);
-  } else if (const auto* encode = std::get_if<plan::Encode>(&work)) {
-    fill(encode->bucket, actions);
-  } else if (const auto* decode = std::get_if<plan::Decode>(&work)) {
-    read(decode->bucket, actions);
-  } else if (const auto* copy = std::get_if<plan::Copy>(&work)) {
-    copy->into ? fill(copy->bucket, actions) : read(copy->bucket, actions);
+  } else if (const auto* busy = std::get_if<plan::Busy>(&work)) {
+    using Reason = plan::Busy::Reason;
+    const bool out = busy->reason == Reason::kDecode || busy->reason == Reason::kCopyOut;
+    const bool in = busy->reason == Reason::kEncode || busy->reason == Reason::kCopyIn;
+    if (in) fill(busy->bucket, actions);
+    if (out) read(busy->bucket, actions);
   }
 }
 

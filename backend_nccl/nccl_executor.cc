@@ -26,8 +26,9 @@ std::string nccl_version(int number) {
 }
 
 bool passes_time(const plan::Work& work) {
-  return std::holds_alternative<plan::Compute>(work) ||
-         std::holds_alternative<plan::HostSync>(work) || std::holds_alternative<plan::Wait>(work);
+  const auto reason = plan::reason_of(work);
+  return std::holds_alternative<plan::Compute>(work) || reason == plan::Busy::Reason::kHost ||
+         reason == plan::Busy::Reason::kTick;
 }
 
 // By operation: whether it goes on where another one's time on its stream has ended, with nothing

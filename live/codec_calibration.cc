@@ -68,9 +68,10 @@ plan::Plan codec_plan(const compress::Codec& codec, const std::vector<std::int64
                         plan::Compute{plan::Phase::kBackward, kBetween, index, index},
                         0,
                         {}});
-    plan.ops.push_back({plan::kComputeStream, {}, plan::Encode{index, 0}, 0, {}});
+    plan.ops.push_back(
+        {plan::kComputeStream, {}, plan::Busy{plan::Busy::Reason::kEncode, 0, index}, 0, {}});
     plan.ops.push_back({1, {at + 1}, collective, 0, {}});
-    plan.ops.push_back({1, {}, plan::Decode{index, 0}, 0, {}});
+    plan.ops.push_back({1, {}, plan::Busy{plan::Busy::Reason::kDecode, 0, index}, 0, {}});
   }
   plan.ops.push_back({plan::kComputeStream,
                       {static_cast<plan::OpId>(plan.ops.size() - 1)},

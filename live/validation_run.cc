@@ -9,6 +9,7 @@
 #include "core/measure/metrics.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/run/interference.h"
 #include "core/run/sample_gradients.h"
 #include "live/figures.h"
 #include "live/value_check.h"
@@ -40,11 +41,12 @@ struct Forecast {
 Forecast forecast(const Scenario& scenario, const Workload& workload, const Strategy& strategy,
                   run::Executor* predictor) {
   Forecast result;
-  result.plan = plan::make_plan(workload, scenario.cluster, strategy);
+  collective::PriceBook book(scenario.cluster);
+  result.plan = run::with_interference(plan::make_plan(workload, scenario.cluster, strategy),
+                                       scenario.cluster.device, book);
   if (predictor == nullptr) return result;
   const int warmup = plan::crosses_steps(result.plan) ? 4 : 1;
   result.timeline = predictor->run(result.plan, {}, 2 * warmup + 1).timeline;
-  collective::PriceBook book(scenario.cluster);
   result.step = measure::measure(result.plan, workload, result.timeline, warmup, book).step_time;
   return result;
 }

@@ -41,7 +41,7 @@ int colour_of(const plan::Work& work) {
     return compute->phase == plan::Phase::kBackward ? chart::kBlue : chart::kPurple;
   }
   if (is_exchange(work)) return chart::kGreen;
-  return std::holds_alternative<plan::Wait>(work) ? chart::kGrey : chart::kOrange;
+  return plan::reason_of(work) == plan::Busy::Reason::kTick ? chart::kGrey : chart::kOrange;
 }
 
 std::string link_of(std::size_t traced, int bucket) {
@@ -125,7 +125,7 @@ class Lanes {
   std::string lane_name(int rank, plan::StreamId stream, const Spans& spans) const {
     constexpr std::size_t kLetters = 14;
     const bool waits = std::any_of(spans.begin(), spans.end(), [&](const run::Span* span) {
-      return std::holds_alternative<plan::Wait>(op_of(*span).work);
+      return plan::reason_of(op_of(*span).work) == plan::Busy::Reason::kTick;
     });
     return chart::clipped(one_line(traced_.strategy), kLetters) + ": " +
            (ranks_.size() > 1 ? "rank " + std::to_string(rank) + " " : "") +

@@ -11,7 +11,7 @@ namespace syncline::reports {
 namespace {
 
 std::string stream_name(const plan::Op& op) {
-  if (std::holds_alternative<plan::Wait>(op.work)) return "ticks";
+  if (plan::reason_of(op.work) == plan::Busy::Reason::kTick) return "ticks";
   return op.stream == plan::kComputeStream ? "compute"
                                            : "communication " + std::to_string(op.stream);
 }
@@ -50,10 +50,10 @@ Amount amount_of(const plan::Op& op, const plan::Plan& plan) {
   Amount amount;
   if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
     amount.bytes = collective->bytes();
-  } else if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
-    amount.kept = plan.buckets[static_cast<std::size_t>(encode->bucket)].kept;
-  } else if (!std::holds_alternative<plan::Sums>(op.work) &&
-             !std::holds_alternative<plan::Slowed>(op.work)) {
+  } else if (plan::reason_of(op.work) == plan::Busy::Reason::kEncode) {
+    const int bucket = std::get<plan::Busy>(op.work).bucket;
+    amount.kept = plan.buckets[static_cast<std::size_t>(bucket)].kept;
+  } else {
     amount.seconds = plan::seconds_of(op.work);
   }
   return amount;

@@ -76,11 +76,33 @@ const char* phase_word(plan::Phase phase) {
   return "average";
 }
 
+const char* reason_word(plan::Busy::Reason reason) {
+  switch (reason) {
+    case plan::Busy::Reason::kEncode:
+      return "encode";
+    case plan::Busy::Reason::kDecode:
+      return "decode";
+    case plan::Busy::Reason::kCopyIn:
+      return "copy_in";
+    case plan::Busy::Reason::kCopyOut:
+      return "copy_out";
+    case plan::Busy::Reason::kSums:
+      return "sums";
+    case plan::Busy::Reason::kInterference:
+      return "slowed";
+    case plan::Busy::Reason::kTick:
+      return "wait";
+    case plan::Busy::Reason::kHost:
+      break;
+  }
+  return "host_sync";
+}
+
 // What viewers choose colours and filters by.
 std::string category_of(const plan::Work& work) {
   if (const auto* compute = std::get_if<plan::Compute>(&work)) return phase_word(compute->phase);
   if (std::holds_alternative<collective::Collective>(work)) return "exchange";
-  return std::holds_alternative<plan::Wait>(work) ? "wait" : "handling";
+  return plan::reason_of(work) == plan::Busy::Reason::kTick ? "wait" : "handling";
 }
 
 // Colours by the names that chrome://tracing has for them.
@@ -97,7 +119,8 @@ const char* colour_of(const std::string& category) {
 
 // Whether a profiler would see it on the device: the others are the host's, or nobody's.
 bool on_device(const plan::Work& work) {
-  return !std::holds_alternative<plan::Wait>(work) && !std::holds_alternative<plan::HostSync>(work);
+  const auto reason = plan::reason_of(work);
+  return reason != plan::Busy::Reason::kTick && reason != plan::Busy::Reason::kHost;
 }
 
 Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workload) {
@@ -114,25 +137,10 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
     args["groups"] = groups_text(collective->groups);
     args["bytes"] = collective->bytes();
     put_bucket(args, plan, collective->bucket, workload);
-  } else if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
-    args["kind"] = "encode";
-    put_bucket(args, plan, encode->bucket, workload);
-  } else if (const auto* decode = std::get_if<plan::Decode>(&op.work)) {
-    args["kind"] = "decode";
-    put_bucket(args, plan, decode->bucket, workload);
-  } else if (const auto* copy = std::get_if<plan::Copy>(&op.work)) {
-    args["kind"] = copy->into ? "copy_in" : "copy_out";
-    put_bucket(args, plan, copy->bucket, workload);
-  } else if (const auto* sums = std::get_if<plan::Sums>(&op.work)) {
-    args["kind"] = "sums";
-    put_bucket(args, plan, sums->bucket, workload);
-  } else if (const auto* slowed = std::get_if<plan::Slowed>(&op.work)) {
-    args["kind"] = slowed->delay > 0 ? "wait_for_processor" : "slowed";
-    if (slowed->bucket) put_bucket(args, plan, *slowed->bucket, workload);
-  } else if (std::holds_alternative<plan::Wait>(op.work)) {
-    args["kind"] = "wait";
   } else {
-    args["kind"] = "host_sync";
+    const auto& busy = std::get<plan::Busy>(op.work);
+    args["kind"] = reason_word(busy.reason);
+    if (busy.bucket >= 0) put_bucket(args, plan, busy.bucket, workload);
   }
   return args;
 }
@@ -256,7 +264,7 @@ class Track {
                      {"ts", microseconds(begin)},
                      {"dur", microseconds(end - begin)},
                      {"args", std::move(args)}};
-    return names_for(span.rank, op.stream, std::holds_alternative<plan::Wait>(op.work)) +
+    return names_for(span.rank, op.stream, plan::reason_of(op.work) == plan::Busy::Reason::kTick) +
            text_of(event) + ",\n" + launch;
   }
 

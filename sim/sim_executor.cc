@@ -14,7 +14,6 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "core/run/slowed.h"
 #include "sim/plan_run.h"
 
 namespace syncline::sim {
@@ -98,14 +97,7 @@ class SimExecutor final : public run::Executor {
 
   std::string_view name() const override { return "sim"; }
 
-  run::Outcome run(const plan::Plan& given, const run::Gradients&, int periods) override {
-    if (!run::slows(given)) return run_apart(given, periods);
-    collective::PriceBook book(settings_.cluster);
-    return run_apart(run::with_slowed(given, book), periods);
-  }
-
- private:
-  run::Outcome run_apart(const plan::Plan& plan, int periods) {
+  run::Outcome run(const plan::Plan& plan, const run::Gradients&, int periods) override {
     int ends[2];
     if (::pipe(ends) != 0) {
       throw MachineError(std::string("simulation: pipe: ") + std::strerror(errno));

@@ -34,6 +34,7 @@ class StepModel {
   struct Point {
     SweepPoint values;
     Scenario scenario;
+    std::shared_ptr<collective::PriceBook> book;
     std::unique_ptr<run::Executor> model;
   };
   Point& point_of(const measure::RowKey& key);

@@ -51,18 +51,21 @@ bool same_collective(const collective::Collective* a, const collective::Collecti
          a->unit == b->unit && a->nccl == b->nccl;
 }
 
-template <typename Kind>
-std::size_t count_of(const plan::Plan& plan) {
-  return static_cast<std::size_t>(
-      std::count_if(plan.ops.begin(), plan.ops.end(),
-                    [](const plan::Op& op) { return std::holds_alternative<Kind>(op.work); }));
-}
+using Reason = plan::Busy::Reason;
 
-template <typename Kind>
-Seconds time_of(const plan::Plan& plan) {
-  Seconds sum = 0;
+// How often and how long streams are busy for one of these reasons.
+struct Handling {
+  std::size_t count = 0;
+  Seconds seconds = 0;
+};
+
+Handling handling_of(const plan::Plan& plan, std::initializer_list<Reason> reasons) {
+  Handling sum;
   for (const auto& op : plan.ops) {
-    if (std::holds_alternative<Kind>(op.work)) sum += plan::seconds_of(op.work);
+    const auto reason = plan::reason_of(op.work);
+    if (!reason || std::find(reasons.begin(), reasons.end(), *reason) == reasons.end()) continue;
+    ++sum.count;
+    sum.seconds += plan::seconds_of(op.work);
   }
   return sum;
 }
@@ -93,21 +96,22 @@ std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& foun
     return held == 0 ? "its backward pass waits for exchanges"
                      : "its backward pass waits for other exchanges, or none";
   }
-  const auto waits = count_of<plan::Wait>(wanted);
-  const auto other_waits = count_of<plan::Wait>(found);
+  const auto waits = handling_of(wanted, {Reason::kTick}).count;
+  const auto other_waits = handling_of(found, {Reason::kTick}).count;
   if (waits != other_waits) {
     return waits == 0         ? "it releases gradients at ticks"
            : other_waits == 0 ? "it releases gradients as soon as they are ready, not at ticks"
                               : "it releases gradients at other ticks";
   }
-  const auto copies = count_of<plan::Copy>(wanted);
-  if (copies != count_of<plan::Copy>(found)) {
+  const auto copies = handling_of(wanted, {Reason::kCopyIn, Reason::kCopyOut}).count;
+  if (copies != handling_of(found, {Reason::kCopyIn, Reason::kCopyOut}).count) {
     return copies == 0 ? "it copies gradients into buckets and back"
                        : "it does not copy gradients into buckets and back";
   }
-  const auto syncs = count_of<plan::HostSync>(wanted);
-  if (syncs < count_of<plan::HostSync>(found)) return "its host waits for exchanges";
-  if (syncs > count_of<plan::HostSync>(found)) return "its host does not wait for exchanges";
+  const auto syncs = handling_of(wanted, {Reason::kHost}).count;
+  const auto other_syncs = handling_of(found, {Reason::kHost}).count;
+  if (syncs < other_syncs) return "its host waits for exchanges";
+  if (syncs > other_syncs) return "its host does not wait for exchanges";
   return {};
 }
 
@@ -167,9 +171,12 @@ std::string time_difference(const plan::Plan& wanted, const plan::Plan& found) {
                          ? "it pads gradients on the wire"
                          : "it does not pad gradients on the wire");
   }
-  compare(time_of<plan::Encode>(wanted), time_of<plan::Encode>(found), "its encoding takes");
-  compare(time_of<plan::Decode>(wanted), time_of<plan::Decode>(found), "its decoding takes");
-  compare(time_of<plan::Copy>(wanted), time_of<plan::Copy>(found), "its copying takes");
+  const auto handling = [&](std::initializer_list<Reason> reasons, const char* what) {
+    compare(handling_of(wanted, reasons).seconds, handling_of(found, reasons).seconds, what);
+  };
+  handling({Reason::kEncode}, "its encoding takes");
+  handling({Reason::kDecode}, "its decoding takes");
+  handling({Reason::kCopyIn, Reason::kCopyOut}, "its copying takes");
   const Seconds update = compute_time(wanted, plan::Phase::kUpdate);
   compare(update, compute_time(found, plan::Phase::kUpdate), "its update takes");
   if (causes.empty()) return "its operations wait for one another otherwise";

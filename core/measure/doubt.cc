@@ -6,6 +6,7 @@
 
 #include "core/collective/assumed_spread.h"
 #include "core/collective/nccl.h"
+#include "core/run/interference.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
 #include "core/statistics.h"
@@ -191,50 +192,64 @@ std::pair<Doubt, double> widest(const Sway& sway) {
   return {widest, all > 0 ? most * most / all : 0};
 }
 
-// The scenario with one input moved: a network of its own, and factors for what the plan computes.
+// The scenario with one input moved: a network or a device of its own, and factors for what the
+// plan computes.
 class Doubts::Shifted {
  public:
-  explicit Shifted(std::shared_ptr<run::Executor> executor) : executor_(std::move(executor)) {}
+  Shifted(std::shared_ptr<collective::PriceBook> book, Device device)
+      : book_(std::move(book)), executor_(run::model_executor_on(book_)), device_(device) {}
 
-  double computation = 1;
-  double device = 1;
-  double copies = 1;
-  double overlap = 1;
+  void move_computation(double factor) { computation_ = factor; }
+
+  void move_device(double factor, double copies) {
+    handling_ = factor;
+    copies_ = copies;
+    device_.sums /= factor;
+  }
+
+  // The time that either side loses during overlap, by this factor.
+  void move_overlap(double factor) {
+    constexpr double kMostLost = 0.99;
+    Overlap& overlap = device_.overlap;
+    const double lost = std::min(kMostLost, factor * overlap.slowdown / (1 + overlap.slowdown));
+    overlap.slowdown = lost / (1 - lost);
+    overlap.collective_slowdown *= factor;
+    overlap.delay *= factor;
+  }
 
   Seconds step(Phase phase) {
-    if (computation != 1 || device != 1 || copies != 1 || overlap != 1) {
-      for (auto& op : phase.plan.ops) scale(op.work);
-    }
-    const auto outcome = executor_->run(phase.plan, {}, phase.periods);
-    return step_time_of(phase.plan, outcome.timeline, phase.warmup);
+    for (auto& op : phase.plan.ops) scale(op.work);
+    const plan::Plan plan = run::with_interference(std::move(phase.plan), device_, *book_);
+    const auto outcome = executor_->run(plan, {}, phase.periods);
+    return step_time_of(plan, outcome.timeline, phase.warmup);
   }
   run::ExecutorTraits traits() const { return executor_->traits(); }
 
  private:
   void scale(plan::Work& work) const {
-    if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation;
-    if (auto* encode = std::get_if<plan::Encode>(&work)) encode->seconds *= device;
-    if (auto* decode = std::get_if<plan::Decode>(&work)) decode->seconds *= device;
-    if (auto* sums = std::get_if<plan::Sums>(&work)) {
-      sums->work *= device;
-      sums->busy *= overlap;
-    }
-    if (auto* copy = std::get_if<plan::Copy>(&work)) copy->seconds *= copies;
-    if (auto* slowed = std::get_if<plan::Slowed>(&work)) {
-      slowed->share *= overlap;
-      slowed->delay *= overlap;
-      slowed->lost *= overlap;
-    }
+    if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation_;
+    auto* busy = std::get_if<plan::Busy>(&work);
+    if (busy == nullptr) return;
+    using Reason = plan::Busy::Reason;
+    const bool codes = busy->reason == Reason::kEncode || busy->reason == Reason::kDecode;
+    const bool copies = busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut;
+    if (codes) busy->seconds *= handling_;
+    if (copies) busy->seconds *= copies_;
   }
 
-  std::shared_ptr<run::Executor> executor_;
+  std::shared_ptr<collective::PriceBook> book_;
+  std::unique_ptr<run::Executor> executor_;
+  Device device_;
+  double computation_ = 1;
+  double handling_ = 1;
+  double copies_ = 1;
 };
 
 Doubts::Doubts(const Scenario& scenario, const Pinned& pinned)
     : scenario_(scenario),
       pinned_(pinned),
-      model_(run::make_model_executor({scenario.cluster, {}, scenario.seed})),
-      as_given_(std::make_unique<Shifted>(model_)) {}
+      book_(std::make_shared<collective::PriceBook>(scenario.cluster)),
+      as_given_(std::make_unique<Shifted>(book_, scenario.cluster.device)) {}
 
 Doubts::~Doubts() = default;
 
@@ -244,23 +259,22 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
   const bool network = doubt == Doubt::kLatency || doubt == Doubt::kBandwidth;
   // What is computed differs plan by plan: the network's prices hold for all of those.
-  std::shared_ptr<run::Executor> model = model_;
+  std::shared_ptr<collective::PriceBook> book = book_;
   if (network) {
     const ShiftedNetwork moved =
         shifted_network(scenario_.cluster, doubt == Doubt::kLatency, deviations, pinned_.network);
-    model = run::make_shifted_model_executor(moved.cluster, moved.shift);
+    book = std::make_shared<collective::PriceBook>(moved.cluster, moved.shift);
   }
-  known = std::make_unique<Shifted>(std::move(model));
+  known = std::make_unique<Shifted>(std::move(book), scenario_.cluster.device);
   const Workload& workload = scenario_.workload;
   const double timed = std::max(kTimedComputation, workload.time_spread);
   const double assumed = workload.rated_times ? kRatedComputation : timed;
   const double computation = std::max(kOwnStep, pinned_.computation.value_or(assumed));
-  if (doubt == Doubt::kComputation) known->computation = std::exp(deviations * computation);
+  if (doubt == Doubt::kComputation) known->move_computation(std::exp(deviations * computation));
   if (doubt == Doubt::kDevice) {
-    known->device = std::exp(deviations * kDeviceSpread);
-    known->copies = copies_at(workload, deviations);
+    known->move_device(std::exp(deviations * kDeviceSpread), copies_at(workload, deviations));
   }
-  if (doubt == Doubt::kOverlap) known->overlap = overlap_at(scenario_.cluster, deviations);
+  if (doubt == Doubt::kOverlap) known->move_overlap(overlap_at(scenario_.cluster, deviations));
   return *known;
 }
 

@@ -92,7 +92,7 @@ class Doubts {
 
   const Scenario& scenario_;
   Pinned pinned_;
-  std::shared_ptr<run::Executor> model_;  // on the network as given
+  std::shared_ptr<collective::PriceBook> book_;  // of the network as given
   std::unique_ptr<Shifted> as_given_;
   std::array<std::array<std::unique_ptr<Shifted>, 2>, kDoubts> shifted_;
 };

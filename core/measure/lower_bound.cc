@@ -26,9 +26,10 @@ struct ModelWork {
 // How long an operation holds the computation up that is none of the model's.
 Seconds held_up(const plan::Op& op) {
   if (op.stream != plan::kComputeStream) return 0;
-  const bool copies = std::holds_alternative<plan::Copy>(op.work);
-  const bool waits = std::holds_alternative<plan::HostSync>(op.work);
-  return copies || waits ? plan::seconds_of(op.work) : 0;
+  const auto reason = plan::reason_of(op.work);
+  const bool holds = reason == plan::Busy::Reason::kCopyIn ||
+                     reason == plan::Busy::Reason::kCopyOut || reason == plan::Busy::Reason::kHost;
+  return holds ? plan::seconds_of(op.work) : 0;
 }
 
 ModelWork model_work(const plan::Plan& plan) {
@@ -70,17 +71,6 @@ struct Demand {
   Seconds transfer = 0;                                  // on its busiest links, alone
 };
 
-// The collective that is over when an operation is: itself, or the one that it lengthens.
-plan::OpId lengthened(const plan::Plan& plan, plan::OpId id) {
-  const plan::StreamId stream = plan.ops[static_cast<std::size_t>(id)].stream;
-  const auto lengthens = [&](plan::OpId at) {
-    const plan::Op& op = plan.ops[static_cast<std::size_t>(at)];
-    return op.stream != stream || std::holds_alternative<plan::Slowed>(op.work);
-  };
-  while (id > 0 && lengthens(id)) --id;
-  return id;
-}
-
 // All-gathers that a pass of the model waits for in its own step: of parameters, ahead of their
 // gradient, so none of it is on the way from there to the next step.
 std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
@@ -90,12 +80,11 @@ std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
     const bool passes = compute != nullptr && (compute->phase == plan::Phase::kForward ||
                                                compute->phase == plan::Phase::kBackward);
     if (!passes) continue;
-    for (const plan::OpId after : op.after) {
-      const plan::OpId id = lengthened(plan, after);
-      const auto* awaited =
-          std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
+    for (const plan::OpId id : op.after) {
+      const plan::Op& awaited = plan.ops[static_cast<std::size_t>(id)];
+      const auto* collective = std::get_if<collective::Collective>(&awaited.work);
       const bool gathers_all =
-          awaited != nullptr && awaited->kind == collective::CollectiveKind::kAllGather;
+          collective != nullptr && collective->kind == collective::CollectiveKind::kAllGather;
       if (gathers_all) gathers.insert(id);
     }
   }

@@ -12,18 +12,31 @@ namespace {
 // The model's own work, with what exchanges beside it add.
 bool is_model_work(const plan::Op& op) {
   return std::holds_alternative<plan::Compute>(op.work) ||
-         (std::holds_alternative<plan::Slowed>(op.work) && op.stream == plan::kComputeStream);
+         (plan::reason_of(op.work) == plan::Busy::Reason::kInterference &&
+          op.stream == plan::kComputeStream);
 }
 // With what sums in software and computation beside it add.
 bool is_communication(const plan::Op& op) {
+  const auto reason = plan::reason_of(op.work);
   return std::holds_alternative<collective::Collective>(op.work) ||
-         std::holds_alternative<plan::Sums>(op.work) ||
-         (std::holds_alternative<plan::Slowed>(op.work) && op.stream != plan::kComputeStream);
+         reason == plan::Busy::Reason::kSums ||
+         (reason == plan::Busy::Reason::kInterference && op.stream != plan::kComputeStream);
 }
 
 bool is_handling(const plan::Work& work) {
-  return std::holds_alternative<plan::Copy>(work) || std::holds_alternative<plan::Encode>(work) ||
-         std::holds_alternative<plan::Decode>(work) || std::holds_alternative<plan::HostSync>(work);
+  switch (plan::reason_of(work).value_or(plan::Busy::Reason::kTick)) {
+    case plan::Busy::Reason::kEncode:
+    case plan::Busy::Reason::kDecode:
+    case plan::Busy::Reason::kCopyIn:
+    case plan::Busy::Reason::kCopyOut:
+    case plan::Busy::Reason::kHost:
+      return true;
+    case plan::Busy::Reason::kTick:
+    case plan::Busy::Reason::kSums:
+    case plan::Busy::Reason::kInterference:
+      break;
+  }
+  return false;
 }
 
 // Length of the union of intervals, given by rising begin.

@@ -7,6 +7,7 @@
 #include "core/measure/lower_bound.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/run/interference.h"
 
 namespace syncline::measure {
 namespace {
@@ -60,11 +61,12 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::E
   Priced priced;
   std::vector<WeightedMetrics> phases;
   for_each_phase(scenario, strategy, executor.traits(), [&](Phase& phase) {
-    run::Outcome outcome = executor.run(phase.plan, {}, phase.periods);
+    plan::Plan plan = run::with_interference(std::move(phase.plan), scenario.cluster.device, book);
+    run::Outcome outcome = executor.run(plan, {}, phase.periods);
     phases.push_back(
-        {measure(phase.plan, phase.workload, outcome.timeline, phase.warmup, book), phase.steps});
+        {measure(plan, phase.workload, outcome.timeline, phase.warmup, book), phase.steps});
     if (phases.size() > 1) return;
-    priced.plan = std::move(phase.plan);
+    priced.plan = std::move(plan);
     priced.timeline = std::move(outcome.timeline);
   });
   priced.metrics = phases.size() == 1

@@ -17,7 +17,7 @@ using ExecutorFactory = std::function<std::unique_ptr<run::Executor>(const run::
 
 struct Priced {
   Metrics metrics;
-  plan::Plan plan;  // of the first phase, and its timeline
+  plan::Plan plan;  // of the first phase, with what interferes, and its timeline
   run::Timeline timeline;
 };
 

@@ -26,10 +26,21 @@ std::string kind_of(const plan::Work& work) {
   if (const auto* collective = std::get_if<collective::Collective>(&work)) {
     return std::string(collective::to_string(collective->kind));
   }
-  if (std::holds_alternative<plan::Encode>(work)) return "encode";
-  if (std::holds_alternative<plan::Decode>(work)) return "decode";
-  if (std::holds_alternative<plan::Copy>(work)) return "copy";
-  if (std::holds_alternative<plan::Sums>(work)) return "sums";
+  switch (std::get<plan::Busy>(work).reason) {
+    case plan::Busy::Reason::kEncode:
+      return "encode";
+    case plan::Busy::Reason::kDecode:
+      return "decode";
+    case plan::Busy::Reason::kCopyIn:
+    case plan::Busy::Reason::kCopyOut:
+      return "copy";
+    case plan::Busy::Reason::kSums:
+      return "sums";
+    case plan::Busy::Reason::kHost:
+    case plan::Busy::Reason::kTick:
+    case plan::Busy::Reason::kInterference:
+      break;
+  }
   return "wait";
 }
 

@@ -16,15 +16,7 @@ std::size_t place_of(int index) { return static_cast<std::size_t>(index); }
 
 Backward::Backward(Builder& build, const Workload& workload, const Cluster& cluster,
                    const Strategy& strategy)
-    : build_(build),
-      workload_(workload),
-      cluster_(cluster),
-      strategy_(strategy),
-      rest_(workload.tensors.size() + 1, 0) {
-  for (std::size_t t = workload.tensors.size(); t-- > 0;) {
-    rest_[t] = rest_[t + 1] + workload.tensors[t].backward;
-  }
-}
+    : build_(build), workload_(workload), cluster_(cluster), strategy_(strategy) {}
 
 std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
                                 const std::vector<char>& split) {
@@ -45,16 +37,9 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
   segment_ = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
   next_ = 0;
   std::size_t reached = 0;
-  // Of the buckets from each on: the pass goes on until they are ready to travel, too.
-  std::vector<Seconds> preparing(count + 1, 0);
-  for (std::size_t b = count; b-- > 0;) {
-    preparing[b] = preparing[b + 1] + build_.prepare_time(begin + b);
-  }
   std::vector<int> turns(count);
   std::iota(turns.begin(), turns.end(), 0);
   if (urgent) turns = order(begin, exchanges, split);
-  // Of the next forward pass, which begins before all is in.
-  const bool goes_on = strategy_.cross_step && !shards_update(strategy_);
   for (std::size_t turn = 0; turn < count; ++turn) {
     const std::size_t b = place_of(turns[turn]);
     for (; reached <= b; ++reached) {
@@ -65,33 +50,19 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
     std::vector<OpId> after{ready[b]};
     if (!urgent && !exchanges.releases.empty()) after.push_back(tick(exchanges.releases[b]));
     const std::size_t place = urgent ? turn : begin + b;
-    const Seconds rest = rest_[place_of(next_)] + preparing[reached];
-    const Seconds behind = goes_on && split[b] == 0 ? workload_.forward : 0;
-    sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent, rest + behind);
-    sent[b] = build_.slowed_exchange(begin + b, sent[b], rest + behind);
-    build_.slowed_pass(begin + b, segment_, rest);
+    sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent);
   }
   return sent;
 }
 
 void Backward::pass_to(int ready, std::vector<OpId> after) {
   while (next_ <= ready) {
-    const std::size_t asked = gathers_.size();
     std::size_t needed = gathers_awaited_;
     while (needed < anew_.size() && anew_[needed].needed <= next_) ++needed;
     const bool cut = needed < anew_.size() && anew_[needed].needed <= ready;
     const int last = cut ? anew_[needed].needed - 1 : ready;
-    const Seconds pass = rest_[place_of(next_)] - rest_[place_of(last + 1)];
-    fetch(needed, pass, after);
-    // What was asked for and is not needed yet comes in beside this piece.
-    const std::size_t beside = std::max(asked, needed);
-    for (std::size_t g = beside; g < gathers_.size(); ++g) {
-      gathers_[g] = build_.slowed_exchange(anew_[g].bucket, gathers_[g], pass);
-    }
+    fetch(needed, after);
     segment_ = compute(next_, last, std::move(after));
-    for (std::size_t g = beside; g < gathers_.size(); ++g) {
-      segment_ = build_.slowed_pass(anew_[g].bucket, segment_, -pass);
-    }
     after.clear();
     next_ = last + 1;
   }
@@ -137,15 +108,11 @@ std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>&
   return after;
 }
 
-void Backward::fetch(std::size_t needed, Seconds pass, std::vector<OpId>& after) {
+void Backward::fetch(std::size_t needed, std::vector<OpId>& after) {
   const std::size_t ahead = room_ahead(next_, needed) ? 1 : 0;
   while (gathers_.size() < std::min(needed + ahead, anew_.size())) {
     const std::size_t bucket = anew_[gathers_.size()].bucket;
-    const auto half = build_.half_of(collective::CollectiveKind::kAllGather, bucket);
-    const StreamId stream = build_.stream_of(bucket);
-    const Seconds beside = gathers_.size() < needed ? 0 : pass;
-    gathers_.push_back(
-        build_.send({half}, stream, build_.delayed(bucket, stream, {segment_}, beside)));
+    gathers_.push_back(build_.gather(bucket, build_.stream_of(bucket), {segment_}));
   }
   for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
@@ -182,16 +149,14 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
   for (int t = first; t <= last; ++t) {
     seconds += workload_.tensors[static_cast<std::size_t>(t)].backward;
   }
-  clock_ += seconds;
   return build_.compute(Phase::kBackward, seconds, first, last, std::move(after));
 }
 
 OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,
-                          bool split, bool prepare, Seconds beside) {
+                          bool split, bool prepare) {
   if (build_.plan.ranks == 1) return after.front();
   if (prepare) after.front() = build_.prepare(bucket, after.front());
   const StreamId stream = build_.stream_of(place);
-  after = build_.delayed(bucket, stream, std::move(after), beside);
   if (split) {
     return build_.send({build_.half_of(collective::CollectiveKind::kReduceScatter, bucket)}, stream,
                        std::move(after));
@@ -204,7 +169,7 @@ OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpI
 OpId Backward::tick(Seconds time) {
   if (first_tick_ < 0) tick_stream_ = build_.plan.streams++;
   if (first_tick_ < 0 || time > tick_time_) {
-    tick_ = build_.add(tick_stream_, Wait{time - tick_time_});
+    tick_ = build_.add(tick_stream_, Busy{Busy::Reason::kTick, time - tick_time_});
     tick_time_ = time;
   }
   if (first_tick_ < 0) first_tick_ = tick_;

@@ -44,8 +44,8 @@ class Backward {
   std::vector<OpId> awaited(std::size_t bucket, const std::vector<OpId>& done);
 
   // Asks, behind the pass so far, for the first `needed` of anew_ and for the next one behind them,
-  // if there is room, which comes in beside `pass`. Adds what brings in the former to `after`.
-  void fetch(std::size_t needed, Seconds pass, std::vector<OpId>& after);
+  // if there is room. Adds what brings in the former to `after`.
+  void fetch(std::size_t needed, std::vector<OpId>& after);
 
   OpId compute(int first, int last, std::vector<OpId> after);
 
@@ -53,9 +53,8 @@ class Backward {
   // `after` too.
   void pass_to(int ready, std::vector<OpId> after);
 
-  // `beside`: what is left of the computation behind it.
   OpId first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after, bool split,
-                  bool prepare, Seconds beside);
+                  bool prepare);
 
   // The tick at `time` from the step's begin, on a stream of the framework's own.
   OpId tick(Seconds time);
@@ -68,10 +67,8 @@ class Backward {
   const Workload& workload_;
   const Cluster& cluster_;
   const Strategy& strategy_;
-  std::vector<Seconds> rest_;  // of the pass, from each tensor on
-  OpId segment_ = 0;           // the pass, or what stands ahead of it, as far as it got
-  int next_ = 0;               // the first tensor behind that
-  Seconds clock_ = 0;
+  OpId segment_ = 0;                  // the pass, or what stands ahead of it, as far as it got
+  int next_ = 0;                      // the first tensor behind that
   std::size_t awaited_ = 0;           // exchanges, from the first on
   std::vector<std::size_t> counted_;  // by exchange: those ahead of it, a gradient's parts as one
   std::vector<Anew> anew_;

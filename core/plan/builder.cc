@@ -5,7 +5,6 @@
 #include "core/collective/nccl.h"
 
 #include "core/plan/hierarchy.h"
-#include "core/plan/sums.h"
 
 namespace syncline::plan {
 namespace {
@@ -26,38 +25,37 @@ OpId Builder::prepare(std::size_t index, OpId ready) {
   const Bucket& bucket = plan.buckets[index];
   if (plan.ranks == 1) return ready;
   if (const Seconds seconds = copy_time(bucket, true); seconds > 0) {
-    ready = add(kComputeStream, Copy{static_cast<int>(index), seconds, true});
+    ready = add(kComputeStream, Busy{Busy::Reason::kCopyIn, seconds, static_cast<int>(index)});
   }
   if (bucket.codec != nullptr) {
-    ready = add(kComputeStream, Encode{static_cast<int>(index), encode_time(bucket)});
+    ready = add(kComputeStream,
+                Busy{Busy::Reason::kEncode, encode_time(bucket), static_cast<int>(index)});
   }
   return ready;
 }
 
-Seconds Builder::prepare_time(std::size_t index) const {
-  const Bucket& bucket = plan.buckets[index];
-  if (plan.ranks == 1) return 0;
-  return copy_time(bucket, true) + (bucket.codec != nullptr ? encode_time(bucket) : 0);
-}
-
 OpId Builder::send(const std::vector<collective::Collective>& collectives, StreamId stream,
                    std::vector<OpId> after) {
-  OpId last = after.back();
+  OpId last = after.empty() ? OpId{-1} : after.back();
   const Seconds host_sync = strategy_.host_sync ? cluster_.device.host_sync : 0;
   for (const auto& collective : collectives) {
     // Between the phases of a hierarchy the host waits as it does behind the last one.
     const bool follows = &collective != &collectives.front();
-    if (follows && host_sync > 0) after = {add(stream, HostSync{host_sync})};
+    if (follows && host_sync > 0) after = {wait_for_host(host_sync, {}, stream)};
     // Stream order already holds an operation back until its predecessor there is done.
     std::erase_if(after,
                   [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
     last = add(stream, collective, std::move(after));
-    if (const Sums sums = sums_of(collective, cluster_.device); sums.work > 0) {
-      last = add(stream, sums);
-    }
     after = {last};
   }
   return last;
+}
+
+OpId Builder::gather(std::size_t index, StreamId stream, std::vector<OpId> after) {
+  const OpId sent =
+      send({half_of(collective::CollectiveKind::kAllGather, index)}, stream, std::move(after));
+  plan.ops[static_cast<std::size_t>(sent)].gathers = true;
+  return sent;
 }
 
 OpId Builder::receive(std::size_t index, OpId last) {
@@ -65,69 +63,23 @@ OpId Builder::receive(std::size_t index, OpId last) {
   if (plan.ranks == 1) return last;
   const StreamId stream = plan.ops[static_cast<std::size_t>(last)].stream;
   if (bucket.codec != nullptr) {
-    last = add(stream, Decode{static_cast<int>(index), decode_time(bucket)});
+    last = add(stream, Busy{Busy::Reason::kDecode, decode_time(bucket), static_cast<int>(index)});
   }
   if (strategy_.host_sync && cluster_.device.host_sync > 0) {
-    last = add(stream, HostSync{cluster_.device.host_sync});
+    last = wait_for_host(cluster_.device.host_sync, {}, stream);
   }
   return last;
-}
-
-bool Builder::slows(Seconds beside) const {
-  return strategy_.overlap && plan.ranks > 1 && beside != 0 && cluster_.device.overlap.any();
-}
-
-std::vector<OpId> Builder::delayed(std::size_t bucket, StreamId stream, std::vector<OpId> after,
-                                   std::optional<Seconds> rest) {
-  const Seconds delay = cluster_.device.overlap.delay;
-  if (delay <= 0 || !slows(rest.value_or(workload_.forward))) return after;
-  std::erase_if(after,
-                [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
-  const Slowed waits{static_cast<int>(bucket), 0, delay, rest.value_or(0)};
-  return {add(stream, waits, std::move(after))};
-}
-
-OpId Builder::slowed_exchange(std::size_t bucket, OpId sent, Seconds rest) {
-  if (!slows(rest)) return sent;
-  const Overlap& overlap = cluster_.device.overlap;
-  const StreamId stream = plan.ops[static_cast<std::size_t>(sent)].stream;
-  return add(stream,
-             Slowed{static_cast<int>(bucket), overlap.collective_slowdown, 0, rest, lost_share()});
-}
-
-OpId Builder::slowed_by_next_step(std::size_t bucket, OpId sent) {
-  if (!slows(workload_.forward)) return sent;
-  const Overlap& overlap = cluster_.device.overlap;
-  const StreamId stream = plan.ops[static_cast<std::size_t>(sent)].stream;
-  return add(stream, Slowed{static_cast<int>(bucket), overlap.collective_slowdown, 0, 0});
-}
-
-// Beside a collective of T seconds, computation gets on as in T / (1 + slowdown).
-double Builder::lost_share() const {
-  const double slowdown = cluster_.device.overlap.slowdown;
-  return slowdown / (1 + slowdown);
-}
-
-OpId Builder::slowed_pass(std::size_t bucket, OpId last, Seconds beside) {
-  if (!slows(beside)) return last;
-  return add(kComputeStream, Slowed{static_cast<int>(bucket), lost_share(), 0, beside});
-}
-
-OpId Builder::slowed_by_step_before(OpId last, Seconds computed) {
-  if (!slows(computed)) return last;
-  return add(kComputeStream, Slowed{std::nullopt, lost_share(), 0, -computed});
 }
 
 OpId Builder::copy_out(std::size_t index, OpId arrived) {
   const Seconds seconds = copy_time(plan.buckets[index], false);
   if (plan.ranks == 1 || seconds <= 0) return arrived;
-  return add(kComputeStream, Copy{static_cast<int>(index), seconds, false}, {arrived});
+  return add(kComputeStream, Busy{Busy::Reason::kCopyOut, seconds, static_cast<int>(index)},
+             {arrived});
 }
 
-void Builder::wait_for_host(std::vector<OpId> after) {
-  if (workload_.host_gap > 0) {
-    add(kComputeStream, HostSync{workload_.host_gap}, std::move(after));
-  }
+void Builder::host_gap(std::vector<OpId> after) {
+  if (workload_.host_gap > 0) wait_for_host(workload_.host_gap, std::move(after));
 }
 
 OpId Builder::exchange(std::size_t index, OpId ready) {

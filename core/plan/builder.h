@@ -30,14 +30,19 @@ class Builder {
 
   // What data-parallel running costs the host ahead of each step.
   void begin_step() {
-    if (cluster_.step_overhead() > 0) add(kComputeStream, HostSync{cluster_.step_overhead()});
+    if (cluster_.step_overhead() > 0) wait_for_host(cluster_.step_overhead());
   }
 
   // What DDP does to buffers ahead of a step's first forward pass; LocalSGD's steps do not.
   void broadcast_buffers() {
     if (cluster_.ranks() == 1 || !strategy_.broadcast_buffers) return;
     const Seconds taken = workload_.buffer_broadcast;
-    if (taken > 0) add(kComputeStream, HostSync{taken});
+    if (taken > 0) wait_for_host(taken);
+  }
+
+  OpId wait_for_host(Seconds seconds, std::vector<OpId> after = {},
+                     StreamId stream = kComputeStream) {
+    return add(stream, Busy{Busy::Reason::kHost, seconds}, std::move(after));
   }
 
   OpId compute(Phase phase, Seconds seconds, int first = 0, int last = -1,
@@ -60,13 +65,13 @@ class Builder {
   // `ready` where there is nothing to do.
   OpId prepare(std::size_t index, OpId ready);
 
-  // What that takes.
-  Seconds prepare_time(std::size_t index) const;
-
   // The collectives one after the other on a stream, beginning once all of `after` is done. Returns
   // the last one, or the last of `after` where there are none.
   OpId send(const std::vector<collective::Collective>& collectives, StreamId stream,
             std::vector<OpId> after);
+
+  // Likewise an all-gather of what the ranks hold their parts of.
+  OpId gather(std::size_t index, StreamId stream, std::vector<OpId> after);
 
   // What follows a bucket's last collective on its stream. Returns the operation after which the
   // bucket is complete.
@@ -77,34 +82,11 @@ class Builder {
   OpId copy_out(std::size_t index, OpId arrived);
 
   // The host's own delay ahead of the update, where one was measured, once all of `after` is done.
-  void wait_for_host(std::vector<OpId> after);
+  void host_gap(std::vector<OpId> after);
 
   // A bucket's whole exchange, from preparing to receiving, beginning once `ready` is done. Returns
   // its last operation.
   OpId exchange(std::size_t index, OpId ready);
-
-  // Whether exchanges and so much computation beside them slow each other down.
-  bool slows(Seconds beside) const;
-
-  // An exchange that begins on that stream behind `after`, while `rest` of the computation is still
-  // to come (nothing: beside the next step's forward pass), waits for a processor. Returns what it
-  // begins behind.
-  std::vector<OpId> delayed(std::size_t bucket, StreamId stream, std::vector<OpId> after,
-                            std::optional<Seconds> rest);
-
-  // The exchange of a bucket, `sent` its last operation, loses to the computation, of which `rest`
-  // is still to come. Returns the exchange's last operation.
-  OpId slowed_exchange(std::size_t bucket, OpId sent, Seconds rest);
-
-  // Likewise to the next step's forward pass, which tells itself what it loses.
-  OpId slowed_by_next_step(std::size_t bucket, OpId sent);
-
-  // Computation, `last` its last operation, loses to a bucket's exchange, for so long from here on;
-  // negative: up to here. Returns its last operation then.
-  OpId slowed_pass(std::size_t bucket, OpId last, Seconds beside);
-
-  // Likewise so much of it up to here, to what the step before has left under way.
-  OpId slowed_by_step_before(OpId last, Seconds computed);
 
   // The collective of one half of a split exchange.
   collective::Collective half_of(collective::CollectiveKind kind, std::size_t index) const;
@@ -135,9 +117,6 @@ class Builder {
 
  private:
   std::vector<collective::Collective> factors_of(const Bucket& bucket, int id) const;
-
-  // Of its time, by computation beside an exchange.
-  double lost_share() const;
 
   const Workload& workload_;
   const Cluster& cluster_;

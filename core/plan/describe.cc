@@ -36,6 +36,28 @@ std::string bucket_text(std::string_view verb, int bucket) {
   return std::string(verb) + " bucket " + std::to_string(bucket);
 }
 
+std::string busy_text(const Busy& busy) {
+  switch (busy.reason) {
+    case Busy::Reason::kEncode:
+      return bucket_text("encode", busy.bucket);
+    case Busy::Reason::kDecode:
+      return bucket_text("decode", busy.bucket);
+    case Busy::Reason::kCopyIn:
+      return bucket_text("copy into", busy.bucket);
+    case Busy::Reason::kCopyOut:
+      return bucket_text("copy out of", busy.bucket);
+    case Busy::Reason::kSums:
+      return bucket_text("sum", busy.bucket);
+    case Busy::Reason::kInterference:
+      return busy.bucket < 0 ? "slowed by the step before" : bucket_text("slowed by", busy.bucket);
+    case Busy::Reason::kTick:
+      return "wait for the tick";
+    case Busy::Reason::kHost:
+      break;
+  }
+  return "host sync";
+}
+
 }  // namespace
 
 std::string describe(const Op& op, const Plan&, const Workload& workload) {
@@ -43,22 +65,7 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
     return bucket_text(collective::to_string(collective->kind), collective->bucket);
   }
-  if (const auto* encode = std::get_if<Encode>(&op.work)) {
-    return bucket_text("encode", encode->bucket);
-  }
-  if (const auto* decode = std::get_if<Decode>(&op.work)) {
-    return bucket_text("decode", decode->bucket);
-  }
-  if (const auto* copy = std::get_if<Copy>(&op.work)) {
-    return bucket_text(copy->into ? "copy into" : "copy out of", copy->bucket);
-  }
-  if (const auto* sums = std::get_if<Sums>(&op.work)) return bucket_text("sum", sums->bucket);
-  if (const auto* slowed = std::get_if<Slowed>(&op.work)) {
-    if (!slowed->bucket) return "slowed by the step before";
-    return bucket_text(slowed->delay > 0 ? "wait for a processor:" : "slowed by", *slowed->bucket);
-  }
-  if (std::holds_alternative<Wait>(op.work)) return "wait for the tick";
-  return "host sync";
+  return busy_text(std::get<Busy>(op.work));
 }
 
 Bytes encoded_bytes(const Bucket& bucket) {
@@ -75,9 +82,14 @@ Seconds seconds_of(const Work& work) {
       work);
 }
 
+std::optional<Busy::Reason> reason_of(const Work& work) {
+  const auto* busy = std::get_if<Busy>(&work);
+  return busy == nullptr ? std::nullopt : std::optional(busy->reason);
+}
+
 int communication_streams(const Plan& plan) {
   const bool waits = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-    return std::holds_alternative<Wait>(op.work);
+    return reason_of(op.work) == Busy::Reason::kTick;
   });
   return plan.streams - (waits ? 2 : 1);
 }
@@ -97,8 +109,8 @@ Seconds ahead_of_forward(const Plan& plan) {
   int begun = -1;  // the last step whose forward pass stands in the plan
   for (const auto& op : plan.ops) {
     if (std::holds_alternative<Compute>(op.work)) begun = std::max(begun, op.step);
-    const auto* waits = std::get_if<HostSync>(&op.work);
-    if (waits != nullptr && op.stream == kComputeStream && op.step > begun) sum += waits->seconds;
+    const bool waits = reason_of(op.work) == Busy::Reason::kHost && op.stream == kComputeStream;
+    if (waits && op.step > begun) sum += seconds_of(op.work);
   }
   return sum;
 }

@@ -22,7 +22,7 @@ using OpId = std::int32_t;
 using StreamId = std::int32_t;
 
 // Stream 0 computes; streams 1.. communicate, each with a communicator of its own. A stream behind
-// those may hold the framework's own waits (Wait), which occupy neither.
+// those may hold the framework's own waits (kTick), which occupy neither.
 inline constexpr StreamId kComputeStream = 0;
 
 // Gradients (or, under LocalSGD, parameters) that travel together.
@@ -55,66 +55,30 @@ struct Compute {
   int last = -1;
 };
 
-struct Encode {
-  int bucket = 0;
+// A stream is busy for a reason that is neither the model's work nor a collective.
+struct Busy {
+  enum class Reason {
+    kEncode,
+    kDecode,
+    kCopyIn,        // gradients into their bucket's buffer
+    kCopyOut,       // and back
+    kHost,          // the host waits for a stream before it goes on
+    kTick,          // the framework lets time pass: Horovod's thread sleeps until its next tick
+    kSums,          // what a library adds up in software (core/run/interference.h)
+    kInterference,  // what computation and collectives lose to each other (likewise)
+  };
+  Reason reason = Reason::kHost;
   Seconds seconds = 0;
+  int bucket = -1;  // -1: of none
 };
 
-struct Decode {
-  int bucket = 0;
-  Seconds seconds = 0;
-};
+using Work = std::variant<Compute, collective::Collective, Busy>;
 
-// The host waits for a stream before it goes on.
-struct HostSync {
-  Seconds seconds = 0;
-};
-
-// Gradients are copied into their bucket's buffer, or back out of it.
-struct Copy {
-  int bucket = 0;
-  Seconds seconds = 0;
-  bool into = true;
-};
-
-// The framework lets time pass: Horovod's background thread sleeps until its next tick.
-struct Wait {
-  Seconds seconds = 0;
-};
-
-// What a library adds up in software while a collective's bytes flow, on the processor that
-// computes. `seconds` is what the collective takes longer for it, alone: the network says how long
-// the bytes take, so executors fill it in (core/run/slowed.h).
-struct Sums {
-  int bucket = 0;
-  Seconds work = 0;     // of the processor
-  double reducing = 1;  // of the bytes' time, that in which sums are taken
-  double exposed = 0;   // of the shorter of both, what the longer one does not hide
-  double busy = 0;      // of the processor, what the bytes take
-  Seconds seconds = 0;
-};
-
-// What the computation loses to a bucket's exchange beside it, or the exchange to the computation:
-// `share` of the time that they run beside each other, and, in an operation of its own ahead of the
-// exchange, `delay` once. The network says how long that is, so executors fill in the seconds
-// (core/run/slowed.h).
-struct Slowed {
-  std::optional<int> bucket;  // nothing: whatever the step before has left under way
-  double share = 0;
-  Seconds delay = 0;
-  // Of the computation behind the bucket, as it is by itself; below zero: of that which is over. An
-  // exchange that goes on beside the next step's forward pass has none.
-  Seconds rest = 0;
-  double lost = 0;  // of an exchange: the share that the computation loses meanwhile
-  Seconds seconds = 0;
-};
-
-using Work = std::variant<Compute, collective::Collective, Encode, Decode, HostSync, Copy, Wait,
-                          Sums, Slowed>;
-
-// How long the work takes by itself; 0 for a collective, whose time depends on the network, and for
-// what it slows as long as nobody has filled that in.
+// How long the work takes by itself; 0 for a collective, whose time depends on the network.
 Seconds seconds_of(const Work& work);
+
+// Why the stream is busy; nothing where it computes or communicates.
+std::optional<Busy::Reason> reason_of(const Work& work);
 
 struct Op {
   StreamId stream = kComputeStream;
@@ -125,6 +89,9 @@ struct Op {
   // Operations of the period before, of any id, that must be done too. The first period waits for
   // none: the parameters are in place when a training begins.
   std::vector<OpId> after_previous = {};
+  // The collective gathers what each rank holds a part of: parameters, or gradients summed by
+  // parts.
+  bool gathers = false;
 };
 
 struct Plan {

@@ -39,7 +39,7 @@ OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluste
     } else {
       build.compute(Phase::kBackward, backward_time(workload), 0, last);
     }
-    build.wait_for_host(exchanged);
+    build.host_gap(exchanged);
     updated = build.compute(Phase::kUpdate, workload.update, 0, last, std::move(exchanged));
   }
   return updated;
@@ -51,7 +51,7 @@ void average(Builder& build, const Workload& workload, Seconds host_sync,
              const std::vector<Bucket>& buckets, OpId updated) {
   const auto first = build.plan.buckets.size();
   build.plan.buckets.insert(build.plan.buckets.end(), buckets.begin(), buckets.end());
-  if (host_sync > 0) updated = build.add(kComputeStream, HostSync{host_sync});
+  if (host_sync > 0) updated = build.wait_for_host(host_sync);
   std::vector<OpId> done;
   double bytes = 0;
   for (std::size_t i = first; i < build.plan.buckets.size(); ++i) {
@@ -59,8 +59,7 @@ void average(Builder& build, const Workload& workload, Seconds host_sync,
     done.push_back(build.exchange(i, updated));
   }
   if (host_sync > 0) {
-    const OpId synced = build.add(kComputeStream, HostSync{host_sync}, std::move(done));
-    done = {synced};
+    done = {build.wait_for_host(host_sync, std::move(done))};
   }
   const int last = static_cast<int>(workload.tensors.size()) - 1;
   build.compute(Phase::kAverage, build.memory_time(3 * bytes), 0, last, std::move(done));

@@ -44,14 +44,14 @@ class StepPlan {
     arrived_.assign(count(), -1);
     std::copy(sent.begin(), sent.end(), arrived_.begin());
     if (sharded_) {
-      build_.wait_for_host(sent);
+      build_.host_gap(sent);
       const auto updated = update_shards(sent);
       if (!gathers_in_forward()) gather(updated);
     } else {
       if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
       for (std::size_t b = 0; b < gradients(); ++b)
         arrived_[b] = build_.copy_out(base_ + b, arrived_[b]);
-      build_.wait_for_host(arrived_);
+      build_.host_gap(arrived_);
       if (!strategy_.cross_step) update();
     }
     // Only now is it known which operation brings in each bucket of the step before.
@@ -138,7 +138,6 @@ class StepPlan {
       }
       const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last);
       if (!segment.awaited.empty()) leads_.push_back({lead < 0 ? op : lead, segment.awaited});
-      build_.slowed_by_step_before(op, layers.seconds);
     }
   }
 
@@ -204,21 +203,15 @@ class StepPlan {
     std::size_t asked = 0;
     for (std::size_t s = 0; s < list.size(); ++s) {
       const ForwardLayer& layers = list[s].layers;
-      const std::size_t known = asked;
       for (; asked < queue.size() && (queue[asked].first <= s || live < room); ++asked) {
         const auto [segment, b] = queue[asked];
-        const Seconds beside = segment > s ? layers.seconds : 0;
-        brought[segment].push_back(gather_now(b, asked, ahead, begun.empty(), beside));
+        brought[segment].push_back(gather_now(b, asked, ahead, begun.empty()));
         live += bucket(b).elements;
       }
-      OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
-                               std::move(brought[s]));
+      const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
+                                     std::move(brought[s]));
       for (const auto b : list[s].awaited) {
         if (begun.empty() && !is_gathered(b)) leads_.push_back({op, {b}});
-      }
-      for (std::size_t q = known; q < asked; ++q) {
-        const auto [segment, b] = queue[q];
-        if (segment > s) op = build_.slowed_pass(base_ + b, op, -layers.seconds);
       }
       ahead = {op};
       live -= given_up[s];
@@ -226,17 +219,13 @@ class StepPlan {
   }
 
   // One bucket's parameters, behind `ahead`, and behind their update where that is the step's
-  // before, `beside` so much computation. Returns what brings them in.
+  // before. Returns what brings them in.
   OpId gather_now(std::size_t b, std::size_t place, const std::vector<OpId>& ahead,
-                  bool updated_before, Seconds beside) {
-    const auto half = build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
-    const auto first = static_cast<OpId>(build_.plan.ops.size());
+                  bool updated_before) {
     const StreamId stream = build_.stream_of(place);
-    const auto behind = build_.delayed(base_ + b, stream, ahead, beside);
-    const OpId sent =
-        behind.empty() ? build_.add(stream, half) : build_.send({half}, stream, behind);
-    if (updated_before) leads_.push_back({first, holders_of(b)});
-    return build_.receive(base_ + b, build_.slowed_exchange(base_ + b, sent, beside));
+    const OpId sent = build_.gather(base_ + b, stream, ahead);
+    if (updated_before) leads_.push_back({sent, holders_of(b)});
+    return build_.receive(base_ + b, sent);
   }
 
   // Elements that are given up behind each segment: of buckets that no later one needs and that are
@@ -315,13 +304,8 @@ class StepPlan {
       } else {
         awaited = updates_of(b, after);
       }
-      const collective::Collective half =
-          build_.half_of(collective::CollectiveKind::kAllGather, base_ + b);
-      const StreamId stream = build_.stream_of(place++);
-      if (strategy_.cross_step) awaited = build_.delayed(base_ + b, stream, awaited, std::nullopt);
-      OpId sent = build_.send({half}, stream, awaited);
-      if (strategy_.cross_step) sent = build_.slowed_by_next_step(base_ + b, sent);
-      arrived_[b] = build_.receive(base_ + b, sent);
+      arrived_[b] = build_.receive(
+          base_ + b, build_.gather(base_ + b, build_.stream_of(place++), std::move(awaited)));
     }
   }
 

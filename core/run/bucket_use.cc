@@ -15,8 +15,11 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
   const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto& work = plan.ops[i].work;
-    if (const auto* copy = std::get_if<plan::Copy>(&work)) of(copy->bucket).staged = true;
-    if (const auto* encode = std::get_if<plan::Encode>(&work)) of(encode->bucket).staged = true;
+    const auto* busy = std::get_if<plan::Busy>(&work);
+    const bool stages = busy != nullptr && (busy->reason == plan::Busy::Reason::kEncode ||
+                                            busy->reason == plan::Busy::Reason::kCopyIn ||
+                                            busy->reason == plan::Busy::Reason::kCopyOut);
+    if (stages) of(busy->bucket).staged = true;
     if (const auto* collective = std::get_if<collective::Collective>(&work)) {
       if (!plan.ops[i].after_previous.empty()) {
         throw InputError(

@@ -12,7 +12,6 @@
 #include "core/collective/price.h"
 #include "core/run/link_sharing.h"
 #include "core/run/model_executor.h"
-#include "core/run/slowed.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
@@ -196,39 +195,33 @@ class FluidModel {
 
 class ModelExecutor final : public Executor {
  public:
-  explicit ModelExecutor(const ExecutorSettings& settings)
-      : cluster_(settings.cluster), book_(settings.cluster) {}
-  ModelExecutor(const Cluster& cluster, const collective::LinkShift& shift)
-      : cluster_(cluster), book_(cluster, shift) {}
+  explicit ModelExecutor(std::shared_ptr<collective::PriceBook> book) : book_(std::move(book)) {}
 
   std::string_view name() const override { return "model"; }
   ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
 
-  Outcome run(const plan::Plan& given, const Gradients&, int periods) override {
-    if (slows(given)) return run_plan(with_slowed(given, book_), periods);
-    return run_plan(given, periods);
-  }
-
- private:
-  Outcome run_plan(const plan::Plan& plan, int periods) {
+  Outcome run(const plan::Plan& plan, const Gradients&, int periods) override {
     stretch_ = expected_slowest_of(plan);
     Outcome outcome;
     outcome.timeline = plan::overlaps(plan) ? run_shared(plan, periods) : run_queues(plan, periods);
     return outcome;
   }
 
+ private:
+  const Cluster& cluster() const { return book_->cluster(); }
+
   double expected_slowest_of(const plan::Plan& plan) {
-    if (cluster_.jitter.kind == Jitter::Kind::kNone) return 1;
+    if (cluster().jitter.kind == Jitter::Kind::kNone) return 1;
     if (plan.steps != stretch_steps_) {
       stretch_steps_ = plan.steps;
-      known_stretch_ = expected_slowest(cluster_.jitter, plan.ranks, plan.steps);
+      known_stretch_ = expected_slowest(cluster().jitter, plan.ranks, plan.steps);
     }
     return known_stretch_;
   }
 
   Seconds duration(const plan::Work& work) {
     if (const auto* collective = std::get_if<collective::Collective>(&work)) {
-      return book_.time(*collective);
+      return book_->time(*collective);
     }
     return stretched_seconds(work, stretch_);
   }
@@ -273,7 +266,7 @@ class ModelExecutor final : public Executor {
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
-      const auto* price = &book_.price(*collective);
+      const auto* price = &book_->price(*collective);
       if (seen.insert(price).second) prices.push_back(price);
     }
     return prices;
@@ -284,12 +277,11 @@ class ModelExecutor final : public Executor {
   Timeline run_shared(const plan::Plan& plan, int periods) {
     auto prices = prices_of(plan);
     if (!sharing_ || sharing_->prices() != prices) sharing_.emplace(std::move(prices));
-    return FluidModel(plan, periods, *sharing_, book_, cluster_.collective_overhead, stretch_)
+    return FluidModel(plan, periods, *sharing_, *book_, cluster().collective_overhead, stretch_)
         .run();
   }
 
-  Cluster cluster_;
-  collective::PriceBook book_;
+  std::shared_ptr<collective::PriceBook> book_;
   std::optional<Sharing> sharing_;  // of the last plan that needed one
   double stretch_ = 1;
   double known_stretch_ = 1;
@@ -300,12 +292,11 @@ class ModelExecutor final : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings) {
-  return std::make_unique<ModelExecutor>(settings);
+  return model_executor_on(std::make_shared<collective::PriceBook>(settings.cluster));
 }
 
-std::unique_ptr<Executor> make_shifted_model_executor(const Cluster& cluster,
-                                                      const collective::LinkShift& shift) {
-  return std::make_unique<ModelExecutor>(cluster, shift);
+std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::PriceBook> book) {
+  return std::make_unique<ModelExecutor>(std::move(book));
 }
 
 }  // namespace syncline::run

@@ -10,8 +10,7 @@
 namespace syncline::run {
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
-// On a cluster whose links are others', shifted: what those cost is worked out once for both.
-std::unique_ptr<Executor> make_shifted_model_executor(const Cluster& cluster,
-                                                      const collective::LinkShift& shift);
+// On the book's cluster, with its costs.
+std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::PriceBook> book);
 
 }  // namespace syncline::run

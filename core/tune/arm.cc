@@ -12,7 +12,7 @@
 #include "core/plan/compression.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
-#include "core/plan/sums.h"
+#include "core/run/interference.h"
 #include "core/run/stragglers.h"
 
 namespace syncline::tune {
@@ -108,11 +108,13 @@ std::vector<Seconds> Arm::ready_times(const plan::Plan& plan) {
     if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
       clock += compute->seconds * stretch;
     }
-    if (const auto* sync = std::get_if<plan::HostSync>(&op.work)) clock += sync->seconds;
-    if (const auto* encode = std::get_if<plan::Encode>(&op.work)) {
-      // A launch a bucket depends on the fusion; the traffic does not.
-      encoded += std::max(0.0, encode->seconds - encode_launches());
-      bucket = encode->bucket;
+    if (const auto* busy = std::get_if<plan::Busy>(&op.work)) {
+      if (busy->reason == plan::Busy::Reason::kHost) clock += busy->seconds;
+      if (busy->reason == plan::Busy::Reason::kEncode) {
+        // A launch a bucket depends on the fusion; the traffic does not.
+        encoded += std::max(0.0, busy->seconds - encode_launches());
+        bucket = busy->bucket;
+      }
     }
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
       bucket = collective->bucket;
@@ -211,7 +213,7 @@ Seconds Arm::exchange_time(const plan::Bucket& bucket) const {
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
   for (const auto& collective : exchange.collectives) {
     const Seconds wire = book_.quick_time(collective);
-    time += wire + plan::beyond(plan::sums_of(collective, cluster().device), wire);
+    time += wire + run::sums_beyond(collective, cluster().device, wire);
   }
   return time;
 }

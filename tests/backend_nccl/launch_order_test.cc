@@ -176,7 +176,7 @@ plan::Op waiting(plan::StreamId stream, std::vector<plan::OpId> after,
   op.stream = stream;
   op.after = std::move(after);
   op.after_previous = std::move(after_previous);
-  op.work = plan::Wait{};
+  op.work = plan::Busy{plan::Busy::Reason::kTick};
   return op;
 }
 

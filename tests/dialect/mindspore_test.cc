@@ -362,7 +362,10 @@ TEST(MindSpore, HalvesAreCastToSinglePrecision) {
   // There and back: 4000 bytes of halves, 8000 of singles, each time.
   std::vector<double> copies;
   for (const auto& op : plan.ops) {
-    if (const auto* copy = std::get_if<plan::Copy>(&op.work)) copies.push_back(copy->seconds);
+    const auto reason = plan::reason_of(op.work);
+    const bool copied =
+        reason == plan::Busy::Reason::kCopyIn || reason == plan::Busy::Reason::kCopyOut;
+    if (copied) copies.push_back(plan::seconds_of(op.work));
   }
   EXPECT_EQ(copies, (std::vector<double>{12e-6, 12e-6}));
   const Reading semi = reading_of(R"({"parallel_mode": "semi_auto_parallel"})", workload);

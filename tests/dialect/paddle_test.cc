@@ -621,7 +621,7 @@ TEST(Paddle, TheHostWaitsForEachAllReduceUnlessToldOtherwise) {
     const plan::Plan plan =
         plan::make_plan(workload, cluster, read_paddle(config, workload, cluster).strategy);
     return std::count_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
-      return op.stream > 0 && std::holds_alternative<plan::HostSync>(op.work);
+      return op.stream > 0 && plan::reason_of(op.work) == plan::Busy::Reason::kHost;
     });
   };
   EXPECT_EQ(waits("{}"), 5);

@@ -568,8 +568,11 @@ TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
     std::vector<std::pair<bool, Seconds>> list;
     for (const auto& op :
          plan::make_plan(workload, cluster, reading_of(config, workload).strategy).ops) {
-      const auto* copy = std::get_if<plan::Copy>(&op.work);
-      if (copy != nullptr) list.emplace_back(copy->into, copy->seconds);
+      const auto reason = plan::reason_of(op.work);
+      const bool into = reason == plan::Busy::Reason::kCopyIn;
+      if (into || reason == plan::Busy::Reason::kCopyOut) {
+        list.emplace_back(into, plan::seconds_of(op.work));
+      }
     }
     return list;
   };

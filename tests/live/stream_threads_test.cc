@@ -20,7 +20,7 @@ constexpr bool kSanitized = false;
 plan::Plan side_by_side(int streams) {
   plan::Plan plan;
   plan.streams = streams;
-  for (int s = 0; s < streams; ++s) plan.ops.push_back({s, {}, plan::HostSync{}});
+  for (int s = 0; s < streams; ++s) plan.ops.push_back({s, {}, plan::Busy{}});
   return plan;
 }
 

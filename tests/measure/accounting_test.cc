@@ -40,8 +40,8 @@ void expect_to_add_up(const Priced& priced, double tolerance, const std::string&
       std::any_of(priced.plan.ops.begin(), priced.plan.ops.end(), [](const plan::Op& op) {
         return op.stream != plan::kComputeStream &&
                !std::holds_alternative<collective::Collective>(op.work) &&
-               !std::holds_alternative<plan::Sums>(op.work) &&
-               !std::holds_alternative<plan::Slowed>(op.work);
+               plan::reason_of(op.work) != plan::Busy::Reason::kSums &&
+               plan::reason_of(op.work) != plan::Busy::Reason::kInterference;
       });
   if (elsewhere) return;
   ASSERT_LE(metrics.exposed, metrics.communication + little) << what;

@@ -34,8 +34,8 @@ TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
   EXPECT_EQ(plan.buckets[2].codec, nullptr);
   EXPECT_EQ(plan.buckets[0].codec, compress::find_codec("dgc"));
   EXPECT_EQ(plan.buckets[0].kept, 19);  // int(float(20000) * (1 - 0.999f))
-  EXPECT_EQ(ops_of<Encode>(plan).size(), 2u);
-  EXPECT_EQ(ops_of<Decode>(plan).size(), 2u);
+  EXPECT_EQ(ops_of(plan, Busy::Reason::kEncode).size(), 2u);
+  EXPECT_EQ(ops_of(plan, Busy::Reason::kDecode).size(), 2u);
   const auto gather = collectives_of(plan, 0);
   ASSERT_EQ(gather.size(), 1u);
   EXPECT_EQ(gather[0].kind, collective::CollectiveKind::kAllGather);
@@ -52,14 +52,14 @@ TEST(Planner, EncodeComputesAndDecodeFollowsTheExchange) {
   const Plan plan = make_plan(five(), cluster, strategy);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const Op& op = plan.ops[i];
-    if (const auto* encode = std::get_if<Encode>(&op.work)) {
+    if (reason_of(op.work) == Busy::Reason::kEncode) {
       EXPECT_EQ(op.stream, kComputeStream);
-      EXPECT_DOUBLE_EQ(encode->seconds, 14e-5);
+      EXPECT_DOUBLE_EQ(seconds_of(op.work), 14e-5);
       EXPECT_EQ(plan.ops[i + 1].after, (std::vector<OpId>{static_cast<OpId>(i)}));
     }
-    if (const auto* decode = std::get_if<Decode>(&op.work)) {
+    if (reason_of(op.work) == Busy::Reason::kDecode) {
       EXPECT_EQ(op.stream, 1);
-      EXPECT_DOUBLE_EQ(decode->seconds, 3e-5);
+      EXPECT_DOUBLE_EQ(seconds_of(op.work), 3e-5);
     }
   }
 }
@@ -72,8 +72,8 @@ TEST(Planner, RoundingHasARateOfItsOwn) {
     Strategy strategy = dgc_strategy(10);
     strategy.compression.codec = codec;
     const Plan plan = make_plan(five(), cluster, strategy);
-    return std::pair(std::get<Encode>(ops_of<Encode>(plan).at(0)->work).seconds,
-                     std::get<Decode>(ops_of<Decode>(plan).at(0)->work).seconds);
+    return std::pair(std::get<Busy>(ops_of(plan, Busy::Reason::kEncode).at(0)->work).seconds,
+                     std::get<Busy>(ops_of(plan, Busy::Reason::kDecode).at(0)->work).seconds);
   };
   const auto by_memory = times("fp16");
   const auto largest = times("dgc");
@@ -81,27 +81,6 @@ TEST(Planner, RoundingHasARateOfItsOwn) {
   EXPECT_DOUBLE_EQ(times("fp16").first, 4 * by_memory.first);
   EXPECT_DOUBLE_EQ(times("bf16").second, 4 * by_memory.second);
   EXPECT_EQ(times("dgc"), largest);
-}
-
-// Behind each collective that adds 16 bits up: of its own part, what the other ranks send.
-TEST(Planner, SumsInSoftwareFollowTheirCollectives) {
-  Cluster cluster = cluster_of(4, 1);
-  cluster.device.sums = 1e9;
-  Strategy strategy = strategy_with(Fusion::Rule::kNone);
-  EXPECT_TRUE(ops_of<Sums>(make_plan(five(), cluster, strategy)).empty());
-  strategy.compression.codec = "fp16";
-  const Plan plan = make_plan(five(), cluster, strategy);
-  EXPECT_EQ(ops_of<Sums>(plan).size(), five().tensors.size());
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto* sums = std::get_if<Sums>(&plan.ops[i].work);
-    if (sums == nullptr) continue;
-    const auto& collective = std::get<collective::Collective>(plan.ops[i - 1].work);
-    EXPECT_EQ(plan.ops[i].stream, plan.ops[i - 1].stream);
-    EXPECT_EQ(sums->bucket, collective.bucket);
-    EXPECT_DOUBLE_EQ(sums->work, 0.75 * static_cast<double>(collective.bytes()) / 1e9);
-    EXPECT_EQ(sums->reducing, 0.5);
-    EXPECT_DOUBLE_EQ(sums->exposed, 1.0 / 6);  // two segments of each of the others' parts
-  }
 }
 
 // Where somebody measured what finding the largest elements takes, memory traffic does not say it;
@@ -113,7 +92,7 @@ TEST(Planner, SelectionTakesWhatWasMeasured) {
   // What encoding an element takes.
   const auto encoding = [&](const Strategy& strategy) {
     const Plan plan = make_plan(five(), cluster, strategy);
-    const auto& encode = std::get<Encode>(ops_of<Encode>(plan).at(0)->work);
+    const auto& encode = std::get<Busy>(ops_of(plan, Busy::Reason::kEncode).at(0)->work);
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(encode.bucket)];
     return encode.seconds / static_cast<double>(bucket.elements);
   };
@@ -138,7 +117,8 @@ TEST(Planner, DgcIsDenseBeforeItsRamp) {
   const auto kept = [&](std::int64_t step) {
     return make_plan(five(), cluster_of(4, 1), strategy, {step, 0}).buckets[0].kept;
   };
-  EXPECT_TRUE(ops_of<Encode>(make_plan(five(), cluster_of(4, 1), strategy, {99, 0})).empty());
+  EXPECT_TRUE(ops_of(make_plan(five(), cluster_of(4, 1), strategy, {99, 0}), Busy::Reason::kEncode)
+                  .empty());
   EXPECT_EQ(kept(100), 50);
   EXPECT_EQ(kept(149), 50);
   EXPECT_EQ(kept(150), 10);
@@ -178,18 +158,20 @@ TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
   EXPECT_EQ(plan.buckets[1].codec, nullptr);
   EXPECT_EQ(collectives_of(plan, 1).size(), 1U);
   // Launches count by matrix.
-  ASSERT_EQ(ops_of<Encode>(plan).size(), 1U);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Encode>(plan).front()->work), 10e-5);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Decode>(plan).front()->work), 14e-5);
+  ASSERT_EQ(ops_of(plan, Busy::Reason::kEncode).size(), 1U);
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of(plan, Busy::Reason::kEncode).front()->work), 10e-5);
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of(plan, Busy::Reason::kDecode).front()->work), 14e-5);
   // Whole before its start.
-  EXPECT_TRUE(ops_of<Encode>(make_plan(workload, cluster, strategy, {9, 0})).empty());
-  EXPECT_EQ(ops_of<Encode>(make_plan(workload, cluster, strategy, {10, 0})).size(), 1U);
+  EXPECT_TRUE(
+      ops_of(make_plan(workload, cluster, strategy, {9, 0}), Busy::Reason::kEncode).empty());
+  EXPECT_EQ(ops_of(make_plan(workload, cluster, strategy, {10, 0}), Busy::Reason::kEncode).size(),
+            1U);
   // The memory's rate, or that of the products where they take longer.
   cluster.device.launch = 0;
   cluster.device.memory = 1e9;
   const auto encoding = [&] {
     const Plan priced = make_plan(workload, cluster, strategy);
-    return seconds_of(ops_of<Encode>(priced).front()->work);
+    return seconds_of(ops_of(priced, Busy::Reason::kEncode).front()->work);
   };
   const Seconds moved = encoding();
   EXPECT_GT(moved, 4.0 * 6 * 6300 / 1e9);
@@ -212,10 +194,10 @@ TEST(Planner, BatchedPowerSgdFactorsEachBucketAsOne) {
   for (const auto& collective : collectives_of(plan, 0)) elements.push_back(collective.elements);
   EXPECT_EQ(elements, (std::vector<std::int64_t>{3 * 80, 3 * 80}));
   EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * 2 * 3 * 80);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Encode>(plan).front()->work), 5e-5);
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of(plan, Busy::Reason::kEncode).front()->work), 5e-5);
   // Vectors too.
   strategy.fusion.rule = Fusion::Rule::kNone;
-  EXPECT_EQ(ops_of<Encode>(make_plan(workload, cluster, strategy)).size(), 4U);
+  EXPECT_EQ(ops_of(make_plan(workload, cluster, strategy), Busy::Reason::kEncode).size(), 4U);
 }
 
 TEST(Planner, SparseGradientsAreGatheredAndNeverFused) {

@@ -32,6 +32,14 @@ std::vector<const Op*> ops_of(const Plan& plan) {
   return list;
 }
 
+inline std::vector<const Op*> ops_of(const Plan& plan, Busy::Reason reason) {
+  std::vector<const Op*> list;
+  for (const auto& op : plan.ops) {
+    if (reason_of(op.work) == reason) list.push_back(&op);
+  }
+  return list;
+}
+
 inline std::vector<collective::Collective> collectives_of(const Plan& plan, int bucket) {
   std::vector<collective::Collective> list;
   for (const auto* op : ops_of<collective::Collective>(plan)) {

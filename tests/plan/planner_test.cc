@@ -87,9 +87,9 @@ TEST(Planner, OneRankExchangesNothing) {
   for (Strategy strategy : {Strategy{}, dgc_strategy(10), local_strategy(4)}) {
     const Plan plan = make_plan(five(), cluster_of(1, 1), strategy);
     EXPECT_TRUE(ops_of<collective::Collective>(plan).empty());
-    EXPECT_TRUE(ops_of<Encode>(plan).empty());
-    EXPECT_TRUE(ops_of<Decode>(plan).empty());
-    EXPECT_TRUE(ops_of<HostSync>(plan).empty());
+    EXPECT_TRUE(ops_of(plan, Busy::Reason::kEncode).empty());
+    EXPECT_TRUE(ops_of(plan, Busy::Reason::kDecode).empty());
+    EXPECT_TRUE(ops_of(plan, Busy::Reason::kHost).empty());
   }
 }
 
@@ -187,10 +187,10 @@ TEST(Planner, DataParallelRunningCostsEachRank) {
     cluster.device.data_parallel_overhead = 0.003;
     cluster.device.data_parallel_slowdown = 0.5;
     const Plan after = make_plan(five(), cluster, strategy);
-    const auto waits = ops_of<HostSync>(after);
+    const auto waits = ops_of(after, Busy::Reason::kHost);
     ASSERT_EQ(waits.size(), static_cast<std::size_t>(after.steps));
     for (const auto* wait : waits) {
-      EXPECT_EQ(std::get<HostSync>(wait->work).seconds, 0.003);
+      EXPECT_EQ(std::get<Busy>(wait->work).seconds, 0.003);
       EXPECT_EQ(wait->stream, kComputeStream);
       EXPECT_EQ(compute_of(*(wait + 1)).phase, Phase::kForward);
     }
@@ -232,7 +232,7 @@ TEST(Planner, LocalSgdSyncsTheHostAroundTheAveraging) {
   cluster.device.host_sync = 2e-5;
   cluster.device.memory = 1e9;
   const Plan plan = make_plan(five(), cluster, local_strategy(2));
-  EXPECT_EQ(ops_of<HostSync>(plan).size(), 2u);
+  EXPECT_EQ(ops_of(plan, Busy::Reason::kHost).size(), 2u);
   const Op& average = plan.ops.back();
   EXPECT_EQ(compute_of(average).phase, Phase::kAverage);
   // Two reads and a write of 5 * 100 + 2 * 10 floats.
@@ -420,15 +420,13 @@ TEST(MeasuredCopies, TakeThePlaceOfTheMemoryRate) {
   const Plan plan = make_plan(copied(), cluster, strategy, {});
   Seconds in = 0;
   Seconds out = 0;
-  for (const auto* op : ops_of<Copy>(plan)) {
-    const auto& copy = std::get<Copy>(op->work);
-    (copy.into ? in : out) += copy.seconds;
-  }
+  for (const auto* op : ops_of(plan, Busy::Reason::kCopyIn)) in += seconds_of(op->work);
+  for (const auto* op : ops_of(plan, Busy::Reason::kCopyOut)) out += seconds_of(op->work);
   EXPECT_NEAR(in, 5 * 0.0001, 1e-12);
   EXPECT_NEAR(out, 5 * 0.0004, 1e-12);
 
   strategy.bucket_copies = false;
-  EXPECT_TRUE(ops_of<Copy>(make_plan(copied(), cluster, strategy, {})).empty());
+  EXPECT_TRUE(ops_of(make_plan(copied(), cluster, strategy, {}), Busy::Reason::kCopyIn).empty());
 }
 
 TEST(HostGap, IsOnceAStepBehindTheExchangesAndAheadOfTheUpdate) {
@@ -442,9 +440,9 @@ TEST(HostGap, IsOnceAStepBehindTheExchangesAndAheadOfTheUpdate) {
         strategy.local_sgd.period = 3;
       }
       const Plan plan = make_plan(copied(), cluster_of(2, 1), strategy, {100, 0});
-      const auto gaps = ops_of<HostSync>(plan);
+      const auto gaps = ops_of(plan, Busy::Reason::kHost);
       ASSERT_EQ(gaps.size(), static_cast<std::size_t>(plan.steps));
-      EXPECT_EQ(std::get<HostSync>(gaps.front()->work).seconds, 0.003);
+      EXPECT_EQ(std::get<Busy>(gaps.front()->work).seconds, 0.003);
       const auto next = static_cast<std::size_t>(gaps.front() - plan.ops.data()) + 1;
       EXPECT_EQ(compute_of(plan.ops[next]).phase, Phase::kUpdate);
     }

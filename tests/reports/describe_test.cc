@@ -23,9 +23,9 @@ TEST(Describe, EveryKindOfWork) {
   EXPECT_EQ(
       text(collective::Collective{collective::CollectiveKind::kAllReduce, nullptr, {}, 1, 4, 3}),
       "all_reduce bucket 3");
-  EXPECT_EQ(text(plan::Encode{2, 0}), "encode bucket 2");
-  EXPECT_EQ(text(plan::Decode{2, 0}), "decode bucket 2");
-  EXPECT_EQ(text(plan::HostSync{1}), "host sync");
+  EXPECT_EQ(text(plan::Busy{plan::Busy::Reason::kEncode, 0, 2}), "encode bucket 2");
+  EXPECT_EQ(text(plan::Busy{plan::Busy::Reason::kDecode, 0, 2}), "decode bucket 2");
+  EXPECT_EQ(text(plan::Busy{plan::Busy::Reason::kHost, 1}), "host sync");
 }
 
 TEST(Describe, BuffersFollowTheTensors) {

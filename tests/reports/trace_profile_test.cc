@@ -160,8 +160,8 @@ TEST(TraceAsAProfile, NothingButTheLastStepIsLost) {
     std::multiset<bool> wanted;  // whether it is an exchange
     for (const auto& span : traced.timeline.spans) {
       const auto& work = traced.plan.ops[static_cast<std::size_t>(span.op)].work;
-      const bool host =
-          std::holds_alternative<plan::HostSync>(work) || std::holds_alternative<plan::Wait>(work);
+      const bool host = plan::reason_of(work) == plan::Busy::Reason::kHost ||
+                        plan::reason_of(work) == plan::Busy::Reason::kTick;
       if (host || (span.period == last && last > 0)) continue;
       wanted.insert(std::holds_alternative<collective::Collective>(work));
     }

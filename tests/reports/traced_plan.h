@@ -49,10 +49,10 @@ inline plan::Plan small_plan(int tensors) {
   collective.unit = 8;
   plan.ops = {op(0, plan::Compute{plan::Phase::kForward, 0.01, 0, -1}),
               op(0, plan::Compute{plan::Phase::kBackward, 0.02, 0, tensors - 1}),
-              op(0, plan::Encode{0, 0}),
+              op(0, plan::Busy{plan::Busy::Reason::kEncode, 0, 0}),
               op(1, collective),
-              op(1, plan::Decode{0, 0.001}),
-              op(0, plan::HostSync{0.0005}),
+              op(1, plan::Busy{plan::Busy::Reason::kDecode, 0.001, 0}),
+              op(0, plan::Busy{plan::Busy::Reason::kHost, 0.0005}),
               op(0, plan::Compute{plan::Phase::kUpdate, 0, 0, tensors - 1})};
   return plan;
 }

@@ -19,6 +19,9 @@ sentence that says why. The pattern is `verb format scenario value`, with * and 
 
     explain json * strategies[*].exchanges    Counts collectives, as every other verb does.
 
+--rounding 1e-12 takes figures for equal that differ by no more than that share of themselves, as
+sums of the same terms in another order do; such answers are counted by themselves.
+
 Prints what was compared, equal, expected and different, and each difference. Ends with 1 where
 there is one that nobody expected, or an expectation that nothing meets.
 """
@@ -175,10 +178,11 @@ def meets(pattern, place):
 class Comparison:
     """Counts answers, and says where they differ."""
 
-    def __init__(self, expected):
+    def __init__(self, expected, rounding):
         self.expected = expected
+        self.rounding = rounding
         self.met = [0] * len(expected)
-        self.counts = dict.fromkeys(("compared", "equal", "expected", "different", "too long"), 0)
+        self.counts = dict.fromkeys(("compared", "equal", "rounded", "expected", "different", "too long"), 0)
 
     def add(self, question, old, new):
         """Counts one question's two answers, and prints what nobody expected of them."""
@@ -191,6 +195,10 @@ class Comparison:
         if not differing:
             self.counts["equal"] += 1
             return
+        differing = [path for path in differing if not self.rounds(old.get(path), new.get(path))]
+        if not differing:
+            self.counts["rounded"] += 1
+            return
         place = (question.words[0], question.form, question.scenario)
         surprising = [path for path in differing if not self.expects((*place, path))]
         self.counts["different" if surprising else "expected"] += 1
@@ -202,6 +210,14 @@ class Comparison:
                   f"{new.get(path, 'nothing')!s:.120}")
         if len(surprising) > MOST_SHOWN:
             print(f"    and {len(surprising) - MOST_SHOWN} more")
+
+    def rounds(self, old, new):
+        """Whether two figures differ by rounding alone."""
+        try:
+            old, new = float(old), float(new)
+        except (TypeError, ValueError):
+            return False
+        return abs(old - new) <= self.rounding * max(abs(old), abs(new))
 
     def expects(self, place):
         """Whether some line of the file expects a difference there."""
@@ -228,13 +244,14 @@ def main():
     parser.add_argument("--draw", metavar="PROGRAM", type=os.path.abspath,
                         help="draws the last three sets: build/syncline_draw_scenarios")
     parser.add_argument("--share", type=float, default=1, help="how much of what is drawn")
+    parser.add_argument("--rounding", type=float, default=0, help="0: figures are alike bit by bit")
     parser.add_argument("--verbs", help="which verbs, with commas; all of them if left out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
     parser.add_argument("--only", metavar="PART", default="", help="scenarios with this in the name")
     options = parser.parse_args()
     verbs = options.verbs.split(",") if options.verbs else None
     asked = [each for each in questions(options) if not verbs or each.words[0] in verbs]
-    comparison = Comparison(expectations(options.expect))
+    comparison = Comparison(expectations(options.expect), options.rounding)
     with ThreadPoolExecutor(options.jobs) as pool:
         answers = pool.map(lambda one: [one.answer(program)
                                         for program in (options.old, options.new)], asked)

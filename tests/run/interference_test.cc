@@ -1,6 +1,6 @@
 // Computation beside a collective takes longer, and sums in software hold both up: closed forms,
 // laws, and the simulation's agreement.
-#include "core/run/slowed.h"
+#include "core/run/interference.h"
 
 #include <gtest/gtest.h>
 
@@ -157,7 +157,9 @@ TEST(Slowed, OnlyBesideACollective) {
   Scenario lonely = two_gradients(0.3, 10);
   lonely.cluster.nodes = 1;
   lonely.cluster.tiers.clear();
-  EXPECT_FALSE(slows(plan::make_plan(lonely.workload, lonely.cluster, lonely.strategies.front())));
+  collective::PriceBook book(lonely.cluster);
+  const auto plan = plan::make_plan(lonely.workload, lonely.cluster, lonely.strategies.front());
+  EXPECT_EQ(with_interference(plan, lonely.cluster.device, book).ops.size(), plan.ops.size());
 }
 
 TEST(Slowed, GrowsWithTheSlowdownAndTheSimulationAgrees) {
@@ -292,6 +294,45 @@ Seconds sums_at(double gbytes_per_second) { return 1e6 / (gbytes_per_second * 1e
 Seconds with_sums(Seconds exchange, Seconds sums, double busy, double times = 1) {
   const Seconds half = exchange / 2;
   return exchange + std::max(0.0, times * sums - (1 - busy) * half) + std::min(half, sums) / 2;
+}
+
+// Behind each collective that adds 16 bits up, on its stream, and nowhere else.
+TEST(Sums, FollowTheirCollectives) {
+  const Scenario scenario = two_in_half(0.5, 0, 10, R"(, "overlap": false)");
+  collective::PriceBook book(scenario.cluster);
+  const auto given =
+      plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
+  const auto plan = with_interference(given, scenario.cluster.device, book);
+  EXPECT_EQ(plan.ops.size(), given.ops.size() + 2);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
+    if (collective == nullptr) continue;
+    const auto& sums = std::get<plan::Busy>(plan.ops[i + 1].work);
+    EXPECT_EQ(sums.reason, plan::Busy::Reason::kSums);
+    EXPECT_EQ(sums.bucket, collective->bucket);
+    EXPECT_EQ(plan.ops[i + 1].stream, plan.ops[i].stream);
+    EXPECT_EQ(sums.seconds,
+              sums_beyond(*collective, scenario.cluster.device, book.time(*collective)));
+  }
+}
+
+// Where the bytes hide all sums but one segment: two segments of each part, or of a mebibyte each.
+TEST(Sums, LeaveOneSegmentOfAPartOver) {
+  Device device;
+  device.sums = 1e9;
+  const auto left = [&](double mebibytes, int ranks) {
+    collective::Collective collective;
+    collective.groups = collective::world_group(ranks);
+    collective.unit = 2;
+    collective.elements = static_cast<std::int64_t>(mebibytes * ranks * (1 << 20) / 2);
+    const Seconds work = mebibytes * (ranks - 1) * (1 << 20) / 1e9;
+    return sums_beyond(collective, device, 1e3) / work;
+  };
+  EXPECT_DOUBLE_EQ(left(0.25, 2), 1.0 / 2);
+  EXPECT_DOUBLE_EQ(left(2, 2), 1.0 / 2);
+  EXPECT_DOUBLE_EQ(left(3, 2), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(left(8, 2), 1.0 / 8);
+  EXPECT_DOUBLE_EQ(left(3, 5), 1.0 / (4 * 3));
 }
 
 TEST(Sums, HoldTheBytesUpWhereTheyAreSlower) {

@@ -1,0 +1,596 @@
+#include "core/run/interference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace syncline::run {
+namespace {
+
+using plan::Busy;
+using plan::OpId;
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+// Of its time, by computation while a collective runs: it gets on as in 1 / (1 + slowdown).
+double lost_share(const Device& device) {
+  return device.overlap.slowdown / (1 + device.overlap.slowdown);
+}
+
+// Sums in software: Gloo has no instructions for 16 bits. They are work of the processor that
+// computes, and go on while the bytes flow.
+struct Sums {
+  Seconds work = 0;     // of the processor
+  double reducing = 1;  // of the bytes' time, that in which sums are taken
+  double exposed = 0;   // of the shorter of both, what the longer one does not hide
+  double busy = 0;      // of the processor, what the bytes take
+};
+
+// The share of a collective's time in which ranks add up; 0: they do not.
+double reducing_share(collective::CollectiveKind kind) {
+  switch (kind) {
+    case collective::CollectiveKind::kAllReduce:
+      return 0.5;  // each rank's part is summed first, then it goes round
+    case collective::CollectiveKind::kReduceScatter:
+    case collective::CollectiveKind::kReduce:
+      return 1;
+    case collective::CollectiveKind::kAllGather:
+    case collective::CollectiveKind::kBroadcast:
+      break;
+  }
+  return 0;
+}
+
+// Of one rank; no work where a collective adds nothing up, in wider formats, or at no cost.
+Sums sums_of(const collective::Collective& collective, const Device& device) {
+  constexpr Bytes kHalfBytes = 2;
+  // Gloo sends a rank's part in segments, each of which is added up while the next one flows: two
+  // of them, or more where they would be larger than this.
+  constexpr double kLargestSegment = 1024.0 * 1024.0;
+  constexpr double kFewestSegments = 2;
+  Sums sums;
+  const double share = reducing_share(collective.kind);
+  if (device.sums <= 0 || share <= 0 || collective.unit != kHalfBytes) return sums;
+  // Each rank adds what the others send it of its own part.
+  const double others = collective.groups.size - 1;
+  const double part = static_cast<double>(collective.bytes()) / collective.groups.size;
+  if (others <= 0 || part <= 0) return sums;
+  sums.work = others * part / device.sums;
+  sums.reducing = share;
+  sums.exposed = 1 / (others * std::max(kFewestSegments, std::ceil(part / kLargestSegment)));
+  sums.busy = lost_share(device);
+  return sums;
+}
+
+// What they take beyond the time of the collective's bytes, which need the processor too. During
+// computation, which leaves half of the processor to them, they are so many `times` as long.
+Seconds beyond(const Sums& sums, Seconds wire, double times = 1) {
+  const Seconds flow = sums.reducing * wire;
+  return std::max(0.0, times * sums.work - (1 - sums.busy) * flow) +
+         sums.exposed * std::min(flow, sums.work);
+}
+
+// What an inserted operation stands for.
+struct Effect {
+  enum class Kind {
+    kNone,             // the operation is the plan's own
+    kSums,             // of the collective ahead of it
+    kDelay,            // an exchange waits for a processor
+    kDelayNextStep,    // likewise during the next step's forward pass
+    kLonger,           // the exchange takes longer
+    kLongerNextStep,   // likewise
+    kLostAhead,        // the computation loses to the exchange, from here on
+    kLostBehind,       // likewise, up to here
+    kLostToStepBefore  // likewise, to what the step before has left under way
+  };
+  Kind kind = Kind::kNone;
+  // kDelay, kLonger, kLostAhead: of the computation that is still to come; kLostBehind and
+  // kLostToStepBefore: of that which is over.
+  Seconds computation = 0;
+  Sums sums = {};
+};
+
+// A bucket's collectives in one go on a communication stream, with what follows them there.
+struct Exchange {
+  OpId first = 0;
+  OpId last = 0;
+  int bucket = 0;
+  bool gathers = false;
+  Seconds pass = 0;        // of the computation, what runs meanwhile: of this step's pass,
+  Seconds beyond = 0;      // and of the next step's, which begins before all is in
+  bool next_step = false;  // a gather during the next step's forward pass alone
+};
+
+// A plan with operations for what interferes, whose seconds are not known yet.
+class Inserted {
+ public:
+  Inserted(plan::Plan&& given, const Device& device)
+      : device_(device), given_(std::move(given)), ends_(given_.ops.size(), 0) {
+    if (given_.ranks > 1 && given_.streams > 1 && device.overlap.any()) find_exchanges();
+    plan = given_;
+    plan.ops.clear();
+    insert();
+  }
+
+  plan::Plan plan;
+  std::vector<Effect> effects;  // by operation
+
+ private:
+  const plan::Op& given(OpId id) const { return given_.ops[place(id)]; }
+
+  const plan::Compute* pass_at(OpId id) const {
+    const auto* compute = std::get_if<plan::Compute>(&given(id).work);
+    const bool passes = compute != nullptr && (compute->phase == plan::Phase::kForward ||
+                                               compute->phase == plan::Phase::kBackward);
+    return passes ? compute : nullptr;
+  }
+
+  void find_exchanges() {
+    for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
+      const plan::Op& op = given(id);
+      if (op.stream == plan::kComputeStream) continue;
+      const bool follows = !exchanges_.empty() && exchanges_.back().last == id - 1 &&
+                           given(id - 1).stream == op.stream;
+      if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+        const bool same = follows && exchanges_.back().bucket == collective->bucket &&
+                          exchanges_.back().gathers == op.gathers;
+        if (!same) exchanges_.push_back({id, id, collective->bucket, op.gathers});
+        exchanges_.back().last = id;
+      } else if (follows && plan::reason_of(op.work) != Busy::Reason::kTick) {
+        exchanges_.back().last = id;
+      }
+    }
+    find_computation();
+  }
+
+  // What is computed while each exchange runs, from the last operation back.
+  void find_computation() {
+    find_next_step();
+    Seconds pass = 0;       // of the backward pass, still to come
+    Seconds preparing = 0;  // of its buckets
+    OpId next_pass = -1;    // the pass of the model that follows, or nothing
+    auto exchange = exchanges_.rbegin();
+    for (auto id = static_cast<OpId>(given_.ops.size()) - 1; id >= 0; --id) {
+      const plan::Op& op = given(id);
+      if (exchange != exchanges_.rend() && exchange->first == id) {
+        settle(*exchange, pass + preparing, next_pass);
+        ++exchange;
+      }
+      if (op.stream != plan::kComputeStream) continue;
+      if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
+        const bool backward = compute->phase == plan::Phase::kBackward;
+        pass = backward ? pass + compute->seconds : 0;
+        preparing = backward ? preparing : 0;
+        if (pass_at(id) != nullptr) next_pass = id;
+      }
+      const auto reason = plan::reason_of(op.work);
+      if (reason == Busy::Reason::kEncode || reason == Busy::Reason::kCopyIn) {
+        preparing += plan::seconds_of(op.work);
+      }
+    }
+  }
+
+  // Which buckets the next step waits for, layer by layer, and what its forward pass takes.
+  void find_next_step() {
+    awaited_.assign(given_.ops.size(), 0);
+    std::vector<char> copied(given_.buckets.size(), 0);  // out, and the next step waits for that
+    bool by_layers = false;
+    for (const plan::Op& op : given_.ops) {
+      const auto* compute = std::get_if<plan::Compute>(&op.work);
+      if (compute == nullptr) continue;
+      if (compute->phase == plan::Phase::kBackward) break;
+      if (compute->phase != plan::Phase::kForward) continue;
+      forward_ += compute->seconds;
+      by_layers |= compute->last >= 0;
+    }
+    for (const plan::Op& op : given_.ops) {
+      for (const OpId id : op.after_previous) {
+        if (by_layers) awaited_[place(id)] = 1;
+      }
+    }
+    for (std::size_t id = 0; id < awaited_.size(); ++id) {
+      const auto* busy = std::get_if<Busy>(&given_.ops[id].work);
+      if (busy != nullptr && busy->reason == Busy::Reason::kCopyOut && awaited_[id] != 0) {
+        copied[place(busy->bucket)] = 1;
+      }
+    }
+    for (const Exchange& exchange : exchanges_) {
+      if (copied[place(exchange.bucket)] != 0) awaited_[place(exchange.last)] = 1;
+    }
+  }
+
+  void settle(Exchange& exchange, Seconds rest, OpId next_pass) {
+    const bool awaited = awaited_[place(exchange.last)] != 0;
+    if (!exchange.gathers) {
+      exchange.pass = rest;
+      exchange.beyond = awaited ? forward_ : 0;
+      begins_early_ |= awaited;
+      return;
+    }
+    if (next_pass < 0) {
+      exchange.next_step = awaited && forward_ > 0;
+      begins_early_ |= exchange.next_step;
+      return;
+    }
+    const auto& after = given(next_pass).after;
+    const bool waits = std::find(after.begin(), after.end(), exchange.last) != after.end();
+    if (!waits) exchange.pass = plan::seconds_of(given(next_pass).work);
+  }
+
+  OpId add(plan::Op op, const Effect& effect = {}) {
+    plan.ops.push_back(std::move(op));
+    effects.push_back(effect);
+    return static_cast<OpId>(plan.ops.size()) - 1;
+  }
+
+  OpId add(Effect::Kind kind, plan::StreamId stream, int bucket, int step, Seconds computation) {
+    return add({stream, {}, Busy{Busy::Reason::kInterference, 0, bucket}, step},
+               {kind, computation});
+  }
+
+  void insert() {
+    auto exchange = exchanges_.begin();
+    std::vector<const Exchange*> gathers;  // during the pass that comes next
+    bool first_forward = true;
+    for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
+      plan::Op op = given(id);
+      for (OpId& before : op.after) before = ends_[place(before)];
+      const bool inside = exchange != exchanges_.end() && exchange->first <= id;
+      if (inside && exchange->first == id) delay(*exchange, op);
+      ends_[place(id)] = add(op);
+      if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+        sum(*collective, op, id);
+      }
+      if (inside && exchange->last == id) {
+        lengthen(*exchange, op);
+        if (exchange->gathers && exchange->pass > 0) gathers.push_back(&*exchange);
+        ++exchange;
+      }
+      const auto* pass = pass_at(id);
+      if (pass == nullptr) continue;
+      for (const Exchange* gather : std::exchange(gathers, {})) {
+        ends_[place(id)] = add(Effect::Kind::kLostBehind, plan::kComputeStream, gather->bucket,
+                               op.step, pass->seconds);
+      }
+      first_forward &= pass->phase == plan::Phase::kForward;
+      if (first_forward && begins_early_ && pass->seconds > 0) {
+        add(Effect::Kind::kLostToStepBefore, plan::kComputeStream, -1, op.step, pass->seconds);
+      }
+    }
+    for (plan::Op& op : plan.ops) {
+      for (OpId& before : op.after_previous) before = ends_[place(before)];
+    }
+  }
+
+  // An exchange that begins during computation waits for a processor, ahead of its first operation.
+  void delay(const Exchange& exchange, plan::Op& first) {
+    const Seconds during = exchange.pass + exchange.beyond;
+    if (device_.overlap.delay <= 0 || (during <= 0 && !exchange.next_step)) return;
+    std::erase_if(first.after, [&](OpId id) { return plan.ops[place(id)].stream == first.stream; });
+    const OpId waits = add(exchange.next_step ? Effect::Kind::kDelayNextStep : Effect::Kind::kDelay,
+                           first.stream, exchange.bucket, first.step, during);
+    plan.ops[place(waits)].after = std::exchange(first.after, {});
+    plan.ops[place(waits)].after_previous = std::exchange(first.after_previous, {});
+  }
+
+  void sum(const collective::Collective& collective, const plan::Op& op, OpId id) {
+    const Sums sums = sums_of(collective, device_);
+    if (sums.work <= 0) return;
+    ends_[place(id)] =
+        add({op.stream, {}, Busy{Busy::Reason::kSums, 0, collective.bucket}, op.step},
+            {Effect::Kind::kSums, 0, sums});
+  }
+
+  void lengthen(const Exchange& exchange, const plan::Op& last) {
+    const Seconds during = exchange.pass + exchange.beyond;
+    if (during <= 0 && !exchange.next_step) return;
+    ends_[place(exchange.last)] =
+        add(exchange.next_step ? Effect::Kind::kLongerNextStep : Effect::Kind::kLonger, last.stream,
+            exchange.bucket, last.step, during);
+    if (exchange.gathers || exchange.pass <= 0) return;
+    add(Effect::Kind::kLostAhead, plan::kComputeStream, exchange.bucket, last.step, exchange.pass);
+  }
+
+  const Device& device_;
+  plan::Plan given_;
+  std::vector<Exchange> exchanges_;
+  std::vector<OpId> ends_;     // by operation of the given plan: the last one that stands for it
+  std::vector<char> awaited_;  // likewise: by the next step's forward pass
+  Seconds forward_ = 0;        // pass, of one micro-batch
+  bool begins_early_ = false;  // the next step's forward pass, while something is under way
+};
+
+// When a bucket's exchange is under way, and, where its sums are taken in software, what it asks of
+// the processor that computes.
+struct Window {
+  Seconds begin = std::numeric_limits<double>::infinity();
+  Seconds end = 0;
+  Seconds flow = 0;       // of the bytes
+  double busy = 0;        // what they take of the processor
+  Seconds sums = 0;       // work of the processor
+  Seconds decoding = 0;   // likewise
+  Seconds contended = 0;  // what both take longer during computation than alone
+  double taken = 0;       // of the processor, during computation
+};
+
+struct Stretch {
+  Seconds begin = 0;
+  Seconds end = 0;
+};
+
+// One pass over a period: each operation begins when its stream and what it waits for are done.
+class Pass {
+ public:
+  Pass(Inserted& inserted, const Device& device, collective::PriceBook& book)
+      : plan_(inserted.plan),
+        effects_(inserted.effects),
+        overlap_(device.overlap),
+        lost_share_(lost_share(device)),
+        book_(book),
+        ends_(plan_.ops.size(), 0),
+        ends_before_(plan_.ops.size(), 0),
+        free_(place(plan_.streams), 0),
+        windows_(plan_.buckets.size()) {}
+
+  void fill() {
+    for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
+      plan::Op& op = plan_.ops[i];
+      Seconds& free = free_[place(op.stream)];
+      Seconds begin = free;
+      for (const OpId id : op.after) begin = std::max(begin, ends_[place(id)]);
+      for (const OpId id : op.after_previous) begin = std::max(begin, ends_before_[place(id)]);
+      free = ends_[i] = begin + duration(op, effects_[i], begin);
+    }
+  }
+
+  // What the period leaves under way when the next one's computation may begin, which is then.
+  void turn_over() {
+    const Seconds period = free_[plan::kComputeStream];
+    for (Seconds& end : ends_) end = std::max(0.0, end - period);
+    ends_before_ = std::exchange(ends_, std::vector<Seconds>(ends_.size(), 0));
+    for (Seconds& free : free_) free = std::max(0.0, free - period);
+    under_way_before_.clear();
+    for (const Window& window : windows_) {
+      if (window.end <= period) continue;
+      under_way_before_.push_back(window);
+      under_way_before_.back().begin -= period;
+      under_way_before_.back().end -= period;
+    }
+    std::sort(under_way_before_.begin(), under_way_before_.end(),
+              [](const Window& a, const Window& b) { return a.begin < b.begin; });
+    windows_.assign(windows_.size(), {});
+    past_ = 0;
+    forward_.clear();
+    repeated_ = true;
+  }
+
+ private:
+  using Kind = Effect::Kind;
+
+  Seconds duration(plan::Op& op, const Effect& effect, Seconds begin) {
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      return exchange(*collective, begin);
+    }
+    auto* busy = std::get_if<Busy>(&op.work);
+    if (effect.kind == Kind::kSums) return busy->seconds = summed(effect.sums, busy->bucket);
+    if (busy != nullptr && busy->reason == Busy::Reason::kDecode) return decoded(*busy);
+    if (op.stream == plan::kComputeStream) under_way_ = -1;
+    if (effect.kind == Kind::kNone) return plan::seconds_of(op.work);
+    return busy->seconds = taken_by(effect, busy->bucket, begin);
+  }
+
+  Seconds taken_by(const Effect& effect, int bucket, Seconds begin) {
+    switch (effect.kind) {
+      case Kind::kDelay:
+        return std::clamp(left_at(begin, effect.computation), 0.0, overlap_.delay);
+      case Kind::kDelayNextStep:
+        return waits_for_next_step(begin);
+      case Kind::kLonger:
+        return longer(effect.computation, window_of(bucket));
+      case Kind::kLongerNextStep:
+        return longer_by_next_step(window_of(bucket));
+      case Kind::kLostAhead:
+        return lost_ahead(effect.computation, window_of(bucket), begin);
+      case Kind::kLostBehind:
+        return lost_behind(effect.computation, window_of(bucket), begin);
+      case Kind::kLostToStepBefore:
+        return lost_to_step_before(effect.computation, begin);
+      case Kind::kNone:
+      case Kind::kSums:
+        break;
+    }
+    return 0;
+  }
+
+  Window& window_of(int bucket) { return windows_[place(bucket)]; }
+
+  Seconds exchange(const collective::Collective& collective, Seconds begin) {
+    flow_ = book_.time(collective);
+    Window& window = window_of(collective.bucket);
+    // Parameters that were gathered for the pass are another exchange than their gradients.
+    if (std::exchange(under_way_, collective.bucket) != collective.bucket) window = {};
+    window.begin = std::min(window.begin, begin);
+    window.end = begin + flow_;
+    window.flow += flow_;
+    return flow_;
+  }
+
+  // Behind the collective that they belong to.
+  Seconds summed(const Sums& sums, int bucket) {
+    const Seconds seconds = beyond(sums, flow_);
+    Window& window = window_of(bucket);
+    window.sums += sums.work;
+    window.busy = sums.busy;
+    window.contended += beyond(sums, flow_, kShared) - seconds;
+    window.end += seconds;
+    return seconds;
+  }
+
+  // Where sums are, work of the processor like them.
+  Seconds decoded(const Busy& decode) {
+    Window& window = window_of(decode.bucket);
+    if (window.sums > 0) {
+      window.decoding += decode.seconds;
+      window.contended += (kShared - 1) * decode.seconds;
+      window.end += decode.seconds;
+    }
+    return decode.seconds;
+  }
+
+  // Of its time, by computation while that exchange runs.
+  double share_lost(const Window& window) const {
+    return window.sums > 0 ? window.taken : lost_share_;
+  }
+
+  // By the computation, from this moment on. Up to the exchange it loses nothing to it.
+  Seconds lost_ahead(Seconds computation, const Window& window, Seconds now) const {
+    const double share = share_lost(window);
+    const Seconds begin = std::max(window.begin, now);
+    const Seconds left = (now + computation - begin) * times_longer(share);
+    return share * std::max(0.0, std::min(window.end - begin, left));
+  }
+
+  // Up to this moment.
+  Seconds lost_behind(Seconds computed, const Window& window, Seconds now) const {
+    const double share = share_lost(window);
+    const Seconds from = now - computed * times_longer(share);
+    const Seconds both = std::min(window.end, now) - std::max(window.begin, from);
+    return share * std::max(0.0, both);
+  }
+
+  // By computation that took so long up to this moment, had nothing run meanwhile.
+  Seconds lost_to_step_before(Seconds computed, Seconds now) {
+    const Seconds clock = now - computed;
+    while (past_ < under_way_before_.size() && under_way_before_[past_].end <= clock) ++past_;
+    const auto first = under_way_before_.begin() + static_cast<std::ptrdiff_t>(past_);
+    const Seconds lost =
+        longer_during(first, under_way_before_.end(), clock, computed,
+                      [&](const Window& window) { return times_longer(share_lost(window)); });
+    if (repeated_) forward_.push_back({now - computed, now + lost});
+    return lost;
+  }
+
+  // By how much so much work takes longer, begun at that moment, which takes so many times as long
+  // during each of the stretches from `first` on, the earliest first.
+  template <typename Place, typename Times>
+  static Seconds longer_during(Place first, Place last, Seconds clock, Seconds left,
+                               const Times& times_during) {
+    Seconds longer = 0;
+    for (; first != last; ++first) {
+      if (first->end <= clock) continue;
+      const Seconds free = std::max(0.0, first->begin - clock);
+      if (left <= free) break;
+      left -= free;
+      clock += free;
+      const double times = times_during(*first);
+      const Seconds both = std::min(first->end - clock, left * times);
+      left -= both / times;
+      longer += both - both / times;
+      clock += both;
+    }
+    return longer;
+  }
+
+  // Of the pass at that moment, where nothing runs any longer. What waits does so at full speed,
+  // and no more is left than what earlier exchanges have not held up.
+  Seconds left_at(Seconds moment, Seconds computation) const {
+    return free_[plan::kComputeStream] + computation - moment;
+  }
+
+  // The exchange, by the computation that is left behind its bucket.
+  Seconds longer(Seconds computation, Window& window) const {
+    const double slowdown = overlap_.collective_slowdown;
+    const Seconds alone = window.end - window.begin;
+    const Seconds slow = alone + slowdown * window.flow + window.contended;
+    double lost = lost_share_;
+    if (window.sums > 0) {
+      const Seconds by_bytes = window.busy * (1 + slowdown) * window.flow;
+      lost = window.taken = (by_bytes + window.sums + window.decoding) / slow;
+    }
+    const Seconds left = left_at(window.begin, computation);
+    const Seconds both = std::max(0.0, left) * times_longer(lost);
+    Seconds longer = slowdown * std::min(both, window.flow);
+    if (window.contended > 0) longer += window.contended * std::min(1.0, both / slow);
+    window.end += longer;
+    return longer;
+  }
+
+  // Before the exchange, for the next step's forward pass, which is like this one's and begins
+  // where this step's computation ends.
+  Seconds waits_for_next_step(Seconds moment) const {
+    constexpr Seconds kSame = 1e-12;  // one may begin what the other waited for
+    const Seconds begin = moment - free_[plan::kComputeStream];
+    const auto first = computing_at(begin);
+    if (first == forward_.end() || first->begin > begin + kSame) return 0;
+    return std::min(overlap_.delay, first->end - begin);
+  }
+
+  // The exchange, by that pass.
+  Seconds longer_by_next_step(Window& window) const {
+    const Seconds alone = window.end - window.begin;
+    if (alone <= 0) return 0;
+    const Seconds begin = window.begin - free_[plan::kComputeStream];
+    const double times =
+        1 + (overlap_.collective_slowdown * window.flow + window.contended) / alone;
+    const Seconds longer = longer_during(computing_at(begin), forward_.end(), begin, alone,
+                                         [&](const Stretch&) { return times; });
+    window.end += longer;
+    return longer;
+  }
+
+  // The first stretch of the forward pass that is not over at that moment.
+  std::vector<Stretch>::const_iterator computing_at(Seconds moment) const {
+    return std::partition_point(forward_.begin(), forward_.end(),
+                                [&](const Stretch& computed) { return computed.end <= moment; });
+  }
+
+  // That computation takes which loses so much of its time.
+  static double times_longer(double share) { return 1 / (1 - std::min(share, kMostLost)); }
+
+  static constexpr double kMostLost = 0.99;  // sums may ask for more of the processor than there is
+
+  // Computation leaves half of a processor to whoever asks for all of it.
+  static constexpr double kShared = 2;
+
+  plan::Plan& plan_;
+  const std::vector<Effect>& effects_;
+  const Overlap& overlap_;
+  double lost_share_;
+  collective::PriceBook& book_;
+  std::vector<Seconds> ends_;
+  std::vector<Seconds> ends_before_;  // of the period before, counted from this one's begin
+  std::vector<Seconds> free_;         // by stream
+  std::vector<Window> windows_;
+  std::vector<Window> under_way_before_;  // of the period before, the first one first
+  std::size_t past_ = 0;                  // those of them that are over
+  // From when to when the forward pass computes, where it begins before all is in.
+  std::vector<Stretch> forward_;
+  bool repeated_ = false;  // in the first period the forward pass waits for nothing
+  int under_way_ = -1;     // the bucket whose exchange is being listed
+  Seconds flow_ = 0;       // what the bytes of its last collective take
+};
+
+}  // namespace
+
+plan::Plan with_interference(plan::Plan plan, const Device& device, collective::PriceBook& book) {
+  if (plan.ranks == 1 || (device.sums <= 0 && !device.overlap.any())) return plan;
+  Inserted inserted(std::move(plan), device);
+  Pass pass(inserted, device, book);
+  pass.fill();
+  // By the third period the forward pass waits for what the exchanges take that wait for it.
+  const bool repeats = std::any_of(
+      inserted.effects.begin(), inserted.effects.end(),
+      [](const Effect& effect) { return effect.kind == Effect::Kind::kLostToStepBefore; });
+  for (int period = 1; repeats && period < 3; ++period) {
+    pass.turn_over();
+    pass.fill();
+  }
+  return std::move(inserted.plan);
+}
+
+Seconds sums_beyond(const collective::Collective& collective, const Device& device, Seconds wire) {
+  return beyond(sums_of(collective, device), wire);
+}
+
+}  // namespace syncline::run

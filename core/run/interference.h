@@ -1,0 +1,24 @@
+// Interference: what computation and collectives take from each other, as operations of a plan.
+#pragma once
+
+#include "core/collective/price.h"
+#include "core/plan/plan.h"
+#include "core/scenario/cluster.h"
+
+namespace syncline::run {
+
+// The plan as it runs on this device: with Busy operations of kSums and kInterference, each behind
+// what it lengthens; executors of time run it like any other. Unchanged where nothing interferes.
+//
+// A collective that begins during the backward pass, or the next step's forward pass, waits
+// overlap.delay first, no longer than the pass goes on, which loses nothing meanwhile. It takes
+// overlap.collective_slowdown longer for as long as the pass goes on, and the computation loses its
+// share of the time that both run. Streams are assumed not to share links: sharing makes each
+// transfer longer and leaves fewer under way, so that the computation loses the same in all.
+// Sums in software (Device::sums) take the processor while a collective's bytes flow.
+plan::Plan with_interference(plan::Plan plan, const Device& device, collective::PriceBook& book);
+
+// What a collective takes longer, alone, for sums in software.
+Seconds sums_beyond(const collective::Collective& collective, const Device& device, Seconds wire);
+
+}  // namespace syncline::run
