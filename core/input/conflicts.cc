@@ -50,9 +50,13 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
 }
 
 // What of micro-batches, and of gathering and waiting in the backward pass, cannot be had together.
-std::optional<Conflict> backward_conflict(const Strategy& strategy) {
+std::optional<Conflict> backward_conflict(const Strategy& strategy, const Cluster& cluster) {
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
   if (strategy.regather && !sharded) return Conflict{"regather", "needs exchange 'sharded'"};
+  if (strategy.regather_group > 0 && cluster.ranks() % strategy.regather_group != 0) {
+    return Conflict{"regather_group", "does not divide the " + std::to_string(cluster.ranks()) +
+                                          " ranks into groups of one size"};
+  }
   if (strategy.kept_groups > static_cast<int>(strategy.gather_groups.size())) {
     return Conflict{"kept_groups",
                     "gather_groups has only " + std::to_string(strategy.gather_groups.size())};
@@ -93,8 +97,8 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
     }
   }
   if (split) {
-    if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-      return Conflict{"hierarchy", "an exchange in two halves is flat"};
+    if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
+      return Conflict{"hierarchy", "form 'leaders' has no shards for an exchange in two halves"};
     }
     const std::string& codec = strategy.compression.codec;
     const bool sharded = shards_update(strategy);
@@ -106,10 +110,13 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
     }
     for (const auto kind :
          {collective::CollectiveKind::kReduceScatter, collective::CollectiveKind::kAllGather}) {
-      if (collective::choice_fits(strategy.algorithm, kind, cluster.ranks())) continue;
-      return Conflict{"algorithm", "'" + strategy.algorithm + "' does no " +
+      const int size = shard_ranks(strategy, cluster.ranks());
+      const bool inside = size != cluster.ranks() && !strategy.hierarchy.inside.empty();
+      const std::string& name = inside ? strategy.hierarchy.inside : strategy.algorithm;
+      if (collective::choice_fits(name, kind, size)) continue;
+      return Conflict{"algorithm", "'" + name + "' does no " +
                                        std::string(collective::to_string(kind)) + " among " +
-                                       std::to_string(cluster.ranks()) + " ranks"};
+                                       std::to_string(size) + " ranks"};
     }
   }
   const auto& costs = strategy.fusion.costs;
@@ -170,7 +177,7 @@ std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& clu
                         "cannot be combined with local_sgd: parameters are averaged in full"};
   }
   if (!conflict) conflict = order_conflict(strategy);
-  if (!conflict) conflict = backward_conflict(strategy);
+  if (!conflict) conflict = backward_conflict(strategy, cluster);
   if (!conflict) conflict = schedule_conflict(strategy, cluster);
   return conflict;
 }

@@ -161,7 +161,18 @@ const Table<Hierarchy>& hierarchy_knobs() {
            .says("% inside"),
        knob("across", &Hierarchy::across, algorithm(),
             "Algorithm of the collectives across groups. Default: the strategy's algorithm.")
-           .says("% across")}};
+           .says("% across"),
+       knob("across_stream", &Hierarchy::across_stream, yes_or_no(),
+            "For the form \"sharded\": whether what follows the reduce-scatter has a stream of its "
+            "own, so that the next bucket's reduce-scatter need not wait for it (FSDP). Default "
+            "false.")
+           .only(where<Hierarchy>([](const auto& h) { return h.form == Form::kSharded; },
+                                  "has a meaning only with form 'sharded'"))
+           .says("stream of its own across"),
+       knob("across_last", &Hierarchy::across_last, yes_or_no(),
+            "With each_micro_batch: whether groups exchange in the last micro-batch alone (MiCS). "
+            "Default false.")
+           .says("across in the last micro-batch")}};
   return table;
 }
 
@@ -379,6 +390,10 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
           .with(kDecides),
+      knob("regather_group", &S::regather_group, whole<int>(0, 1 << 20),
+           "With regather: parameters are gathered again among so many neighbours, which hold a "
+           "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
+           "zero_hpz_partition_size). 0: among those that hold the first. Default 0."),
       knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "

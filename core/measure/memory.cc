@@ -79,7 +79,7 @@ class Accounts {
       : workload_(workload), strategy_(strategy), ranks_(cluster.ranks()) {
     if (ranks_ > 1 && shards_update(strategy)) {
       level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
-      shard_ = ranks_;
+      shard_ = shard_ranks(strategy, ranks_);
     }
   }
 
@@ -116,6 +116,8 @@ class Accounts {
   double gathered() const {
     if (!shards_parameters()) return 0;
     if (!strategy_.regather) return all(weights_of);
+    const double second =
+        strategy_.regather_group > 0 ? all(weights_of) / strategy_.regather_group : 0;
     Groups groups = strategy_.gather_groups;
     if (groups.empty()) groups = groups_of(workload_, strategy_);
     const auto kept =
@@ -125,7 +127,7 @@ class Accounts {
     for (auto group = groups.begin(); group != kept; ++group) {
       stay += sum_of(workload_, *group, weights_of);
     }
-    return stay + two_largest(workload_, Groups(kept, groups.end()), weights_of);
+    return second + stay + two_largest(workload_, Groups(kept, groups.end()), weights_of);
   }
 
   // Copies of gradients in their buckets. Where gradients are sharded they are whole in the buckets

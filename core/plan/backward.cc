@@ -71,7 +71,7 @@ void Backward::pass_to(int ready, std::vector<OpId> after) {
 std::vector<Backward::Anew> Backward::parameters_anew(std::size_t begin, const Exchanges& exchanges,
                                                       const std::vector<char>& split) const {
   std::vector<Anew> list;
-  if (!strategy_.regather || build_.plan.ranks == 1) return list;
+  if (!strategy_.regather || shard_ranks(strategy_, build_.plan.ranks) == 1) return list;
   if (strategy_.gather_groups.empty()) {
     // A unit's, from the end of the unit before on. The last one's, the root's, were never given
     // up.
@@ -112,7 +112,7 @@ void Backward::fetch(std::size_t needed, std::vector<OpId>& after) {
   const std::size_t ahead = room_ahead(next_, needed) ? 1 : 0;
   while (gathers_.size() < std::min(needed + ahead, anew_.size())) {
     const std::size_t bucket = anew_[gathers_.size()].bucket;
-    gathers_.push_back(build_.gather(bucket, build_.stream_of(bucket), {segment_}));
+    gathers_.push_back(build_.gather(bucket, build_.stream_of(bucket), {segment_}, true));
   }
   for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
@@ -158,11 +158,10 @@ OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpI
   if (prepare) after.front() = build_.prepare(bucket, after.front());
   const StreamId stream = build_.stream_of(place);
   if (split) {
-    return build_.send({build_.half_of(collective::CollectiveKind::kReduceScatter, bucket)}, stream,
-                       std::move(after));
+    return build_.send(build_.scattered(bucket), stream, std::move(after));
   }
-  const auto collectives =
-      build_.collectives_of(build_.plan.buckets[bucket], static_cast<int>(bucket));
+  const auto collectives = build_.in_micro_batch(
+      build_.collectives_of(build_.plan.buckets[bucket], static_cast<int>(bucket)));
   return build_.receive(bucket, build_.send(collectives, stream, std::move(after)));
 }
 
@@ -190,13 +189,10 @@ std::vector<int> Backward::order(std::size_t begin, const Exchanges& exchanges,
     if (bucket.codec != nullptr) clock += build_.encode_time(bucket);
     // What the forward pass needs first became ready last.
     Urgent item{clock, -bucket.ready, 0, bucket.bytes};
-    if (split[i] != 0) {
-      item.duration =
-          book.time(build_.half_of(collective::CollectiveKind::kReduceScatter, begin + i));
-    } else {
-      for (const auto& collective : build_.collectives_of(bucket, static_cast<int>(begin + i))) {
-        item.duration += book.time(collective);
-      }
+    for (const auto& collective :
+         split[i] != 0 ? build_.scattered(begin + i)
+                       : build_.collectives_of(bucket, static_cast<int>(begin + i))) {
+      item.duration += book.time(collective);
     }
     items.push_back(item);
   }

@@ -12,6 +12,10 @@ namespace {
 // Rows of a sparse gradient travel with an int64 row index each.
 constexpr Bytes kRowIndexBytes = 8;
 
+collective::Groups groups_of(int ranks, int size) {
+  return size == ranks ? collective::world_group(ranks) : collective::block_groups(ranks, size);
+}
+
 }  // namespace
 
 void Builder::earlier_micro_batches() {
@@ -42,6 +46,8 @@ OpId Builder::send(const std::vector<collective::Collective>& collectives, Strea
     // Between the phases of a hierarchy the host waits as it does behind the last one.
     const bool follows = &collective != &collectives.front();
     if (follows && host_sync > 0) after = {wait_for_host(host_sync, {}, stream)};
+    const bool scatters = collective.kind == collective::CollectiveKind::kReduceScatter;
+    if (follows && !scatters && across_stream_ != kComputeStream) stream = across_stream_;
     // Stream order already holds an operation back until its predecessor there is done.
     std::erase_if(after,
                   [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
@@ -51,9 +57,12 @@ OpId Builder::send(const std::vector<collective::Collective>& collectives, Strea
   return last;
 }
 
-OpId Builder::gather(std::size_t index, StreamId stream, std::vector<OpId> after) {
-  const OpId sent =
-      send({half_of(collective::CollectiveKind::kAllGather, index)}, stream, std::move(after));
+OpId Builder::gather(std::size_t index, StreamId stream, std::vector<OpId> after, bool again) {
+  const bool second = again && strategy_.regather_group > 0;
+  const int size = second ? strategy_.regather_group : shard_ranks(strategy_, plan.ranks);
+  const auto half =
+      half_of(collective::CollectiveKind::kAllGather, index, groups_of(plan.ranks, size));
+  const OpId sent = send({half}, stream, std::move(after));
   plan.ops[static_cast<std::size_t>(sent)].gathers = true;
   return sent;
 }
@@ -89,17 +98,46 @@ OpId Builder::exchange(std::size_t index, OpId ready) {
   return receive(index, send(collectives, stream_of(index), {prepared}));
 }
 
-collective::Collective Builder::half_of(collective::CollectiveKind kind, std::size_t index) const {
+collective::Collective Builder::half_of(collective::CollectiveKind kind, std::size_t index,
+                                        collective::Groups groups) const {
   const Bucket& bucket = plan.buckets[index];
   const Bytes unit =
       bucket.codec == nullptr ? size_of(bucket.dtype) : bucket.codec->encoded_bytes(1, 1);
-  const std::int64_t elements =
+  std::int64_t elements =
       bucket.codec == nullptr ? (bucket.padded_bytes + unit - 1) / unit : bucket.elements;
-  collective::Collective half{kind,     nullptr, collective::world_group(plan.ranks),
-                              elements, unit,    static_cast<int>(index),
-                              {}};
-  collective::choose_algorithm(half, strategy_.algorithm, cluster_);
+  // Parts of groups are of one size, so that they can be summed across.
+  if (groups.size < plan.ranks) elements = (elements + groups.size - 1) / groups.size * groups.size;
+  collective::Collective half{kind, nullptr, groups, elements, unit, static_cast<int>(index), {}};
+  const bool inside = groups.size < plan.ranks && !strategy_.hierarchy.inside.empty();
+  collective::choose_algorithm(half, inside ? strategy_.hierarchy.inside : strategy_.algorithm,
+                               cluster_);
   return half;
+}
+
+std::vector<collective::Collective> Builder::scattered(std::size_t index) const {
+  const int size = shard_ranks(strategy_, plan.ranks);
+  std::vector<collective::Collective> legs{
+      half_of(collective::CollectiveKind::kReduceScatter, index, groups_of(plan.ranks, size))};
+  if (size == plan.ranks) return legs;
+  collective::Collective across = legs.front();
+  across.kind = collective::CollectiveKind::kAllReduce;
+  across.groups = collective::shard_groups(plan.ranks, size);
+  across.elements /= size;
+  const std::string& own = strategy_.hierarchy.across;
+  collective::choose_algorithm(across, own.empty() ? strategy_.algorithm : own, cluster_);
+  legs.push_back(across);
+  return in_micro_batch(std::move(legs));
+}
+
+std::vector<collective::Collective> Builder::in_micro_batch(
+    std::vector<collective::Collective> collectives) const {
+  if (!strategy_.hierarchy.across_last || last_micro_batch) return collectives;
+  const int size = strategy_.hierarchy.group_size;
+  std::erase_if(collectives, [&](const collective::Collective& one) {
+    return one.groups == collective::shard_groups(plan.ranks, size) ||
+           one.groups == collective::leader_group(plan.ranks, size);
+  });
+  return collectives;
 }
 
 // How a bucket travels follows from what it is. Under post-local SGD gradients stay in their group.

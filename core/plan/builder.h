@@ -20,6 +20,7 @@ class Builder {
       : workload_(workload), cluster_(cluster), strategy_(strategy) {
     plan.ranks = cluster.ranks();
     plan.streams = strategy.overlap ? 1 + strategy.streams : 1;
+    if (strategy.overlap && strategy.hierarchy.across_stream) across_stream_ = plan.streams++;
     plan.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
   }
 
@@ -70,8 +71,8 @@ class Builder {
   OpId send(const std::vector<collective::Collective>& collectives, StreamId stream,
             std::vector<OpId> after);
 
-  // Likewise an all-gather of what the ranks hold their parts of.
-  OpId gather(std::size_t index, StreamId stream, std::vector<OpId> after);
+  // Likewise an all-gather of what the ranks hold their parts of; `again`: of the second copy.
+  OpId gather(std::size_t index, StreamId stream, std::vector<OpId> after, bool again = false);
 
   // What follows a bucket's last collective on its stream. Returns the operation after which the
   // bucket is complete.
@@ -88,10 +89,15 @@ class Builder {
   // its last operation.
   OpId exchange(std::size_t index, OpId ready);
 
-  // The collective of one half of a split exchange.
-  collective::Collective half_of(collective::CollectiveKind kind, std::size_t index) const;
+  // The first half of a split exchange, after which each rank of a group holds its part of the sum
+  // of all: a reduce-scatter inside, and the all-reduce across groups.
+  std::vector<collective::Collective> scattered(std::size_t index) const;
 
   std::vector<collective::Collective> collectives_of(const Bucket& bucket, int id) const;
+
+  // Without what waits for the last micro-batch.
+  std::vector<collective::Collective> in_micro_batch(
+      std::vector<collective::Collective> collectives) const;
 
   Seconds memory_time(double bytes) const {
     return cluster_.device.memory > 0 ? bytes / cluster_.device.memory : 0;
@@ -114,13 +120,19 @@ class Builder {
   Plan plan;
   int step = 0;      // of the period, for the operations that follow
   int subgroup = 1;  // above 1: gradients are all-reduced in groups of this many ranks
+  bool last_micro_batch = true;
 
  private:
   std::vector<collective::Collective> factors_of(const Bucket& bucket, int id) const;
 
+  // A bucket's payload in one of the two halves of its exchange.
+  collective::Collective half_of(collective::CollectiveKind kind, std::size_t index,
+                                 collective::Groups groups) const;
+
   const Workload& workload_;
   const Cluster& cluster_;
   const Strategy& strategy_;
+  StreamId across_stream_ = kComputeStream;  // of its own, for what follows a reduce-scatter
 };
 
 }  // namespace syncline::plan

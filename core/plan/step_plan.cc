@@ -19,7 +19,8 @@ class StepPlan {
         strategy_(strategy),
         build_(workload, cluster, strategy),
         exchanges_(gradient_exchanges(workload, cluster, strategy, point)),
-        sharded_(shards_update(strategy) && build_.plan.ranks > 1),
+        shards_(shard_ranks(strategy, build_.plan.ranks)),
+        sharded_(shards_update(strategy) && shards_ > 1),
         last_(static_cast<int>(workload.tensors.size()) - 1),
         all_bytes_(static_cast<double>(gradient_bytes(workload))) {
     // Each micro-batch that exchanges has buckets of its own; those of the last one come last.
@@ -75,8 +76,7 @@ class StepPlan {
   void find_carriers() {
     split_.assign(gradients(), 0);
     gathered_.assign(gradients(), 0);
-    const bool halves =
-        strategy_.exchange != Strategy::Exchange::kAllReduce && build_.plan.ranks > 1;
+    const bool halves = strategy_.exchange != Strategy::Exchange::kAllReduce && shards_ > 1;
     if (!halves && !strategy_.cross_step) return;  // nobody will ask
     carriers_.resize(workload_.tensors.size());
     for (std::size_t b = gradients(); b < count(); ++b) {
@@ -109,7 +109,8 @@ class StepPlan {
                static_cast<double>(part ? bucket(b).elements : tensor.elements);
     }
     const double share = bytes / all_bytes_;
-    return sharded_ && gathered_[b] != 0 ? share / build_.plan.ranks : share;
+    const bool own = sharded_ && gathered_[b] != 0;
+    return own ? share / shards_ : share;
   }
 
   // Within a step the forward pass is one piece. Across steps it is cut where a layer needs buckets
@@ -257,6 +258,7 @@ class StepPlan {
       build_.earlier_micro_batches();
       return;
     }
+    build_.last_micro_batch = false;
     for (std::size_t begin = 0; begin < base_; begin += gradients()) {
       auto done = Backward(build_, workload_, cluster_, strategy_).run(begin, exchanges_, split_);
       for (std::size_t b = 0; b < gradients(); ++b) {
@@ -264,6 +266,7 @@ class StepPlan {
       }
       forward_again(done);
     }
+    build_.last_micro_batch = true;
   }
 
   // Each rank updates its shards. Returns by bucket the operation that updates it.
@@ -364,6 +367,7 @@ class StepPlan {
   const Strategy& strategy_;
   Builder build_;
   Exchanges exchanges_;
+  int shards_;  // of a parameter
   bool sharded_;
   int last_;  // tensor
   double all_bytes_;

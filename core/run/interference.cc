@@ -85,6 +85,7 @@ struct Effect {
     kLostToStepBefore  // likewise, to what the step before has left under way
   };
   Kind kind = Kind::kNone;
+  int exchange = -1;  // of which it is a part, or with which it interferes; -1: of none
   // kDelay, kLonger, kLostAhead: of the computation that is still to come; kLostBehind and
   // kLostToStepBefore: of that which is over.
   Seconds computation = 0;
@@ -112,6 +113,8 @@ class Inserted {
     plan.ops.clear();
     insert();
   }
+
+  std::size_t exchanges() const { return exchanges_.size(); }
 
   plan::Plan plan;
   std::vector<Effect> effects;  // by operation
@@ -224,38 +227,43 @@ class Inserted {
     return static_cast<OpId>(plan.ops.size()) - 1;
   }
 
-  OpId add(Effect::Kind kind, plan::StreamId stream, int bucket, int step, Seconds computation) {
+  OpId add(Effect::Kind kind, plan::StreamId stream, const Exchange* exchange, int step,
+           Seconds computation) {
+    const int bucket = exchange == nullptr ? -1 : exchange->bucket;
+    const int number = exchange == nullptr ? -1 : static_cast<int>(exchange - exchanges_.data());
     return add({stream, {}, Busy{Busy::Reason::kInterference, 0, bucket}, step},
-               {kind, computation});
+               {kind, number, computation});
   }
 
   void insert() {
-    auto exchange = exchanges_.begin();
+    std::size_t number = 0;
     std::vector<const Exchange*> gathers;  // during the pass that comes next
     bool first_forward = true;
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
       plan::Op op = given(id);
       for (OpId& before : op.after) before = ends_[place(before)];
-      const bool inside = exchange != exchanges_.end() && exchange->first <= id;
-      if (inside && exchange->first == id) delay(*exchange, op);
-      ends_[place(id)] = add(op);
+      const Exchange* exchange = number < exchanges_.size() ? &exchanges_[number] : nullptr;
+      if (exchange != nullptr && exchange->first > id) exchange = nullptr;
+      if (exchange != nullptr && exchange->first == id) delay(*exchange, op);
+      const int part_of = exchange == nullptr ? -1 : static_cast<int>(number);
+      ends_[place(id)] = add(op, {Effect::Kind::kNone, part_of});
       if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-        sum(*collective, op, id);
+        sum(*collective, op, id, part_of);
       }
-      if (inside && exchange->last == id) {
+      if (exchange != nullptr && exchange->last == id) {
         lengthen(*exchange, op);
-        if (exchange->gathers && exchange->pass > 0) gathers.push_back(&*exchange);
-        ++exchange;
+        if (exchange->gathers && exchange->pass > 0) gathers.push_back(exchange);
+        ++number;
       }
       const auto* pass = pass_at(id);
       if (pass == nullptr) continue;
       for (const Exchange* gather : std::exchange(gathers, {})) {
-        ends_[place(id)] = add(Effect::Kind::kLostBehind, plan::kComputeStream, gather->bucket,
-                               op.step, pass->seconds);
+        ends_[place(id)] =
+            add(Effect::Kind::kLostBehind, plan::kComputeStream, gather, op.step, pass->seconds);
       }
       first_forward &= pass->phase == plan::Phase::kForward;
       if (first_forward && begins_early_ && pass->seconds > 0) {
-        add(Effect::Kind::kLostToStepBefore, plan::kComputeStream, -1, op.step, pass->seconds);
+        add(Effect::Kind::kLostToStepBefore, plan::kComputeStream, nullptr, op.step, pass->seconds);
       }
     }
     for (plan::Op& op : plan.ops) {
@@ -269,17 +277,17 @@ class Inserted {
     if (device_.overlap.delay <= 0 || (during <= 0 && !exchange.next_step)) return;
     std::erase_if(first.after, [&](OpId id) { return plan.ops[place(id)].stream == first.stream; });
     const OpId waits = add(exchange.next_step ? Effect::Kind::kDelayNextStep : Effect::Kind::kDelay,
-                           first.stream, exchange.bucket, first.step, during);
+                           first.stream, &exchange, first.step, during);
     plan.ops[place(waits)].after = std::exchange(first.after, {});
     plan.ops[place(waits)].after_previous = std::exchange(first.after_previous, {});
   }
 
-  void sum(const collective::Collective& collective, const plan::Op& op, OpId id) {
+  void sum(const collective::Collective& collective, const plan::Op& op, OpId id, int part_of) {
     const Sums sums = sums_of(collective, device_);
     if (sums.work <= 0) return;
     ends_[place(id)] =
         add({op.stream, {}, Busy{Busy::Reason::kSums, 0, collective.bucket}, op.step},
-            {Effect::Kind::kSums, 0, sums});
+            {Effect::Kind::kSums, part_of, 0, sums});
   }
 
   void lengthen(const Exchange& exchange, const plan::Op& last) {
@@ -287,9 +295,9 @@ class Inserted {
     if (during <= 0 && !exchange.next_step) return;
     ends_[place(exchange.last)] =
         add(exchange.next_step ? Effect::Kind::kLongerNextStep : Effect::Kind::kLonger, last.stream,
-            exchange.bucket, last.step, during);
+            &exchange, last.step, during);
     if (exchange.gathers || exchange.pass <= 0) return;
-    add(Effect::Kind::kLostAhead, plan::kComputeStream, exchange.bucket, last.step, exchange.pass);
+    add(Effect::Kind::kLostAhead, plan::kComputeStream, &exchange, last.step, exchange.pass);
   }
 
   const Device& device_;
@@ -301,7 +309,7 @@ class Inserted {
   bool begins_early_ = false;  // the next step's forward pass, while something is under way
 };
 
-// When a bucket's exchange is under way, and, where its sums are taken in software, what it asks of
+// When an exchange is under way, and, where its sums are taken in software, what it asks of
 // the processor that computes.
 struct Window {
   Seconds begin = std::numeric_limits<double>::infinity();
@@ -331,7 +339,7 @@ class Pass {
         ends_(plan_.ops.size(), 0),
         ends_before_(plan_.ops.size(), 0),
         free_(place(plan_.streams), 0),
-        windows_(plan_.buckets.size()) {}
+        windows_(inserted.exchanges()) {}
 
   void fill() {
     for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
@@ -369,31 +377,31 @@ class Pass {
   using Kind = Effect::Kind;
 
   Seconds duration(plan::Op& op, const Effect& effect, Seconds begin) {
+    Window* window = effect.exchange < 0 ? nullptr : &windows_[place(effect.exchange)];
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-      return exchange(*collective, begin);
+      return exchange(*collective, window, begin);
     }
     auto* busy = std::get_if<Busy>(&op.work);
-    if (effect.kind == Kind::kSums) return busy->seconds = summed(effect.sums, busy->bucket);
-    if (busy != nullptr && busy->reason == Busy::Reason::kDecode) return decoded(*busy);
-    if (op.stream == plan::kComputeStream) under_way_ = -1;
-    if (effect.kind == Kind::kNone) return plan::seconds_of(op.work);
-    return busy->seconds = taken_by(effect, busy->bucket, begin);
+    if (effect.kind == Kind::kSums) return busy->seconds = summed(effect.sums, window);
+    if (effect.kind != Kind::kNone) return busy->seconds = taken_by(effect, window, begin);
+    if (busy != nullptr && busy->reason == Busy::Reason::kDecode) decoded(*busy, window);
+    return plan::seconds_of(op.work);
   }
 
-  Seconds taken_by(const Effect& effect, int bucket, Seconds begin) {
+  Seconds taken_by(const Effect& effect, Window* window, Seconds begin) {
     switch (effect.kind) {
       case Kind::kDelay:
         return std::clamp(left_at(begin, effect.computation), 0.0, overlap_.delay);
       case Kind::kDelayNextStep:
         return waits_for_next_step(begin);
       case Kind::kLonger:
-        return longer(effect.computation, window_of(bucket));
+        return longer(effect.computation, *window);
       case Kind::kLongerNextStep:
-        return longer_by_next_step(window_of(bucket));
+        return longer_by_next_step(*window);
       case Kind::kLostAhead:
-        return lost_ahead(effect.computation, window_of(bucket), begin);
+        return lost_ahead(effect.computation, *window, begin);
       case Kind::kLostBehind:
-        return lost_behind(effect.computation, window_of(bucket), begin);
+        return lost_behind(effect.computation, *window, begin);
       case Kind::kLostToStepBefore:
         return lost_to_step_before(effect.computation, begin);
       case Kind::kNone:
@@ -403,39 +411,32 @@ class Pass {
     return 0;
   }
 
-  Window& window_of(int bucket) { return windows_[place(bucket)]; }
-
-  Seconds exchange(const collective::Collective& collective, Seconds begin) {
+  Seconds exchange(const collective::Collective& collective, Window* window, Seconds begin) {
     flow_ = book_.time(collective);
-    Window& window = window_of(collective.bucket);
-    // Parameters that were gathered for the pass are another exchange than their gradients.
-    if (std::exchange(under_way_, collective.bucket) != collective.bucket) window = {};
-    window.begin = std::min(window.begin, begin);
-    window.end = begin + flow_;
-    window.flow += flow_;
+    if (window == nullptr) return flow_;
+    window->begin = std::min(window->begin, begin);
+    window->end = begin + flow_;
+    window->flow += flow_;
     return flow_;
   }
 
   // Behind the collective that they belong to.
-  Seconds summed(const Sums& sums, int bucket) {
+  Seconds summed(const Sums& sums, Window* window) const {
     const Seconds seconds = beyond(sums, flow_);
-    Window& window = window_of(bucket);
-    window.sums += sums.work;
-    window.busy = sums.busy;
-    window.contended += beyond(sums, flow_, kShared) - seconds;
-    window.end += seconds;
+    if (window == nullptr) return seconds;
+    window->sums += sums.work;
+    window->busy = sums.busy;
+    window->contended += beyond(sums, flow_, kShared) - seconds;
+    window->end += seconds;
     return seconds;
   }
 
   // Where sums are, work of the processor like them.
-  Seconds decoded(const Busy& decode) {
-    Window& window = window_of(decode.bucket);
-    if (window.sums > 0) {
-      window.decoding += decode.seconds;
-      window.contended += (kShared - 1) * decode.seconds;
-      window.end += decode.seconds;
-    }
-    return decode.seconds;
+  static void decoded(const Busy& decode, Window* window) {
+    if (window == nullptr || window->sums <= 0) return;
+    window->decoding += decode.seconds;
+    window->contended += (kShared - 1) * decode.seconds;
+    window->end += decode.seconds;
   }
 
   // Of its time, by computation while that exchange runs.
@@ -567,7 +568,6 @@ class Pass {
   // From when to when the forward pass computes, where it begins before all is in.
   std::vector<Stretch> forward_;
   bool repeated_ = false;  // in the first period the forward pass waits for nothing
-  int under_way_ = -1;     // the bucket whose exchange is being listed
   Seconds flow_ = 0;       // what the bytes of its last collective take
 };
 

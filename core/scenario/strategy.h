@@ -94,6 +94,10 @@ struct Hierarchy {
   bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
   std::string inside;             // algorithm inside a group; empty: the strategy's
   std::string across;             // algorithm among leaders or shards; empty: the strategy's
+  // kSharded: what follows the reduce-scatter has a stream of its own, so that the next bucket's
+  // reduce-scatter does not wait for it (FSDP).
+  bool across_stream = false;
+  bool across_last = false;  // across groups in the last micro-batch alone (MiCS)
 
   bool operator==(const Hierarchy&) const = default;
 };
@@ -184,6 +188,9 @@ struct Strategy {
   // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward
   // pass of the one before runs (FSDP).
   bool regather = false;
+  // Likewise, in groups of so many neighbours, which hold a second copy in shards (FSDP2's
+  // reshard_after_forward as a number, hpZ); 0: among those who hold the first.
+  int regather_group = 0;
   // Likewise with gather_groups, of which the first so many are not gathered again.
   int kept_groups = 0;
   // Elements of parameters in place at a time from which on none are gathered ahead of the layers
@@ -213,6 +220,14 @@ struct Strategy {
   // parameters are updated when its collective is done, in order, after the backward pass.
   enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;
 };
+
+// Ranks that hold all shards of the parameters together: with the sharded hierarchy those of a
+// group, whose replicas the other groups are (HSDP).
+inline int shard_ranks(const Strategy& strategy, int ranks) {
+  const bool groups = strategy.exchange != Strategy::Exchange::kShardedUpdate &&
+                      strategy.hierarchy.form == Hierarchy::Form::kSharded;
+  return groups ? strategy.hierarchy.group_size : ranks;
+}
 
 // Each rank updates a shard of the parameters, which are then all-gathered.
 inline bool shards_update(const Strategy& strategy) {

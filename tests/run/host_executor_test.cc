@@ -416,6 +416,30 @@ TEST(HostExecutor, GatheringForThePassesChangesNoSum) {
   }
 }
 
+// Shards in groups, replicas across, a second copy in other groups: every rank ends with the sum.
+TEST(HostExecutor, ReplicasOfShardsEndWithTheSum) {
+  const Workload workload = awkward();
+  for (const int ranks : {4, 6, 8, 12}) {
+    const Gradients input = random_gradients(workload, ranks, 7);
+    const auto expected = sum_of(input);
+    for (int group = 1; group <= ranks; ++group) {
+      if (ranks % group != 0) continue;
+      for (const bool across_stream : {false, true}) {
+        Strategy strategy;
+        strategy.exchange = Strategy::Exchange::kSharded;
+        strategy.cross_step = strategy.regather = across_stream;
+        strategy.regather_group = across_stream ? ranks / group : 0;
+        strategy.hierarchy.form = Hierarchy::Form::kSharded;
+        strategy.hierarchy.group_size = group;
+        strategy.hierarchy.across_stream = across_stream;
+        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+        expect_everywhere(run(workload, plan, input).gradients, expected,
+                          std::to_string(ranks) + " in groups of " + std::to_string(group));
+      }
+    }
+  }
+}
+
 // A bucket as one square matrix: of a rank that its factors have, it comes back as it is.
 TEST(HostExecutor, BatchedPowerSgdFactorsWholeBuckets) {
   std::mt19937 random(12);

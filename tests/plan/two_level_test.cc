@@ -1,0 +1,176 @@
+// Parameters sharded inside groups that are replicas of each other: by which collectives, on which
+// streams, in which micro-batches; times by hand.
+#include <gtest/gtest.h>
+
+#include "core/collective/price.h"
+#include "core/measure/metrics.h"
+#include "core/plan/planner.h"
+#include "core/run/model_executor.h"
+#include "tests/plan/planned.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::plan {
+namespace {
+
+using collective::CollectiveKind;
+using test::cluster_of;
+using test::tensor_of;
+
+// Two gradients of 7 and 10 elements; a node has four ranks.
+Workload odd() {
+  Workload workload;
+  workload.forward = 2e-3;
+  workload.update = 1e-3;
+  workload.tensors = {tensor_of("b.w", {7}), tensor_of("a.w", {10})};
+  for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
+  return workload;
+}
+
+Strategy two_level(int group) {
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.hierarchy.form = Hierarchy::Form::kSharded;
+  strategy.hierarchy.group_size = group;
+  return strategy;
+}
+
+TEST(TwoLevel, ReducesInsideSumsAcrossAndGathersInside) {
+  const Plan plan = make_plan(odd(), cluster_of(2, 4), two_level(4));
+  for (const int bucket : {0, 1}) {
+    const auto legs = collectives_of(plan, bucket);
+    ASSERT_EQ(legs.size(), 3U);
+    const std::int64_t part = bucket == 0 ? 2 : 3;  // of 7 and of 10 elements, on each of four
+    EXPECT_EQ(legs[0].kind, CollectiveKind::kReduceScatter);
+    EXPECT_EQ(legs[0].groups, collective::block_groups(8, 4));
+    EXPECT_EQ(legs[0].elements, 4 * part);
+    EXPECT_EQ(legs[1].kind, CollectiveKind::kAllReduce);
+    EXPECT_EQ(legs[1].groups, collective::shard_groups(8, 4));
+    EXPECT_EQ(legs[1].elements, part);
+    EXPECT_EQ(legs[2].kind, CollectiveKind::kAllGather);
+    EXPECT_EQ(legs[2].groups, collective::block_groups(8, 4));
+    EXPECT_EQ(legs[2].elements, 4 * part);
+  }
+  // Each rank updates its part of four.
+  EXPECT_DOUBLE_EQ(seconds_of(ops_of<Compute>(plan).back()->work), 1e-3 / 4);
+}
+
+// One group is plain sharding; groups of one rank are replicas that hold everything.
+TEST(TwoLevel, ItsEndsAreShardingAndAllReduce) {
+  const Workload workload = odd();
+  const Cluster cluster = cluster_of(2, 4);
+  Strategy flat = two_level(8);
+  flat.hierarchy = {};
+  const auto same = [](const Plan& a, const Plan& b) {
+    ASSERT_EQ(a.ops.size(), b.ops.size());
+    for (std::size_t i = 0; i < a.ops.size(); ++i) {
+      EXPECT_EQ(a.ops[i].stream, b.ops[i].stream);
+      EXPECT_EQ(a.ops[i].after, b.ops[i].after);
+      EXPECT_EQ(seconds_of(a.ops[i].work), seconds_of(b.ops[i].work));
+      const auto* one = std::get_if<collective::Collective>(&a.ops[i].work);
+      const auto* other = std::get_if<collective::Collective>(&b.ops[i].work);
+      ASSERT_EQ(one == nullptr, other == nullptr);
+      if (one == nullptr) continue;
+      EXPECT_EQ(one->kind, other->kind);
+      EXPECT_EQ(one->bytes(), other->bytes());
+      EXPECT_EQ(one->groups.size, other->groups.size);
+    }
+  };
+  same(make_plan(workload, cluster, two_level(8)), make_plan(workload, cluster, flat));
+  same(make_plan(workload, cluster, two_level(1)), make_plan(workload, cluster, {}));
+}
+
+TEST(TwoLevel, AcrossOnAStreamOfItsOwnHoldsNoReduceScatterUp) {
+  Strategy strategy = two_level(4);
+  strategy.hierarchy.across_stream = true;
+  const Plan plan = make_plan(odd(), cluster_of(2, 4), strategy);
+  EXPECT_EQ(communication_streams(plan), 2);
+  for (std::size_t id = 0; id < plan.ops.size(); ++id) {
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[id].work);
+    if (collective == nullptr) continue;
+    const bool across = collective->kind == CollectiveKind::kAllReduce;
+    EXPECT_EQ(plan.ops[id].stream, across ? 2 : 1);
+    if (!across) continue;
+    EXPECT_EQ(plan.ops[id].after, (std::vector<OpId>{static_cast<OpId>(id) - 1}));
+  }
+  strategy.overlap = false;
+  EXPECT_EQ(make_plan(odd(), cluster_of(2, 4), strategy).streams, 1);
+}
+
+TEST(TwoLevel, AcrossInTheLastMicroBatchAlone) {
+  Workload workload = odd();
+  workload.micro_batches = 3;
+  Strategy strategy = two_level(4);
+  strategy.each_micro_batch = true;
+  const auto count = [&](CollectiveKind kind) {
+    int found = 0;
+    for (const auto* op :
+         ops_of<collective::Collective>(make_plan(workload, cluster_of(2, 4), strategy))) {
+      found += std::get<collective::Collective>(op->work).kind == kind;
+    }
+    return found;
+  };
+  EXPECT_EQ(count(CollectiveKind::kAllReduce), 3 * 2);
+  strategy.hierarchy.across_last = true;
+  EXPECT_EQ(count(CollectiveKind::kAllReduce), 2);
+  EXPECT_EQ(count(CollectiveKind::kReduceScatter), 3 * 2);
+  // An all-reduce in two levels likewise: replicas differ until the last micro-batch.
+  strategy.exchange = Strategy::Exchange::kAllReduce;
+  EXPECT_EQ(count(CollectiveKind::kAllReduce), 2);
+  EXPECT_EQ(count(CollectiveKind::kAllGather), 3 * 2);
+}
+
+// The forward pass gathers among all, the backward pass from the second copy, in pairs.
+TEST(TwoLevel, TheBackwardPassGathersASecondCopyInItsGroup) {
+  Workload workload = odd();
+  workload.tensors.push_back(tensor_of("first.w", {16}));
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+  strategy.regather = true;
+  strategy.regather_group = 2;
+  const Plan plan = make_plan(workload, cluster_of(2, 4), strategy);
+  std::vector<int> sizes;
+  for (const auto* op : ops_of<collective::Collective>(plan)) {
+    const auto& collective = std::get<collective::Collective>(op->work);
+    if (collective.kind == CollectiveKind::kAllGather) sizes.push_back(collective.groups.size);
+    EXPECT_EQ(op->gathers, collective.kind == CollectiveKind::kAllGather);
+  }
+  EXPECT_EQ(sizes, (std::vector<int>{2, 2, 8, 8, 8}));
+}
+
+// Links without latency, a node's faster than the network. 4 MB each.
+TEST(TwoLevel, ByHand) {
+  Cluster cluster = cluster_of(2, 2);
+  cluster.library = Library::kLinks;
+  for (auto& tier : cluster.tiers) tier.latency = 0;
+  cluster.tiers.front().bandwidth = 4e9;
+  cluster.tiers.back().bandwidth = 1e9;
+  Workload workload;
+  workload.forward = 1e-3;
+  workload.tensors = {tensor_of("b.w", {1000000}), tensor_of("a.w", {1000000})};
+  for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
+  Strategy strategy = two_level(2);
+  const auto step = [&] {
+    collective::PriceBook book(cluster);
+    const Plan plan = make_plan(workload, cluster, strategy);
+    const auto model = run::make_model_executor({cluster, {}, 1});
+    return measure::step_time_of(plan, model->run(plan, {}, 3).timeline, 1);
+  };
+  collective::PriceBook book(cluster);
+  const auto legs = collectives_of(make_plan(workload, cluster, strategy), 0);
+  const Seconds scatter = book.time(legs[0]);
+  const Seconds across = book.time(legs[1]);
+  const Seconds gather = book.time(legs[2]);
+  ASSERT_GT(across, 1e-3);
+  ASSERT_GT(scatter, 1e-4);
+  // One after the other behind the first gradient, which is there after 2 ms.
+  EXPECT_NEAR(step(), 2e-3 + 2 * (scatter + across) + 2 * gather, 1e-9);
+  // The second reduce-scatter runs inside the node while the first sum goes across.
+  strategy.hierarchy.across_stream = true;
+  const Seconds second = std::max(3e-3, 2e-3 + scatter) + scatter;
+  ASSERT_LT(second, 2e-3 + scatter + across);
+  EXPECT_NEAR(step(), 2e-3 + scatter + 2 * across + 2 * gather, 1e-6);
+}
+
+}  // namespace
+}  // namespace syncline::plan
