@@ -1,8 +1,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -19,7 +19,7 @@ namespace {
 struct BucketsOptions {
   ScenarioOption scenario;
   std::string strategy;
-  OutputFormat format;
+  Output output;
 };
 
 // The stream of each bucket's first collective; the compute stream where there is none.
@@ -111,7 +111,7 @@ int run(const BucketsOptions& options) {
                                [&] { return as_csv(plan, scenario.workload); },
                                [&] { return as_json(plan, scenario.workload, strategy.name); },
                                remarks_here(document, {strategy})};
-  print(answer, options.format);
+  print(answer, options.output);
   return 0;
 }
 
@@ -122,7 +122,7 @@ VerbAction add_buckets(CLI::App& app) {
   auto* verb = app.add_subcommand("buckets", "Print which gradients travel together");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
   add_strategy(*verb, options->strategy, "the first one");
-  add_format(*verb, options->format);
+  add_format(*verb, options->output);
   return [options] { return run(*options); };
 }
 

@@ -1,9 +1,8 @@
 #include <memory>
 #include <utility>
 
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -16,7 +15,7 @@ namespace {
 struct CheckOptions {
   ScenarioOption scenario;
   std::vector<std::string> strategies;
-  OutputFormat format;
+  Output output;
 };
 
 int run(const CheckOptions& options) {
@@ -32,7 +31,7 @@ int run(const CheckOptions& options) {
       [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
   checked.scenario.strategies =
       chosen_strategies(checked.scenario, options.strategies, document.file);
-  print(reports::answer_of(checked), options.format);
+  print(reports::answer_of(checked), options.output);
   return 0;
 }
 
@@ -44,7 +43,7 @@ VerbAction add_check(CLI::App& app) {
   add_scenario(*verb, options->scenario);
   add_strategies(*verb, options->strategies,
                  "whose notes are printed, instead of all; all of them are checked");
-  add_format(*verb, options->format);
+  add_format(*verb, options->output);
   return [options] { return run(*options); };
 }
 

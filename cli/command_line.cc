@@ -2,10 +2,84 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "core/json/mistakes.h"
+#include "core/json/reader.h"
+#include "core/visible.h"
 
 namespace syncline::cli {
 namespace {
+
+// Arguments reach answers, files and messages; those behind -- are another program's.
+std::string mistaken_argument(int argc, const char* const* argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    if (!not_utf8(argv[i])) continue;
+    return "argument " + std::to_string(i) +
+           (i > 1 ? ", behind '" + std::string(argv[i - 1]) + "'" : "") + ": not UTF-8 (Latin-1?)";
+  }
+  return "";
+}
+
+// The parser's words, with the arguments that they repeat cut.
+std::string parser_words(const CLI::ParseError& error, int argc, const char* const* argv) {
+  std::string words = error.what();
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    for (const std::string& echoed : {word, word.substr(word.find('=') + 1)}) {
+      const std::string cut = shortened(echoed);
+      const std::size_t at = words.find(echoed);
+      if (cut != echoed && at != std::string::npos) words.replace(at, echoed.size(), cut);
+    }
+  }
+  return words;
+}
+
+// The verb that was written, if it is none. The parser would only say that one is required.
+std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  const std::string word = argv[1];
+  std::vector<std::string> verbs;
+  std::string known;
+  for (const auto* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == word) return "";
+    verbs.push_back(verb->get_name());
+    known += (known.empty() ? "" : ", ") + verb->get_name();
+  }
+  std::error_code error;
+  if (word.ends_with(".json") || std::filesystem::is_regular_file(word, error)) {
+    return "'" + shortened(word) + "' is a file, no command: did you mean 'syncline run " +
+           shortened(word) + "'?";
+  }
+  return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +
+         "; commands: " + known;
+}
+
+// The option that the verb does not have, with the nearest one that it has. Empty where none is
+// unknown: the parser's own words say then what is wrong.
+std::string unknown_option(const CLI::App& verb, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const auto* option : verb.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string name = word.substr(0, word.find('='));
+    if (name == "--") break;
+    // "-oFILE" is "-o", and "-5" a value.
+    const bool is_long = name.starts_with("--");
+    const std::string own = is_long ? name : name.substr(0, 2);
+    const bool is_short = own.size() == 2 && own[0] == '-' && std::isalpha(own[1]) != 0;
+    if (!is_long && !is_short) continue;
+    if (std::find(names.begin(), names.end(), own) != names.end()) continue;
+    return "unknown option '" + shortened(name) + "'" + did_you_mean(name, names);
+  }
+  return "";
+}
 
 // Text as a shell reads it as one word.
 std::string shell_word(const std::string& text) {
@@ -35,6 +109,33 @@ std::vector<std::string> words_of(const CLI::App& verb) {
 }
 
 }  // namespace
+
+std::vector<const char*> as_options(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc < 2) return words;
+  const std::string_view first = words[1];
+  if (first == "version" && argc == 2) words[1] = "--version";
+  if (first != "help") return words;
+  if (argc > 2) std::swap(words[1], words[2]);
+  words[argc > 2 ? 2 : 1] = "--help";
+  return words;
+}
+
+std::string mistyped(const CLI::App& app, int argc, const char* const* argv) {
+  const std::string mistaken = mistaken_argument(argc, argv);
+  return mistaken.empty() ? unknown_verb(app, argc, argv) : mistaken;
+}
+
+std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
+                    const char* const* argv) {
+  const auto verbs = app.get_subcommands();
+  const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const std::string option =
+      extra && !verbs.empty() ? unknown_option(*verbs.front(), argc, argv) : std::string();
+  return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + verb) +
+         "--help";
+}
 
 std::string command_line(const CLI::App& verb) {
   std::string line = "syncline";

@@ -2,8 +2,8 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/options.h"
 #include "cli/verbs.h"
-#include "cli/word_option.h"
 #include "reports/shell_completion.h"
 
 namespace syncline::cli {

@@ -1,13 +1,13 @@
+#include "cli/emit.h"
+
 #include <cmath>
 #include <iostream>
 #include <memory>
 
-#include "cli/apply_file.h"
-#include "cli/files.h"
+#include "cli/built_in.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/scenario_option.h"
 #include "cli/verbs.h"
-#include "cli/word_option.h"
 #include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
@@ -50,9 +50,7 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
 // Writes the file that applies the strategy, also where settings alone would do.
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
                  const dialect::Written& written, const measure::Pinned& pinned) {
-  write_file(options.python, apply_file(scenario, strategy, pinned));
-  std::cerr << "syncline: wrote " << options.python << "; "
-            << reports::apply_usage(options.python, strategy) << "\n";
+  write_apply_file(options.python, scenario, strategy, pinned);
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
               << written.config.dump() << "\n";
@@ -125,6 +123,35 @@ VerbAction add_emit(CLI::App& app) {
     check_python(options->python, options->dialect, "--dialect");
     return run(*options);
   };
+}
+
+void check_python(const std::string& file, const std::string& dialect, const std::string& option) {
+  if (file.empty() || dialect == kPythonDialect) return;
+  throw InputError("--python writes a file for PyTorch: it needs " + option + " " +
+                   std::string(kPythonDialect));
+}
+
+std::string apply_file(const Scenario& scenario, const Strategy& strategy,
+                       const measure::Pinned& pinned) {
+  const std::string obstacle =
+      dialect::apply_obstacle(strategy, scenario.workload, scenario.cluster);
+  if (!obstacle.empty()) {
+    throw InputError("strategy '" + strategy.name +
+                     "' cannot be applied by a Python file: " + obstacle);
+  }
+  const Strategy applied = dialect::as_applied(strategy);
+  const std::string placeholder = "STRATEGY = None\n";
+  std::string file(apply_script());
+  file.replace(file.find(placeholder), placeholder.size(),
+               reports::applied_comment(scenario, applied, pinned) + "STRATEGY = " +
+                   dialect::apply_table(strategy, scenario.workload, scenario.cluster) + "\n");
+  return file;
+}
+
+void write_apply_file(const std::string& file, const Scenario& scenario, const Strategy& strategy,
+                      const measure::Pinned& pinned) {
+  write_file(file, apply_file(scenario, strategy, pinned));
+  std::cerr << "syncline: wrote " << file << "; " << reports::apply_usage(file, strategy) << "\n";
 }
 
 }  // namespace syncline::cli

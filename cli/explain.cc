@@ -1,8 +1,7 @@
 #include <memory>
 
-#include "cli/files.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -16,8 +15,7 @@ namespace {
 struct ExplainOptions {
   ScenarioOption scenario;
   std::string strategy;
-  std::string html;
-  OutputFormat format;
+  Output output;
 };
 
 int run(const ExplainOptions& options) {
@@ -29,10 +27,9 @@ int run(const ExplainOptions& options) {
   } else {
     names.push_back(chosen_strategy(scenario, options.strategy, document.file).name);
   }
-  expect_writable({options.html});
+  expect_writable({options.output.html});
   const auto explanation = measure::explained(document, std::move(scenario), names, pinned);
-  const reports::Answer answer = reports::answer_of(explanation);
-  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
+  answer_with({}, reports::answer_of(explanation), options.output);
   return 0;
 }
 
@@ -44,8 +41,8 @@ VerbAction add_explain(CLI::App& app) {
       "explain", "Say in words what each strategy does here, and which changes would gain most");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
   add_strategy(*verb, options->strategy, "all of them");
-  add_format(*verb, options->format);
-  add_html(*verb, options->html);
+  add_format(*verb, options->output);
+  add_html(*verb, options->output);
   return [options] { return run(*options); };
 }
 

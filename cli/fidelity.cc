@@ -1,16 +1,19 @@
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
-#include "cli/exit.h"
-#include "cli/fidelity_tables.h"
-#include "cli/files.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/process.h"
 #include "cli/verbs.h"
+#include "core/calibrate/log_fidelity.h"
+#include "core/error.h"
 #include "core/input/document.h"
 #include "core/installed.h"
 #include "core/measure/fidelity.h"
+#include "core/measure/study.h"
 #include "core/measure/validation_file.h"
+#include "core/run/model_executor.h"
 #include "reports/fidelity.h"
 #include "reports/format.h"
 #include "reports/live_rows.h"
@@ -18,24 +21,133 @@
 namespace syncline::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct FidelityOptions {
   std::string folder = scenarios_folder();
   std::vector<std::string> sets;
-  OutputFormat format;
+  Output output;
   std::vector<std::string> live;
-  std::string html;
 };
+
+// Published tables are scenarios in published/, a set for each folder; the logs of nccl-tests that
+// others have published are compared as a list beside them says.
+struct TableFile {
+  std::string set;
+  fs::path path;
+  bool logs = false;
+  bool live = false;
+};
+
+constexpr const char* kLogSet = "nccl-tests";
+// What `syncline validate` measured, kept in measured/live.
+constexpr const char* kLiveSet = "live";
+
+// The JSON files below a folder. One that cannot be read, or a link that leads nowhere, is a
+// mistake: a table would be missing in silence.
+std::vector<fs::path> entries_below(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  const auto check = [&error](const fs::path& path) {
+    if (error) throw InputError(path.generic_string() + ": " + error.message());
+  };
+  fs::recursive_directory_iterator entry(folder, error);
+  check(folder);
+  for (fs::path at = folder; entry != fs::recursive_directory_iterator();) {
+    at = entry->path();
+    if (at.extension() == ".json") {
+      const bool file = entry->is_regular_file(error);
+      check(at);
+      if (file) paths.push_back(at);
+    }
+    entry.increment(error);
+    check(at);
+  }
+  return paths;
+}
+
+// All tables below the scenarios folder, set by set, in alphabetical order.
+std::vector<TableFile> table_files(const std::string& folder) {
+  const fs::path published = fs::path(folder) / "published";
+  std::error_code error;
+  if (!fs::is_directory(published, error)) {
+    throw InputError(published.generic_string() +
+                     ": no such folder; name with --from Syncline's scenarios folder, which holds "
+                     "the published tables");
+  }
+  std::vector<TableFile> files;
+  for (const auto& path : entries_below(published)) {
+    const fs::path below = path.parent_path().lexically_relative(published);
+    files.push_back({below == "." ? "documents" : below.generic_string(), path});
+  }
+  const fs::path logs = fs::path(folder) / "measured" / "nccl_tests.json";
+  if (fs::exists(logs, error)) files.push_back({kLogSet, logs, true});
+  const fs::path live = fs::path(folder) / "measured" / "live";
+  if (fs::is_directory(live, error)) {
+    for (const auto& path : entries_below(live)) files.push_back({kLiveSet, path, false, true});
+  }
+  std::sort(files.begin(), files.end(), [](const TableFile& a, const TableFile& b) {
+    return std::tie(a.set, a.path) < std::tie(b.set, b.path);
+  });
+  return files;
+}
+
+// Those of the sets asked for, or all.
+std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<std::string>& sets) {
+  std::vector<std::string> known;
+  for (const auto& file : files) {
+    if (known.empty() || known.back() != file.set) known.push_back(file.set);
+  }
+  for (const auto& set : sets) {
+    if (std::find(known.begin(), known.end(), set) == known.end()) {
+      throw InputError("--set " + set + ": no such set, there are " + reports::join_and(known));
+    }
+  }
+  if (!sets.empty()) {
+    std::erase_if(files, [&](const TableFile& file) {
+      return std::find(sets.begin(), sets.end(), file.set) == sets.end();
+    });
+  }
+  return files;
+}
+
+// The tables of one file, predicted anew; none after an interrupt.
+std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
+  std::vector<measure::FidelityTable> tables;
+  if (file.live) {
+    tables.push_back(measure::table_of(measure::read_validation(file.path.string())));
+  } else if (file.logs) {
+    Progress progress("syncline fidelity: logs");
+    tables = calibrate::log_fidelity(
+        file.path.string(),
+        [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); }, interrupted);
+  } else {
+    measure::StudyOptions study;
+    study.make_executor = run::make_model_executor;
+    study.interrupted = interrupted;
+    tables.push_back(
+        measure::table_of(measure::run_study(input::read_document(file.path.string()), study)));
+    tables.back().file = file.path.generic_string();
+    // A table that was cut short would show an error that is not its own.
+    if (interrupted()) tables.clear();
+  }
+  for (auto& table : tables) table.set = file.set;
+  std::erase_if(tables, [](const measure::FidelityTable& table) {
+    return table.calibrated.empty() && table.predicted.empty();
+  });
+  return tables;
+}
 
 int run_live(const FidelityOptions& options) {
   std::vector<measure::LiveFile> files;
   for (const auto& name : options.live) files.push_back(measure::read_validation(name));
   const reports::Answer answer = reports::answer_of(files);
-  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
+  answer_with({}, answer, options.output);
   return 0;
 }
 
 int run(const FidelityOptions& options) {
-  expect_writable({options.html});
+  expect_writable({options.output.html});
   if (!options.live.empty()) return run_live(options);
   const auto files = chosen(table_files(options.folder), options.sets);
   catch_interrupts();
@@ -54,7 +166,7 @@ int run(const FidelityOptions& options) {
               << " files were read\n";
   }
   const reports::Answer answer = reports::answer_of(tables);
-  answer_with({html_file(options.html, answer)}, [&] { print(answer, options.format); });
+  answer_with({}, answer, options.output);
   return interrupted() ? kInterruptedExit : 0;
 }
 
@@ -72,8 +184,8 @@ VerbAction add_fidelity(CLI::App& app) {
                    "came with the program");
   verb->add_option("--live", options->live,
                    "reports of syncline validate (-o), instead: all of their rows in one table");
-  add_format(*verb, options->format);
-  add_html(*verb, options->html);
+  add_format(*verb, options->output);
+  add_html(*verb, options->output);
   return [options] { return run(*options); };
 }
 

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
-#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
@@ -19,13 +18,12 @@ struct ImportVerb {
   std::vector<std::string> files;
   std::string out;
   std::string cluster;
-  std::string html;
   std::int64_t batch = 0;
-  OutputFormat format;
+  Output output;
 };
 
 int run(const ImportVerb& options) {
-  expect_writable({options.out, options.html});
+  expect_writable({options.out, options.output.html});
   job::ImportOptions import;
   import.batch = options.batch;
   if (!options.cluster.empty()) import.cluster = read_json_file(options.cluster);
@@ -38,11 +36,9 @@ int run(const ImportVerb& options) {
   const std::string name = options.out.empty() ? "the imported scenario" : options.out;
   measure::StudyOptions study;
   study.make_executor = predictor_named(study.executor).make;
-  study.trace = !options.html.empty();
+  study.trace = !options.output.html.empty();
   job.priced = measure::run_study(input::document_from_text(name, text), study);
-  const reports::Answer answer = reports::answer_of(job);
-  answer_with({{options.out, [&] { return text; }}, html_file(options.html, answer)},
-              [&] { print(answer, options.format); });
+  answer_with({{options.out, [&] { return text; }}}, reports::answer_of(job), options.output);
   return 0;
 }
 
@@ -60,8 +56,8 @@ VerbAction add_import(CLI::App& app) {
                    "the cluster (JSON), in place of what the files tell and what is assumed");
   verb->add_option("--batch", options->batch, "samples a rank and step, which no trace tells")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
-  add_format(*verb, options->format);
-  add_html(*verb, options->html);
+  add_format(*verb, options->output);
+  add_html(*verb, options->output);
   return [options] { return run(*options); };
 }
 

@@ -2,10 +2,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/files.h"
-#include "cli/terminal.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
-#include "cli/word_option.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/job/init.h"

@@ -3,8 +3,8 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/exit.h"
-#include "cli/number_option.h"
+#include "cli/options.h"
+#include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "live/failure_notice.h"

@@ -18,14 +18,14 @@ reports::Choices executors_listed() {
 }  // namespace
 
 VerbAction add_list(CLI::App& app) {
-  auto format = std::make_shared<OutputFormat>();
+  auto output = std::make_shared<Output>();
   auto* verb = app.add_subcommand(
       "list", "List what scenarios and options can name: algorithms, architectures, devices, ...");
-  add_format(*verb, *format);
-  return [format] {
+  add_format(*verb, *output);
+  return [output] {
     print(reports::list_of_choices(executors_listed(),
                                    reports::choices_of("backend", "what it does", backends())),
-          *format);
+          *output);
     return 0;
   };
 }

@@ -1,16 +1,24 @@
 #include "cli/output.h"
 
-#include <algorithm>
-#include <iostream>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "cli/verbs.h"
-#include "cli/word_option.h"
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+#include "cli/built_in.h"
+#include "cli/options.h"
 #include "core/error.h"
+#include "core/visible.h"
 #include "reports/format.h"
 #include "reports/html_page.h"
 
 namespace syncline::cli {
-
 namespace {
 
 void add_color(CLI::App& verb, Colour& colour) {
@@ -26,38 +34,85 @@ void add_color(CLI::App& verb, Colour& colour) {
       ->default_str(words.front());
 }
 
+// Where std::cout writes from the start: what is redirected inside the process is no terminal.
+const std::streambuf* const kOwnStdout = std::cout.rdbuf();
+const std::streambuf* const kOwnStderr = std::cerr.rdbuf();
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::size_t terminal_width(int descriptor) {
+  constexpr std::size_t kUsual = 80;
+  const std::string_view told = variable("COLUMNS");
+  std::size_t columns = 0;
+  const auto read = std::from_chars(told.data(), told.data() + told.size(), columns);
+  if (read.ec == std::errc() && columns > 0) return columns;
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return kUsual;
+}
+
 }  // namespace
 
-CLI::Option* add_format(CLI::App& verb, OutputFormat& format) {
-  add_color(verb, format.colour);
+void add_format(CLI::App& verb, Output& output) {
+  add_color(verb, output.colour);
   const CLI::Validator known_as_table(
       [](std::string& word) {
         if (word == "text") word = reports::format_words().front();
         return std::string();
       },
       "");
-  return verb
-      .add_option_function<std::string>(
+  verb.add_option_function<std::string>(
           "--format",
-          [&format](const std::string& word) { format.format = reports::format_of(word); },
+          [&output](const std::string& word) { output.format = reports::format_of(word); },
           "what is printed")
       ->transform(one_of_words(reports::format_words()))
       ->transform(known_as_table)  // the later one comes first
       ->default_str(reports::format_words().front());
 }
 
-CLI::Option* add_html(CLI::App& verb, std::string& file) {
-  return verb.add_option("--html", file, "file for a page with figures, to be opened in a browser");
+void add_html(CLI::App& verb, Output& output) {
+  verb.add_option("--html", output.html, "file for a page with figures, to be opened in a browser");
 }
 
-SideFile html_file(const std::string& path, const reports::Answer& answer) {
-  return {path, [&answer] { return reports::html_page(answer, version()); }};
-}
-
-void print(const reports::Answer& answer, const OutputFormat& format) {
-  std::cout << reports::printed(answer, format.format, version(), stdout_screen(format.colour))
+void print(const reports::Answer& answer, const Output& output) {
+  std::cout << reports::printed(answer, output.format, version(), stdout_screen(output.colour))
             << std::flush;
-  if (format.format == reports::Format::kCsv) tell_remarks(answer.remarks);
+  if (output.format == reports::Format::kCsv) tell_remarks(answer.remarks);
+}
+
+SideFile html_file(const Output& output, const reports::Answer& answer) {
+  return {output.html, [&answer] { return reports::html_page(answer, version()); }};
+}
+
+void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer) {
+  std::exception_ptr first;
+  std::vector<std::string> written;
+  for (const auto& file : files) {
+    if (file.path.empty()) continue;
+    try {
+      write_file(file.path, file.content());
+      written.push_back(file.path);
+    } catch (const std::exception&) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  print_answer();
+  tell_written(written);
+  if (first) std::rethrow_exception(first);
+}
+
+void answer_with(std::vector<SideFile> files, const reports::Answer& answer, const Output& output) {
+  files.push_back(html_file(output, answer));
+  answer_with(files, [&] { print(answer, output); });
+}
+
+void expect_writable(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    if (!path.empty()) syncline::expect_writable(path);
+  }
 }
 
 void expect_printed() {
@@ -65,13 +120,69 @@ void expect_printed() {
   if (!std::cout) throw MachineError("standard output: cannot be written");
 }
 
+// Whole lines: a failure of the machine has one of its own.
+void say(const std::string& text) { std::cerr << visible(text) << std::endl; }
+
+void tell_written(const std::vector<std::string>& paths) {
+  std::vector<std::string> named = paths;
+  std::erase(named, "");
+  if (named.empty()) return;
+  std::cerr << "syncline: wrote " << reports::one_line(reports::join_and(named)) << "\n";
+}
+
 void tell_remarks(const std::vector<std::string>& remarks) {
-  const std::size_t width = stderr_width();
+  const bool terminal = std::cerr.rdbuf() == kOwnStderr && ::isatty(STDERR_FILENO) == 1;
+  const std::size_t width = terminal ? terminal_width(STDERR_FILENO) : 0;
   for (const auto& remark : remarks) {
     for (const auto& line : reports::wrapped("syncline: " + reports::one_line(remark), width, 2)) {
       std::cerr << line << "\n";
     }
   }
+}
+
+reports::Screen stdout_screen(Colour colour) {
+  const bool terminal = std::cout.rdbuf() == kOwnStdout && ::isatty(STDOUT_FILENO) == 1;
+  reports::Screen screen;
+  if (terminal) screen.width = terminal_width(STDOUT_FILENO);
+  screen.colour = colour == Colour::kAuto
+                      ? terminal && variable("NO_COLOR").empty() && variable("TERM") != "dumb"
+                      : colour == Colour::kAlways;
+  return screen;
+}
+
+Progress::Progress(std::string what, Clock::time_point (*now)())
+    : what_(std::move(what)),
+      now_(now),
+      began_(now()),
+      shown_(began_),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (visible_) std::cerr << "\r\033[K" << std::flush;
+}
+
+void Progress::update(std::size_t done, std::size_t wanted) {
+  using Seconds = std::chrono::duration<double>;
+  const auto now = now_();
+  const double lasted = Seconds(now - began_).count();
+  constexpr double kQuiet = 2.0;
+  constexpr double kBetween = 0.2;
+  constexpr double kLong = 60;
+  if (lasted < kQuiet || done == 0) return;
+  if (visible_ && Seconds(now - shown_).count() < kBetween && done < wanted) return;
+  const double left = lasted / static_cast<double>(done) * static_cast<double>(wanted - done);
+  if (!terminal_ && (left < kLong || told_)) return;
+  char line[160];
+  std::snprintf(line, sizeof line, "%s: %zu of %zu, about %.0f s left", what_.c_str(), done, wanted,
+                left);
+  if (terminal_) {
+    std::cerr << "\r\033[K" << line << std::flush;
+  } else {
+    std::cerr << line << std::endl;
+  }
+  visible_ = terminal_;
+  told_ = true;
+  shown_ = now;
 }
 
 }  // namespace syncline::cli

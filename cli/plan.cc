@@ -1,7 +1,7 @@
 #include <memory>
 
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/scenario_option.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -14,7 +14,7 @@ namespace {
 struct PlanOptions {
   ScenarioOption scenario;
   std::string strategy;
-  OutputFormat format;
+  Output output;
 };
 
 int run(const PlanOptions& options) {
@@ -24,7 +24,7 @@ int run(const PlanOptions& options) {
   const reports::Planned planned = reports::planned(scenario, strategy);
   reports::Answer answer = reports::answer_of(planned);
   answer.remarks = remarks_here(document, {strategy});
-  print(answer, options.format);
+  print(answer, options.output);
   return 0;
 }
 
@@ -36,7 +36,7 @@ VerbAction add_plan(CLI::App& app) {
       app.add_subcommand("plan", "Print the operations of a strategy without running them");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
   add_strategy(*verb, options->strategy, "the first one");
-  add_format(*verb, options->format);
+  add_format(*verb, options->output);
   return [options] { return run(*options); };
 }
 

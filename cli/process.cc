@@ -8,10 +8,17 @@
 #include <exception>
 #include <new>
 
-#include "cli/exit.h"
-
 namespace syncline::cli {
 namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+void on_interrupt(int) {
+  interrupts = interrupts + 1;
+  if (interrupts < 2) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+}
 
 void put(const char* text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
@@ -35,6 +42,10 @@ void put(const char* text) {
 }
 
 }  // namespace
+
+void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+
+bool interrupted() { return interrupts > 0; }
 
 void prepare_process() {
   std::set_terminate(end_without_answer);

@@ -1,7 +1,20 @@
-// What a process brings along into every verb.
+// The process behind every verb: how it begins, its exit codes, and Ctrl-C as every long verb takes
+// it: the first one ends the work after the piece at hand, so that what has been done is printed;
+// the second one ends the program.
 #pragma once
 
 namespace syncline::cli {
+
+inline constexpr int kWrongInput = 2;
+inline constexpr int kFailingMachine = 3;
+// Of a verb whose work was cut short.
+inline constexpr int kInterruptedExit = 130;
+
+// From now on interrupts are counted instead of deadly.
+void catch_interrupts();
+
+// Whether there was one.
+bool interrupted();
 
 // Once, first of all. Writing to a reader who has gone is a failure of that call and not the end
 // of the program; descriptors 0 to 2 that came closed are taken, so that no file or socket gets

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/build_facts.h"
-#include "cli/exit.h"
-#include "cli/mistyped.h"
+#include "cli/built_in.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/terminal.h"
+#include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/json/mistakes.h"
@@ -31,12 +30,6 @@ int say(const std::string& message, int code, const std::vector<std::string>& be
   for (const auto& line : below) std::cerr << shortened_inside(visible(line), kLongest) << "\n";
   return code;
 }
-
-}  // namespace
-
-std::string version() { return SYNCLINE_VERSION; }
-
-namespace {
 
 int run_verb(int argc, const char* const* given) {
   const std::vector<const char*> words = as_options(argc, given);

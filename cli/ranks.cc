@@ -5,8 +5,8 @@
 #include <atomic>
 #include <iostream>
 
-#include "cli/exit.h"
-#include "cli/number_option.h"
+#include "cli/options.h"
+#include "cli/process.h"
 #include "core/error.h"
 #include "live/failure_notice.h"
 #include "live/local_ranks.h"
@@ -49,7 +49,7 @@ int start_ranks(const RanksOptions& options) {
 
 }  // namespace
 
-void add_ranks_options(CLI::App& verb, RanksOptions& options) {
+void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live) {
   constexpr double kLongest = 86400;
   verb.add_option("--ranks", options.ranks,
                   "number of ranks to start on this machine; leave it out under mpirun, srun, "
@@ -63,6 +63,8 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options) {
   verb.add_option("--meet", options.meet,
                   "file in which the ranks meet, where all of them see it; by default as the "
                   "launcher has it: its address, MPI, or a file in the working directory");
+  if (live == nullptr) return;
+  for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(live);
 }
 
 int with_ranks(const RanksOptions& options, const std::string& key,

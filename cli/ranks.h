@@ -18,7 +18,8 @@ struct RanksOptions {
   std::string meet;     // file in which rank 0 publishes its address; empty: as the launcher has it
 };
 
-void add_ranks_options(CLI::App& verb, RanksOptions& options);
+// `live`: the option without which they mean nothing, if there is one.
+void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live = nullptr);
 
 // Runs `body` on every rank and gives the exit code. `key`: what all ranks must agree on. Without a
 // launcher's variables, --ranks starts this same command once a rank and waits for them. Whatever

@@ -1,8 +1,8 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/files.h"
-#include "cli/python_scripts.h"
+#include "cli/built_in.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 
 namespace syncline::cli {

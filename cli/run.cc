@@ -1,20 +1,199 @@
-#include "cli/run.h"
+#include <unistd.h>
 
+#include <filesystem>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "cli/built_in.h"
 #include "cli/executors.h"
-#include "cli/files.h"
-#include "cli/trace_choice.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/process.h"
+#include "cli/run_choice.h"
 #include "cli/verbs.h"
-#include "cli/word_option.h"
 #include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/measure/study.h"
+#include "core/measure/tracing.h"
 #include "reports/chart/svg.h"
+#include "reports/run_report.h"
+#include "reports/trace.h"
 #include "reports/worth_report.h"
 
 namespace syncline::cli {
 namespace {
+
+struct RunOptions {
+  ScenarioOption scenario;
+  std::vector<std::string> strategies;
+  std::string executor = "model";
+  Output output;
+  std::string grain;
+  std::string out;
+  std::string trace;
+  std::vector<std::string> trace_of;
+  std::string svg;
+  int jobs = 1;
+  std::string part;
+  ObjectiveOptions objective;
+};
+
+constexpr std::pair<const char*, reports::Format> kReports[] = {
+    {"report.txt", reports::Format::kTable},
+    {"report.md", reports::Format::kMarkdown},
+    {"rows.csv", reports::Format::kCsv},
+    {"report.json", reports::Format::kJson}};
+constexpr const char* kTrace = "trace.json";
+
+// Makes the folder, and throws MachineError where a file cannot be written: before the work.
+void expect_writable_files(const RunOptions& options) {
+  std::vector<std::string> files{options.trace, options.output.html};
+  if (!options.out.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.out, error);
+    if (error) throw MachineError(options.out + ": " + error.message());
+    for (const auto& [name, format] : kReports) files.push_back(options.out + "/" + name);
+    files.push_back(options.out + "/" + kTrace);
+  }
+  expect_writable(files);
+}
+
+// What is written beside the answer; `traced` and `answer` must outlive the files.
+std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& traced,
+                                 const reports::Answer& answer) {
+  const auto trace = [&traced] { return reports::chrome_trace(traced); };
+  std::vector<SideFile> files{{options.trace, trace}, html_file(options.output, answer)};
+  if (options.out.empty()) return files;
+  for (const auto& [name, format] : kReports) {
+    files.push_back({options.out + "/" + name, [&answer, form = format] {
+                       return reports::printed(answer, form, version());
+                     }});
+  }
+  files.push_back({options.out + "/" + kTrace, trace});
+  return files;
+}
+
+// Whether each row can be printed as it comes. A table's columns are as wide as their longest cell,
+// a document of JSON says at its end what came of it all, and the columns of a CSV with published
+// figures depend on all of them.
+bool is_streamed(const RunOptions& options, const Scenario& scenario) {
+  return options.output.format == reports::Format::kCsv && scenario.published.empty() &&
+         options.out.empty() && options.output.html.empty();
+}
+
+// Rows of a part are put beside those of others: they are all that may be printed, with columns
+// that hang on no other row.
+measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
+  if (options.part.empty()) return {};
+  if (!scenario.published.empty()) {
+    throw InputError(
+        "--part: published figures make columns that depend on all rows: leave 'published' out");
+  }
+  if (!options.trace.empty() || !is_streamed(options, scenario)) {
+    throw InputError(
+        "--part: a part is rows of CSV alone: add --format csv, leave out --out, --html, --trace");
+  }
+  return part_of(options.part);
+}
+
+// Rows by the time of a step: their study, with what is told while it lasts.
+class StudyOfRows {
+ public:
+  StudyOfRows(const RunOptions& options, const input::Document& document)
+      : options_(options), document_(document) {}
+
+  int go() {
+    catch_interrupts();
+    const Scenario scenario = input::parse_scenario(document_);
+    chosen_strategies(scenario, options_.strategies, document_.file);
+    const auto choice = trace_choice(options_.trace_of, document_, scenario, options_.strategies);
+    part_ = asked_part(options_, scenario);
+    if (is_streamed(options_, scenario)) stream_.emplace(std::cout);
+    const measure::Report report = measure::run_study(document_, study());
+    progress_.reset();
+    const reports::Answer answer = reports::answer_of(report);
+    std::optional<measure::Report> chosen;
+    if (choice) {
+      chosen = measure::chosen_timelines(document_, *choice,
+                                         predictor_named(options_.executor).make, report);
+    }
+    answer_with(side_files(options_, chosen ? *chosen : report, answer), [&] {
+      if (stream_ && (stream_->rows() > 0 || part_.count > 1)) return tell_remarks(answer.remarks);
+      print(answer, options_.output);
+    });
+    return report.complete ? 0 : tell_interrupted(report);
+  }
+
+ private:
+  measure::StudyOptions study() {
+    measure::StudyOptions study;
+    study.executor = options_.executor;
+    study.make_executor = predictor_named(options_.executor).make;
+    study.trace = !options_.trace.empty() || !options_.out.empty() || !options_.output.html.empty();
+    study.only = options_.strategies;
+    study.interrupted = interrupted;
+    study.part = part_;
+    study.parallel_map = run::over_processes(options_.jobs);
+    progress_.emplace("syncline run: checking sweep points");
+    study.judging = [&](std::size_t done, std::size_t wanted) { progress_->update(done, wanted); };
+    // What cannot be written is known before the work, not after it.
+    study.judged = [&] {
+      expect_writable_files(options_);
+      progress_.emplace("syncline run");
+    };
+    // On a terminal the rows themselves say how far it is.
+    const bool rows_show = stream_ && ::isatty(STDOUT_FILENO) == 1;
+    study.progress = [&, rows_show](std::size_t done, std::size_t wanted) {
+      wanted_ = wanted;
+      if (!rows_show) progress_->update(done, wanted);
+    };
+    if (!stream_) return study;
+    study.take_row = [&](const measure::Row& row) {
+      stream_->put(row);
+      expect_printed();
+    };
+    return study;
+  }
+
+  int tell_interrupted(const measure::Report& report) const {
+    const std::size_t rows = stream_ ? stream_->rows() : report.rows.size();
+    std::cerr << "syncline: interrupted "
+              << (rows == 0 ? "before the first row"
+                            : "after " + std::to_string(rows) + " of " + std::to_string(wanted_) +
+                                  " rows")
+              << "\n";
+    return kInterruptedExit;
+  }
+
+  const RunOptions& options_;
+  const input::Document& document_;
+  measure::Part part_;
+  std::optional<Progress> progress_;
+  std::optional<reports::CsvStream> stream_;
+  std::size_t wanted_ = 0;
+};
+
+// Strategies by the time of a training to its target.
+int run_to_target(const RunOptions& options, const input::Document& document,
+                  worth::Objective objective) {
+  for (const auto& [name, value] :
+       {std::pair("--out", options.out), {"--trace", options.trace}, {"--part", options.part}}) {
+    if (!value.empty()) {
+      throw InputError(std::string(name) + " is for steps: --objective " +
+                       options.objective.objective + " has none of it");
+    }
+  }
+  expect_writable({options.output.html, options.svg});
+  const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
+                                             predictor_named(options.executor).make, std::nullopt);
+  const SideFile svg{options.svg,
+                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
+  answer_with({svg}, reports::answer_of(worth, "run"), options.output);
+  return 0;
+}
 
 input::Document document_of(const RunOptions& options) {
   if (!options.grain.empty() && options.executor != "sim") {
@@ -39,7 +218,7 @@ int run(const RunOptions& options) {
   }
   const input::Document document = document_of(options);
   if (objective) return run_to_target(options, document, std::move(*objective));
-  return run_steps(options, document);
+  return StudyOfRows(options, document).go();
 }
 
 void add_options(CLI::App& verb, RunOptions& options) {
@@ -47,23 +226,19 @@ void add_options(CLI::App& verb, RunOptions& options) {
   add_strategies(verb, options.strategies,
                  "strategies to price, instead of all: beside the baseline and those whose rows "
                  "the scenario is calibrated on");
-  verb.add_option("--executor", options.executor,
-                  "model: closed form, microseconds a row; sim: SimGrid, every link and rank")
-      ->transform(one_of_words(predictor_names()))
-      ->capture_default_str();
-  add_format(verb, options.format);
+  add_executor(verb, options.executor,
+               "model: closed form, microseconds a row; sim: SimGrid, every link and rank");
+  add_format(verb, options.output);
   verb.add_option("--grain", options.grain,
                   "granularity of the simulation: merged (default), or step for every message")
       ->transform(one_of_words({"merged", "step"}));
   verb.add_option("--out", options.out,
                   "folder for report.txt, report.md, rows.csv, report.json and trace.json");
-  add_html(verb, options.html);
+  add_html(verb, options.output);
   verb.add_option("--trace", options.trace,
                   "file for a Chrome trace of the first sweep point (open in ui.perfetto.dev)");
   add_trace_of(verb, options.trace_of);
-  verb.add_option("--jobs", options.jobs, "processes that share the rows; the answer is the same")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+  add_jobs(verb, options.jobs, "processes that share the rows; the answer is the same");
   verb.add_option(
       "--part", options.part,
       "I/N: price every N-th sweep point, from the I-th on, as CSV; auto: as Open MPI or "
@@ -74,25 +249,6 @@ void add_options(CLI::App& verb, RunOptions& options) {
 }
 
 }  // namespace
-
-int run_to_target(const RunOptions& options, const input::Document& document,
-                  worth::Objective objective) {
-  for (const auto& [name, value] :
-       {std::pair("--out", options.out), {"--trace", options.trace}, {"--part", options.part}}) {
-    if (!value.empty()) {
-      throw InputError(std::string(name) + " is for steps: --objective " +
-                       options.objective.objective + " has none of it");
-    }
-  }
-  expect_writable({options.html, options.svg});
-  const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
-                                             predictor_named(options.executor).make, std::nullopt);
-  const reports::Answer answer = reports::answer_of(worth, "run");
-  const SideFile svg{options.svg,
-                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
-  answer_with({svg, html_file(options.html, answer)}, [&] { print(answer, options.format); });
-  return 0;
-}
 
 VerbAction add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();

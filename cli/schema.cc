@@ -2,9 +2,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/schema_text.h"
+#include "cli/built_in.h"
+#include "cli/options.h"
 #include "cli/verbs.h"
-#include "cli/word_option.h"
 #include "core/input/schema_part.h"
 
 namespace syncline::cli {

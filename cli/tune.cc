@@ -4,16 +4,18 @@
 #include <memory>
 #include <utility>
 
-#include "cli/apply_file.h"
 #include "cli/command_line.h"
+#include "cli/emit.h"
 #include "cli/executors.h"
-#include "cli/exit.h"
-#include "cli/files.h"
-#include "cli/progress.h"
+#include "cli/process.h"
 #include "cli/verbs.h"
+#include "core/dialect/dialect.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
+#include "core/run/jobs.h"
 #include "core/tune/applicable.h"
+#include "core/tune/thresholds.h"
+#include "core/tune/tuner.h"
 #include "core/tune/tuning.h"
 #include "core/worth/outcomes.h"
 #include "reports/applied.h"
@@ -21,20 +23,30 @@
 #include "reports/curve.h"
 #include "reports/figures.h"
 #include "reports/tune_report.h"
+#include "reports/worth_report.h"
 
 namespace syncline::cli {
 namespace {
 
-int run_live(const TuneVerbOptions& verb, const input::Document& document,
-             const std::string& command) {
-  LiveVerbOptions live = verb.live;
-  live.exhaustive = verb.exhaustive;
-  if (verb.budget) live.budget = *verb.budget;
-  live.emit = verb.emit;
-  live.format = verb.format;
-  live.html = verb.html;
-  live.command = command;
-  return tune_live_verb(live, document);
+// How far the search goes, and by which executor.
+tune::TuneOptions search_options(const TuneOptions& verb) {
+  tune::TuneOptions options;
+  options.executor = verb.executor;
+  options.make_executor = predictor_named(verb.executor).make;
+  options.top = verb.top;
+  constexpr std::size_t kPricedAtMost = 3000;
+  options.budget = verb.budget.value_or(kPricedAtMost);
+  if (!verb.budget) options.work = kPricedAtMost * tune::kMostExact;
+  options.confirm_work = 10000;  // some seconds
+  if (verb.exhaustive) {
+    options.method = tune::TuneOptions::Method::kExhaustive;
+    options.budget = options.work = 0;
+    options.confirm_work = 0;
+  }
+  options.parallel_map = run::over_processes(verb.jobs);
+  options.interrupted = interrupted;
+  options.take = verb.take;
+  return options;
 }
 
 // The strategy around which candidates are searched, and which they are compared with.
@@ -54,8 +66,8 @@ void tell_applied(const std::string& file, const tune::Tuning& tuning, const tun
 }
 
 // By the model or by simulation.
-int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
-  expect_writable({verb.svg, verb.csv, verb.python, verb.html});
+int tune_steps(const TuneOptions& verb, const input::Document& document) {
+  expect_writable({verb.svg, verb.csv, verb.python, verb.output.html});
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
   tune::TuneOptions options = search_options(verb);
@@ -74,17 +86,40 @@ int tune_steps(const TuneVerbOptions& verb, const input::Document& document) {
   const SideFile svg{verb.svg,
                      [&] { return reports::chart::svg_file(reports::size_figure(tuning)); }};
   const SideFile csv{verb.csv, [&] { return reports::curve_csv(tuned.curve); }};
-  const reports::Answer answer = reports::answer_of(tuning);
   const tune::Ranked& best = verb.python.empty() ? tuned.winner() : tune::best_to_apply(tuning);
   const SideFile python{verb.python,
                         [&] { return apply_file(tuning.scenario, best.strategy, tuning.pinned); }};
-  answer_with({svg, csv, python, html_file(verb.html, answer)},
-              [&] { print(answer, verb.format); });
+  answer_with({svg, csv, python}, reports::answer_of(tuning), verb.output);
   if (!verb.python.empty()) tell_applied(verb.python, tuning, best);
   return interrupted() ? kInterruptedExit : 0;
 }
 
-int run(const TuneVerbOptions& verb, const std::string& command) {
+// Each strategy that has a curve is searched by itself: nothing that leaves its training as it is
+// changes its steps to the target.
+int tune_to_target(const TuneOptions& verb, const input::Document& document,
+                   worth::Objective objective) {
+  if (!verb.live.machine.empty() || !verb.csv.empty()) {
+    throw InputError("--live and --csv are for steps: leave them out with --objective " +
+                     verb.objective.objective);
+  }
+  if (!verb.emit.empty() && verb.python.empty()) {
+    throw InputError("--objective " + verb.objective.objective +
+                     " writes its best as a file: --emit pytorch --python FILE");
+  }
+  expect_writable({verb.svg, verb.output.html, verb.python});
+  const worth::Worth worth =
+      worth::worth_of(document, std::move(objective), verb.executor,
+                      predictor_named(verb.executor).make, search_options(verb));
+  const SideFile svg{verb.svg,
+                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
+  answer_with({svg}, reports::answer_of(worth, "tune"), verb.output);
+  if (!verb.python.empty() && !worth.rows.empty()) {
+    write_apply_file(verb.python, worth.scenario, worth.rows.front().strategy, worth.pinned);
+  }
+  return interrupted() ? kInterruptedExit : 0;
+}
+
+int run(const TuneOptions& verb, const std::string& command) {
   ObjectiveOptions asked = verb.objective;
   // Of a step, curves tell where the trainings of its rows end.
   if (!asked.asked() && verb.live.machine.empty()) asked.curves.clear();
@@ -102,14 +137,57 @@ int run(const TuneVerbOptions& verb, const std::string& command) {
   start_from(verb.strategy, document);
   catch_interrupts();
   if (objective) return tune_to_target(verb, document, std::move(*objective));
-  if (!verb.live.machine.empty()) return run_live(verb, document, command);
+  if (!verb.live.machine.empty()) return tune_live(verb, document, command);
   return tune_steps(verb, document);
+}
+
+void add_tune_options(CLI::App& verb, TuneOptions& options) {
+  add_scenario(verb, options.scenario, "its sweep is ignored");
+  verb.add_option("--strategy", options.strategy,
+                  "the strategy whose knobs hold where nothing is searched, and which the others "
+                  "are compared with; the scenario's own choice if left out");
+  verb.add_option("--emit", options.emit,
+                  "also write the best as the configuration of this framework, or the best that it "
+                  "can express")
+      ->transform(one_of_words(dialect::written_dialect_names()));
+  verb.add_option("--python", options.python,
+                  "with --emit pytorch: file to write that applies the best in a job, also what "
+                  "no configuration expresses");
+  verb.add_option("--take", options.take,
+                  "with --emit: the row of the first table that is written, by its name; the best "
+                  "that was found if left out");
+  add_format(verb, options.output);
+  add_html(verb, options.output);
+  verb.add_option("--svg", options.svg, "file for the curve of step time over bucket size");
+  verb.add_option("--csv", options.csv, "file for that curve as bytes,step_time_s");
+  add_executor(verb, options.executor,
+               "prices the candidates. model: closed form, and the best few simulated; sim: all "
+               "of them simulated");
+  verb.add_option("--top", options.top, "how many of the best are printed")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  verb.add_option("--budget", options.budget,
+                  "maximum number of candidates (default 3000, fewer for models of more than 600 "
+                  "gradients; 0: unlimited); with --live, of "
+                  "evaluations (default 12)")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text.starts_with('-') ? "found " + text + ", expected 0 or more" : "";
+          },
+          ""));
+  verb.add_flag("--exhaustive", options.exhaustive,
+                "price every candidate, also those that the bounds rule out; with --live "
+                "gloo, measure every candidate after the search, to grade it");
+  add_jobs(verb, options.jobs,
+           "processes that share exhaustive walks and simulations; the answer is the same");
+  add_objective(verb, options.objective);
+  add_live_options(verb, options.live);
 }
 
 }  // namespace
 
 VerbAction add_tune(CLI::App& app) {
-  auto options = std::make_shared<TuneVerbOptions>();
+  auto options = std::make_shared<TuneOptions>();
   auto* verb = app.add_subcommand(
       "tune", "Find the best strategy, say how good it is, and write it for a framework");
   add_tune_options(*verb, *options);

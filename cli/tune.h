@@ -1,47 +1,57 @@
-// `syncline tune`: its options, and the ways to its answers.
+// `syncline tune`: its options, and the search on a machine, where each evaluation costs training
+// steps.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
-#include "cli/objective.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/scenario_option.h"
-#include "cli/tune_live.h"
+#include "cli/ranks.h"
 #include "core/input/document.h"
-#include "core/tune/tuner.h"
 
 namespace syncline::cli {
 
-struct TuneVerbOptions {
+struct LiveOptions {
+  std::string machine;  // "emulated": the closed-form model with noise; or a backend; empty: none
+  RanksOptions ranks;   // of a backend
+  bool calibrate = false;  // its links first
+  bool no_check = false;
+  double noise = 2;  // percent of a step
+  int steps = 50;    // training steps an evaluation
+  std::uint64_t seed = 1;
+  std::string journal;  // file; empty: nothing is kept
+  std::string wrong;    // "latency=2,bandwidth=0.5": the guiding model's error
+  double pace = 0;      // seconds that an emulated second takes
+};
+
+struct TuneOptions {
   ScenarioOption scenario;
   std::string strategy;
   std::string emit;
   std::string python;
   std::string take;
-  OutputFormat format;
+  Output output;
   std::string svg;
-  std::string html;
   std::string csv;
   std::string executor = "model";
   std::size_t top = 5;
   std::optional<std::size_t> budget;
-  bool exhaustive = false;
+  bool exhaustive = false;  // live: measures every candidate besides
   int jobs = 1;
-  LiveVerbOptions live;
+  LiveOptions live;
   ObjectiveOptions objective;
 };
 
-void add_tune_options(CLI::App& verb, TuneVerbOptions& options);
+// The options that go with --live. Those of the verb itself that exclude it must be there already.
+void add_live_options(CLI::App& verb, LiveOptions& options);
 
-// How far the search goes, and by which executor.
-tune::TuneOptions search_options(const TuneVerbOptions& verb);
-
-// The best by the time of a training to its target. The exit code; throws InputError and
+// `command`: what resumes the search, to be told to the user. The exit code; throws InputError and
 // MachineError.
-int tune_to_target(const TuneVerbOptions& verb, const input::Document& document,
-                   worth::Objective objective);
+int tune_live(const TuneOptions& options, const input::Document& document,
+              const std::string& command);
 
 }  // namespace syncline::cli

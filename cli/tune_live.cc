@@ -1,32 +1,183 @@
-#include "cli/tune_live.h"
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <thread>
 
 #include "cli/executors.h"
-#include "cli/files.h"
-#include "cli/live_verb.h"
-#include "cli/live_words.h"
+#include "cli/process.h"
+#include "cli/tune.h"
+#include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/tune/emulated_search.h"
+#include "core/tune/guides.h"
+#include "core/tune/journal.h"
+#include "core/tune/live_report.h"
+#include "core/tune/search_space.h"
+#include "core/tune/watched_objective.h"
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
+#include "reports/format.h"
+#include "reports/live_report.h"
 
 namespace syncline::cli {
 namespace {
 
-int tune_on_ranks(const LiveVerbOptions& options, const input::Document& fitted, LiveVerb& verb,
+constexpr const char* kEmulated = "emulated";
+
+// Evaluations at most.
+std::size_t budget(const TuneOptions& options) { return options.budget.value_or(12); }
+
+// "latency=2,bandwidth=0.5": what the guiding model takes for the machine's, as factors of them.
+tune::GuideFactors guide_error(const std::string& text) {
+  constexpr double kMost = 1000;
+  tune::GuideFactors error;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    double factor = 0;
+    if (equals != std::string::npos) {
+      const char* last = part.data() + part.size();
+      const auto read = std::from_chars(part.data() + equals + 1, last, factor);
+      if (read.ec != std::errc() || read.ptr != last) factor = 0;
+    }
+    const bool known = key == "latency" || key == "bandwidth";
+    if (!known || !(factor >= 1 / kMost && factor <= kMost)) {
+      throw InputError("--wrong: found '" + part +
+                       "', expected latency=FACTOR or bandwidth=FACTOR, from 0.001 to 1000");
+    }
+    (key == "latency" ? error.latency : error.transfer) = key == "latency" ? factor : 1 / factor;
+    begin = end + 1;
+  }
+  return error;
+}
+
+void check(const TuneOptions& options) {
+  const LiveOptions& live = options.live;
+  if (budget(options) < 1 || budget(options) > 100000) {
+    throw InputError("--budget: found " + std::to_string(budget(options)) +
+                     ", expected 1 to 100000 evaluations with --live");
+  }
+  guide_error(live.wrong);
+  if (live.machine == kEmulated) {
+    for (const bool given :
+         {live.ranks.ranks != 0, live.calibrate, live.no_check, options.exhaustive}) {
+      if (!given) continue;
+      throw InputError(
+          "--live emulated: there are no ranks to start, links to measure, values to check or "
+          "sweeps to run: --ranks, --calibrate, --no-check and --exhaustive go with --live gloo");
+    }
+  }
+}
+
+// The guiding model, and how it was made wrong on purpose.
+std::string guide_words(const tune::GuideFactors& error) {
+  std::string words = "the closed-form model";
+  if (error.latency == 1 && error.transfer == 1) return words;
+  words += ", made wrong on purpose: latency x";
+  return words + reports::plain_number(error.latency) + ", bandwidth x" +
+         reports::plain_number(1 / error.transfer);
+}
+
+// Says "WHAT 3 of COUNT: ..." ahead of each measurement and behind it. `pace`: how long a second
+// that was measured takes.
+tune::MeasurementWatch announced(const std::string& what, const std::string& count,
+                                 double pace = 0) {
+  const auto which = [=](const tune::Evaluation& evaluation) {
+    return what + " " + std::to_string(evaluation.number + 1) + " of " + count + ": ";
+  };
+  tune::MeasurementWatch watch;
+  watch.begins = [=](const tune::Candidate& candidate, const tune::Evaluation& evaluation) {
+    say(which(evaluation) + reports::one_line(candidate.name));
+  };
+  watch.ends = [=](const tune::Evaluation& evaluation, const tune::Measurement& measured) {
+    const double seconds = measured.step_time * evaluation.steps * pace;
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    say(which(evaluation) + reports::seconds_text(measured.step_time) + " a step");
+  };
+  return watch;
+}
+
+// What the search is, beside its machine: which machine it believes in is part of that.
+std::string identity(const TuneOptions& options, const input::Document& document) {
+  return document.root.dump() + "\n" + options.live.wrong;
+}
+
+// A live search as the options have it: its report before anything was measured, its journal, and
+// the answer.
+class LiveSearch {
+ public:
+  // All must outlive this.
+  LiveSearch(const TuneOptions& options, const input::Document& document,
+             const std::string& command)
+      : options_(options), document_(document), command_(command) {}
+
+  tune::LiveReport begin(const input::Document& fitted, const Scenario& scenario) const {
+    const auto own = input::parse_search(fitted, scenario);
+    const tune::GuideFactors error = guide_error(options_.live.wrong);
+    tune::LiveReport report = tune::begin_report(
+        scenario, own ? *own : tune::default_search(scenario), error, options_.exhaustive);
+    report.guide = guide_words(error);
+    report.settings.search.budget = static_cast<int>(budget(options_));
+    report.settings.search.steps = options_.live.steps;
+    report.settings.seed = options_.live.seed;
+    report.settings.interrupted = interrupted;
+    return report;
+  }
+
+  // nullptr: nothing is kept.
+  tune::Journal* open_journal(const tune::LiveReport& report, const tune::LiveObjective& machine) {
+    if (options_.live.journal.empty()) return nullptr;
+    const Json header = tune::journal_header(identity(options_, document_), report.problem,
+                                             report.settings, machine);
+    journal_ = std::make_unique<tune::Journal>(options_.live.journal, header);
+    const std::size_t known = journal_->entries().size();
+    if (known > 0) {
+      say("resumed: " + reports::plural(known, "evaluation") + " from " + options_.live.journal +
+          (journal_->unchecked() ? ", a journal without checksums: damage to its digits would not "
+                                   "be noticed"
+                                 : ""));
+    }
+    return journal_.get();
+  }
+
+  // Prints the answer, and how to go on where the search was interrupted.
+  int answer(tune::ModelTruth& truth, tune::LiveReport& report) const {
+    if (!options_.emit.empty()) {
+      report.emitted_dialect = options_.emit;
+      report.emitted = truth.emitted(*dialect::find_dialect(options_.emit), report);
+    }
+    answer_with({}, reports::answer_of(report), options_.output);
+    if (report.tuning.complete) return 0;
+    say(tune::resume_advice(report.tuning, report.settings.search, journal_.get(), command_));
+    return kInterruptedExit;
+  }
+
+ private:
+  const TuneOptions& options_;
+  const input::Document& document_;
+  const std::string& command_;
+  std::unique_ptr<tune::Journal> journal_;
+};
+
+int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb,
                   live::ControlChannel& channel) {
   Scenario scenario = input::parse_scenario(fitted);
   scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow
   require_ranks(channel, fitted, scenario.cluster);
   const bool first = channel.rank() == 0;
-  if (first) expect_writable({options.html});
+  if (first) expect_writable({options.output.html});
   live::RanksSearch search;
-  search.machine.backend_name = options.machine;
-  search.machine.backend = backend_named(options.machine).make;
-  search.machine.check_values = !options.no_check;
+  search.machine.backend_name = options.live.machine;
+  search.machine.backend = backend_named(options.live.machine).make;
+  search.machine.check_values = !options.live.no_check;
   search.sweep = options.exhaustive;
-  if (options.calibrate) {
+  if (options.live.calibrate) {
     if (first) say("calibrating the links");
     const auto found = live::calibrate_links(channel, search.machine.backend, scenario.cluster, {});
     scenario.cluster = found.cluster;
@@ -37,7 +188,7 @@ int tune_on_ranks(const LiveVerbOptions& options, const input::Document& fitted,
   hooks.journal = [&](const tune::LiveObjective& machine) {
     return verb.open_journal(report, machine);
   };
-  hooks.evaluation = announced("evaluation", "at most " + std::to_string(options.budget));
+  hooks.evaluation = announced("evaluation", "at most " + std::to_string(budget(options)));
   hooks.sweeping = [] { say("every candidate, to see how good that is"); };
   hooks.swept = announced("sweep", std::to_string(report.problem.candidates.size()));
   live::search_on_ranks(search, scenario, channel, hooks, report);
@@ -46,15 +197,15 @@ int tune_on_ranks(const LiveVerbOptions& options, const input::Document& fitted,
   return verb.answer(model, report);
 }
 
-int tune_emulated(const LiveVerbOptions& options, const input::Document& fitted, LiveVerb& verb) {
-  expect_writable({options.html});
+int tune_emulated(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb) {
+  expect_writable({options.output.html});
   const Scenario scenario = input::parse_scenario(fitted);
   say("ranking the candidates by the model");
   tune::LiveReport report = verb.begin(fitted, scenario);
   tune::EmulatedSearch search;
-  search.noise = options.noise / 100;
+  search.noise = options.live.noise / 100;
   search.evaluation =
-      announced("evaluation", "at most " + std::to_string(options.budget), options.pace);
+      announced("evaluation", "at most " + std::to_string(budget(options)), options.live.pace);
   search.journal = [&](const tune::LiveObjective& machine) {
     return verb.open_journal(report, machine);
   };
@@ -65,15 +216,51 @@ int tune_emulated(const LiveVerbOptions& options, const input::Document& fitted,
 
 }  // namespace
 
-int tune_live_verb(const LiveVerbOptions& options, const input::Document& document) {
-  check_live_options(options);
-  LiveVerb verb(options, document);
-  if (options.machine == "emulated") {
+void add_live_options(CLI::App& verb, LiveOptions& live) {
+  std::vector<std::string> machines = backend_names();
+  machines.insert(machines.begin(), kEmulated);
+  CLI::Option* machine =
+      verb.add_option("--live", live.machine,
+                      "search on a machine, where each evaluation costs training steps. gloo: the "
+                      "ranks of this machine or of a launcher; emulated: the closed-form model "
+                      "with noise stands for the machine")
+          ->transform(one_of_words(machines));
+  for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
+    machine->excludes(verb.get_option(other));
+  }
+  add_ranks_options(verb, live.ranks, machine);
+  verb.add_flag("--calibrate", live.calibrate, "measure the links of --live gloo first")
+      ->needs(machine);
+  verb.add_flag("--no-check", live.no_check,
+                "do not compare the values that --live gloo exchanges with the host executor's")
+      ->needs(machine);
+  constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
+  const auto add = [&](const char* name, auto& value, const char* about) {
+    return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
+  };
+  add("--noise", live.noise, "standard deviation of an emulated step, percent")
+      ->check(number_from(0.0, kMostNoise));
+  add("--steps", live.steps, "training steps an evaluation")->check(CLI::Range(2, 1000000));
+  add("--seed", live.seed, "seed of the noise");
+  add("--journal", live.journal,
+      "file that keeps every evaluation: killed, the same command goes on from there");
+  add("--wrong", live.wrong,
+      "guide the search by a model that is off: latency=FACTOR,bandwidth=FACTOR");
+  add("--pace", live.pace, "how long an emulated second takes, in seconds; 0: no time")
+      ->check(number_from(0.0, 1000.0));
+}
+
+int tune_live(const TuneOptions& options, const input::Document& document,
+              const std::string& command) {
+  check(options);
+  LiveSearch verb(options, document, command);
+  const LiveOptions& live = options.live;
+  if (live.machine == kEmulated) {
     return tune_emulated(options, measure::calibrated(document).document, verb);
   }
   const std::string key =
-      fingerprint(identity(document, options) + options.machine + std::to_string(options.steps));
-  return with_ranks(options.ranks, key, [&](live::ControlChannel& channel) {
+      fingerprint(identity(options, document) + live.machine + std::to_string(live.steps));
+  return with_ranks(live.ranks, key, [&](live::ControlChannel& channel) {
     return tune_on_ranks(options, measure::calibrated(document).document, verb, channel);
   });
 }

@@ -1,17 +1,146 @@
+#include <ctime>
+#include <iostream>
 #include <memory>
 
+#include "cli/built_in.h"
 #include "cli/executors.h"
-#include "cli/exit.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/validate_rank.h"
+#include "cli/process.h"
+#include "cli/ranks.h"
 #include "cli/verbs.h"
-#include "cli/word_option.h"
 #include "core/error.h"
 #include "core/fingerprint.h"
 #include "core/input/read_scenario.h"
+#include "core/measure/report.h"
+#include "live/validation_run.h"
+#include "reports/figures.h"
+#include "reports/format.h"
+#include "reports/gantt.h"
+#include "reports/trace.h"
+#include "reports/validation_report.h"
 
 namespace syncline::cli {
 namespace {
+
+struct ValidateOptions {
+  ScenarioOption scenario;
+  std::string backend = "gloo";
+  RanksOptions ranks;
+  std::string executor = "model";
+  Output output;
+  std::string out;
+  std::string cluster_out;
+  std::string trace;
+  std::vector<std::string> only;
+  bool calibrate = false;
+  bool no_check = false;
+  std::string values = "integers";
+  int warmup = 2;
+  int repeats = 9;
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
+  return text;
+}
+
+live::ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
+  live::ValidationRun run;
+  run.scenario = scenario;
+  run.backend = backend_named(options.backend).make;
+  run.predictor = predictor_named(options.executor).make;
+  if (options.calibrate) run.calibration.emplace().codec = live::codec_of(scenario.strategies);
+  run.warmup = options.warmup;
+  run.repeats = options.repeats;
+  run.check_values = !options.no_check;
+  run.real_values = options.values == "real";
+  return run;
+}
+
+// To the file, or, where that cannot be, to stdout: it was measured.
+void keep(const ValidateOptions& options, const measure::Validation& report) {
+  if (options.out.empty()) return;
+  try {
+    write_file(options.out,
+               reports::printed(reports::answer_of(report), reports::Format::kJson, version()));
+  } catch (const MachineError&) {
+    print(reports::answer_of(report), options.output);
+    throw;
+  }
+}
+
+// Rank 0's talk, files and traces while the run goes on.
+live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Document& document,
+                               measure::Validation& report, measure::Report& traced) {
+  live::ValidationHooks hooks;
+  hooks.calibrating = [] { say("calibrating the links"); };
+  hooks.calibrated = [&](const live::LinkCalibration& found) {
+    report.links = reports::links_in_words(found.cluster);
+    say("links: " + report.links);
+    if (options.cluster_out.empty()) return;
+    Json json = document.root.at("cluster");
+    live::set_measured_links(found, json);
+    write_file(options.cluster_out, json.dump(2) + "\n");
+  };
+  hooks.predicted = [](const Strategy& strategy, Seconds step) {
+    say(reports::one_line(strategy.name) + ": predicted " + reports::seconds_text(step));
+  };
+  hooks.measured = [&](const live::PlanPair& pair, Seconds median) {
+    const std::string& name = pair.strategy.name;
+    say(reports::one_line(name) + ": measured " + reports::seconds_text(median));
+    if (options.trace.empty() && options.output.html.empty()) return;
+    traced.traced_workload = pair.workload;
+    traced.traced.push_back({name + ", predicted", pair.plan, pair.predicted});
+    traced.traced.push_back({name + ", measured", pair.plan, pair.measured});
+  };
+  // Nothing that was measured is lost, whatever comes next.
+  hooks.row = [&](const measure::ValidatedRow&) { keep(options, report); };
+  hooks.interrupted = interrupted;
+  return hooks;
+}
+
+// The run on one rank, and what rank 0 prints and writes of it.
+int validate_rank(const ValidateOptions& options, const input::Document& document,
+                  const Scenario& scenario, live::ControlChannel& channel) {
+  const bool first = channel.rank() == 0;
+  if (first) {
+    expect_writable({options.out, options.cluster_out, options.trace, options.output.html});
+  }
+  if (first) say("met: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
+  measure::Validation report;
+  report.backend = options.backend;
+  report.executor = options.executor;
+  report.version = version();
+  report.date = today();
+  report.links = reports::links_in_words(scenario.cluster);
+  measure::Report traced;
+  traced.executor = options.backend;
+  live::run_validation(run_of(options, scenario), channel,
+                       hooks_of(options, document, report, traced), report);
+  if (first) {
+    keep(options, report);
+    reports::Answer answer = reports::answer_of(report);
+    answer.remarks = remarks_here(document, scenario.strategies);
+    answer.figures = [&report, &traced] {
+      auto pictures = reports::figures_of(report);
+      for (auto& step : reports::gantt_pairs(traced)) pictures.push_back(std::move(step));
+      return pictures;
+    };
+    answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }}}, answer,
+                options.output);
+    tell_written({options.out, options.cluster_out});
+  }
+  channel.barrier(live::ControlChannel::kPatient);
+  if (!live::all_values_match(report)) {
+    throw MachineError("a rank did not end with the values of the host executor");
+  }
+  return report.complete ? 0 : kInterruptedExit;
+}
 
 int run(const ValidateOptions& options) {
   const input::Document document = read_on_ranks(options.scenario);
@@ -51,9 +180,7 @@ VerbAction add_validate(CLI::App& app) {
   verb->add_option("--cluster-out", options->cluster_out,
                    "file for the cluster with the measured links (JSON)");
   verb->add_option("--strategy,--only", options->only, "names of strategies, instead of all");
-  verb->add_option("--executor", options->executor, "executor used for the prediction")
-      ->transform(one_of_words(predictor_names()))
-      ->capture_default_str();
+  add_executor(*verb, options->executor, "executor used for the prediction");
   verb->add_option("--warmup", options->warmup, "warm-up periods, run but not measured")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -66,8 +193,8 @@ VerbAction add_validate(CLI::App& app) {
                    "gradients made of integers, whose sums are exact, or of real numbers")
       ->transform(one_of_words({"integers", "real"}))
       ->capture_default_str();
-  add_format(*verb, options->format);
-  add_html(*verb, options->html);
+  add_format(*verb, options->output);
+  add_html(*verb, options->output);
   verb->add_option("--trace", options->trace,
                    "file for a Chrome trace of every row, predicted and measured on every rank "
                    "(open in ui.perfetto.dev)");

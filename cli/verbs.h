@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <string>
 
 namespace syncline::cli {
 
@@ -28,8 +27,6 @@ VerbAction add_record(CLI::App& app);
 VerbAction add_lab(CLI::App& app);
 VerbAction add_schema(CLI::App& app);
 VerbAction add_completion(CLI::App& app);
-
-std::string version();
 
 // The whole program: parses, runs the verb, and turns each kind of failure into its message and
 // exit code: 2 for wrong input, 3 for a failing machine.

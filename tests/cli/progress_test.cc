@@ -1,5 +1,5 @@
 // What long work says of itself where nobody watches: one line, by what its first pieces took.
-#include "cli/progress.h"
+#include "cli/output.h"
 
 #include <gtest/gtest.h>
 

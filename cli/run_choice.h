@@ -1,4 +1,5 @@
-// --trace-of: which strategies, which sweep point and which ranks a trace shows.
+// What of a sweep `run` works on: --part, the rows of this process, and --trace-of, those of a
+// trace.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,9 +8,14 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/measure/study.h"
 #include "core/measure/tracing.h"
 
 namespace syncline::cli {
+
+// "3/8", or "auto": what Open MPI (OMPI_COMM_WORLD_RANK, _SIZE) or a Slurm array
+// (SLURM_ARRAY_TASK_ID, _MIN, _COUNT) says. Throws InputError for anything else.
+measure::Part part_of(const std::string& text);
 
 // Adds --trace-of KEY=VALUE, as often as it is given.
 void add_trace_of(CLI::App& verb, std::vector<std::string>& words);

@@ -1,18 +1,29 @@
-// The scenario that a verb reads, and what may be changed of it on the command line.
+// Options that several verbs take, and what they choose.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
+#include "core/worth/time_to_target.h"
 
 namespace syncline::cli {
 
+// For Option::transform: takes a word that means one of them beyond doubt as that one (same_name),
+// and refuses others with what is near.
+CLI::Validator one_of_words(const std::vector<std::string>& words);
+
+// A number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in every
+// range.
+CLI::Validator number_from(double low, double high);
+
+// The scenario that a verb reads, and what may be changed of it on the command line.
 struct ScenarioOption {
   std::string file;              // - is standard input
-  std::vector<std::string> set;  // KEY=VALUE
+  std::vector<std::string> set;  // KEY=VALUE: the value as JSON, or as plain text where it is none
 };
 
 // Adds the file, with what a verb makes of the scenario's sweep, and --set.
@@ -30,9 +41,10 @@ input::Document read_on_ranks(const ScenarioOption& option);
 std::vector<std::string> remarks_here(const input::Document& document,
                                       const std::vector<Strategy>& strategies);
 
-// "cluster.inter.bandwidth_gbps=10": the value as JSON, or as plain text where it is none. Throws
-// InputError.
-void set_keys(input::Document& document, const std::vector<std::string>& changes);
+// --executor: which one predicts.
+void add_executor(CLI::App& verb, std::string& name, const std::string& about);
+// --jobs: how many processes share the work.
+void add_jobs(CLI::App& verb, int& jobs, const std::string& about);
 
 // --strategy NAME: one, and what the verb does without it.
 void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwise);
@@ -47,5 +59,29 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
 std::vector<Strategy> chosen_strategies(const Scenario& scenario,
                                         const std::vector<std::string>& names,
                                         const std::string& file);
+
+// --objective of run and tune: strategies by the time of a training to its target, which curves
+// say, in place of the time of a step.
+struct ObjectiveOptions {
+  std::string objective = "step_time";
+  std::optional<double> target;
+  std::string curves;
+  std::string measured;
+
+  bool asked() const { return objective != "step_time"; }
+};
+
+void add_objective(CLI::App& verb, ObjectiveOptions& options);
+
+// Curves whose ends are looked at, whatever their target.
+struct Outcomes {
+  worth::Quantity quantity = worth::Quantity::kAccuracy;
+  std::vector<worth::Curve> curves;
+};
+Outcomes outcomes_of(const std::string& file);
+
+// Throws InputError where options miss each other or the file of curves is none. Without an
+// objective other than step_time there is none.
+std::optional<worth::Objective> objective_of(const ObjectiveOptions& options);
 
 }  // namespace syncline::cli

@@ -1,0 +1,196 @@
+#include "cli/options.h"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "cli/executors.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/input/read_scenario.h"
+#include "core/json/near_names.h"
+#include "core/json/reader.h"
+#include "core/json/text.h"
+#include "core/measure/remarks.h"
+#include "core/visible.h"
+
+namespace syncline::cli {
+namespace {
+
+struct Word {
+  const char* word;
+  worth::Quantity quantity;
+};
+constexpr std::array kWords{Word{"time_to_loss", worth::Quantity::kLoss},
+                            Word{"time_to_accuracy", worth::Quantity::kAccuracy}};
+
+void set_keys(input::Document& document, const std::vector<std::string>& changes) {
+  for (const auto& change : changes) {
+    const auto equals = change.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError("--set: found '" + shortened(change) + "', expected KEY=VALUE");
+    }
+    const std::string text = change.substr(equals + 1);
+    const auto value = json_in(text);
+    const auto several = value ? std::nullopt : json_in("[" + text + "]");
+    if (several && text.find(',') != std::string::npos) {
+      throw InputError("--set: found several values, '" + shortened(text) +
+                       "', expected one; a sweep takes them: --set 'sweep={\"" +
+                       change.substr(0, equals) + "\": " + several->dump() + "}'");
+    }
+    input::set_key(document, change.substr(0, equals), value ? *value : Json(text));
+  }
+}
+
+}  // namespace
+
+CLI::Validator one_of_words(const std::vector<std::string>& words) {
+  const CLI::Validator known = CLI::IsMember(words);
+  return CLI::Validator(
+      [known, words](std::string& word) {
+        word = same_name(word, words).value_or(word);
+        const std::string told = known(word);
+        return told.empty() ? told : told + did_you_mean(word, words);
+      },
+      known.get_description());
+}
+
+CLI::Validator number_from(double low, double high) {
+  const CLI::Range range(low, high);
+  return CLI::Validator(
+      [range](std::string& text) {
+        const bool none = std::isnan(std::strtod(text.c_str(), nullptr));
+        std::string word = none ? "inf" : text;  // in no range either
+        std::string refusal = range(word);
+        if (none) refusal.replace(refusal.find(word), word.size(), text);
+        return refusal;
+      },
+      range.get_description());
+}
+
+void add_scenario(CLI::App& verb, ScenarioOption& option, const std::string& note) {
+  verb.add_option("file", option.file,
+                  "the scenario (JSON), - for standard input" + (note.empty() ? "" : "; " + note))
+      ->required();
+  add_set(verb, option.set);
+}
+
+CLI::Option* add_set(CLI::App& verb, std::vector<std::string>& set) {
+  // One a time: what follows a change may be a file.
+  return verb.add_option("--set", set, "change a key of the scenario first: KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+input::Document read(const ScenarioOption& option) {
+  input::Document document = input::read_document(option.file);
+  set_keys(document, option.set);
+  return document;
+}
+
+input::Document read_on_ranks(const ScenarioOption& option) {
+  if (option.file == input::kStandardInput) {
+    throw InputError("-: expected a file: each rank reads the scenario by itself");
+  }
+  return read(option);
+}
+
+std::vector<std::string> remarks_here(const input::Document& document,
+                                      const std::vector<Strategy>& strategies) {
+  Scenario scenario = input::parse_scenario(document);
+  scenario.strategies = strategies;
+  return measure::remarks_of(document, scenario);
+}
+
+void add_executor(CLI::App& verb, std::string& name, const std::string& about) {
+  verb.add_option("--executor", name, about)
+      ->transform(one_of_words(predictor_names()))
+      ->capture_default_str();
+}
+
+void add_jobs(CLI::App& verb, int& jobs, const std::string& about) {
+  verb.add_option("--jobs", jobs, about)->check(CLI::Range(1, 4096))->capture_default_str();
+}
+
+void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwise) {
+  verb.add_option("--strategy", name, "which strategy; " + otherwise + " if left out");
+}
+
+void add_strategies(CLI::App& verb, std::vector<std::string>& names, const std::string& about) {
+  verb.add_option("--strategy", names, about)->allow_extra_args(false);
+}
+
+const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,
+                                const std::string& file) {
+  if (name.empty()) return scenario.strategies.front();
+  if (const Strategy* strategy = find_strategy(scenario, name)) return *strategy;
+  std::vector<std::string> names;
+  std::string known;
+  for (const auto& strategy : scenario.strategies) {
+    names.push_back(strategy.name);
+    known += (known.empty() ? "'" : ", '") + strategy.name + "'";
+  }
+  throw InputError("--strategy: '" + shortened(name) + "' is no strategy of " + file +
+                   did_you_mean(name, names) + "; it has " + known);
+}
+
+std::vector<Strategy> chosen_strategies(const Scenario& scenario,
+                                        const std::vector<std::string>& names,
+                                        const std::string& file) {
+  if (names.empty()) return scenario.strategies;
+  std::vector<Strategy> chosen;
+  for (const auto& name : names) chosen.push_back(chosen_strategy(scenario, name, file));
+  return chosen;
+}
+
+void add_objective(CLI::App& verb, ObjectiveOptions& options) {
+  std::vector<std::string> words{"step_time"};
+  for (const Word& known : kWords) words.emplace_back(known.word);
+  verb.add_option("--objective", options.objective,
+                  "what strategies are ranked by. time_to_loss, time_to_accuracy: of the training "
+                  "to --target, the steps to which --curves say")
+      ->transform(one_of_words(words))
+      ->capture_default_str();
+  verb.add_option("--target", options.target, "the loss to fall to, or the accuracy to rise to");
+  verb.add_option("--curves", options.curves,
+                  "training curves, for tune also without an objective, to tell where its rows' "
+                  "trainings end: a CSV file with the columns strategy, step, loss or accuracy, "
+                  "and seed where there are several trainings");
+  verb.add_option("--measured", options.measured,
+                  "trainings by the clock, to compare with: the same file with a column seconds in "
+                  "place of step");
+}
+
+Outcomes outcomes_of(const std::string& file) {
+  const std::string text = read_text_file(file, "a CSV file");
+  const worth::Quantity quantity = worth::quantity_in(text);
+  return {quantity, worth::curves_of(text, file, quantity)};
+}
+
+std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {
+  if (!options.asked()) {
+    if (options.target || !options.curves.empty() || !options.measured.empty()) {
+      throw InputError(
+          "--target, --curves and --measured belong to --objective time_to_loss or "
+          "time_to_accuracy");
+    }
+    return std::nullopt;
+  }
+  if (!options.target || options.curves.empty()) {
+    throw InputError("--objective " + options.objective + " needs --target and --curves");
+  }
+  worth::Objective objective;
+  for (const Word& known : kWords) {
+    if (options.objective == known.word) objective.quantity = known.quantity;
+  }
+  objective.target = *options.target;
+  const auto curves_in = [&](const std::string& file, worth::Over over) {
+    return worth::curves_of(read_text_file(file, "a CSV file"), file, objective.quantity, over);
+  };
+  objective.curves = curves_in(options.curves, worth::Over::kSteps);
+  if (!options.measured.empty()) {
+    objective.measured = curves_in(options.measured, worth::Over::kSeconds);
+  }
+  return objective;
+}
+
+}  // namespace syncline::cli
