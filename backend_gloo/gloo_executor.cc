@@ -12,8 +12,7 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/run/bucket_use.h"
-#include "live/stream_threads.h"
-#include "live/timeline_exchange.h"
+#include "live/live_executor.h"
 
 namespace syncline::gloo_backend {
 namespace {

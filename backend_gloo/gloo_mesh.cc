@@ -12,7 +12,7 @@
 #include "backend_gloo/gloo_context.h"
 #include "core/error.h"
 #include "core/plan/lower.h"
-#include "live/pairs.h"
+#include "live/control_channel.h"
 
 namespace syncline::gloo_backend {
 namespace {

@@ -11,7 +11,7 @@
 #include "backend_nccl/stream_walk.h"
 #include "core/index.h"
 #include "kernels/timer.h"
-#include "live/timeline_exchange.h"
+#include "live/live_executor.h"
 
 namespace syncline::nccl_backend {
 namespace {

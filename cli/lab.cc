@@ -7,8 +7,8 @@
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
-#include "live/failure_notice.h"
 #include "live/lab.h"
+#include "live/local_ranks.h"
 
 namespace syncline::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/json/mistakes.h"
 #include "core/visible.h"
-#include "live/failure_notice.h"
+#include "live/local_ranks.h"
 #include "reports/screen.h"
 
 namespace syncline::cli {

@@ -8,7 +8,6 @@
 #include "cli/options.h"
 #include "cli/process.h"
 #include "core/error.h"
-#include "live/failure_notice.h"
 #include "live/local_ranks.h"
 #include "reports/format.h"
 

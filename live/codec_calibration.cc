@@ -1,4 +1,4 @@
-#include "live/codec_calibration.h"
+#include "live/link_calibration.h"
 
 #include "core/compress/sparsity.h"
 #include "core/run/sample_gradients.h"

@@ -14,7 +14,7 @@
 
 #include "core/visible.h"
 #include "live/handshake.h"
-#include "live/rank_text.h"
+#include "live/rank_environment.h"
 
 namespace syncline::live {
 namespace {

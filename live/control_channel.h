@@ -65,7 +65,7 @@ class ControlChannel {
 
   // For `patience`: one of the ranks has long work to do before it comes.
   static constexpr auto kPatient = kNoLimit;
-  // Everyone's value, by rank; a value has at most kMostValue bytes (frame.h). The n-th call on one
+  // Everyone's value, by rank; a value has at most kMostValue bytes. The n-th call on one
   // rank meets the n-th on every other. `patience`: how long the others may be behind this rank;
   // the time limit, where that is more. Throws MachineError naming the rank that failed.
   std::vector<std::string> gather(
@@ -102,5 +102,12 @@ class ControlChannel {
   std::unique_ptr<OpenRendezvous> rendezvous_;  // rank 0's, as long as it lives
   std::unique_ptr<Life> life_;
 };
+
+// A connection between every two ranks, for what moves gradients and knows no strangers itself.
+// All ranks call this together. Gives this rank's connections, by rank, none for itself; each end
+// has proved to the other that it is that rank of this run, and nothing else has been said on them.
+// `purpose`: the same on all ranks, in words. Throws MachineError: PeerError where a rank cannot be
+// reached within the channel's time limit, and what the channel knows of ranks that are gone.
+std::vector<Socket> connect_pairs(ControlChannel& channel, const std::string& purpose);
 
 }  // namespace syncline::live

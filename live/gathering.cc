@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "live/rank_text.h"
+#include "live/rank_environment.h"
 
 namespace syncline::live {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/visible.h"
-#include "live/rank_text.h"
+#include "live/rank_environment.h"
 
 namespace syncline::live {
 namespace {

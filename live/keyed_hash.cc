@@ -1,4 +1,4 @@
-#include "live/keyed_hash.h"
+#include "live/seal.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

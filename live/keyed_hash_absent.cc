@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "live/keyed_hash.h"
+#include "live/seal.h"
 
 namespace syncline::live {
 

@@ -12,7 +12,6 @@
 #include "core/input/cluster_json.h"
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
-#include "live/codec_calibration.h"
 #include "live/figures.h"
 
 namespace syncline::live {

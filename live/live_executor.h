@@ -1,12 +1,17 @@
-// An executor on real machines: this process is one rank of many. Outcome: the timeline of all
+// An executor on real machines, and what its backends share: this process is one rank of many.
+// Outcome: the timeline of all
 // ranks on rank 0's clock, on every rank alike; gradients and bytes sent of this rank only (the
 // others' places are empty).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "core/plan/plan.h"
 #include "core/run/executor.h"
+#include "core/run/timeline.h"
 #include "live/control_channel.h"
 
 namespace syncline::live {
@@ -25,5 +30,28 @@ class LiveExecutor : public run::Executor {
 // the program was built without it or the machine has none.
 using LiveExecutorFactory =
     std::function<std::unique_ptr<LiveExecutor>(const Workload&, ControlChannel&)>;
+
+// Carries out one operation, which could begin at `ready`: when the last of what it waits for had
+// ended. Gives when it ended, which may lie in the past by a timer's lateness: what follows is then
+// reckoned from there, so that lateness does not add up.
+using OpWork = std::function<Seconds(plan::OpId op, int period, Seconds ready)>;
+
+// A plan's operations in real time on one rank: a thread a stream, each operation begun once what
+// it waits for is done. Gives the spans of `rank`, in order of `begin` on each stream; times as
+// ControlChannel::now(). The first exception of any operation ends all streams at their next
+// operation and is thrown here.
+std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, int rank,
+                                          const OpWork& work);
+
+// The timelines of all ranks as one, on rank 0's clock: everyone's spans with times since the first
+// operation began, the same on every rank. What the clock drifted between its two measurements,
+// where that is more than they err by, is taken to have come evenly.
+run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own, int periods,
+                                 const ClockOffset& before, const ClockOffset& after);
+
+// The most by which times of two ranks may be off against each other: the errors of the two
+// measurements, and what the clock drifted between them.
+Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
+                          const ClockOffset& after);
 
 }  // namespace syncline::live

@@ -1,10 +1,10 @@
-#include "live/pairs.h"
+#include "live/control_channel.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "live/handshake.h"
-#include "live/rank_text.h"
+#include "live/rank_environment.h"
 
 namespace syncline::live {
 namespace {

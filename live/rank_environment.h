@@ -7,9 +7,11 @@
 // and from any of them, or from the user, SYNCLINE_TOKEN.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace syncline::live {
 
@@ -41,5 +43,14 @@ EnvironmentVariables process_environment();
 // valid.
 std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables& variables,
                                                      const std::string& file = "");
+
+// Ranks and times as the messages of a live run name them: "rank 2".
+std::string rank_text(int rank);
+// Those whose flag is not set: "rank 2", "ranks 1, 3".
+std::string missing_ranks_text(const std::vector<char>& joined);
+// "60 s", "0.3 s".
+std::string limit_text(std::chrono::milliseconds time);
+// To the second process of a rank: the first one goes on.
+std::string started_twice_text(int rank);
 
 }  // namespace syncline::live

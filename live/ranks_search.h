@@ -4,12 +4,60 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 
+#include "core/run/sample_gradients.h"
 #include "core/tune/live_report.h"
 #include "core/tune/watched_objective.h"
-#include "live/ranks_objective.h"
+#include "live/live_executor.h"
 
 namespace syncline::live {
+
+// What the search measures: all ranks run a candidate together. Rank 0 searches and says which
+// candidate comes next; the other ranks follow its orders.
+class RanksObjective final : public tune::LiveObjective {
+ public:
+  struct Settings {
+    std::string backend_name;
+    LiveExecutorFactory backend;
+    bool check_values = true;  // compare what was exchanged with the host executor's values
+  };
+  // All arguments must outlive it, and the problem be the same on every rank.
+  RanksObjective(const Settings& settings, const Scenario& scenario,
+                 const tune::SearchProblem& problem, ControlChannel& channel);
+
+  // Rank 0's part.
+
+  std::string source() const override;
+  // `candidate` is one of the problem's. Throws MachineError where a rank failed or values differ.
+  tune::Measurement measure(const tune::Candidate& candidate,
+                            const tune::Evaluation& evaluation) override;
+  // The scenario's baseline, which need not be a candidate.
+  tune::Measurement measure_baseline(int steps);
+  // The other ranks return from follow().
+  void dismiss();
+
+  // The other ranks' part: runs what rank 0 orders, until it dismisses them.
+  void follow();
+
+ private:
+  struct Order {
+    long long index = 0;  // of a candidate, or kBaseline
+    int steps = 0;
+  };
+  Order order_in(const std::string& text) const;
+  tune::Measurement run(const Strategy& strategy, int steps);
+
+  const Settings& settings_;
+  const Scenario& scenario_;
+  const tune::SearchProblem& problem_;
+  ControlChannel& channel_;
+  const std::size_t rank_;
+  std::unique_ptr<LiveExecutor> executor_;
+  run::Gradients input_;  // this rank's alone
+  run::SampleValues values_ = run::SampleValues::kIntegers;
+};
 
 struct RanksSearch {
   RanksObjective::Settings machine;

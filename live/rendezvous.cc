@@ -1,5 +1,6 @@
 #include "live/rendezvous.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,8 +13,10 @@
 #include <cstring>
 #include <optional>
 
-#include "live/mpi_broadcast.h"
-#include "live/rank_text.h"
+#include "core/error.h"
+#include "core/installed.h"
+#include "live/mpi/broadcast.h"
+#include "live/rank_environment.h"
 #include "live/seal.h"
 
 namespace syncline::live {
@@ -159,6 +162,43 @@ Socket publish(const std::string& file, const std::string& line) {
   std::remove(beside.c_str());
   if (reason != 0) throw MachineError(file + ": " + std::strerror(reason));
   return made;
+}
+
+// SimGrid brings MPI functions of its own, which abort outside its simulation: what this library
+// calls is sought in MPI's first. The sanitizers do not allow that; built with them, the program
+// is linked to MPI ahead of SimGrid.
+#ifdef SYNCLINE_SANITIZED
+constexpr int kLoading = RTLD_NOW | RTLD_LOCAL;
+#else
+constexpr int kLoading = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+
+constexpr const char* kInstead =
+    ": name a file that all ranks can read, in which rank 0 writes its address, with --meet FILE";
+
+SynclineMpiFromFirst* load_mpi() {
+  const std::string name = own_library("libsyncline_mpi.so").string();
+  if (name.empty()) {
+    throw MachineError("the ranks were launched by mpirun, but this program has no MPI: " +
+                       ("libsyncline_mpi.so is not with it" + std::string(kInstead)));
+  }
+  void* library = dlopen(name.c_str(), kLoading);
+  if (library == nullptr) {
+    throw MachineError("the ranks were launched by mpirun, but MPI cannot be loaded: " +
+                       std::string(dlerror()) + kInstead);
+  }
+  auto* found = reinterpret_cast<SynclineMpiFromFirst*>(dlsym(library, "syncline_mpi_from_first"));
+  if (found == nullptr) throw MachineError(name + ": " + dlerror());
+  return found;
+}
+
+// Rank 0's text on every rank.
+std::string mpi_from_first(const std::string& mine) {
+  std::string text = mine;
+  std::string failure;
+  load_mpi()(text, failure);
+  if (!failure.empty()) throw MachineError(failure);
+  return text;
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "live/frame.h"
+#include "live/connection.h"
 
 namespace syncline::live {
 

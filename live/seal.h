@@ -3,13 +3,35 @@
 // connection, in this order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "live/keyed_hash.h"
-
 namespace syncline::live {
+
+// What ranks prove to each other that they know one secret with: HMAC-SHA256 (RFC 2104), from
+// OpenSSL.
+class KeyedHash {
+ public:
+  static constexpr std::size_t kBytes = 32;
+
+  // Throws MachineError where the library cannot.
+  explicit KeyedHash(const std::string& key);
+  // Of the parts one behind the other.
+  std::string of(std::string_view first, std::string_view second = {}) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Bytes that nobody can guess. Throws MachineError.
+std::string random_bytes(std::size_t count);
+
+// Takes as long wherever they differ.
+bool same_bytes(std::string_view one, std::string_view other);
 
 // 256 random bits as 64 hexadecimal digits.
 std::string new_token();

@@ -12,7 +12,6 @@
 #include "core/run/interference.h"
 #include "core/run/sample_gradients.h"
 #include "live/figures.h"
-#include "live/value_check.h"
 
 namespace syncline::live {
 namespace {

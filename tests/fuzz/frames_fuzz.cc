@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "live/frame.h"
+#include "live/connection.h"
 #include "live/socket.h"
 #include "tests/fuzz/fuzz_target.h"
 

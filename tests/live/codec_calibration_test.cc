@@ -1,5 +1,5 @@
 // The device's price of encoding, fitted to samples whose law is known.
-#include "live/codec_calibration.h"
+#include "live/link_calibration.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <functional>
 
-#include "live/frame.h"
+#include "live/connection.h"
 #include "live/handshake.h"
 #include "tests/support/ranks.h"
 

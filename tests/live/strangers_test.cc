@@ -14,10 +14,10 @@
 #include <cstring>
 #include <limits>
 
+#include "live/control_channel.h"
 #include "live/figures.h"
 #include "live/handshake.h"
-#include "live/pairs.h"
-#include "live/timeline_exchange.h"
+#include "live/live_executor.h"
 #include "tests/support/dice.h"
 #include "tests/support/ranks.h"
 #include "tests/support/watcher.h"

@@ -1,5 +1,5 @@
 // A thread a stream: whatever fails, the threads that began are waited for, and who asked is told.
-#include "live/stream_threads.h"
+#include "live/live_executor.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

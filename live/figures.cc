@@ -1,11 +1,10 @@
-#include "live/value_check.h"
+#include "live/figures.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "core/run/host_executor.h"
-#include "live/figures.h"
 
 namespace syncline::live {
 namespace {
