@@ -21,8 +21,6 @@
 #include "core/json/text.h"
 #include "live/link_calibration.h"
 #include "reports/calibration.h"
-#include "reports/kernel_costs.h"
-#include "reports/step_fit.h"
 #include "reports/validation_report.h"
 
 namespace syncline::cli {

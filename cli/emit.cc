@@ -16,7 +16,6 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
-#include "reports/applied.h"
 #include "reports/format.h"
 #include "reports/written.h"
 

@@ -14,9 +14,8 @@
 #include "core/measure/study.h"
 #include "core/measure/validation_file.h"
 #include "core/run/model_executor.h"
-#include "reports/fidelity.h"
 #include "reports/format.h"
-#include "reports/live_rows.h"
+#include "reports/validation_report.h"
 
 namespace syncline::cli {
 namespace {

@@ -18,7 +18,7 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/measure/tracing.h"
-#include "reports/chart/svg.h"
+#include "reports/chart/figure.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
 #include "reports/worth_report.h"

@@ -18,12 +18,12 @@
 #include "core/tune/tuner.h"
 #include "core/tune/tuning.h"
 #include "core/worth/outcomes.h"
-#include "reports/applied.h"
-#include "reports/chart/svg.h"
+#include "reports/chart/figure.h"
 #include "reports/curve.h"
 #include "reports/figures.h"
 #include "reports/tune_report.h"
 #include "reports/worth_report.h"
+#include "reports/written.h"
 
 namespace syncline::cli {
 namespace {

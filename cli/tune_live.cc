@@ -20,7 +20,7 @@
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
 #include "reports/format.h"
-#include "reports/live_report.h"
+#include "reports/tune_report.h"
 
 namespace syncline::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "reports/alternatives.h"
+#include "reports/tune_report.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,6 @@
 #include "core/tune/alternatives.h"
 #include "reports/fields.h"
 #include "reports/format.h"
-#include "reports/memory.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {

@@ -5,8 +5,7 @@
 
 #include "core/measure/remarks.h"
 #include "core/visible.h"
-#include "reports/markdown.h"
-#include "reports/table.h"
+#include "reports/page.h"
 
 namespace syncline::reports {
 namespace {

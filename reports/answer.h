@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/json/json.h"
-#include "reports/illustration.h"
 #include "reports/page.h"
 
 namespace syncline::reports {

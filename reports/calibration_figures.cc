@@ -3,7 +3,7 @@
 
 #include "core/measure/doubt.h"
 #include "reports/calibration.h"
-#include "reports/chart/svg.h"
+#include "reports/chart/figure.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 

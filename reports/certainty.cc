@@ -1,11 +1,10 @@
-#include "reports/certainty.h"
+#include "reports/tune_report.h"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/measure/memory.h"
-#include "reports/alternatives.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 

@@ -1,4 +1,4 @@
-#include "reports/fidelity.h"
+#include "reports/validation_report.h"
 
 #include <nlohmann/json.hpp>
 

@@ -4,8 +4,11 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "core/json/json.h"
+#include "core/measure/memory.h"
 #include "core/measure/report.h"
 
 namespace syncline::reports {
@@ -31,5 +34,16 @@ std::string_view use_of(const Published& published);
 
 // The number itself, shortest text that reads back the same; whole numbers without a point.
 Json exact(double value);
+
+// What a rank holds in memory: "32.1 GB"; "129 of 16 GB" where that is more than the device has;
+// empty where nothing was worked out.
+std::string memory_cell(const measure::Memory& memory);
+
+// The parts of it, and whether activations are counted: "weights 32.1 GB, ...".
+std::string memory_sentence(const measure::Memory& memory);
+
+// total, weights, gradients, optimizer, buffers; activations where they are counted, available
+// where the device says, and whether it fits.
+Json memory_json(const measure::Memory& memory);
 
 }  // namespace syncline::reports

@@ -13,7 +13,7 @@
 #include "core/measure/validation_file.h"
 #include "core/tune/live_report.h"
 #include "core/tune/tuning.h"
-#include "reports/illustration.h"
+#include "reports/page.h"
 
 namespace syncline::reports {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "reports/chart/escape.h"
+#include "reports/chart/markup.h"
 #include "reports/format.h"
 
 namespace syncline::reports {

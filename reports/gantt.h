@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/measure/report.h"
-#include "reports/illustration.h"
+#include "reports/page.h"
 
 namespace syncline::reports {
 

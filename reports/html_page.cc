@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reports/chart/escape.h"
-#include "reports/chart/palette.h"
-#include "reports/chart/svg.h"
+#include "reports/chart/figure.h"
+#include "reports/chart/markup.h"
 #include "reports/format.h"
-#include "reports/page_script.h"
 
 namespace syncline::reports {
 namespace {

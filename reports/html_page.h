@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "reports/answer.h"
 
@@ -15,5 +16,9 @@ inline constexpr std::size_t kPageJson = 700'000;
 
 // The same answer gives the same bytes. Everything that comes from a file is escaped.
 std::string html_page(const Answer& answer, const std::string& version);
+
+// What gives the figures of a page hover and zoom: reports/page.js, as the build put it into the
+// program.
+std::string_view page_script();
 
 }  // namespace syncline::reports

@@ -1,4 +1,4 @@
-#include "reports/live_report.h"
+#include "reports/tune_report.h"
 
 #include <nlohmann/json.hpp>
 

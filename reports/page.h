@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "reports/chart/figure.h"
 #include "reports/grid.h"
 
 namespace syncline::reports {
@@ -28,5 +29,20 @@ struct Page {
   std::string about;  // may be empty
   std::vector<Block> blocks;
 };
+
+// A figure of an answer, and the table of what its parts stand for, to which they link.
+struct Illustration {
+  chart::Figure figure;
+  std::string heading = {};  // of the table; empty: there is none
+  Grid details = {};
+  std::vector<std::string> ids = {};  // of its lines, for the figure's links
+};
+
+// For a terminal: a title, aligned tables, and sentences. Control characters in the page are
+// blanks; the screen's own are all that it has.
+std::string text_page(const Page& page, const Screen& screen = {});
+
+// As GitHub Markdown, for a README or an issue: the content of the terminal's table.
+std::string markdown_page(const Page& page);
 
 }  // namespace syncline::reports

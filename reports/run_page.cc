@@ -8,8 +8,6 @@
 #include "reports/axes.h"
 #include "reports/fields.h"
 #include "reports/format.h"
-#include "reports/memory.h"
-#include "reports/provenance.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {

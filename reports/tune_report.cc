@@ -5,16 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
-#include "reports/alternatives.h"
-#include "reports/certainty.h"
 #include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
-#include "reports/markdown.h"
-#include "reports/memory.h"
 #include "reports/page.h"
-#include "reports/table.h"
 #include "reports/verdict.h"
 #include "reports/written.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tune/live_report.h"
 #include "core/tune/tuning.h"
 #include "reports/answer.h"
 
@@ -19,5 +20,50 @@ std::vector<std::string> tune_verdicts(const tune::Tuning& tuning);
 // "verdicts": [...], "provenance"}; with an emitted configuration also "emitted": {"dialect",
 // "config", "step_time_s", "exact", "difference"}. The tuning must outlive the answer.
 Answer answer_of(const tune::Tuning& tuning);
+
+// How sure the answer is (certainty.cc), and what comes first: the best, what it gains and how
+// likely; or that nothing is to be gained.
+std::string headline(const tune::Tuning& tuning);
+
+// The sizes that are as good, what the frameworks' defaults cost, and which doubt decides.
+std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
+
+// step_time_low_s, step_time_high_s, speedup_low, speedup_high, chance_of_gain, size
+// {bytes, as_good_bytes [[from, to]]}, sensitivities [{doubt, end, best_bytes,
+// lost_percent}], defaults {dialect: {percent, low, high}}.
+Json certainty_json(const tune::Tuning& tuning);
+
+// What could be done in place of the baseline (core/tune/alternatives.h), in every form of an
+// answer: the same rows, with how each trains, what it gains and how it is set (alternatives.cc).
+
+// How the best that was found trains, compared with the baseline.
+measure::Training training_of_best(const tune::Tuning& tuning);
+
+// Which other training gains clearly more than the best that was named first; of a best that itself
+// changes the training, what the best takes that does not. A sentence each.
+std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
+
+// Of the configuration that says the alternative that was asked for. Requires both.
+std::string taken_sentence(const tune::Tuning& tuning);
+
+Grid alternatives_grid(const tune::Tuning& tuning);
+// How to set them, one line each; may have no items.
+Items alternatives_set(const tune::Tuning& tuning);
+
+// [{"strategy", "training", "step_time_s", "step_time_low_s", "step_time_high_s", "speedup",
+// "speedup_low", "speedup_high", "clearly_faster", "memory_bytes", "set_with", "outcome":
+// {"quantity", "end", "end_half_width", "baseline_end", "published"} where it is known}]
+Json alternatives_json(const tune::Tuning& tuning);
+// Gives lines of strategies a training and how they are set, and adds the lines that are missing.
+void add_alternatives(CsvTable& table, const tune::Tuning& tuning);
+
+// What a search on a machine says: its answer, every evaluation in order, and where the figures
+// come from. The same text whether the search ran in one go or was resumed.
+// CSV: one line an evaluation. JSON: {"best": {strategy}, "step_time_s", "relative_deviation",
+// "evaluations", "complete", "source", "observations": [{"candidate", "step_time_s",
+// "standard_error_s"}], "verdicts": [...], "provenance"}; of an emulated machine also
+// "true_step_time_s", "regret_percent" (over the best candidate) and "baseline_s"; with an emitted
+// configuration also "emitted". The report must outlive the answer.
+Answer answer_of(const tune::LiveReport& report);
 
 }  // namespace syncline::reports

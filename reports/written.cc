@@ -1,9 +1,77 @@
 #include "reports/written.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/collective/library.h"
+#include "core/dialect/dialect.h"
+#include "core/dialect/nccl_table.h"
+#include "core/dialect/pytorch_apply.h"
+#include "core/dialect/write.h"
+#include "core/measure/price_strategy.h"
+#include "core/plan/planner.h"
+#include "core/run/model_executor.h"
+#include "reports/format.h"
+
 namespace syncline::reports {
+namespace {
+
+// A name may hold anything, but ends no comment.
+std::string in_one_line(std::string name) {
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return name;
+}
+
+// DistributedDataParallel as it comes, its collectives carried out like the strategy's.
+Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
+  const auto& ddp = *dialect::find_dialect("pytorch");
+  return dialect::reading_of(ddp, Json::object(), scenario.workload, scenario.cluster,
+                             {.algorithm = dialect::kept_algorithm(strategy, scenario.cluster)})
+      .strategy;
+}
+
+std::string how_often(const LocalSgd& local) {
+  if (!local.adaptive) return "every " + std::to_string(local.period) + " steps";
+  return "every 1 to " + std::to_string(local.max_period) +
+         " steps,\n# as the loss tells: the job calls model.loss(value) in each step";
+}
+
+// "3 buckets on 2 streams, fp16, in groups of 8 ranks".
+std::string what_it_does(const Strategy& strategy, std::size_t buckets) {
+  std::string text = plural(buckets, "bucket");
+  const auto streams = static_cast<std::size_t>(strategy.streams);
+  if (streams > 1) text += " on " + plural(streams, "stream");
+  if (!strategy.overlap) text += ", behind the backward pass";
+  if (!strategy.compression.codec.empty()) text += ", " + strategy.compression.codec;
+  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    text += ", in groups of " + std::to_string(strategy.hierarchy.group_size) + " ranks";
+  }
+  if (strategy.local_sgd.enabled) text += ", parameters averaged " + how_often(strategy.local_sgd);
+  return text;
+}
+
+std::string between(const std::string& low, const std::string& high) {
+  return "(80 %: " + low + " to " + high + ")";
+}
+
+std::string change_text(double ratio) { return percent_text(100 * (ratio - 1)); }
+
+// How the collectives come to run as they were priced.
+std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
+  const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
+  if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
+  if (!dialect::nccl_table(strategy, scenario.workload, scenario.cluster).empty()) {
+    return "# NCCL is to choose by the table that `syncline emit --nccl-table` writes.\n";
+  }
+  if (strategy.algorithm == collective::library_algorithm(scenario.cluster)) return {};
+  return "# Priced with collectives by " + strategy.algorithm +
+         ", which is the library's to do: no setting of it is known.\n";
+}
+
+}  // namespace
 
 std::string nearest_text(const Strategy& strategy, const std::string& dialect,
                          const dialect::Written& written) {
@@ -39,6 +107,60 @@ std::vector<std::string> notes_on(const dialect::Written& written) {
         written.algorithm + "\" beside the dialect");
   }
   return notes;
+}
+
+std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
+                            const measure::Pinned& pinned) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  measure::Doubts doubts(scenario, pinned);
+  const Strategy ddp = ddp_itself(scenario, strategy);
+  const auto priced = measure::price_strategy(scenario, strategy, *executor, book);
+  const Seconds own = priced.metrics.step_time;
+  const Seconds other = measure::price_strategy(scenario, ddp, *executor, book).metrics.step_time;
+  const auto sway = doubts.sway(strategy);
+  const double ratio = own / other;
+  const auto ratios = measure::ratio_interval(ratio, sway, doubts.sway(ddp));
+  const auto step = measure::interval_of(own, sway);
+  const auto plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
+  const bool library_own = strategy.algorithm == collective::library_algorithm(scenario.cluster);
+  std::string text = "# '" + in_one_line(strategy.name) + "' for " +
+                     in_one_line(scenario.workload.name) + " on " + std::to_string(plan.ranks) +
+                     " ranks of " + in_one_line(scenario.cluster.name) + ":\n";
+  text += "# " + what_it_does(strategy, plan.buckets.size()) + ".\n";
+  text += "# Predicted: " + seconds_text(own) + " a step " +
+          between(seconds_text(step.low), seconds_text(step.high)) + ".\n";
+  text += "# DistributedDataParallel as it comes" +
+          std::string(library_own ? "" : ", by the same collectives") + ": " + seconds_text(other) +
+          ", beside which that is\n";
+  text += "# " + change_text(ratio) + " " +
+          between(change_text(ratios.low), change_text(ratios.high)) + ".\n";
+  text += library_comment(scenario, strategy);
+  if (strategy.compression.codec == "dgc" && strategy.compression.rampup_begin_step > 0) {
+    text += "# Before step " + std::to_string(strategy.compression.rampup_begin_step) +
+            " what DGC sends later travels whole, in buffers of its own.\n";
+  }
+  return text;
+}
+
+std::string apply_usage(const std::string& file, const Strategy& strategy) {
+  const LocalSgd& local = strategy.local_sgd;
+  return "in the job, on every rank: from " + std::filesystem::path(file).stem().string() +
+         " import apply; model = apply(model, optimizer)" +
+         (local.enabled && local.adaptive
+              ? "; in each step, ahead of optimizer.step(): model.loss(loss)"
+              : "");
+}
+
+std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
+                            const tune::Ranked& applied) {
+  const tune::Ranked& choice = tuning.tuned.winner();
+  if (tuning.taken || &applied == &choice) return {};
+  return file + " holds '" + applied.strategy.name + "' (" +
+         seconds_text(applied.metrics.step_time) + " a step): the best, '" + choice.strategy.name +
+         "', cannot be applied by a Python file, as " +
+         dialect::apply_obstacle(choice.strategy, tuning.scenario.workload,
+                                 tuning.scenario.cluster);
 }
 
 }  // namespace syncline::reports

@@ -1,10 +1,13 @@
-// What is said of a strategy that was written as a framework's configuration.
+// What is said of a strategy that was written as a framework's configuration, or as a Python file
+// that applies it to a PyTorch job.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/dialect/write.h"
+#include "core/measure/doubt.h"
+#include "core/tune/tuning.h"
 
 namespace syncline::reports {
 
@@ -17,5 +20,18 @@ std::vector<std::string> notes_on(const dialect::Written& written);
 
 // Those of them that follow from the configuration alone.
 std::vector<std::string> notes_on(const Json& config);
+
+// The comment above the strategy's table in the Python file: what it does and what it was predicted
+// to gain. `pinned`: what the scenario's calibration pinned down.
+std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
+                            const measure::Pinned& pinned);
+
+// What a job does with the file: "in the job, on every rank: from NAME import apply; ...".
+std::string apply_usage(const std::string& file, const Strategy& strategy);
+
+// That the file holds another strategy than the search chose, and why; empty where it holds the
+// choice.
+std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
+                            const tune::Ranked& applied);
 
 }  // namespace syncline::reports

@@ -1,4 +1,4 @@
-#include "reports/chart/svg.h"
+#include "reports/chart/figure.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "reports/chart/escape.h"
-#include "reports/chart/palette.h"
+#include "reports/chart/markup.h"
 #include "reports/chart/scale.h"
 
 namespace syncline::reports::chart {

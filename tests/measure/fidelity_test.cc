@@ -12,7 +12,7 @@
 #include "core/input/document.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
-#include "reports/fidelity.h"
+#include "reports/validation_report.h"
 #include "tests/support/printed.h"
 
 namespace syncline::measure {

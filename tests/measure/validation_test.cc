@@ -9,7 +9,6 @@
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
 #include "core/run/model_executor.h"
-#include "reports/live_rows.h"
 #include "reports/validation_report.h"
 #include "tests/support/printed.h"
 #include "tests/support/scratch.h"

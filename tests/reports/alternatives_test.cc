@@ -1,12 +1,11 @@
 // What the first lines of a tuning say of other trainings.
-#include "reports/alternatives.h"
+#include "reports/tune_report.h"
 
 #include <gtest/gtest.h>
 
 #include "core/input/document.h"
 #include "core/measure/memory.h"
 #include "core/tune/alternatives.h"
-#include "reports/certainty.h"
 
 namespace syncline::reports {
 namespace {

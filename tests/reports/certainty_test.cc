@@ -1,5 +1,5 @@
 // What is said of a search beside its table.
-#include "reports/certainty.h"
+#include "reports/tune_report.h"
 
 #include <gtest/gtest.h>
 

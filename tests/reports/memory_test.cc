@@ -1,5 +1,5 @@
 // Memory in words: what is needed, of what there is.
-#include "reports/memory.h"
+#include "reports/fields.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include "core/run/model_executor.h"
 #include "core/tune/tuning.h"
 #include "reports/check_report.h"
+#include "reports/page.h"
 #include "reports/run_report.h"
-#include "reports/table.h"
 #include "reports/tune_report.h"
 #include "tests/support/text.h"
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "reports/grid.h"
-#include "reports/table.h"
+#include "reports/page.h"
 #include "tests/support/dice.h"
 
 namespace syncline::reports {

@@ -1,5 +1,5 @@
 // That the colours can be told apart: also by those who lack a kind of cone, and against the paper.
-#include "reports/chart/palette.h"
+#include "reports/chart/markup.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reports/chart/svg.h"
+#include "reports/chart/figure.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "core/visible.h"
-#include "reports/chart/escape.h"
+#include "reports/chart/markup.h"
 #include "tests/support/text.h"
 
 namespace syncline::reports::chart {

@@ -1,4 +1,4 @@
-#include "reports/table.h"
+#include "reports/page.h"
 
 #include <algorithm>
 
@@ -68,12 +68,35 @@ std::string title_of(const Page& page, const Screen& screen) {
   return text;
 }
 
+std::string block_text(const std::string& paragraph) { return markdown_text(paragraph) + "\n"; }
+
+std::string block_text(const Items& items) {
+  std::string text = markdown_text(items.heading) + "\n\n";
+  for (const auto& item : items.items) text += "- " + markdown_text(item) + "\n";
+  return text;
+}
+
+std::string block_text(const Grid& grid) { return markdown_grid(grid); }
+
+std::string block_text(const Listing& listing) {
+  return "```" + listing.language + "\n" + listing.text + "```\n";
+}
+
 }  // namespace
 
 std::string text_page(const Page& page, const Screen& screen) {
   std::string text = title_of(page, screen);
   for (const auto& block : page.blocks) {
     text += "\n" + std::visit([&](const auto& b) { return draw(b, screen); }, block);
+  }
+  return text;
+}
+
+std::string markdown_page(const Page& page) {
+  std::string text = "# " + markdown_text(page.title) + "\n";
+  if (!page.about.empty()) text += "\n" + markdown_text(page.about) + "\n";
+  for (const auto& block : page.blocks) {
+    text += "\n" + std::visit([](const auto& b) { return block_text(b); }, block);
   }
   return text;
 }

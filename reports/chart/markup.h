@@ -1,0 +1,34 @@
+// What all markup of figures and pages shares: names of others inside it, and colours.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "reports/chart/figure.h"
+
+namespace syncline::reports::chart {
+
+// Fit for the text and the attributes of HTML and XML alike: markup's own letters are spelt out,
+// control characters are blanks but those in `keep`, what is not UTF-8 is replaced by U+FFFD.
+std::string escaped(std::string_view text, std::string_view keep = "");
+
+// At most so many letters, the last of them an ellipsis where some were left out. Not escaped.
+std::string clipped(std::string_view text, std::size_t letters);
+
+// How many letters a UTF-8 text has.
+std::size_t letters_of(std::string_view text);
+
+// The colours of all figures, in light and in dark: "#0072b2". By Okabe and Ito (Color Universal
+// Design, 2008), the grey of our own; on dark, each lightened until it stands out as well.
+extern const std::array<const char*, kColours> kOnWhite;
+extern const std::array<const char*, kColours> kOnBlack;
+// From nothing to much of one blue.
+extern const std::array<const char*, kShades> kShadesOnWhite;
+extern const std::array<const char*, kShades> kShadesOnBlack;
+
+// The style sheet that what svg.cc draws needs: classes c0.. fill, l0.. stroke, h0.. shade. Prints
+// are always light.
+std::string palette_css();
+
+}  // namespace syncline::reports::chart
