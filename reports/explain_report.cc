@@ -47,7 +47,7 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
 }
 
 // What the step is bound by, and by how much.
-std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
+std::string bound_text(const measure::Bottleneck& bottleneck) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
   const std::string_view what = bottleneck.what();
   std::string text = std::string(what) + ": ";
@@ -80,7 +80,7 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   std::string text = line("traffic", traffic_sentence(one.priced.plan, metrics)) +
                      line("overlap", overlap_sentence(one.priced.plan, metrics)) +
-                     line("bound by", bottleneck_sentence(bottleneck)) +
+                     line("bound by", bound_text(bottleneck)) +
                      line("at best", seconds_text(metrics.lower_bound) +
                                          " a step with this algorithm, whatever is fused");
   if (cluster.step_overhead() > 0) {

@@ -8,6 +8,7 @@
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
+#include "reports/written.h"
 
 namespace syncline::reports {
 namespace {
@@ -109,11 +110,7 @@ Page page_of(const tune::LiveReport& report) {
     page.blocks.push_back(
         Listing{"json", input::strategy_json(report.best().strategy).dump(2) + "\n"});
   }
-  if (report.emitted) {
-    page.blocks.push_back("Configuration for " + report.emitted_dialect +
-                          (report.emitted->config.empty() ? ", which is its default:" : ":"));
-    page.blocks.push_back(Listing{"json", report.emitted->config.dump(2) + "\n"});
-  }
+  if (report.emitted) add_configuration(page, report.emitted_dialect, *report.emitted);
   return page;
 }
 
@@ -150,15 +147,7 @@ Json json_of(const tune::LiveReport& report) {
                                     {"standard_error_s", exact(seen.standard_error)}});
   }
   json["verdicts"] = live_verdicts(report);
-  if (report.emitted) {
-    json["emitted"] = {{"dialect", report.emitted_dialect},
-                       {"config", report.emitted->config},
-                       {"algorithm", report.emitted->strategy.algorithm},
-                       {"setting", report.emitted->setting},
-                       {"step_time_s", exact(report.emitted->step_time)},
-                       {"exact", report.emitted->exact},
-                       {"difference", report.emitted->difference}};
-  }
+  if (report.emitted) json["emitted"] = emitted_json(report.emitted_dialect, *report.emitted);
   json["provenance"] = {{"workload", report.workload},
                         {"cluster", report.cluster},
                         {"figures", source_sentence(report)}};

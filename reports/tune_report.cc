@@ -18,199 +18,6 @@ namespace {
 
 using Sentences = std::vector<std::string>;
 
-// "no more than 0.05 %" reads better than "0.0 %" where something is there.
-std::string above_text(double percent) {
-  if (percent <= 1e-6) return "at";
-  if (percent < 0.05) return "less than 0.05 % above";
-  return share_text(percent) + " above";
-}
-
-std::string three_digits(double value) { return plain_number(value); }
-
-std::string optimum_sentence(const tune::Tuning& tuning) {
-  const auto& tuned = tuning.tuned;
-  const Seconds step = tuned.winner().metrics.step_time;
-  const double regret = tune::percent_above(step, tuned.one_stream_optimum);
-  const std::string programme = tune::fusion_words(tuned.optimum_strategy.fusion) + ", " +
-                                seconds_text(tuned.one_stream_optimum);
-  std::string text = regret < -1e-6  ? "That is " + share_text(-regret) + " below "
-                     : regret < 1e-6 ? "That is as fast as "
-                                     : "That is " + above_text(regret) + " ";
-  text += tuned.optimum_exact
-              ? "the optimum for one stream with these knobs (" + programme + ", proved), and "
-              : "the dynamic programme's fusion for one stream with these knobs (" + programme +
-                    ", not proved to be the best), and ";
-  return text + above_text(tune::percent_above(step, tuned.lower_bound)) +
-         " the bound below which no fusion and no number of streams goes (" +
-         seconds_text(tuned.lower_bound) + ").";
-}
-
-void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
-  const auto& tuned = tuning.tuned;
-  if (!tuned.best_threshold) return;
-  const tune::Ranked& threshold = *tuned.best_threshold;
-  const double percent =
-      tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
-  if (percent <= 1e-6) return;  // nothing that the best does not say
-  sentences.push_back("The best single size is " + quoted_name(threshold.strategy.name) + ": " +
-                      seconds_text(threshold.metrics.step_time) + ", " + above_text(percent) +
-                      " the best.");
-}
-
-std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
-  const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
-  std::string text = "What binds it: " + std::string(bottleneck.what()) + ". Of each step " +
-                     share(bottleneck.compute) + " is computation";
-  if (bottleneck.stragglers > 0) {
-    text += ", " + share(bottleneck.stragglers) + " waiting for slower ranks";
-  }
-  if (bottleneck.overhead > 0) {
-    text += ", " + share(bottleneck.overhead) + " the host's overhead of data-parallel execution";
-  }
-  if (bottleneck.handling > 0) {
-    text += ", " + share(bottleneck.handling) + " copying, encoding and waiting for the host";
-  }
-  text += ", " + share(bottleneck.communication()) + " exposed communication";
-  if (bottleneck.communication() > 0) {
-    text += " (" + share_text(100 * bottleneck.start_up_share) +
-            " of the collectives' time is latency)";
-  }
-  return text + ".";
-}
-
-std::string key_words(const tune::BreakEven& even, double value) {
-  const bool nodes = even.path == "cluster.nodes";
-  return nodes ? plural(static_cast<std::size_t>(std::lround(value)), "node")
-               : three_digits(value) + " Gbit/s";
-}
-
-std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEven& even) {
-  const bool nodes = even.path == "cluster.nodes";
-  const std::string here = nodes ? "with " + key_words(even, even.now)
-                                 : "at " + key_words(even, even.now) + " (" + even.path + ")";
-  std::string text =
-      quoted_name(even.strategy) + (even.pays_now() ? " pays here, " : " does not pay here, ") +
-      here + ": its step is " + share_text(std::fabs(even.gain_percent)) +
-      (even.pays_now() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
-  if (!nodes && !even.pays_now()) {
-    const auto& metrics = tuning.tuned.baseline.metrics;
-    const double exposed = metrics.step_time > 0 ? 100 * metrics.exposed / metrics.step_time : 0;
-    text += ", where only " + share_text(exposed) + " of a step is communication to be saved";
-  }
-  if (even.value) {
-    text += nodes ? "; it pays from " + key_words(even, *even.value) + " on"
-                  : "; it pays below " + key_words(even, *even.value);
-  } else {
-    text += std::string("; it ") + (even.pays_now() ? "pays everywhere" : "pays nowhere") +
-            " from " + key_words(even, even.least) + " to " + key_words(even, even.most);
-  }
-  return text + ".";
-}
-
-void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
-  if (tuning.confirmed_by.empty()) return;
-  double worst = 0;
-  const tune::Ranked* best = nullptr;
-  std::size_t count = 0;
-  for (const auto& ranked : tuning.tuned.ranking) {
-    if (!ranked.confirmed) continue;
-    ++count;
-    worst = std::max(worst,
-                     std::fabs(tune::percent_above(*ranked.confirmed, ranked.metrics.step_time)));
-    if (best == nullptr || *ranked.confirmed < *best->confirmed * (1 - 1e-6)) best = &ranked;
-  }
-  const std::string rest =
-      " would take longer to simulate than to find ('run --executor sim' does it)";
-  if (best == nullptr) {
-    if (!tuning.tuned.confirmed_all) {
-      sentences.push_back("Not simulated: with so many collectives the best" + rest + ".");
-    }
-    return;
-  }
-  std::string text = "Simulated (" + tuning.confirmed_by + "), " +
-                     (count == 1 ? "the best is " : "the best " + std::to_string(count) + " are ") +
-                     (worst < 0.05 ? "within 0.05 %" : "at most " + share_text(worst) + " off") +
-                     " of these step times";
-  if (best != &tuning.tuned.winner())
-    text += "; there " + quoted_name(best->strategy.name) + " comes first";
-  if (!tuning.tuned.confirmed_all) text += "; the others" + rest;
-  sentences.push_back(text + ".");
-}
-
-void add_training(const tune::Tuning& tuning, Sentences& sentences) {
-  const auto& tuned = tuning.tuned;
-  const bool said = training_of_best(tuning) != measure::Training::kSame;  // in the first lines
-  if (said || !input::changes_training(tuned.winner().strategy)) return;
-  std::string text = quoted_name(tuned.winner().strategy.name) +
-                     " changes the training itself (sparser, coarser or rarer exchange): what that "
-                     "does to accuracy is not predicted.";
-  for (const auto& ranked : tuned.ranking) {
-    if (input::changes_training(ranked.strategy)) continue;
-    text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
-            seconds_text(ranked.metrics.step_time) + ".";
-    break;
-  }
-  sentences.push_back(text);
-}
-
-void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
-  const auto& rows = tuning.averaging;
-  if (rows.size() < 2) return;
-  const auto faster = [](const tune::Averaging& a, const tune::Averaging& b) {
-    return a.metrics.step_time > b.metrics.step_time;
-  };
-  const auto& most = *std::max_element(rows.begin(), rows.end(), faster);
-  const auto& least = *std::min_element(rows.begin(), rows.end(), faster);
-  std::string text = "Averaging as " + quoted_name(most.strategy) + " gives " +
-                     short_speedup_text(least.metrics.step_time / most.metrics.step_time) +
-                     " the samples per second of " + quoted_name(least.strategy) +
-                     " (table below); what it costs in accuracy is not predicted";
-  const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {
-    return row.published && row.published->accuracy;
-  });
-  if (accuracy) text += ", the accuracies beside it are the published ones";
-  sentences.push_back(text + ".");
-}
-
-// What belongs to the configuration and does not stand in it.
-std::string beside_config(const tune::Emitted& emitted) {
-  std::string text;
-  if (!emitted.setting.empty()) text += " Run it with " + emitted.setting + ".";
-  if (!emitted.algorithm.empty()) {
-    text +=
-        " In a scenario \"algorithm\": \"" + emitted.algorithm + "\" beside the dialect says so.";
-  }
-  return text;
-}
-
-void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
-  if (emitted.exact) {
-    sentences.push_back(tuning.emitted_dialect +
-                        " can express the best exactly: " + seconds_text(emitted.step_time) +
-                        " a step when read back." + beside_config(emitted));
-    return;
-  }
-  const double percent =
-      tune::percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
-  sentences.push_back(
-      (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
-                   : "Of what " + tuning.emitted_dialect + " can express (") +
-      plural(emitted.searched, "configuration") + " priced) the best takes " +
-      seconds_text(emitted.step_time) + " a step when read back, " +
-      (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
-      ". The difference: " + emitted.difference + "." + beside_config(emitted));
-}
-
-void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
-  if (!tuning.emitted) return;
-  if (tuning.taken) {
-    sentences.push_back(taken_sentence(tuning));
-  } else {
-    add_emission(tuning, *tuning.emitted, sentences);
-  }
-  for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
-}
-
 Grid ranking_grid(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Grid grid;
@@ -370,11 +177,7 @@ Page page_of(const tune::Tuning& tuning) {
     page.blocks.push_back(heading);
     page.blocks.push_back(Listing{"text", plot, true});
   }
-  if (tuning.emitted) {
-    page.blocks.push_back("Configuration for " + tuning.emitted_dialect +
-                          (tuning.emitted->config.empty() ? ", which is its default:" : ":"));
-    page.blocks.push_back(Listing{"json", tuning.emitted->config.dump(2) + "\n"});
-  }
+  if (tuning.emitted) add_configuration(page, tuning.emitted_dialect, *tuning.emitted);
   page.blocks.push_back(source_sentence(tuning));
   return page;
 }
@@ -467,13 +270,7 @@ Json json_of(const tune::Tuning& tuning) {
     json["does_not_fit"] = shortage;
   }
   json["verdicts"] = tune_verdicts(tuning);
-  if (tuning.emitted) {
-    const tune::Emitted& emitted = *tuning.emitted;
-    json["emitted"] = {{"dialect", tuning.emitted_dialect},       {"config", emitted.config},
-                       {"algorithm", emitted.strategy.algorithm}, {"setting", emitted.setting},
-                       {"step_time_s", exact(emitted.step_time)}, {"exact", emitted.exact},
-                       {"difference", emitted.difference}};
-  }
+  if (tuning.emitted) json["emitted"] = emitted_json(tuning.emitted_dialect, *tuning.emitted);
   json["provenance"] = {{"executor", tuning.executor},
                         {"workload", tuning.scenario.workload.name},
                         {"cluster", tuning.scenario.cluster.name},
@@ -482,23 +279,6 @@ Json json_of(const tune::Tuning& tuning) {
 }
 
 }  // namespace
-
-std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
-  Sentences sentences{headline(tuning)};
-  for (auto& sentence : beyond_sentences(tuning)) sentences.push_back(std::move(sentence));
-  for (auto& sentence : certainty_sentences(tuning)) sentences.push_back(std::move(sentence));
-  sentences.push_back(optimum_sentence(tuning));
-  add_threshold(tuning, sentences);
-  sentences.push_back(bottleneck_sentence(tuning.bottleneck));
-  for (const auto& even : tuning.break_evens) {
-    sentences.push_back(break_even_sentence(tuning, even));
-  }
-  add_averaging(tuning, sentences);
-  add_training(tuning, sentences);
-  add_confirmation(tuning, sentences);
-  add_emitted(tuning, sentences);
-  return sentences;
-}
 
 Answer answer_of(const tune::Tuning& tuning) {
   return {"tune",

@@ -21,7 +21,7 @@ std::vector<std::string> tune_verdicts(const tune::Tuning& tuning);
 // "config", "step_time_s", "exact", "difference"}. The tuning must outlive the answer.
 Answer answer_of(const tune::Tuning& tuning);
 
-// How sure the answer is (certainty.cc), and what comes first: the best, what it gains and how
+// How sure the answer is (tune_verdicts.cc), and what comes first: the best, what it gains and how
 // likely; or that nothing is to be gained.
 std::string headline(const tune::Tuning& tuning);
 

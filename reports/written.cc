@@ -12,6 +12,7 @@
 #include "core/measure/price_strategy.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
+#include "reports/fields.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -107,6 +108,22 @@ std::vector<std::string> notes_on(const dialect::Written& written) {
         written.algorithm + "\" beside the dialect");
   }
   return notes;
+}
+
+void add_configuration(Page& page, const std::string& dialect, const tune::Emitted& emitted) {
+  page.blocks.push_back("Configuration for " + dialect +
+                        (emitted.config.empty() ? ", which is its default:" : ":"));
+  page.blocks.push_back(Listing{"json", emitted.config.dump(2) + "\n"});
+}
+
+Json emitted_json(const std::string& dialect, const tune::Emitted& emitted) {
+  return {{"dialect", dialect},
+          {"config", emitted.config},
+          {"algorithm", emitted.strategy.algorithm},
+          {"setting", emitted.setting},
+          {"step_time_s", exact(emitted.step_time)},
+          {"exact", emitted.exact},
+          {"difference", emitted.difference}};
 }
 
 std::string applied_comment(const Scenario& scenario, const Strategy& strategy,

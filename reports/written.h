@@ -8,6 +8,7 @@
 #include "core/dialect/write.h"
 #include "core/measure/doubt.h"
 #include "core/tune/tuning.h"
+#include "reports/page.h"
 
 namespace syncline::reports {
 
@@ -20,6 +21,10 @@ std::vector<std::string> notes_on(const dialect::Written& written);
 
 // Those of them that follow from the configuration alone.
 std::vector<std::string> notes_on(const Json& config);
+
+// The same of what a search writes: on its page, and "emitted" of its JSON.
+void add_configuration(Page& page, const std::string& dialect, const tune::Emitted& emitted);
+Json emitted_json(const std::string& dialect, const tune::Emitted& emitted);
 
 // The comment above the strategy's table in the Python file: what it does and what it was predicted
 // to gain. `pinned`: what the scenario's calibration pinned down.

@@ -1,0 +1,395 @@
+#include "reports/tune_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/measure/memory.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/written.h"
+
+namespace syncline::reports {
+namespace {
+
+using Sentences = std::vector<std::string>;
+
+// Gains below this, or less likely than this, are not worth a change.
+constexpr double kLeastGain = 0.01;
+constexpr double kLeastChance = 0.8;
+
+std::string chance_text(double chance) {
+  if (chance > 0.99) return "more than 99 %";
+  if (chance < 0.01) return "less than 1 %";
+  return std::to_string(std::lround(100 * chance)) + " %";
+}
+
+std::string percent_range(double low, double high) {
+  return plain_number(std::round(low * 10) / 10) + " to " +
+         plain_number(std::round(high * 10) / 10) + " %";
+}
+
+double gain_of(const tune::Tuned& tuned) {
+  return tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time - 1;
+}
+
+// A size of nothing leaves each gradient alone.
+std::string size_text(Bytes bytes) {
+  return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes));
+}
+
+// "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
+std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
+  constexpr std::size_t kTold = 4;
+  const auto width = [](const tune::SizeRange& range) {
+    return static_cast<double>(range.high + 1) / static_cast<double>(range.low + 1);
+  };
+  std::vector<double> widths;
+  for (const auto& range : ranges) widths.push_back(width(range));
+  std::sort(widths.rbegin(), widths.rend());
+  std::vector<std::string> texts;
+  for (const auto& range : ranges) {
+    if (texts.size() == kTold || width(range) < widths[std::min(kTold, widths.size()) - 1])
+      continue;
+    texts.push_back(range.low == range.high
+                        ? "of " + size_text(range.low)
+                        : "from " + size_text(range.low) + " to " + size_text(range.high));
+  }
+  if (ranges.size() > texts.size()) {
+    texts.push_back(plural(ranges.size() - texts.size(), "narrower range"));
+  }
+  return join_and(texts);
+}
+
+// The sizes that are as good, and what would make another one better.
+std::string size_sentence(const tune::Tuning& tuning) {
+  const auto& sure = tuning.certainty;
+  const auto& curve = tuning.tuned.curve;
+  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best of them";
+  const bool any = sure.as_good.size() == 1 && sure.as_good.front().low == curve.front().size &&
+                   sure.as_good.front().high == curve.back().size;
+  std::string text = "With these knobs buckets " +
+                     (any ? "of any size" : ranges_text(sure.as_good)) + " are " + within;
+  if (sure.as_good.size() == 1 && sure.as_good.front().low == sure.as_good.front().high) {
+    text = "With these knobs buckets of " + size_text(sure.as_good.front().low) +
+           " are best, and no other size is within " + share_text(100 * tune::kAsGood);
+  }
+  if (sure.sensitivities.empty()) return text + ".";
+  const auto& worst = sure.sensitivities.front();
+  constexpr double kWorthTelling = 0.5;
+  if (worst.lost_percent < kWorthTelling) {
+    return text + ": whatever input is off, " + size_text(*sure.size) + " loses less than " +
+           share_text(kWorthTelling) + ".";
+  }
+  return text + ". What would change that is " + std::string(measure::words_of(worst.doubt)) +
+         ": at the " + (worst.slower ? "slower" : "faster") + " end of what is likely " +
+         size_text(worst.best) + " would be best, and " + size_text(*sure.size) + " " +
+         share_text(worst.lost_percent) + " slower.";
+}
+
+// A framework's default may beat the best of a search that holds what the framework does otherwise.
+std::string defaults_sentence(const tune::Tuning& tuning) {
+  constexpr double kFaster = -0.1;  // percent; nearer to the best is as good
+  std::vector<std::string> losses;
+  std::vector<std::string> faster;
+  for (std::size_t i = 0; i < tuning.certainty.defaults.size(); ++i) {
+    const auto& loss = tuning.certainty.defaults[i];
+    const std::string& dialect = tuning.defaults[i].dialect;
+    losses.push_back(dialect + " " + percent_text(loss.percent) + " (" +
+                     percent_range(loss.interval.low, loss.interval.high) + ")");
+    if (loss.percent < kFaster) faster.push_back(dialect);
+  }
+  std::string text = "The frameworks' own defaults beside the best: " + join_and(losses);
+  if (faster.empty()) return text + ".";
+  return text + "; " + join_and(faster) + (faster.size() == 1 ? " is" : " are") +
+         " faster by what this search held as it is.";
+}
+
+// "no more than 0.05 %" reads better than "0.0 %" where something is there.
+std::string above_text(double percent) {
+  if (percent <= 1e-6) return "at";
+  if (percent < 0.05) return "less than 0.05 % above";
+  return share_text(percent) + " above";
+}
+
+std::string optimum_sentence(const tune::Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const Seconds step = tuned.winner().metrics.step_time;
+  const double regret = tune::percent_above(step, tuned.one_stream_optimum);
+  const std::string programme = tune::fusion_words(tuned.optimum_strategy.fusion) + ", " +
+                                seconds_text(tuned.one_stream_optimum);
+  std::string text = regret < -1e-6  ? "That is " + share_text(-regret) + " below "
+                     : regret < 1e-6 ? "That is as fast as "
+                                     : "That is " + above_text(regret) + " ";
+  text += tuned.optimum_exact
+              ? "the optimum for one stream with these knobs (" + programme + ", proved), and "
+              : "the dynamic programme's fusion for one stream with these knobs (" + programme +
+                    ", not proved to be the best), and ";
+  return text + above_text(tune::percent_above(step, tuned.lower_bound)) +
+         " the bound below which no fusion and no number of streams goes (" +
+         seconds_text(tuned.lower_bound) + ").";
+}
+
+void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
+  const auto& tuned = tuning.tuned;
+  if (!tuned.best_threshold) return;
+  const tune::Ranked& threshold = *tuned.best_threshold;
+  const double percent =
+      tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
+  if (percent <= 1e-6) return;  // nothing that the best does not say
+  sentences.push_back("The best single size is " + quoted_name(threshold.strategy.name) + ": " +
+                      seconds_text(threshold.metrics.step_time) + ", " + above_text(percent) +
+                      " the best.");
+}
+
+std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
+  const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
+  std::string text = "What binds it: " + std::string(bottleneck.what()) + ". Of each step " +
+                     share(bottleneck.compute) + " is computation";
+  if (bottleneck.stragglers > 0) {
+    text += ", " + share(bottleneck.stragglers) + " waiting for slower ranks";
+  }
+  if (bottleneck.overhead > 0) {
+    text += ", " + share(bottleneck.overhead) + " the host's overhead of data-parallel execution";
+  }
+  if (bottleneck.handling > 0) {
+    text += ", " + share(bottleneck.handling) + " copying, encoding and waiting for the host";
+  }
+  text += ", " + share(bottleneck.communication()) + " exposed communication";
+  if (bottleneck.communication() > 0) {
+    text += " (" + share_text(100 * bottleneck.start_up_share) +
+            " of the collectives' time is latency)";
+  }
+  return text + ".";
+}
+
+std::string key_words(const tune::BreakEven& even, double value) {
+  const bool nodes = even.path == "cluster.nodes";
+  return nodes ? plural(static_cast<std::size_t>(std::lround(value)), "node")
+               : plain_number(value) + " Gbit/s";
+}
+
+std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEven& even) {
+  const bool nodes = even.path == "cluster.nodes";
+  const std::string here = nodes ? "with " + key_words(even, even.now)
+                                 : "at " + key_words(even, even.now) + " (" + even.path + ")";
+  std::string text =
+      quoted_name(even.strategy) + (even.pays_now() ? " pays here, " : " does not pay here, ") +
+      here + ": its step is " + share_text(std::fabs(even.gain_percent)) +
+      (even.pays_now() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
+  if (!nodes && !even.pays_now()) {
+    const auto& metrics = tuning.tuned.baseline.metrics;
+    const double exposed = metrics.step_time > 0 ? 100 * metrics.exposed / metrics.step_time : 0;
+    text += ", where only " + share_text(exposed) + " of a step is communication to be saved";
+  }
+  if (even.value) {
+    text += nodes ? "; it pays from " + key_words(even, *even.value) + " on"
+                  : "; it pays below " + key_words(even, *even.value);
+  } else {
+    text += std::string("; it ") + (even.pays_now() ? "pays everywhere" : "pays nowhere") +
+            " from " + key_words(even, even.least) + " to " + key_words(even, even.most);
+  }
+  return text + ".";
+}
+
+void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
+  if (tuning.confirmed_by.empty()) return;
+  double worst = 0;
+  const tune::Ranked* best = nullptr;
+  std::size_t count = 0;
+  for (const auto& ranked : tuning.tuned.ranking) {
+    if (!ranked.confirmed) continue;
+    ++count;
+    worst = std::max(worst,
+                     std::fabs(tune::percent_above(*ranked.confirmed, ranked.metrics.step_time)));
+    if (best == nullptr || *ranked.confirmed < *best->confirmed * (1 - 1e-6)) best = &ranked;
+  }
+  const std::string rest =
+      " would take longer to simulate than to find ('run --executor sim' does it)";
+  if (best == nullptr) {
+    if (!tuning.tuned.confirmed_all) {
+      sentences.push_back("Not simulated: with so many collectives the best" + rest + ".");
+    }
+    return;
+  }
+  std::string text = "Simulated (" + tuning.confirmed_by + "), " +
+                     (count == 1 ? "the best is " : "the best " + std::to_string(count) + " are ") +
+                     (worst < 0.05 ? "within 0.05 %" : "at most " + share_text(worst) + " off") +
+                     " of these step times";
+  if (best != &tuning.tuned.winner())
+    text += "; there " + quoted_name(best->strategy.name) + " comes first";
+  if (!tuning.tuned.confirmed_all) text += "; the others" + rest;
+  sentences.push_back(text + ".");
+}
+
+void add_training(const tune::Tuning& tuning, Sentences& sentences) {
+  const auto& tuned = tuning.tuned;
+  const bool said = training_of_best(tuning) != measure::Training::kSame;  // in the first lines
+  if (said || !input::changes_training(tuned.winner().strategy)) return;
+  std::string text = quoted_name(tuned.winner().strategy.name) +
+                     " changes the training itself (sparser, coarser or rarer exchange): what that "
+                     "does to accuracy is not predicted.";
+  for (const auto& ranked : tuned.ranking) {
+    if (input::changes_training(ranked.strategy)) continue;
+    text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
+            seconds_text(ranked.metrics.step_time) + ".";
+    break;
+  }
+  sentences.push_back(text);
+}
+
+void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
+  const auto& rows = tuning.averaging;
+  if (rows.size() < 2) return;
+  const auto faster = [](const tune::Averaging& a, const tune::Averaging& b) {
+    return a.metrics.step_time > b.metrics.step_time;
+  };
+  const auto& most = *std::max_element(rows.begin(), rows.end(), faster);
+  const auto& least = *std::min_element(rows.begin(), rows.end(), faster);
+  std::string text = "Averaging as " + quoted_name(most.strategy) + " gives " +
+                     short_speedup_text(least.metrics.step_time / most.metrics.step_time) +
+                     " the samples per second of " + quoted_name(least.strategy) +
+                     " (table below); what it costs in accuracy is not predicted";
+  const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {
+    return row.published && row.published->accuracy;
+  });
+  if (accuracy) text += ", the accuracies beside it are the published ones";
+  sentences.push_back(text + ".");
+}
+
+// What belongs to the configuration and does not stand in it.
+std::string beside_config(const tune::Emitted& emitted) {
+  std::string text;
+  if (!emitted.setting.empty()) text += " Run it with " + emitted.setting + ".";
+  if (!emitted.algorithm.empty()) {
+    text +=
+        " In a scenario \"algorithm\": \"" + emitted.algorithm + "\" beside the dialect says so.";
+  }
+  return text;
+}
+
+void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
+  if (emitted.exact) {
+    sentences.push_back(tuning.emitted_dialect +
+                        " can express the best exactly: " + seconds_text(emitted.step_time) +
+                        " a step when read back." + beside_config(emitted));
+    return;
+  }
+  const double percent =
+      tune::percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
+  sentences.push_back(
+      (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
+                   : "Of what " + tuning.emitted_dialect + " can express (") +
+      plural(emitted.searched, "configuration") + " priced) the best takes " +
+      seconds_text(emitted.step_time) + " a step when read back, " +
+      (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
+      ". The difference: " + emitted.difference + "." + beside_config(emitted));
+}
+
+void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
+  if (!tuning.emitted) return;
+  if (tuning.taken) {
+    sentences.push_back(taken_sentence(tuning));
+  } else {
+    add_emission(tuning, *tuning.emitted, sentences);
+  }
+  for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
+}
+
+}  // namespace
+
+std::string headline(const tune::Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const auto& sure = tuning.certainty;
+  const tune::Ranked& choice = tuned.winner();
+  const std::string step = seconds_text(choice.metrics.step_time) +
+                           " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
+  const std::string baseline = quoted_name(tuned.baseline.strategy.name);
+  const bool same_only = training_of_best(tuning) == measure::Training::kSame;
+  const std::string same =
+      same_only && !beyond_sentences(tuning).empty() ? " with the same training" : "";
+  if (choice.strategy.name == tuned.baseline.strategy.name) {
+    return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
+           step + ".";
+  }
+  const auto fits = [&](const tune::Ranked& ranked) {
+    return measure::memory_of(tuning.scenario, ranked.strategy).fits();
+  };
+  if (fits(choice) && !fits(tuned.baseline)) {
+    return quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " + step +
+           ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline + " (" +
+           seconds_text(tuned.baseline.metrics.step_time) + "), which does not fit.";
+  }
+  if (gain_of(tuned) < kLeastGain) {
+    return "Next to nothing to gain here" + same + ": the best found, " +
+           quoted_name(choice.strategy.name) + ", takes " + step + ", " +
+           share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
+           seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
+  }
+  std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step +
+                     ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
+                     speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
+                     baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
+                     "); the chance that it is faster at all is " + chance_text(sure.chance);
+  if (sure.chance < kLeastChance) text += ", so measure both before you change anything";
+  return text + ".";
+}
+
+std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
+  const auto& sure = tuning.certainty;
+  std::vector<std::string> list;
+  if (!sure.as_good.empty()) list.push_back(size_sentence(tuning));
+  if (!sure.defaults.empty()) list.push_back(defaults_sentence(tuning));
+  const auto [doubt, share] = measure::widest(sure.choice);
+  list.push_back("What makes the step time uncertain is above all " +
+                 std::string(measure::words_of(doubt)) + " (" + share_text(100 * share) +
+                 " of the interval's square).");
+  return list;
+}
+
+Json certainty_json(const tune::Tuning& tuning) {
+  const auto& sure = tuning.certainty;
+  Json json{{"step_time_low_s", exact(sure.step.low)},
+            {"step_time_high_s", exact(sure.step.high)},
+            {"speedup_low", exact(sure.gain.low)},
+            {"speedup_high", exact(sure.gain.high)},
+            {"chance_of_gain", exact(sure.chance)}};
+  if (!sure.as_good.empty()) {
+    Json ranges = Json::array();
+    for (const auto& [low, high] : sure.as_good) ranges.push_back({low, high});
+    json["size"] = {{"as_good_bytes", std::move(ranges)}};
+    if (sure.size) json["size"]["bytes"] = *sure.size;
+  }
+  for (const auto& each : sure.sensitivities) {
+    json["sensitivities"].push_back({{"doubt", measure::words_of(each.doubt)},
+                                     {"end", each.slower ? "slower" : "faster"},
+                                     {"best_bytes", each.best},
+                                     {"lost_percent", exact(each.lost_percent)}});
+  }
+  for (std::size_t i = 0; i < sure.defaults.size(); ++i) {
+    const auto& loss = sure.defaults[i];
+    json["defaults"][tuning.defaults[i].dialect] = {{"percent", exact(loss.percent)},
+                                                    {"low", exact(loss.interval.low)},
+                                                    {"high", exact(loss.interval.high)}};
+  }
+  return json;
+}
+
+std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
+  Sentences sentences{headline(tuning)};
+  for (auto& sentence : beyond_sentences(tuning)) sentences.push_back(std::move(sentence));
+  for (auto& sentence : certainty_sentences(tuning)) sentences.push_back(std::move(sentence));
+  sentences.push_back(optimum_sentence(tuning));
+  add_threshold(tuning, sentences);
+  sentences.push_back(bottleneck_sentence(tuning.bottleneck));
+  for (const auto& even : tuning.break_evens) {
+    sentences.push_back(break_even_sentence(tuning, even));
+  }
+  add_averaging(tuning, sentences);
+  add_training(tuning, sentences);
+  add_confirmation(tuning, sentences);
+  add_emitted(tuning, sentences);
+  return sentences;
+}
+
+}  // namespace syncline::reports
