@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <utility>
 
 #include "cli/options.h"
@@ -12,6 +11,7 @@
 #include "core/measure/row_pricer.h"
 #include "core/scenario/sweep.h"
 #include "core/visible.h"
+#include "live/rank_environment.h"
 #include "reports/trace.h"
 
 namespace syncline::cli {
@@ -25,11 +25,6 @@ std::size_t number_of(const std::string& text) {
   return parsed.ec == std::errc() && parsed.ptr == end ? value : 0;
 }
 
-std::string launcher_variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 measure::Part checked(measure::Part part, const std::string& from) {
   if (part.number >= 1 && part.number <= part.count) return part;
   throw InputError("--part: found '" + shortened(visible(from), 60) +
@@ -38,13 +33,16 @@ measure::Part checked(measure::Part part, const std::string& from) {
 
 // Open MPI counts ranks from 0, a Slurm array from wherever it begins.
 measure::Part part_of_launcher() {
-  std::string place = launcher_variable("OMPI_COMM_WORLD_RANK");
-  std::string count = launcher_variable("OMPI_COMM_WORLD_SIZE");
+  const auto variable = [environment = live::process_environment()](const char* name) {
+    return environment(name).value_or("");
+  };
+  std::string place = variable("OMPI_COMM_WORLD_RANK");
+  std::string count = variable("OMPI_COMM_WORLD_SIZE");
   std::string first = "0";
   if (place.empty()) {
-    place = launcher_variable("SLURM_ARRAY_TASK_ID");
-    count = launcher_variable("SLURM_ARRAY_TASK_COUNT");
-    first = launcher_variable("SLURM_ARRAY_TASK_MIN");
+    place = variable("SLURM_ARRAY_TASK_ID");
+    count = variable("SLURM_ARRAY_TASK_COUNT");
+    first = variable("SLURM_ARRAY_TASK_MIN");
   }
   if (place.empty()) {
     throw InputError(
