@@ -4,9 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/collective/price.h"
-#include "core/plan/priority.h"
-
 namespace syncline::plan {
 namespace {
 
@@ -14,43 +11,38 @@ std::size_t place_of(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
-Backward::Backward(Builder& build, const Workload& workload, const Cluster& cluster,
-                   const Strategy& strategy)
-    : build_(build), workload_(workload), cluster_(cluster), strategy_(strategy) {}
-
-std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
-                                const std::vector<char>& split) {
-  const std::size_t count = exchanges.buckets.size();
-  const bool urgent = strategy_.priority == Strategy::Priority::kLayer && build_.plan.ranks > 1;
+std::vector<OpId> Backward::run(std::size_t begin) {
+  const auto& exchanges = communication_.gradients;
+  const std::size_t count = exchanges.size();
+  const bool urgent = !communication_.order.empty();
   std::vector<OpId> ready(count);
   std::vector<OpId> sent(count);
   awaited_ = 0;
   counted_.clear();
-  for (const Bucket& bucket : exchanges.buckets) {
-    const bool goes_on = bucket.first > 0 && !counted_.empty();
+  for (const Exchange& exchange : exchanges) {
+    const bool goes_on = exchange.bucket.first > 0 && !counted_.empty();
     counted_.push_back(counted_.empty() ? 0 : counted_.back() + (goes_on ? 0 : 1));
   }
-  anew_ = parameters_anew(begin, exchanges, split);
+  again_ = parameters_again(begin);
   kept_ = kept_elements();
   gathers_.clear();
   gathers_awaited_ = 0;
   segment_ = static_cast<OpId>(build_.plan.ops.size()) - 1;  // the forward pass
   next_ = 0;
   std::size_t reached = 0;
-  std::vector<int> turns(count);
-  std::iota(turns.begin(), turns.end(), 0);
-  if (urgent) turns = order(begin, exchanges, split);
   for (std::size_t turn = 0; turn < count; ++turn) {
-    const std::size_t b = place_of(turns[turn]);
+    const std::size_t b = urgent ? place_of(communication_.order[turn]) : turn;
     for (; reached <= b; ++reached) {
-      const int last = exchanges.buckets[reached].ready;
-      if (next_ <= last) pass_to(last, awaited(reached, urgent ? ready : sent));
-      ready[reached] = urgent ? build_.prepare(begin + reached, segment_) : segment_;
+      const Exchange& next = exchanges[reached];
+      if (next_ <= next.bucket.ready) {
+        pass_to(next.bucket.ready, awaited(reached, urgent ? ready : sent));
+      }
+      ready[reached] = urgent ? build_.prepare(begin + reached, next, segment_) : segment_;
     }
     std::vector<OpId> after{ready[b]};
-    if (!urgent && !exchanges.releases.empty()) after.push_back(tick(exchanges.releases[b]));
+    if (!urgent && exchanges[b].release >= 0) after.push_back(tick(exchanges[b].release));
     const std::size_t place = urgent ? turn : begin + b;
-    sent[b] = first_half(begin + b, place, std::move(after), split[b] != 0, !urgent);
+    sent[b] = reduce(begin + b, exchanges[b], place, std::move(after), !urgent);
   }
   return sent;
 }
@@ -58,9 +50,9 @@ std::vector<OpId> Backward::run(std::size_t begin, const Exchanges& exchanges,
 void Backward::pass_to(int ready, std::vector<OpId> after) {
   while (next_ <= ready) {
     std::size_t needed = gathers_awaited_;
-    while (needed < anew_.size() && anew_[needed].needed <= next_) ++needed;
-    const bool cut = needed < anew_.size() && anew_[needed].needed <= ready;
-    const int last = cut ? anew_[needed].needed - 1 : ready;
+    while (needed < again_.size() && again_[needed].needed <= next_) ++needed;
+    const bool cut = needed < again_.size() && again_[needed].needed <= ready;
+    const int last = cut ? again_[needed].needed - 1 : ready;
     fetch(needed, after);
     segment_ = compute(next_, last, std::move(after));
     after.clear();
@@ -68,41 +60,31 @@ void Backward::pass_to(int ready, std::vector<OpId> after) {
   }
 }
 
-std::vector<Backward::Anew> Backward::parameters_anew(std::size_t begin, const Exchanges& exchanges,
-                                                      const std::vector<char>& split) const {
-  std::vector<Anew> list;
-  if (!strategy_.regather || shard_ranks(strategy_, build_.plan.ranks) == 1) return list;
-  if (strategy_.gather_groups.empty()) {
-    // A unit's, from the end of the unit before on. The last one's, the root's, were never given
-    // up.
-    for (std::size_t b = 0; b + 1 < split.size(); ++b) {
-      const int needed = b == 0 ? 0 : exchanges.buckets[b - 1].ready + 1;
-      if (split[b] != 0) list.push_back({begin + b, needed});
-    }
-    return list;
+std::vector<Backward::Again> Backward::parameters_again(std::size_t begin) const {
+  std::vector<Again> list;
+  // A unit's, from the end of the unit before on.
+  int needed = 0;
+  for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
+    const Exchange& exchange = communication_.gradients[b];
+    if (!exchange.again.empty()) list.push_back({begin + b, &exchange, needed});
+    needed = exchange.bucket.ready + 1;
   }
-  const auto groups = gather_buckets(workload_, strategy_);
-  std::vector<char> kept(workload_.tensors.size(), 0);
-  for (int g = 0; g < strategy_.kept_groups; ++g) {
-    for (const int t : strategy_.gather_groups[static_cast<std::size_t>(g)]) {
-      kept[static_cast<std::size_t>(t)] = 1;
-    }
+  const auto& apart = communication_.parameters;
+  const std::size_t first = build_.plan.buckets.size() - apart.size();
+  for (std::size_t g = 0; g < apart.size(); ++g) {
+    const auto& tensors = apart[g].bucket.tensors;
+    if (apart[g].again.empty()) continue;
+    list.push_back({first + g, &apart[g], *std::min_element(tensors.begin(), tensors.end())});
   }
-  const std::size_t first = build_.plan.buckets.size() - groups.size();
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto& tensors = groups[g].tensors;
-    const int needed = *std::min_element(tensors.begin(), tensors.end());
-    if (kept[static_cast<std::size_t>(needed)] == 0) list.push_back({first + g, needed});
-  }
-  std::sort(list.begin(), list.end(),
-            [](const Anew& a, const Anew& b) { return a.needed < b.needed; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Again& a, const Again& b) { return a.needed < b.needed; });
   return list;
 }
 
 std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>& done) {
   std::vector<OpId> after;
   if (build_.plan.ranks == 1) return after;
-  const auto in_flight = static_cast<std::size_t>(strategy_.in_flight);
+  const auto in_flight = static_cast<std::size_t>(communication_.in_flight);
   const auto over = [&](std::size_t b) { return counted_[b] + in_flight < counted_[bucket]; };
   for (; in_flight > 0 && over(awaited_); ++awaited_) after.push_back(done[awaited_]);
   return after;
@@ -110,9 +92,10 @@ std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>&
 
 void Backward::fetch(std::size_t needed, std::vector<OpId>& after) {
   const std::size_t ahead = room_ahead(next_, needed) ? 1 : 0;
-  while (gathers_.size() < std::min(needed + ahead, anew_.size())) {
-    const std::size_t bucket = anew_[gathers_.size()].bucket;
-    gathers_.push_back(build_.gather(bucket, build_.stream_of(bucket), {segment_}, true));
+  while (gathers_.size() < std::min(needed + ahead, again_.size())) {
+    const auto& [bucket, exchange, tensor] = again_[gathers_.size()];
+    gathers_.push_back(
+        build_.gather(bucket, exchange->again, build_.stream_of(bucket), {segment_}));
   }
   for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
@@ -121,8 +104,8 @@ void Backward::fetch(std::size_t needed, std::vector<OpId>& after) {
 
 std::vector<std::int64_t> Backward::kept_elements() const {
   std::vector<char> again(workload_.tensors.size(), 0);
-  for (const Anew& anew : anew_) {
-    for (const int t : build_.plan.buckets[anew.bucket].tensors) again[place_of(t)] = 1;
+  for (const Again& one : again_) {
+    for (const int t : one.exchange->bucket.tensors) again[place_of(t)] = 1;
   }
   std::vector<std::int64_t> behind(workload_.tensors.size() + 1, 0);
   for (std::size_t t = workload_.tensors.size(); t-- > 0;) {
@@ -134,14 +117,14 @@ std::vector<std::int64_t> Backward::kept_elements() const {
 }
 
 bool Backward::room_ahead(int next, std::size_t needed) const {
-  if (strategy_.live_elements == 0) return true;
+  if (communication_.live_elements == 0) return true;
   std::int64_t live = kept_[place_of(next)];
   for (std::size_t g = 0; g < needed; ++g) {
-    const Bucket& bucket = build_.plan.buckets[anew_[g].bucket];
+    const Bucket& bucket = again_[g].exchange->bucket;
     const auto& tensors = bucket.tensors;
     if (*std::max_element(tensors.begin(), tensors.end()) >= next) live += bucket.elements;
   }
-  return live < strategy_.live_elements;
+  return live < communication_.live_elements;
 }
 
 OpId Backward::compute(int first, int last, std::vector<OpId> after) {
@@ -152,17 +135,12 @@ OpId Backward::compute(int first, int last, std::vector<OpId> after) {
   return build_.compute(Phase::kBackward, seconds, first, last, std::move(after));
 }
 
-OpId Backward::first_half(std::size_t bucket, std::size_t place, std::vector<OpId> after,
-                          bool split, bool prepare) {
+OpId Backward::reduce(std::size_t index, const Exchange& exchange, std::size_t place,
+                      std::vector<OpId> after, bool prepare) {
   if (build_.plan.ranks == 1) return after.front();
-  if (prepare) after.front() = build_.prepare(bucket, after.front());
-  const StreamId stream = build_.stream_of(place);
-  if (split) {
-    return build_.send(build_.scattered(bucket), stream, std::move(after));
-  }
-  const auto collectives = build_.in_micro_batch(
-      build_.collectives_of(build_.plan.buckets[bucket], static_cast<int>(bucket)));
-  return build_.receive(bucket, build_.send(collectives, stream, std::move(after)));
+  if (prepare) after.front() = build_.prepare(index, exchange, after.front());
+  const OpId sent = build_.send(index, exchange.reduce, build_.stream_of(place), std::move(after));
+  return exchange.scattered ? sent : build_.receive(index, exchange, sent);
 }
 
 OpId Backward::tick(Seconds time) {
@@ -173,30 +151,6 @@ OpId Backward::tick(Seconds time) {
   }
   if (first_tick_ < 0) first_tick_ = tick_;
   return tick_;
-}
-
-std::vector<int> Backward::order(std::size_t begin, const Exchanges& exchanges,
-                                 const std::vector<char>& split) {
-  collective::PriceBook book(cluster_);
-  std::vector<Urgent> items;
-  Seconds clock = 0;
-  int next = 0;
-  for (std::size_t i = 0; i < exchanges.buckets.size(); ++i) {
-    const Bucket& bucket = exchanges.buckets[i];
-    for (; next <= bucket.ready; ++next) {
-      clock += workload_.tensors[static_cast<std::size_t>(next)].backward;
-    }
-    if (bucket.codec != nullptr) clock += build_.encode_time(bucket);
-    // What the forward pass needs first became ready last.
-    Urgent item{clock, -bucket.ready, 0, bucket.bytes};
-    for (const auto& collective :
-         split[i] != 0 ? build_.scattered(begin + i)
-                       : build_.collectives_of(bucket, static_cast<int>(begin + i))) {
-      item.duration += book.time(collective);
-    }
-    items.push_back(item);
-  }
-  return urgent_first(items, strategy_.credit);
 }
 
 }  // namespace syncline::plan

@@ -2,8 +2,8 @@
 // each are kept.
 #pragma once
 
+#include "core/plan/communication.h"
 #include "core/plan/plan.h"
-#include "core/plan/planner.h"
 #include "core/scenario/strategy.h"
 
 namespace syncline::plan {

@@ -14,30 +14,25 @@ namespace {
 
 // The steps between two averagings; returns the last one's update. Post-local SGD: the ranks of a
 // group go on exchanging their gradients, so their buckets come once a step.
-OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluster,
-                 const Strategy& strategy, bool grouped) {
+OpId local_steps(Builder& build, const Workload& workload, const Communication& communication) {
   const int last = static_cast<int>(workload.tensors.size()) - 1;
-  Exchanges exchanges;
-  if (grouped) exchanges = gradient_exchanges(workload, cluster, strategy, {});
-  const std::vector<char> whole(exchanges.buckets.size(), 0);
+  const auto& exchanges = communication.gradients;
   OpId updated = 0;
   for (int step = 0; step < build.plan.steps; ++step) {
     build.step = step;
     build.begin_step();
-    if (strategy.local_sgd.warmup_gradients) build.broadcast_buffers();
     build.compute(Phase::kForward, workload.forward);
     build.earlier_micro_batches();
     std::vector<OpId> exchanged;
-    if (grouped) {
-      auto& buckets = build.plan.buckets;
-      const auto begin = buckets.size();
-      buckets.insert(buckets.end(), exchanges.buckets.begin(), exchanges.buckets.end());
-      exchanged = Backward(build, workload, cluster, strategy).run(begin, exchanges, whole);
-      for (std::size_t b = 0; b < exchanged.size(); ++b) {
-        exchanged[b] = build.copy_out(begin + b, exchanged[b]);
-      }
-    } else {
+    if (exchanges.empty()) {
       build.compute(Phase::kBackward, backward_time(workload), 0, last);
+    } else {
+      const auto begin = build.plan.buckets.size();
+      for (const Exchange& exchange : exchanges) build.plan.buckets.push_back(exchange.bucket);
+      exchanged = Backward(build, workload, communication).run(begin);
+      for (std::size_t b = 0; b < exchanged.size(); ++b) {
+        exchanged[b] = build.copy_out(begin + b, exchanges[b], exchanged[b]);
+      }
     }
     build.host_gap(exchanged);
     updated = build.compute(Phase::kUpdate, workload.update, 0, last, std::move(exchanged));
@@ -47,45 +42,36 @@ OpId local_steps(Builder& build, const Workload& workload, const Cluster& cluste
 
 // The host waits for the computation, every bucket of parameters is summed, the host waits again,
 // and the mean is taken (two reads and a write).
-void average(Builder& build, const Workload& workload, Seconds host_sync,
-             const std::vector<Bucket>& buckets, OpId updated) {
-  const auto first = build.plan.buckets.size();
-  build.plan.buckets.insert(build.plan.buckets.end(), buckets.begin(), buckets.end());
-  if (host_sync > 0) updated = build.wait_for_host(host_sync);
+void average(Builder& build, const Workload& workload, const Device& device,
+             const std::vector<Exchange>& parameters, OpId updated) {
+  if (device.host_sync > 0) updated = build.wait_for_host(device.host_sync);
   std::vector<OpId> done;
   double bytes = 0;
-  for (std::size_t i = first; i < build.plan.buckets.size(); ++i) {
-    bytes += static_cast<double>(build.plan.buckets[i].bytes);
-    done.push_back(build.exchange(i, updated));
+  for (const Exchange& exchange : parameters) {
+    const std::size_t index = build.plan.buckets.size();
+    build.plan.buckets.push_back(exchange.bucket);
+    bytes += static_cast<double>(exchange.bucket.bytes);
+    const OpId prepared = build.prepare(index, exchange, updated);
+    done.push_back(build.receive(
+        index, exchange, build.send(index, exchange.reduce, build.stream_of(index), {prepared})));
   }
-  if (host_sync > 0) {
-    done = {build.wait_for_host(host_sync, std::move(done))};
-  }
+  if (device.host_sync > 0) done = {build.wait_for_host(device.host_sync, std::move(done))};
   const int last = static_cast<int>(workload.tensors.size()) - 1;
-  build.compute(Phase::kAverage, build.memory_time(3 * bytes), 0, last, std::move(done));
+  const Seconds taken = device.memory > 0 ? 3 * bytes / device.memory : 0;
+  build.compute(Phase::kAverage, taken, 0, last, std::move(done));
 }
 
 // k local steps, then the parameters are averaged, unless the run is over before.
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 std::int64_t period, bool averaged) {
-  Builder build(workload, cluster, strategy);
+  const Communication communication = local_communication(workload, cluster, strategy);
+  Builder build(workload, communication);
   build.plan.steps = static_cast<int>(period);
-  build.subgroup = strategy.local_sgd.subgroup;
-  const bool grouped = strategy.local_sgd.subgroup > 1 && build.plan.ranks > 1;
-  const OpId updated = local_steps(build, workload, cluster, strategy, grouped);
-  if (build.plan.ranks == 1 || !averaged) return std::move(build.plan);
-
-  // The fusion is the gradients' where those are exchanged too; parameters then travel as one, and
-  // buffers stay where DDP broadcasts them.
-  const bool beside_ddp = strategy.local_sgd.warmup_gradients;
-  Fusion fusion = strategy.fusion;
-  if (grouped || beside_ddp) {
-    fusion = Fusion{};
-    fusion.rule = Fusion::Rule::kOne;
+  const OpId updated = local_steps(build, workload, communication);
+  if (build.plan.ranks > 1 && averaged) {
+    average(build, workload, cluster.device, averaged_parameters(workload, cluster, strategy),
+            updated);
   }
-  build.subgroup = 1;
-  average(build, workload, cluster.device.host_sync,
-          parameter_buckets(workload, fusion, !beside_ddp), updated);
   return std::move(build.plan);
 }
 
@@ -105,7 +91,9 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
   const LocalSgd& local = strategy.local_sgd;
   const bool warming_up =
       local.warmup_gradients && point.period == 0 && point.step < local.begin_step;
-  if (!local.enabled || warming_up) return step_plan(workload, cluster, strategy, point);
+  if (!local.enabled || warming_up) {
+    return step_plan(workload, communication_of(workload, cluster, strategy, point));
+  }
   if (!point.averaged) return local_plan(workload, cluster, strategy, 1, false);
   const std::int64_t own =
       point.step < strategy.local_sgd.begin_step ? 1 : strategy.local_sgd.period;

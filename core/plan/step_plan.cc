@@ -12,27 +12,22 @@ namespace {
 
 class StepPlan {
  public:
-  StepPlan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-           const TrainingPoint& point)
+  StepPlan(const Workload& workload, const Communication& communication)
       : workload_(workload),
-        cluster_(cluster),
-        strategy_(strategy),
-        build_(workload, cluster, strategy),
-        exchanges_(gradient_exchanges(workload, cluster, strategy, point)),
-        shards_(shard_ranks(strategy, build_.plan.ranks)),
-        sharded_(shards_update(strategy) && shards_ > 1),
+        communication_(communication),
+        build_(workload, communication),
+        gradients_(communication.gradients.size()),
+        sharded_(communication.shards > 1),
         last_(static_cast<int>(workload.tensors.size()) - 1),
         all_bytes_(static_cast<double>(gradient_bytes(workload))) {
     // Each micro-batch that exchanges has buckets of its own; those of the last one come last.
-    const auto copies = strategy.each_micro_batch ? workload.micro_batches : 1;
+    auto& buckets = build_.plan.buckets;
+    const auto copies = communication.each_micro_batch ? workload.micro_batches : 1;
     for (std::int64_t m = 0; m < copies; ++m) {
-      base_ = build_.plan.buckets.size();
-      build_.plan.buckets.insert(build_.plan.buckets.end(), exchanges_.buckets.begin(),
-                                 exchanges_.buckets.end());
+      base_ = buckets.size();
+      for (const Exchange& exchange : communication.gradients) buckets.push_back(exchange.bucket);
     }
-    if (sharded_) {
-      for (auto& bucket : gather_buckets(workload, strategy)) build_.plan.buckets.push_back(bucket);
-    }
+    for (const Exchange& exchange : communication.parameters) buckets.push_back(exchange.bucket);
     find_carriers();
   }
 
@@ -40,20 +35,20 @@ class StepPlan {
     build_.plan.ops.reserve(3 * build_.plan.buckets.size() + 2);
     forward();
     earlier_micro_batches();
-    Backward backward(build_, workload_, cluster_, strategy_);
-    const auto sent = backward.run(base_, exchanges_, split_);
+    Backward backward(build_, workload_, communication_);
+    const auto sent = backward.run(base_);
     arrived_.assign(count(), -1);
     std::copy(sent.begin(), sent.end(), arrived_.begin());
     if (sharded_) {
       build_.host_gap(sent);
-      const auto updated = update_shards(sent);
-      if (!gathers_in_forward()) gather(updated);
+      update_shards(sent);
+      if (!gathers_in_forward()) gather();
     } else {
-      if (strategy_.exchange == Strategy::Exchange::kDecoupled) gather(arrived_);
-      for (std::size_t b = 0; b < gradients(); ++b)
-        arrived_[b] = build_.copy_out(base_ + b, arrived_[b]);
+      gather();
+      for (std::size_t b = 0; b < gradients_; ++b)
+        arrived_[b] = build_.copy_out(base_ + b, exchange(b), arrived_[b]);
       build_.host_gap(arrived_);
-      if (!strategy_.cross_step) update();
+      if (!communication_.cross_step) update();
     }
     // Only now is it known which operation brings in each bucket of the step before.
     for (const auto& [op, carriers] : leads_) {
@@ -67,35 +62,29 @@ class StepPlan {
   }
 
  private:
-  // Buckets of the last micro-batch and of gathered parameters, counted from the former's first.
-  const Bucket& bucket(std::size_t b) const { return build_.plan.buckets[base_ + b]; }
-  std::size_t count() const { return build_.plan.buckets.size() - base_; }
-  std::size_t gradients() const { return exchanges_.buckets.size(); }
+  // Exchanges of the last micro-batch and of parameters apart, counted from the former's first.
+  std::size_t count() const { return gradients_ + communication_.parameters.size(); }
+  const Exchange& exchange(std::size_t b) const {
+    return b < gradients_ ? communication_.gradients[b] : communication_.parameters[b - gradients_];
+  }
+  const Bucket& bucket(std::size_t b) const { return exchange(b).bucket; }
 
-  // Which exchanges are split, and by which buckets each tensor's parameters come in.
+  // By which buckets each tensor's parameters come in.
   void find_carriers() {
-    split_.assign(gradients(), 0);
-    gathered_.assign(gradients(), 0);
-    const bool halves = strategy_.exchange != Strategy::Exchange::kAllReduce && shards_ > 1;
-    if (!halves && !strategy_.cross_step) return;  // nobody will ask
+    if (!sharded_ && !communication_.cross_step) return;  // nobody will ask
     carriers_.resize(workload_.tensors.size());
-    for (std::size_t b = gradients(); b < count(); ++b) {
+    for (std::size_t b = gradients_; b < count(); ++b) {
       for (const int index : bucket(b).tensors) {
         carriers_[static_cast<std::size_t>(index)].push_back(b);
       }
     }
     // A gradient's bucket brings its own parameters, unless a gather bucket does that.
-    const bool apart = count() > gradients();
-    for (std::size_t b = 0; b < gradients(); ++b) {
-      const Bucket& own = bucket(b);
-      const auto first = static_cast<std::size_t>(own.tensors.front());
-      const bool gathered_apart =
-          !carriers_[first].empty() && carriers_[first].front() >= gradients();
-      const bool dense = !own.sparse && (own.codec == nullptr || !own.codec->sparse);
-      gathered_[b] = halves && dense && (!apart || gathered_apart) ? 1 : 0;
-      split_[b] = strategy_.exchange != Strategy::Exchange::kShardedUpdate ? gathered_[b] : 0;
-      if (gathered_apart) continue;
-      for (const int index : own.tensors) carriers_[static_cast<std::size_t>(index)].push_back(b);
+    for (std::size_t b = 0; b < gradients_; ++b) {
+      const auto& first = carriers_[static_cast<std::size_t>(bucket(b).tensors.front())];
+      if (!first.empty() && first.front() >= gradients_) continue;
+      for (const int index : bucket(b).tensors) {
+        carriers_[static_cast<std::size_t>(index)].push_back(b);
+      }
     }
   }
 
@@ -109,8 +98,7 @@ class StepPlan {
                static_cast<double>(part ? bucket(b).elements : tensor.elements);
     }
     const double share = bytes / all_bytes_;
-    const bool own = sharded_ && gathered_[b] != 0;
-    return own ? share / shards_ : share;
+    return exchange(b).sharded ? share / communication_.shards : share;
   }
 
   // Within a step the forward pass is one piece. Across steps it is cut where a layer needs buckets
@@ -118,9 +106,8 @@ class StepPlan {
   // of what the segment waited for goes ahead of it.
   void forward() {
     build_.begin_step();
-    build_.broadcast_buffers();
     if (gathers_in_forward()) return gathered_forward({});
-    if (!strategy_.cross_step) {
+    if (!communication_.cross_step) {
       const OpId whole = build_.compute(Phase::kForward, workload_.forward);
       if (!sharded_) return;
       leads_.push_back({whole, {}});
@@ -132,7 +119,7 @@ class StepPlan {
     for (const auto& segment : segments()) {
       OpId lead = -1;
       double share = 0;
-      for (const auto b : segment.awaited) share += b < gradients() ? share_of(b) : 0;
+      for (const auto b : segment.awaited) share += b < gradients_ ? share_of(b) : 0;
       const ForwardLayer& layers = segment.layers;
       if (!sharded_ && workload_.update > 0 && share > 0) {
         lead = build_.compute(Phase::kUpdate, workload_.update * share, layers.first, layers.last);
@@ -171,14 +158,14 @@ class StepPlan {
   // The forward pass of a later micro-batch of one step, behind `done`. Where parameters are given
   // up after each backward pass they are gathered for it again, one segment's after the other's.
   void forward_again(const std::vector<OpId>& done) {
-    if (sharded_ && strategy_.cross_step) return gathered_forward(done);
+    if (sharded_ && communication_.cross_step) return gathered_forward(done);
     build_.compute(Phase::kForward, workload_.forward, 0, -1, done);
   }
 
   // Whether a step gathers its parameters itself, as there is room for them, instead of the step
   // before it once they are updated.
   bool gathers_in_forward() const {
-    return sharded_ && strategy_.cross_step && strategy_.live_elements > 0;
+    return sharded_ && communication_.cross_step && communication_.live_elements > 0;
   }
 
   // The forward pass with what it gathers, behind `begun`, or behind the step before where that is
@@ -187,10 +174,10 @@ class StepPlan {
   void gathered_forward(const std::vector<OpId>& begun) {
     const auto list = segments();
     const auto given_up = given_up_behind(list);
-    const std::int64_t room = strategy_.live_elements > 0
-                                  ? strategy_.live_elements
+    const std::int64_t room = communication_.live_elements > 0
+                                  ? communication_.live_elements
                                   : std::numeric_limits<std::int64_t>::max();
-    const auto is_gathered = [&](std::size_t b) { return b >= gradients() || gathered_[b] != 0; };
+    const auto is_gathered = [&](std::size_t b) { return !exchange(b).gather.empty(); };
     std::vector<std::pair<std::size_t, std::size_t>> queue;  // of segments and their buckets
     for (std::size_t s = 0; s < list.size(); ++s) {
       for (const auto b : list[s].awaited) {
@@ -224,21 +211,17 @@ class StepPlan {
   OpId gather_now(std::size_t b, std::size_t place, const std::vector<OpId>& ahead,
                   bool updated_before) {
     const StreamId stream = build_.stream_of(place);
-    const OpId sent = build_.gather(base_ + b, stream, ahead);
+    const OpId sent = build_.gather(base_ + b, exchange(b).gather, stream, ahead);
     if (updated_before) leads_.push_back({sent, holders_of(b)});
-    return build_.receive(base_ + b, sent);
+    return build_.receive(base_ + b, exchange(b), sent);
   }
 
   // Elements that are given up behind each segment: of buckets that no later one needs and that are
   // gathered again for the backward pass.
   std::vector<std::int64_t> given_up_behind(const std::vector<Segment>& list) const {
     std::vector<std::int64_t> elements(list.size(), 0);
-    if (!strategy_.regather) return elements;
-    const bool apart = count() > gradients();
-    for (std::size_t b = apart ? gradients() : 0; b < count(); ++b) {
-      const bool kept = apart ? b < gradients() + static_cast<std::size_t>(strategy_.kept_groups)
-                              : gathered_[b] == 0 || b + 1 == gradients();
-      if (kept) continue;
+    for (std::size_t b = 0; b < count(); ++b) {
+      if (exchange(b).again.empty()) continue;
       const auto& tensors = bucket(b).tensors;
       const int lowest = *std::min_element(tensors.begin(), tensors.end());
       // Segments walk the tensors from the last to the first.
@@ -259,65 +242,57 @@ class StepPlan {
       return;
     }
     build_.last_micro_batch = false;
-    for (std::size_t begin = 0; begin < base_; begin += gradients()) {
-      auto done = Backward(build_, workload_, cluster_, strategy_).run(begin, exchanges_, split_);
-      for (std::size_t b = 0; b < gradients(); ++b) {
-        if (split_[b] == 0) done[b] = build_.copy_out(begin + b, done[b]);
+    for (std::size_t begin = 0; begin < base_; begin += gradients_) {
+      auto done = Backward(build_, workload_, communication_).run(begin);
+      for (std::size_t b = 0; b < gradients_; ++b) {
+        if (!exchange(b).scattered) done[b] = build_.copy_out(begin + b, exchange(b), done[b]);
       }
       forward_again(done);
     }
     build_.last_micro_batch = true;
   }
 
-  // Each rank updates its shards. Returns by bucket the operation that updates it.
-  std::vector<OpId> update_shards(const std::vector<OpId>& sent) {
-    std::vector<OpId> updated(count(), -1);
-    if (strategy_.update == Strategy::Update::kAfterAll) {
-      double share = 0;
-      for (std::size_t b = 0; b < gradients(); ++b) share += share_of(b);
-      const OpId all = build_.compute(Phase::kUpdate, workload_.update * share, 0, last_, sent);
-      std::fill(updated.begin(), updated.end(), all);
-    } else {
-      for (std::size_t b = 0; b < gradients(); ++b) {
-        const auto& tensors = bucket(b).tensors;
-        updated[b] = build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
-                                    tensors.back(), {sent[b]});
-      }
-    }
-    for (std::size_t b = 0; b < gradients(); ++b) arrived_[b] = updated[b];
-    return updated;
+  // Each rank updates its shards, once `sent` is done.
+  void update_shards(const std::vector<OpId>& sent) {
+    if (communication_.updates_by_bucket) return update_buckets(sent);
+    double share = 0;
+    for (std::size_t b = 0; b < gradients_; ++b) share += share_of(b);
+    const OpId all = build_.compute(Phase::kUpdate, workload_.update * share, 0, last_, sent);
+    std::fill_n(arrived_.begin(), gradients_, all);
   }
 
-  // The second halves, in the order in which the next forward pass needs them; `after`: by bucket,
-  // what each waits for (it may be arrived_ itself: each entry is read before it is replaced).
-  void gather(const std::vector<OpId>& after) {
+  void update_buckets(const std::vector<OpId>& sent) {
+    for (std::size_t b = 0; b < gradients_; ++b) {
+      const auto& tensors = bucket(b).tensors;
+      arrived_[b] = build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
+                                   tensors.back(), {sent[b]});
+    }
+  }
+
+  // The second halves, in the order in which the next forward pass needs them, each behind what has
+  // arrived of its gradients, or is updated.
+  void gather() {
     std::vector<std::size_t> order;
     for (std::size_t b = 0; b < count(); ++b) {
-      const bool apart = count() > gradients();
-      if (b < gradients() ? !apart && gathered_[b] != 0 : true) order.push_back(b);
+      if (!exchange(b).gather.empty()) order.push_back(b);
     }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return bucket(a).ready > bucket(b).ready;
     });
     std::size_t place = 0;
     for (const auto b : order) {
-      std::vector<OpId> awaited;
-      if (b < gradients()) {
-        awaited = {after[b]};
-      } else {
-        awaited = updates_of(b, after);
-      }
-      arrived_[b] = build_.receive(
-          base_ + b, build_.gather(base_ + b, build_.stream_of(place++), std::move(awaited)));
+      const OpId sent = build_.gather(base_ + b, exchange(b).gather, build_.stream_of(place++),
+                                      b < gradients_ ? std::vector{arrived_[b]} : updates_of(b));
+      arrived_[b] = build_.receive(base_ + b, exchange(b), sent);
     }
   }
 
   // The gradients' buckets that hold a tensor of bucket b.
   std::vector<std::size_t> holders_of(std::size_t b) {
-    if (b < gradients()) return {b};
+    if (b < gradients_) return {b};
     if (holders_.empty()) {
       holders_.resize(workload_.tensors.size() + workload_.buffers.size());
-      for (std::size_t g = 0; g < gradients(); ++g) {
+      for (std::size_t g = 0; g < gradients_; ++g) {
         for (const int index : bucket(g).tensors) {
           holders_[static_cast<std::size_t>(index)].push_back(g);
         }
@@ -334,24 +309,17 @@ class StepPlan {
   }
 
   // What updates the parameters of gather bucket b.
-  std::vector<OpId> updates_of(std::size_t b, const std::vector<OpId>& updated) {
+  std::vector<OpId> updates_of(std::size_t b) {
     std::vector<OpId> list;
-    for (const auto g : holders_of(b)) list.push_back(updated[g]);
+    for (const auto g : holders_of(b)) list.push_back(arrived_[g]);
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
     return list;
   }
 
   void update() {
-    if (strategy_.update == Strategy::Update::kAfterAll) {
-      build_.compute(Phase::kUpdate, workload_.update, 0, last_, arrived_);
-      return;
-    }
-    for (std::size_t b = 0; b < gradients(); ++b) {
-      const auto& tensors = bucket(b).tensors;
-      build_.compute(Phase::kUpdate, workload_.update * share_of(b), tensors.front(),
-                     tensors.back(), {arrived_[b]});
-    }
+    if (communication_.updates_by_bucket) return update_buckets(std::vector(arrived_));
+    build_.compute(Phase::kUpdate, workload_.update, 0, last_, arrived_);
   }
 
   // Ticks are counted from the step's begin, which is the end of the last one's computation.
@@ -363,17 +331,13 @@ class StepPlan {
   }
 
   const Workload& workload_;
-  const Cluster& cluster_;
-  const Strategy& strategy_;
+  const Communication& communication_;
   Builder build_;
-  Exchanges exchanges_;
-  int shards_;  // of a parameter
+  std::size_t gradients_;  // exchanges of the last micro-batch
   bool sharded_;
   int last_;  // tensor
   double all_bytes_;
-  std::size_t base_ = 0;        // the last micro-batch's first bucket
-  std::vector<char> gathered_;  // by bucket of gradients: its parameters are gathered
-  std::vector<char> split_;     // likewise: it is reduce-scattered for that
+  std::size_t base_ = 0;                            // the last micro-batch's first bucket
   std::vector<std::vector<std::size_t>> carriers_;  // by tensor
   std::vector<std::vector<std::size_t>> holders_;   // the gradients' buckets, by tensor
   std::vector<OpId> arrived_;                       // by bucket
@@ -383,9 +347,8 @@ class StepPlan {
 
 }  // namespace
 
-Plan step_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-               const TrainingPoint& point) {
-  return StepPlan(workload, cluster, strategy, point).make();
+Plan step_plan(const Workload& workload, const Communication& communication) {
+  return StepPlan(workload, communication).make();
 }
 
 }  // namespace syncline::plan

@@ -8,10 +8,10 @@
 
 #include "core/input/knobs.h"
 #include "core/measure/lower_bound.h"
-#include "core/plan/bucket_exchange.h"
 #include "core/plan/compression.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/plan/route.h"
 #include "core/run/interference.h"
 #include "core/run/stragglers.h"
 
@@ -43,11 +43,10 @@ Bytes known_size(std::size_t number) {
 
 // The busiest link's time for a byte of payload that goes through all of an exchange's collectives,
 // with the payload of `bytes`; 0 where a pipelined algorithm makes it depend on the size.
-double busiest_link(const std::vector<collective::Collective>& collectives, double bytes,
-                    collective::PriceBook& book) {
+double busiest_link(const plan::Route& route, double bytes, collective::PriceBook& book) {
   std::vector<const collective::CollectivePrice*> prices;
   std::vector<std::vector<double>> by_kind;
-  for (const auto& collective : collectives) {
+  for (const auto& [collective, own_stream, last_micro_batch] : route) {
     const auto& algorithm = *collective.algorithm;
     if (algorithm.chunks(collective.kind, collective.groups.size, std::int64_t{1} << 40) > 1) {
       return 0;
@@ -180,10 +179,10 @@ void Arm::prepare_costs() {
   const auto largest = std::max_element(
       single_.begin(), single_.end(),
       [](const plan::Bucket& a, const plan::Bucket& b) { return a.padded_bytes < b.padded_bytes; });
-  const plan::BucketExchange exchange =
+  const plan::Exchange exchange =
       plan::exchange_of(*largest, scenario_.workload, cluster(), strategy_);
   link_seconds_per_byte_ =
-      busiest_link(exchange.collectives, static_cast<double>(largest->padded_bytes), book_);
+      busiest_link(exchange.reduce, static_cast<double>(largest->padded_bytes), book_);
 }
 
 Seconds Arm::encode_launches() const {
@@ -208,12 +207,12 @@ plan::Bucket Arm::joined(std::size_t first, std::size_t end) const {
 }
 
 Seconds Arm::exchange_time(const plan::Bucket& bucket) const {
-  const plan::BucketExchange exchange =
+  const plan::Exchange exchange =
       plan::exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
-  for (const auto& collective : exchange.collectives) {
-    const Seconds wire = book_.quick_time(collective);
-    time += wire + run::sums_beyond(collective, cluster().device, wire);
+  for (const plan::Leg& leg : exchange.reduce) {
+    const Seconds wire = book_.quick_time(leg.collective);
+    time += wire + run::sums_beyond(leg.collective, cluster().device, wire);
   }
   return time;
 }

@@ -9,7 +9,7 @@
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/measure/study.h"
-#include "core/plan/exchanges.h"
+#include "core/plan/buckets.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
 #include "tests/support/readings.h"
@@ -34,7 +34,7 @@ Groups groups_of(const std::string& config, const Workload& workload,
                  const Cluster& cluster = cluster_of(4, 1)) {
   const Strategy strategy = reading_of(config, workload, cluster).strategy;
   Groups groups;
-  for (const auto& bucket : plan::gradient_exchanges(workload, cluster, strategy, {}).buckets) {
+  for (const auto& bucket : plan::gradient_buckets(workload, cluster, strategy, {}).buckets) {
     groups.push_back(bucket.tensors);
   }
   return groups;

@@ -1,14 +1,14 @@
-// What one step exchanges: its gradients as buckets, by fusion, partition and compression.
+// Which gradients and parameters travel together: by fusion, partition and compression.
 #pragma once
 
 #include <vector>
 
+#include "core/plan/communication.h"
 #include "core/plan/plan.h"
-#include "core/plan/planner.h"
 
 namespace syncline::plan {
 
-struct Exchanges {
+struct GradientBuckets {
   std::vector<Bucket> buckets;  // in the order in which they become ready (or are released)
   // By bucket: the tick that releases it, from the step's begin; empty: each goes once ready.
   std::vector<Seconds> releases;
@@ -16,8 +16,8 @@ struct Exchanges {
 
 // Sparse gradients, and those that a sparse codec takes, travel alone; the rest goes by the fusion
 // rule. Tensors that travel alone are partitioned.
-Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
-                             const Strategy& strategy, const TrainingPoint& point);
+GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
+                                 const Strategy& strategy, const TrainingPoint& point);
 
 // Parameters, first layer first, then, with `buffers`, the statistics without a gradient: what
 // LocalSGD averages.

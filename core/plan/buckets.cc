@@ -1,4 +1,4 @@
-#include "core/plan/exchanges.h"
+#include "core/plan/buckets.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,8 +7,8 @@
 #include "core/collective/price.h"
 #include "core/plan/compression.h"
 #include "core/plan/fusion.h"
-#include "core/plan/hierarchy.h"
 #include "core/plan/mg_wfbp.h"
+#include "core/plan/route.h"
 #include "core/plan/ticks.h"
 
 namespace syncline::plan {
@@ -68,12 +68,15 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
                                               const compress::Codec* codec,
                                               const std::vector<int>& candidates) {
   collective::PriceBook book(cluster);
-  const auto collectives = [&](Bytes bytes) {
-    return all_reduce_by(strategy, cluster, std::max<Bytes>(1, bytes / 4), 4, 0);
+  const auto route = [&](Bytes bytes) {
+    Bucket bucket;
+    bucket.elements = std::max<Bytes>(1, bytes / 4);
+    bucket.padded_bytes = 4 * bucket.elements;
+    return exchange_of(bucket, workload, cluster, strategy).reduce;
   };
   const auto cost = [&](Bytes bytes) {
     Seconds sum = 0;
-    for (const auto& collective : collectives(bytes)) sum += book.time(collective);
+    for (const Leg& leg : route(bytes)) sum += book.time(leg.collective);
     return sum;
   };
   const auto all = ready_times(workload, cluster, strategy, codec);
@@ -102,7 +105,7 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
   }
   // The start-up of a collective of ordinary size: what is left of it without its transfer.
   Seconds start_up = 0;
-  for (const auto& collective : collectives(kMiB)) {
+  for (const auto& [collective, own_stream, last] : route(kMiB)) {
     start_up += book.time(collective) -
                 book.price(collective).seconds_per_byte * static_cast<double>(collective.bytes());
   }
@@ -148,10 +151,10 @@ void partition(std::vector<Bucket>& buckets, Bytes most, const Fusion& fusion) {
 
 // Horovod's packing at ticks. The buckets of one tick keep the order in which they are queued;
 // sparse gradients, which are gathered, are released at their tick too.
-Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
-                            const Strategy& strategy, const compress::Codec* codec,
-                            const std::vector<int>& candidates, std::vector<Bucket> alone,
-                            int tick_phase) {
+GradientBuckets released_at_ticks(const Workload& workload, const Cluster& cluster,
+                                  const Strategy& strategy, const compress::Codec* codec,
+                                  const std::vector<int>& candidates, std::vector<Bucket> alone,
+                                  int tick_phase) {
   // When candidates are ready, and as what they travel.
   const auto tensors = pointers(workload.tensors);
   const auto all = ready_times(workload, cluster, strategy, codec);
@@ -184,7 +187,7 @@ Exchanges released_at_ticks(const Workload& workload, const Cluster& cluster,
     return std::pair(a.first, a.second.tensors.front()) <
            std::pair(b.first, b.second.tensors.front());
   });
-  Exchanges exchanges;
+  GradientBuckets exchanges;
   for (auto& [time, bucket] : released) {
     exchanges.releases.push_back(time);
     exchanges.buckets.push_back(std::move(bucket));
@@ -209,8 +212,8 @@ void take_turns(std::vector<Bucket>& buckets, const Fusion& fusion) {
 
 }  // namespace
 
-Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
-                             const Strategy& strategy, const TrainingPoint& point) {
+GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
+                                 const Strategy& strategy, const TrainingPoint& point) {
   // Sparse gradients, and those that a sparse codec takes, cannot be joined with others.
   const compress::Codec* codec = codec_at(strategy.compression, point.step);
   const auto tensors = pointers(workload.tensors);
@@ -230,7 +233,7 @@ Exchanges gradient_exchanges(const Workload& workload, const Cluster& cluster,
   }
 
   // The others go by the fusion rule: at ticks, or each bucket once it is complete.
-  Exchanges exchanges;
+  GradientBuckets exchanges;
   auto& buckets = exchanges.buckets;
   if (strategy.fusion.cycle > 0 && cluster.ranks() > 1) {
     exchanges = released_at_ticks(workload, cluster, strategy, codec, candidates, std::move(alone),

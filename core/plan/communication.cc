@@ -1,0 +1,156 @@
+#include "core/plan/communication.h"
+
+#include <algorithm>
+
+#include "core/collective/price.h"
+#include "core/plan/buckets.h"
+#include "core/plan/priority.h"
+#include "core/plan/route.h"
+
+namespace syncline::plan {
+namespace {
+
+// Streams, waits and overheads, which are the same whatever is exchanged.
+Communication without_exchanges(const Workload& workload, const Cluster& cluster,
+                                const Strategy& strategy) {
+  Communication communication;
+  communication.ranks = cluster.ranks();
+  communication.streams = strategy.overlap ? strategy.streams : 0;
+  communication.across_stream = strategy.overlap && strategy.hierarchy.across_stream;
+  communication.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
+  communication.each_micro_batch = strategy.each_micro_batch;
+  communication.cross_step = strategy.cross_step;
+  communication.in_flight = strategy.in_flight;
+  communication.live_elements = strategy.live_elements;
+  if (strategy.host_sync) communication.host_sync = cluster.device.host_sync;
+  communication.step_begin = cluster.step_overhead();
+  if (cluster.ranks() > 1 && strategy.broadcast_buffers) {
+    communication.buffer_broadcast = workload.buffer_broadcast;
+  }
+  return communication;
+}
+
+// By tensor: whether it is in one of the groups, from the first one on.
+std::vector<char> in_groups(const Workload& workload, const std::vector<std::vector<int>>& groups,
+                            std::size_t count) {
+  std::vector<char> in(workload.tensors.size(), 0);
+  for (std::size_t g = 0; g < std::min(count, groups.size()); ++g) {
+    for (const int t : groups[g]) in[static_cast<std::size_t>(t)] = 1;
+  }
+  return in;
+}
+
+// Exchanges of two halves: a part of the sum for each rank, then all parts for all. Where
+// parameters have buckets of their own, gradients in none of them are summed in one go.
+void split(Communication& communication, const Cluster& cluster, const Strategy& strategy,
+           const std::vector<char>& gathered_apart) {
+  const bool apart = !communication.parameters.empty();
+  for (Exchange& exchange : communication.gradients) {
+    const Bucket& bucket = exchange.bucket;
+    const bool dense = !bucket.sparse && (bucket.codec == nullptr || !bucket.codec->sparse);
+    const auto first = static_cast<std::size_t>(bucket.tensors.front());
+    if (!dense || (apart && gathered_apart[first] == 0)) continue;
+    exchange.sharded = communication.shards > 1 && shards_update(strategy);
+    if (strategy.exchange != Strategy::Exchange::kShardedUpdate) {
+      exchange.reduce = scatter_of(bucket, cluster, strategy);
+      exchange.scattered = true;
+    }
+    if (apart) continue;
+    exchange.gather = gather_of(bucket, cluster, strategy, false);
+    // A unit's parameters, but for the last one's, the root's, which were never given up.
+    const bool root = &exchange == &communication.gradients.back();
+    if (strategy.regather && !root) exchange.again = gather_of(bucket, cluster, strategy, true);
+  }
+}
+
+// Parameters in buckets of their own, of which those of the first groups stay gathered.
+void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
+                  const Strategy& strategy) {
+  const auto kept =
+      in_groups(workload, strategy.gather_groups, static_cast<std::size_t>(strategy.kept_groups));
+  for (const Bucket& bucket : gather_buckets(workload, strategy)) {
+    Exchange& exchange = communication.parameters.emplace_back();
+    exchange.bucket = bucket;
+    exchange.gather = gather_of(bucket, cluster, strategy, false);
+    const int needed = *std::min_element(bucket.tensors.begin(), bucket.tensors.end());
+    const bool again = strategy.regather && kept[static_cast<std::size_t>(needed)] == 0;
+    if (again) exchange.again = gather_of(bucket, cluster, strategy, true);
+  }
+}
+
+// The order of the buckets when the most urgent one goes first, by their predicted times.
+std::vector<int> urgent_order(const Communication& communication, const Workload& workload,
+                              const Cluster& cluster, const Strategy& strategy) {
+  collective::PriceBook book(cluster);
+  std::vector<Urgent> items;
+  Seconds clock = 0;
+  int next = 0;
+  for (const Exchange& exchange : communication.gradients) {
+    for (; next <= exchange.bucket.ready; ++next) {
+      clock += workload.tensors[static_cast<std::size_t>(next)].backward;
+    }
+    clock += exchange.encode;
+    // What the forward pass needs first became ready last.
+    Urgent item{clock, -exchange.bucket.ready, 0, exchange.bucket.bytes};
+    for (const Leg& leg : exchange.reduce) item.duration += book.time(leg.collective);
+    items.push_back(item);
+  }
+  return urgent_first(items, strategy.credit);
+}
+
+}  // namespace
+
+Communication communication_of(const Workload& workload, const Cluster& cluster,
+                               const Strategy& strategy, const TrainingPoint& point) {
+  Communication communication = without_exchanges(workload, cluster, strategy);
+  const GradientBuckets gradients = gradient_buckets(workload, cluster, strategy, point);
+  for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
+    communication.gradients.push_back(
+        exchange_of(gradients.buckets[b], workload, cluster, strategy));
+    if (!gradients.releases.empty()) communication.gradients[b].release = gradients.releases[b];
+  }
+  const int holders = cluster.ranks() > 1 ? shard_ranks(strategy, cluster.ranks()) : 1;
+  if (strategy.exchange != Strategy::Exchange::kAllReduce && holders > 1) {
+    if (shards_update(strategy)) {
+      communication.shards = holders;
+      gather_apart(communication, workload, cluster, strategy);
+    }
+    split(communication, cluster, strategy,
+          in_groups(workload, strategy.gather_groups, strategy.gather_groups.size()));
+  }
+  if (strategy.priority == Strategy::Priority::kLayer && cluster.ranks() > 1) {
+    communication.order = urgent_order(communication, workload, cluster, strategy);
+  }
+  return communication;
+}
+
+Communication local_communication(const Workload& workload, const Cluster& cluster,
+                                  const Strategy& strategy) {
+  Communication communication = without_exchanges(workload, cluster, strategy);
+  if (!strategy.local_sgd.warmup_gradients) communication.buffer_broadcast = 0;
+  if (strategy.local_sgd.subgroup <= 1 || cluster.ranks() == 1) return communication;
+  for (const Bucket& bucket : gradient_buckets(workload, cluster, strategy, {}).buckets) {
+    Exchange exchange = exchange_of(bucket, workload, cluster, strategy);
+    exchange.reduce = sum_in_blocks(bucket, strategy.local_sgd.subgroup, cluster, strategy);
+    communication.gradients.push_back(std::move(exchange));
+  }
+  return communication;
+}
+
+std::vector<Exchange> averaged_parameters(const Workload& workload, const Cluster& cluster,
+                                          const Strategy& strategy) {
+  // The fusion is the gradients' where those are exchanged too; parameters then travel as one, and
+  // buffers stay where DDP broadcasts them.
+  const bool beside_ddp = strategy.local_sgd.warmup_gradients;
+  Fusion one;
+  one.rule = Fusion::Rule::kOne;
+  const bool fused = strategy.local_sgd.subgroup > 1 || beside_ddp;
+  std::vector<Exchange> exchanges;
+  for (const Bucket& bucket :
+       parameter_buckets(workload, fused ? one : strategy.fusion, !beside_ddp)) {
+    exchanges.push_back(exchange_of(bucket, workload, cluster, strategy));
+  }
+  return exchanges;
+}
+
+}  // namespace syncline::plan

@@ -1,0 +1,83 @@
+// What a step communicates, when, and by which collectives: all that the planner knows of a
+// strategy. Seconds, bytes, elements; no errors: the strategy was read for this cluster.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/scenario/cluster.h"
+#include "core/scenario/strategy.h"
+
+namespace syncline::plan {
+
+// The moment of the training that a plan is for.
+struct TrainingPoint {
+  // Long after every ramp unless said otherwise.
+  std::int64_t step = std::numeric_limits<std::int64_t>::max() / 4;
+  std::int64_t period = 0;  // LocalSGD steps to the next averaging; 0: the strategy's own
+  // Where gradients are released at ticks (Fusion::cycle): which of kTickPhases moments of a cycle,
+  // spread evenly over it, the step begins at. A step is not a multiple of a cycle, so all of
+  // them are equally likely in a run.
+  int tick_phase = 0;
+  bool averaged = true;  // LocalSGD; false: a step behind the run's last averaging
+};
+
+inline constexpr int kTickPhases = 20;
+
+// One collective on a bucket's way.
+struct Leg {
+  collective::Collective collective;  // whose bucket the plan fills in
+  bool own_stream = false;            // apart from the streams of reduce-scatters
+  bool last_micro_batch = false;      // not in the others
+};
+
+using Route = std::vector<Leg>;
+
+// A bucket with its way to all ranks and what is done to it before and after.
+struct Exchange {
+  Bucket bucket;
+  Seconds release = -1;  // its tick, from the step's begin; below zero: once it is ready
+  Seconds copy_in = 0;   // on the compute stream, like encoding and copying out
+  Seconds encode = 0;
+  Seconds decode = 0;  // on its own stream
+  Seconds copy_out = 0;
+  Route reduce;            // of gradients, or of parameters that are averaged
+  bool scattered = false;  // which ends with a part of the sum on each rank
+  bool sharded = false;    // each rank updates its part of the parameters
+  Route gather;            // brings the parts to all; empty: nothing to bring, or elsewhere
+  Route again;             // likewise for the backward pass; empty: they were not given up
+};
+
+struct Communication {
+  int ranks = 1;
+  int streams = 1;             // for collectives; 0: they run on the stream that computes
+  bool across_stream = false;  // one more, for legs of their own
+  // In the order in which they become ready (or are released).
+  std::vector<Exchange> gradients;
+  std::vector<int> order;            // in which they go; empty: as they are listed
+  std::vector<Exchange> parameters;  // gathered in buckets of their own
+  int shards = 1;                    // ranks that update a part of the parameters each
+  bool updates_by_bucket = false;    // or all parameters once the last bucket has arrived
+  bool each_micro_batch = false;     // exchanges, not the last one alone
+  bool cross_step = false;           // the next forward pass waits layer by layer
+  int in_flight = 0;                 // exchanges that the backward pass goes on beside; 0: all
+  std::int64_t live_elements = 0;    // of gathered parameters at a time; 0: no limit
+  Seconds host_sync = 0;             // the host's wait behind each collective
+  Seconds step_begin = 0;            // what data-parallel running costs ahead of each step,
+  Seconds buffer_broadcast = 0;      // and ahead of its forward pass
+};
+
+// Of a step that exchanges gradients.
+Communication communication_of(const Workload& workload, const Cluster& cluster,
+                               const Strategy& strategy, const TrainingPoint& point);
+
+// Of LocalSGD: the steps between two averagings, whose gradients stay in a group of ranks, or on
+// each; and the averaging of the parameters.
+Communication local_communication(const Workload& workload, const Cluster& cluster,
+                                  const Strategy& strategy);
+std::vector<Exchange> averaged_parameters(const Workload& workload, const Cluster& cluster,
+                                          const Strategy& strategy);
+
+}  // namespace syncline::plan

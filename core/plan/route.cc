@@ -1,0 +1,280 @@
+#include "core/plan/route.h"
+
+#include <algorithm>
+
+#include "core/collective/nccl.h"
+#include "core/compress/power_sgd.h"
+
+namespace syncline::plan {
+namespace {
+
+using collective::Collective;
+using collective::CollectiveKind;
+
+// Rows of a sparse gradient travel with an int64 row index each.
+constexpr Bytes kRowIndexBytes = 8;
+
+const std::string& named(const std::string& name, const std::string& fallback) {
+  return name.empty() ? fallback : name;
+}
+
+// Parts are of one size: the odd elements are rounded up so that none is lost.
+std::int64_t part_of(std::int64_t elements, int parts) { return (elements + parts - 1) / parts; }
+
+collective::Groups groups_of(int ranks, int size) {
+  return size == ranks ? collective::world_group(ranks) : collective::block_groups(ranks, size);
+}
+
+// Elements of a payload, of so many bytes each.
+struct Payload {
+  std::int64_t elements = 0;
+  Bytes unit = 4;
+};
+
+Payload uncompressed(const Bucket& bucket) {
+  const Bytes unit = size_of(bucket.dtype);
+  return {(bucket.padded_bytes + unit - 1) / unit, unit};
+}
+
+class Routes {
+ public:
+  Routes(const Cluster& cluster, const Strategy& strategy)
+      : cluster_(cluster), strategy_(strategy), ranks_(cluster.ranks()) {}
+
+  Leg leg(CollectiveKind kind, const std::string& algorithm, collective::Groups groups,
+          const Payload& payload) const {
+    Leg leg{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
+    collective::choose_algorithm(leg.collective, algorithm, cluster_);
+    return leg;
+  }
+
+  // One logical all-reduce by the strategy's hierarchy.
+  Route all_reduce(const Payload& payload) const {
+    const Hierarchy& hierarchy = strategy_.hierarchy;
+    Route route;
+    const auto add = [&](CollectiveKind kind, const std::string& algorithm,
+                         collective::Groups groups, std::int64_t elements) {
+      if (groups.size < 2) return;
+      route.push_back(leg(kind, algorithm, groups, {elements, payload.unit}));
+      route.back().own_stream = hierarchy.across_stream && kind != CollectiveKind::kReduceScatter;
+    };
+    if (hierarchy.form == Hierarchy::Form::kFlat) {
+      add(CollectiveKind::kAllReduce, strategy_.algorithm, collective::world_group(ranks_),
+          payload.elements);
+      return route;
+    }
+    // Two levels: inside blocks of neighbours, which share fast links, and across them.
+    const int size = hierarchy.group_size;
+    const collective::Groups blocks = collective::block_groups(ranks_, size);
+    if (hierarchy.form == Hierarchy::Form::kLeaders) {
+      add(hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce,
+          inside(), blocks, payload.elements);
+      add(CollectiveKind::kAllReduce, across(), collective::leader_group(ranks_, size),
+          payload.elements);
+      set_across_last(route);
+      add(CollectiveKind::kBroadcast, inside(), blocks, payload.elements);
+      return route;
+    }
+    // Sharded, every rank of a block carries its part across, so all NICs work at once.
+    const std::int64_t part = part_of(payload.elements, size);
+    add(CollectiveKind::kReduceScatter, inside(), blocks, part * size);
+    add(CollectiveKind::kAllReduce, across(), collective::shard_groups(ranks_, size), part);
+    set_across_last(route);
+    add(CollectiveKind::kAllGather, inside(), blocks, part * size);
+    return route;
+  }
+
+  // An all-gather of `elements` units in total, always flat: Paddle's sparse exchange ignores the
+  // hierarchy. The strategy's algorithm where it gathers, else ring.
+  Route all_gather(const Payload& payload) const {
+    const bool fits =
+        collective::choice_fits(strategy_.algorithm, CollectiveKind::kAllGather, ranks_);
+    return {leg(CollectiveKind::kAllGather, fits ? strategy_.algorithm : "ring",
+                collective::world_group(ranks_), payload)};
+  }
+
+  Leg half(CollectiveKind kind, const Bucket& bucket, int size) const {
+    Payload payload = uncompressed(bucket);
+    if (bucket.codec != nullptr) payload = {bucket.elements, bucket.codec->encoded_bytes(1, 1)};
+    if (size < ranks_) payload.elements = size * part_of(payload.elements, size);
+    return leg(kind, size < ranks_ ? inside() : strategy_.algorithm, groups_of(ranks_, size),
+               payload);
+  }
+
+  Route scatter(const Bucket& bucket) const {
+    const int size = shard_ranks(strategy_, ranks_);
+    Route route{half(CollectiveKind::kReduceScatter, bucket, size)};
+    if (size == ranks_) return route;
+    const Collective& scattered = route.front().collective;
+    route.push_back(leg(CollectiveKind::kAllReduce, across(),
+                        collective::shard_groups(ranks_, size),
+                        {scattered.elements / size, scattered.unit}));
+    route.back().own_stream = strategy_.hierarchy.across_stream;
+    set_across_last(route);
+    return route;
+  }
+
+  // How a bucket travels follows from what it is. What ranks select for themselves (rows, pairs of
+  // index and value) has to be gathered: no sum can be taken on the way. Everything else is summed.
+  Route sum(const Bucket& bucket, const Workload& workload) const {
+    const compress::Codec* codec = bucket.codec;
+    if (bucket.sparse) {
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(bucket.tensors.front())];
+      const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
+      return all_gather({bucket.kept * ranks_, tensor.bytes() / rows + kRowIndexBytes});
+    }
+    if (codec == nullptr) return all_reduce(uncompressed(bucket));
+    if (codec->low_rank) return factors(bucket);
+    const Bytes bytes = codec->encoded_bytes(bucket.elements, bucket.kept);
+    if (codec->sparse) return all_gather({bucket.kept * ranks_, bytes / bucket.kept});
+    return all_reduce({bucket.elements, bytes / bucket.elements});
+  }
+
+ private:
+  const std::string& inside() const {
+    return named(strategy_.hierarchy.inside, strategy_.algorithm);
+  }
+  const std::string& across() const {
+    return named(strategy_.hierarchy.across, strategy_.algorithm);
+  }
+
+  // Of a route so far whose last leg goes across, unless there is nobody on the other side.
+  void set_across_last(Route& route) const {
+    const bool crosses = ranks_ > strategy_.hierarchy.group_size && !route.empty();
+    if (crosses) route.back().last_micro_batch = strategy_.hierarchy.across_last;
+  }
+
+  // What is not compressed, then the first factors, then the second ones, as torch's hook sends
+  // them.
+  Route factors(const Bucket& bucket) const {
+    const auto sizes = compress::low_rank_sizes(bucket.factors);
+    Route route;
+    for (const std::int64_t elements : {sizes.whole, sizes.p, sizes.q}) {
+      if (elements == 0) continue;
+      for (const Leg& leg : all_reduce({elements, size_of(bucket.dtype)})) route.push_back(leg);
+    }
+    return route;
+  }
+
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+  int ranks_;
+};
+
+// What copying, encoding and decoding take.
+class Handling {
+ public:
+  Handling(const Workload& workload, const Cluster& cluster, const Strategy& strategy)
+      : workload_(workload), cluster_(cluster), strategy_(strategy) {}
+
+  // One way between the gradients' own memory and the bucket's: as measured, else what is read and
+  // what is written.
+  Seconds copy(const Bucket& bucket, bool into) const {
+    Bytes own = 0;
+    Seconds measured = 0;
+    for (const int index : bucket.tensors) {
+      const auto t = static_cast<std::size_t>(index);
+      if (t >= workload_.tensors.size()) continue;
+      const Tensor& tensor = workload_.tensors[t];
+      const bool part = bucket.tensors.size() == 1 && bucket.elements < tensor.elements;
+      const std::int64_t elements = part ? bucket.elements : tensor.elements;
+      const double share = static_cast<double>(elements) / static_cast<double>(tensor.elements);
+      own += elements * size_of(tensor.dtype);
+      measured += (into ? tensor.copy_in : tensor.copy_out) * share;
+    }
+    const bool cast = own != bucket.bytes && strategy_.fusion.to_fp32;
+    if (bucket.sparse || (!strategy_.bucket_copies && !cast)) return 0;
+    if (workload_.copies_measured && !cast) return measured;
+    return memory_time(static_cast<double>(own + bucket.bytes));
+  }
+
+  // Of a low-rank codec: matrix products at the device's rate or its memory's, whichever takes
+  // longer. What lies between the sums of the two factors is in the decoding.
+  Seconds encode(const Bucket& bucket) const {
+    const Seconds launches = launches_of(bucket, strategy_.compression.encode_launches);
+    if (bucket.codec->low_rank) {
+      const auto sizes = compress::low_rank_sizes(bucket.factors);
+      return launches + work_time(compress::encode_work(sizes, size_of(bucket.dtype)));
+    }
+    if (bucket.codec->sparse && cluster_.device.select > 0) {
+      return launches + cluster_.device.selection +
+             static_cast<double>(bucket.elements) / cluster_.device.select;
+    }
+    return launches + codec_time(bucket, bucket.codec->encode_traffic(bucket.elements, bucket.kept,
+                                                                      size_of(bucket.dtype)));
+  }
+
+  Seconds decode(const Bucket& bucket) const {
+    const Seconds launches = launches_of(bucket, strategy_.compression.decode_launches);
+    if (bucket.codec->low_rank) {
+      const auto sizes = compress::low_rank_sizes(bucket.factors);
+      return launches + work_time(compress::decode_work(sizes, size_of(bucket.dtype)));
+    }
+    return launches + codec_time(bucket, bucket.codec->decode_traffic(bucket.elements, bucket.kept,
+                                                                      cluster_.ranks(),
+                                                                      size_of(bucket.dtype)));
+  }
+
+ private:
+  // Once a bucket, or once a matrix of it.
+  Seconds launches_of(const Bucket& bucket, std::int64_t count) const {
+    const auto matrices =
+        bucket.codec->low_rank ? compress::low_rank_sizes(bucket.factors).matrices : 1;
+    return static_cast<double>(count) * static_cast<double>(matrices) * cluster_.device.launch;
+  }
+
+  Seconds memory_time(double bytes) const {
+    return cluster_.device.memory > 0 ? bytes / cluster_.device.memory : 0;
+  }
+
+  // A roofline: what a device computes and moves at the same time.
+  Seconds work_time(const compress::LowRankWork& work) const {
+    const double rate = cluster_.device.flops;
+    return std::max(memory_time(work.bytes), rate > 0 ? work.flops / rate : 0);
+  }
+
+  Seconds codec_time(const Bucket& bucket, double traffic) const {
+    const bool rounded = !bucket.codec->sparse && cluster_.device.rounding > 0;
+    return rounded ? traffic / cluster_.device.rounding : memory_time(traffic);
+  }
+
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+};
+
+}  // namespace
+
+Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+                     const Strategy& strategy) {
+  Exchange exchange;
+  exchange.bucket = bucket;
+  if (cluster.ranks() == 1) return exchange;
+  const Handling handling(workload, cluster, strategy);
+  exchange.copy_in = handling.copy(bucket, true);
+  exchange.copy_out = handling.copy(bucket, false);
+  if (bucket.codec != nullptr) exchange.encode = handling.encode(bucket);
+  if (bucket.codec != nullptr) exchange.decode = handling.decode(bucket);
+  exchange.reduce = Routes(cluster, strategy).sum(bucket, workload);
+  return exchange;
+}
+
+Route sum_in_blocks(const Bucket& bucket, int size, const Cluster& cluster,
+                    const Strategy& strategy) {
+  return {Routes(cluster, strategy)
+              .leg(CollectiveKind::kAllReduce, strategy.algorithm,
+                   collective::block_groups(cluster.ranks(), size), uncompressed(bucket))};
+}
+
+Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy) {
+  return Routes(cluster, strategy).scatter(bucket);
+}
+
+Route gather_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy,
+                bool again) {
+  const bool second = again && strategy.regather_group > 0;
+  const int size = second ? strategy.regather_group : shard_ranks(strategy, cluster.ranks());
+  return {Routes(cluster, strategy).half(CollectiveKind::kAllGather, bucket, size)};
+}
+
+}  // namespace syncline::plan

@@ -1,0 +1,29 @@
+// Routes: the collectives that bring a bucket to all ranks, and what is done to it on either side.
+//   flat     one all-reduce among all ranks
+//   leaders  reduce (or, as Paddle's documents have it, all-reduce) inside each group; all-reduce
+//            among the leaders; broadcast inside each group
+//   sharded  reduce-scatter inside each group; all-reduce of each shard across the groups;
+//            all-gather inside each group
+#pragma once
+
+#include "core/plan/communication.h"
+
+namespace syncline::plan {
+
+// The bucket's sum on all ranks, with copying, encoding and decoding. Groups of one rank have
+// nothing to do and are left out. Nothing at all where there is one rank.
+Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+                     const Strategy& strategy);
+
+// An all-reduce of it in blocks of so many ranks.
+Route sum_in_blocks(const Bucket& bucket, int size, const Cluster& cluster,
+                    const Strategy& strategy);
+
+// The first half of a split exchange, after which each rank of a group holds its part of the sum
+// of all: a reduce-scatter inside, and the all-reduce across groups.
+Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
+
+// An all-gather of what the ranks hold their parts of; `again`: of the second copy.
+Route gather_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy, bool again);
+
+}  // namespace syncline::plan
