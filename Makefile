@@ -11,8 +11,8 @@
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
-#   make measure  lines of code, the longest functions, lines that stand in two places, what is over
-#                 a limit (make rooms holds the limits)
+#   make measure  lines of code and of tests, types in headers, rules that exclude knobs, the longest
+#                 functions (make rooms holds them to 70 lines), lines that stand in two places
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs rooms, format and test)
 
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
@@ -116,7 +116,7 @@ measure:
 check: rooms format lint sanitize
 
 # Core's include graph against the build's: no cycle, nothing points upwards, a library a folder. And
-# no function over 70 lines, no file of cli over 130.
+# no function over 70 lines.
 rooms:
 	@$(PYTHON) tests/tools/rooms.py
 	@$(PYTHON) tests/tools/measure.py --limits

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """How large the product code is: `make measure`.
 
-Prints the lines of each folder, the longest functions, where ten or more lines stand in two places,
-and what is over a limit: a function of more than 70 lines, a file of cli of more than 130. Product
-code is what git tracks of C++, CUDA and Python outside tests. Ends with 1 where something is over a
-limit or repeated. With --limits (`make rooms`) it prints what is over a limit, and nothing else.
+Prints the lines of each folder and of the tests, the headers and the types in them by room, the rules
+that exclude knobs, the longest functions, where ten or more lines stand in two places, and which
+functions have more than 70 lines. Product code is what git tracks of C++, CUDA and Python outside
+tests. Ends with 1 where something is over the limit or repeated. With --limits (`make rooms`) it
+prints what is over the limit, and nothing else.
+
+A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
+and forward declarations do not count. A room is a folder, below core a folder of its own. A rule that
+excludes a knob is a `Conflict{...}` or an `.only(...)` of the table of knobs.
 """
 import argparse
 import ast
+import pathlib
 import re
 import subprocess
 import sys
@@ -24,6 +30,9 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 # What opens a block that holds functions rather than statements.
 _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b(?![^{]*\))")
 _NAME = re.compile(r"(~?\w+|operator\W+)\s*\(")
+_TYPE = re.compile(r"\b(?:enum(?:\s+class)?|class|struct|union)\s+(?:[\w()]+\s+)?\w[\w:]*\s*"
+                   r"(?:final\s*)?(?::[^{};()]*)?\{")
+_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\.only\(\s*[^\s)]")
 
 
 def blank(match):
@@ -31,9 +40,27 @@ def blank(match):
     return re.sub(r"[^\n]", " ", match.group())
 
 
+def code_of(text):
+    """Without comments, directives and what stands in quotes."""
+    return _DIRECTIVE.sub(blank, _NO_CODE.sub(blank, text))
+
+
+def types_of(text):
+    return len(_TYPE.findall(code_of(text)))
+
+
+def exclusions_of(text):
+    return len(_EXCLUSION.findall(code_of(text)))
+
+
+def room_of(path):
+    folders = path.split("/")[:-1]
+    return "/".join(folders[:2 if folders[0] == "core" else 1])
+
+
 def functions_of_cpp(text):
     """(name, first line, lines) of every function with a body; lambdas count to where they stand."""
-    code = _DIRECTIVE.sub(blank, _NO_CODE.sub(blank, text))
+    code = code_of(text)
     found = []
     begin = 0  # of the declaration at hand
     depth = 0  # of blocks inside a function
@@ -96,23 +123,40 @@ def repeated(sources, least):
     return sorted(runs, reverse=True)
 
 
-def over_limits(sources, functions, options):
-    """[(lines, what, lines that it may have)], functions and then files."""
-    over = [(size, "%s  %s" % (name, place), options.longest)
-            for size, name, place in functions if size > options.longest]
-    for path, text in sorted(sources.items()):
-        if path.startswith("cli/") and text.count("\n") > options.face:
-            over.append((text.count("\n"), path, options.face))
-    return over
+def over_limit(functions, longest):
+    """[(lines, function)]"""
+    return [(size, "%s  %s" % (name, place)) for size, name, place in functions if size > longest]
 
 
-def print_sizes(lines, files, functions, options):
+def print_counts(counts):
+    for name, count in sorted(counts.items(), key=lambda item: -item[1]):
+        print("%8d  %s" % (count, name))
+
+
+def print_sizes(lines, files, tests):
     print("Lines of product code: %d in %d files" % (sum(lines.values()), files))
-    for folder, count in sorted(lines.items(), key=lambda item: -item[1]):
-        print("%8d  %s" % (count, folder))
-    print("\nThe longest of %d functions (lines):" % len(functions))
-    for size, name, place in functions[:options.functions]:
-        print("%8d  %s  %s" % (size, name, place))
+    print_counts(lines)
+    print("\nLines of tests: %d in %d files"
+          % (sum(text.count("\n") for text in tests.values()), len(tests)))
+
+
+def print_concepts(sources):
+    headers = {path: text for path, text in sources.items() if path.endswith(".h")}
+    types = Counter()
+    for path, text in headers.items():
+        types[room_of(path)] += types_of(text)
+    print("\nTypes in headers: %d in %d headers" % (sum(types.values()), len(headers)))
+    print_counts(+types)
+    print("\nRules that exclude knobs: %d" % sum(exclusions_of(text) for path, text in
+                                                 sources.items() if path.endswith(".cc")))
+
+
+def tracked_sources():
+    """{path: text} of what git tracks of C++, CUDA and Python."""
+    paths = subprocess.run(["git", "ls-files"], check=True, capture_output=True,
+                           text=True).stdout.split()
+    return {path: pathlib.Path(path).read_text(encoding="utf-8") for path in paths
+            if path.endswith(CPP + (".py",))}
 
 
 def main():
@@ -120,20 +164,14 @@ def main():
     parser.add_argument("--functions", type=int, default=10, help="how many to list (default 10)")
     parser.add_argument("--longest", type=int, default=70,
                         help="lines that a function may have (default 70)")
-    parser.add_argument("--face", type=int, default=130,
-                        help="lines that a file of cli may have (default 130)")
-    parser.add_argument("--limits", action="store_true", help="only what is over a limit")
+    parser.add_argument("--limits", action="store_true", help="only what is over the limit")
     parser.add_argument("--repeated", type=int, default=10,
                         help="lines that two places may not share (default 10)")
     options = parser.parse_args()
 
-    paths = subprocess.run(["git", "ls-files"], check=True, capture_output=True,
-                           text=True).stdout.split()
-    sources = {}
-    for path in paths:
-        if path.endswith(CPP + (".py",)) and not path.startswith("tests/"):
-            with open(path, encoding="utf-8") as file:
-                sources[path] = file.read()
+    tracked = tracked_sources()
+    tests = {path: text for path, text in tracked.items() if path.startswith("tests/")}
+    sources = {path: text for path, text in tracked.items() if path not in tests}
 
     lines = Counter()
     functions = []
@@ -143,17 +181,21 @@ def main():
         found = functions_of_python(text) if python else functions_of_cpp(text)
         functions += [(size, name, "%s:%d" % (path, line)) for name, line, size in found]
     functions.sort(reverse=True)
-    over = over_limits(sources, functions, options)
-    if not options.limits:
-        print_sizes(lines, len(sources), functions, options)
+    over = over_limit(functions, options.longest)
     runs = [] if options.limits else repeated(sources, options.repeated)
     if not options.limits:
+        print_sizes(lines, len(sources), tests)
+        print_concepts(sources)
+        print("\nThe longest of %d functions (lines):" % len(functions))
+        for size, name, place in functions[:options.functions]:
+            print("%8d  %s  %s" % (size, name, place))
         print("\nRuns of %d and more lines in two places: %d" % (options.repeated, len(runs)))
-    for length, place, other in runs:
-        print("%8d  %s  %s" % (length, place, other))
-    print("%sOver a limit: %d" % ("" if options.limits else "\n", len(over)))
-    for size, name, most in over:
-        print("%8d  %s, %d at most" % (size, name, most))
+        for length, place, other in runs:
+            print("%8d  %s  %s" % (length, place, other))
+        print()
+    print("Functions of more than %d lines: %d" % (options.longest, len(over)))
+    for size, what in over:
+        print("%8d  %s" % (size, what))
     return 1 if runs or over else 0
 
 
