@@ -137,6 +137,26 @@ TEST(Doubt, TimesFromARateAreLessSureThanTimesGiven) {
             4 * sure.sway(given.strategies[0]).slower[place(Doubt::kComputation)]);
 }
 
+// What the model leaves out in a row of its own: 0.8 % of the step, and of what it waits for
+// communication 3 %, as independent parts.
+TEST(Doubt, ARowsOwnPartGrowsWithItsExposedCommunication) {
+  const auto own = [](const Scenario& scenario) {
+    return Doubts(scenario).sway(scenario.strategies[1]).own;
+  };
+  Scenario scenario = scenario_over(1);
+  const Strategy& one = scenario.strategies[1];
+  const Seconds computed = scenario.workload.forward + backward_time(scenario.workload);
+  for (const double share : {0.25, 0.5, 0.9}) {
+    // A longer backward pass ahead of the only bucket; what follows it is as long as before.
+    const Seconds exposed = step_of(scenario, one) - computed;
+    Scenario longer = scenario;
+    longer.workload.forward += exposed / share - exposed - computed;
+    EXPECT_NEAR(own(longer), std::hypot(0.008, 0.03 * share), 1e-9) << share;
+  }
+  scenario.cluster.nodes = 1;
+  EXPECT_DOUBLE_EQ(own(scenario), 0.008) << "one rank waits for nothing";
+}
+
 // The rows of a study carry their intervals, whoever prices them.
 TEST(Doubt, RowsCarryTheirIntervals) {
   const auto document = input::document_from_text("rows.json", R"({"name": "rows",
