@@ -171,6 +171,40 @@ TEST(DialectSearch, PrivateVariablesHaveToGain) {
   EXPECT_GT(without, 0) << "and " << with << " with";
 }
 
+std::vector<Json> every_gradient_or_one_bucket(const Strategy&, const Workload&, const Cluster&,
+                                               const dialect::Partitions&) {
+  return {{{"bucket", 1}}, {{"bucket", kGiB}}};
+}
+
+// Fewer collectives may cost 0.1 % of a step. What they cost is the same whatever the forward pass
+// takes, its share of the step is not.
+TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
+  const dialect::Dialect dummy{.name = "dummy",
+                               .summary = "one number",
+                               .read = read,
+                               .candidates = every_gradient_or_one_bucket};
+  Json document = joint_scenario();
+  document["strategies"] = Json::array({{{"name", "each alone"}, {"fusion", {{"rule", "none"}}}},
+                                        {{"name", "one"}, {"fusion", {{"rule", "one"}}}}});
+  Scenario scenario =
+      input::parse_scenario(input::document_from_text("fewer.json", document.dump()));
+  collective::PriceBook book(scenario.cluster);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  const auto step_of = [&](const Strategy& strategy) {
+    return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  };
+  const Strategy& each_alone = scenario.strategies.front();
+  const Seconds forward = scenario.workload.forward;
+  const Seconds apart = step_of(each_alone) - forward;
+  const Seconds lost = step_of(scenario.strategies.back()) - forward - apart;
+  ASSERT_GT(lost, 0.01 * apart);
+  for (const double share : {0.0005, 0.0009, 0.0011, 0.002}) {
+    scenario.workload.forward = lost / share - apart;
+    const Emitted best = best_config(dummy, each_alone, scenario, *executor, book);
+    EXPECT_EQ(best.config["bucket"] == kGiB, share < 0.001) << share;
+  }
+}
+
 // What carries out the collectives belongs to what is emitted: read back with it, and without what
 // no setting says, the file takes what was said.
 TEST(DialectSearch, WhatIsEmittedHoldsItsAlgorithm) {

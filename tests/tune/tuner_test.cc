@@ -483,6 +483,25 @@ TEST(Tuner, TheBestIsTheFirstOfItsTable) {
   }
 }
 
+// What the user has stays the best while nothing gains more than 0.1 % of a step. The difference of
+// two strategies is the same whatever the forward pass takes, its share of the step is not.
+TEST(Tuner, ATenthOfAPercentIsNoGain) {
+  const auto tuned_after = [](double forward_ms) {
+    input::Document document = small_document(R"({"fusion": {"rules": ["none"]}, "confirm": 0})",
+                                              "", R"(, "fusion": {"rule": "one"})");
+    document.root["workload"]["forward_ms"] = forward_ms;
+    return tuned(document);
+  };
+  const Tuned near = tuned_after(1);
+  const double gained_ms = 1e3 * (near.baseline.metrics.step_time - near.fastest);
+  ASSERT_GT(gained_ms, 0.01 * 1e3 * near.fastest);
+  for (const double share : {0.0005, 0.0009, 0.0011, 0.002}) {
+    const Tuned result = tuned_after(1 + gained_ms / share - 1e3 * near.fastest);
+    EXPECT_NEAR(result.baseline.metrics.step_time / result.fastest, 1 + share, 1e-9);
+    EXPECT_EQ(result.winner().strategy.name == "base", share < 0.001) << share;
+  }
+}
+
 // Links that nobody measured do not beat a library that was measured; without a calibration both
 // compete.
 TEST(Tuner, MeasuredCollectivesAreNotBeatenByUnmeasuredOnes) {
