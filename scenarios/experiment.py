@@ -1,24 +1,29 @@
-"""What the experiments under scenarios/ have in common: the program, and files that are never half
-written."""
+"""What the experiments under scenarios/ have in common: the program, the lab, what a job recorded
+and what is predicted from that. The other half, what their ranks have in common, is ranks.py."""
 
+import argparse
 import json
-import multiprocessing
+import math
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SYNCLINE = os.environ.get("SYNCLINE", str(ROOT / "build/syncline"))
 PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
+# The C library gives memory back to the system and takes it anew within a step, or does not, by
+# what a process has allocated before: 0 to 10,000 pages a step of the same job, up to a seventh.
+HELD_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"}
 
 
 def read(path):
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
 
 
 def write(path, value):
+    """Never half of it."""
     beside = path.with_suffix(".part")
     beside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     beside.replace(path)
@@ -29,40 +34,64 @@ def syncline(*arguments, environment=None, captured=True):
     done = subprocess.run([SYNCLINE, *map(str, arguments)], text=True, check=False,
                           stdout=subprocess.PIPE if captured else None, env=environment)
     if done.returncode != 0:
-        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: syncline {' '.join(map(str, arguments))} ended "
-                 f"with {done.returncode}")
+        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: syncline {' '.join(map(str, arguments))} "
+                 f"ended with {done.returncode}")
     return done.stdout
 
 
-def _spread(_processor):
-    """By how much a fixed piece of work varies within five seconds: what three quarters of it keep
-    to, over its best. Medians of what is timed bear the last quarter."""
-    taken = []
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
-        begin = time.perf_counter()
-        sum(number * number for number in range(300_000))
-        taken.append(time.perf_counter() - begin)
-    return sorted(taken)[3 * len(taken) // 4] / min(taken)
+def emit(scenario, strategy, file):
+    """Writes the file that applies a strategy."""
+    syncline("emit", scenario, "--strategy", strategy, "--dialect", "pytorch", "--python", file)
 
 
-QUIET = 1.25  # 1.05 to 1.15 on a quiet virtual machine, 1.3 to 1.9 beside others
+def in_lab(options, ranks, rate, script, *arguments):
+    """Runs a script of ranks behind links of that rate; syncline_record lies in options.folder."""
+    recorder = options.folder / "syncline_record.py"
+    recorder.unlink(missing_ok=True)
+    syncline("record", "-o", recorder)
+    environment = dict(os.environ, PYTHONPATH=f"{options.folder}:{ROOT / 'scenarios'}",
+                       PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1",
+                       **HELD_MEMORY)
+    syncline("lab", "--ranks", ranks, "--rate", rate, "--", PYTHON, script, *arguments,
+             environment=environment, captured=False)
 
 
-def wait_for_quiet(minutes, told=sys.stderr):
-    """Waits until every processor does the same work in the same time, at most so long; says what it
-    found, and whether that is quiet. Where others take a share of them, what is recorded now is not
-    what is measured next."""
-    end = time.monotonic() + 60 * minutes
-    count = os.cpu_count()
-    with multiprocessing.Pool(count) as pool:
-        while True:
-            spread = max(pool.map(_spread, range(count), chunksize=1))
-            if spread <= QUIET or time.monotonic() >= end:
-                break
-            print(f"the same work takes up to {spread:.2f} times as long: waiting for a quiet machine",
-                  file=told)
-            time.sleep(10)
-    print(f"the same work takes up to {spread:.2f} times as long: "
-          f"{'quiet' if spread <= QUIET else 'NOT quiet, what is timed now is uncertain'}", file=told)
-    return spread <= QUIET
+class Recording:
+    """What a job says of itself at one moment, the same with strategies, and their steps as they
+    are predicted from that."""
+
+    def __init__(self, folder, name):
+        self.job, self.scenario, self.predicted = (
+            folder / f"{name}.{ending}" for ending in ("json", "scenario.json", "predicted.json"))
+
+    def predict(self, *options):
+        write(self.predicted,
+              json.loads(syncline("run", self.scenario, *options, "--format", "json")))
+
+    def long(self):
+        rows = read(self.predicted)["rows"]
+        return statistics.fmean(math.log(row["step_time_s"]) for row in rows)
+
+
+def middle(recordings):
+    """The one that predicts the steps in the middle of all."""
+    return sorted(recordings, key=Recording.long)[(len(recordings) - 1) // 2]
+
+
+def measured_row(strategy, seconds, source):
+    return {"strategy": strategy, "use": "predicted", "step_time_s": round(seconds, 6),
+            "source": f"python3-torch in the lab, {source}"}
+
+
+def parser_of(doc, name, jobs, stages, rates=()):
+    """The options of all experiments, and those of one that several networks carry."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", 1)[0])
+    if rates:
+        parser.add_argument("--ranks", type=int, nargs="+", default=[2])
+        parser.add_argument("--rates", nargs="+", default=rates)
+        parser.add_argument("--keep", type=pathlib.Path,
+                            default=ROOT / "scenarios/published" / name)
+    parser.add_argument("--jobs", nargs="+", default=list(jobs), choices=jobs)
+    parser.add_argument("--stages", nargs="+", default=list(stages), choices=stages)
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / name)
+    return parser

@@ -1,4 +1,4 @@
-"""A rank of a training in the lab, started by train.py with torchrun's variables.
+"""A rank of a training in the lab, started by train.py.
 
     rank.py record MODEL OUT.json      the job as syncline_record sees it
     rank.py train TASKS.json SECONDS   every task of the list that is begun within so many seconds
@@ -7,10 +7,8 @@ A task is {"model", "apply": a file of `syncline emit --python`, "leave_out": a 
 "seed", "rate", "steps", "target": an accuracy to stop at or null, "out": the file for its result}.
 """
 
-import importlib.util
 import json
 import math
-import os
 import sys
 import time
 
@@ -18,17 +16,13 @@ import torch
 import torch.distributed as dist
 from sklearn.datasets import load_digits
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+
+import ranks
 
 BATCH = 32  # images a rank and step
 WARM_UP = 20  # steps in which the learning rate rises
 HELD_OUT = 500  # images that no rank trains on
 EVERY = 16  # steps between two looks at them
-
-
-def mlp():
-    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(),
-                         nn.Linear(256, 10))
 
 
 def convnet():
@@ -38,7 +32,7 @@ def convnet():
                          nn.Linear(512, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
-MODELS = {"mlp": mlp, "convnet": convnet}
+MODELS = {"mlp": lambda: ranks.mlp(64, 256, 2), "convnet": convnet}
 
 
 def digits():
@@ -51,20 +45,23 @@ def digits():
     return images[taught], classes[taught], images[held], classes[held]
 
 
-class Batches:
-    """Every epoch all images in a new order, dealt out to the ranks batch by batch."""
+class Digits(ranks.Job):
+    """A model that learns them: every epoch all images in a new order, dealt out to the ranks batch
+    by batch."""
 
-    def __init__(self, count, seed):
-        self.dice = torch.Generator().manual_seed(seed)
-        self.count = count
+    def __init__(self, model, data, rate, seed, batches_seed):
+        torch.manual_seed(seed)
+        super().__init__(MODELS[model](), data[0], data[1], rate)
+        self.dice = torch.Generator().manual_seed(batches_seed)
         self.order = torch.empty(0, dtype=torch.long)
 
-    def next(self):
+    def batch(self):
         together = BATCH * dist.get_world_size()
         if len(self.order) < together:
-            self.order = torch.randperm(self.count, generator=self.dice)
+            self.order = torch.randperm(len(self.x), generator=self.dice)
         batch, self.order = self.order[:together], self.order[together:]
-        return batch[BATCH * dist.get_rank():][:BATCH]
+        own = batch[BATCH * dist.get_rank():][:BATCH]
+        return self.x[own], self.y[own]
 
 
 def learning_rate(step, steps, most):
@@ -72,13 +69,6 @@ def learning_rate(step, steps, most):
     if step < WARM_UP:
         return most * (step + 1) / WARM_UP
     return most * (1 + math.cos(math.pi * (step - WARM_UP) / (steps - WARM_UP))) / 2
-
-
-def applied_file(path):
-    spec = importlib.util.spec_from_file_location("applied", path)
-    applied = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(applied)
-    return applied
 
 
 def leave_out(applied, part):
@@ -105,41 +95,35 @@ class Training:
 
     def __init__(self, task, data):
         self.task = task
-        self.images, self.classes, self.held, self.held_classes = data
-        torch.manual_seed(task["seed"])
-        self.module = MODELS[task["model"]]()
-        self.optimizer = torch.optim.SGD(self.module.parameters(), task["rate"], momentum=0.9)
-        applied = applied_file(task["apply"])
+        self.held, self.held_classes = data[2:]
+        self.job = Digits(task["model"], data, task["rate"], task["seed"], 1000 + task["seed"])
+        applied = ranks.applied_file(task["apply"])
         leave_out(applied, task["leave_out"])
-        self.model = applied.apply(self.module, self.optimizer)
-        self.batches = Batches(len(self.images), 1000 + task["seed"])
-        self.loss = nn.CrossEntropyLoss()
+        self.model = applied.apply(self.job.module, self.job.optimizer)
 
     def step(self, number):
-        for group in self.optimizer.param_groups:
+        for group in self.job.optimizer.param_groups:
             group["lr"] = learning_rate(number, self.task["steps"], self.task["rate"])
-        batch = self.batches.next()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(self.model(self.images[batch]), self.classes[batch])
-        loss.backward()
-        self.model.loss(loss)  # an adaptive period follows it
-        self.optimizer.step()
-        return float(loss)
+
+        def told(part, loss):
+            if part == "backward":
+                self.model.loss(loss)  # an adaptive period follows it
+        return float(self.job.step(self.model, told))
 
     @torch.no_grad()
     def score(self):
         """Loss and accuracy on the images held out, of the mean of the ranks' parameters, which
         differ where LocalSGD is inside a period."""
-        parameters = list(self.module.parameters())
+        parameters = list(self.job.module.parameters())
         own = [p.clone() for p in parameters]
         for p in parameters:
             dist.all_reduce(p)
             p.div_(dist.get_world_size())
-        told = self.module(self.held)
+        said = self.job.module(self.held)
         for p, before in zip(parameters, own):
             p.copy_(before)
-        right = (told.argmax(1) == self.held_classes).float().mean()
-        return float(self.loss(told, self.held_classes)), float(right)
+        right = (said.argmax(1) == self.held_classes).float().mean()
+        return float(self.job.loss(said, self.held_classes)), float(right)
 
     def run(self):
         """[step, seconds of training until there, loss, accuracy, mean loss of the batches since
@@ -176,47 +160,20 @@ def agreed(flag):
 def train(tasks, limit):
     data = digits()
     began = time.monotonic()
-    for task in tasks:
-        if not agreed(time.monotonic() - began < limit):
+    with open(tasks, encoding="utf-8") as file:
+        listed = json.load(file)
+    for task in listed:
+        if not agreed(time.monotonic() - began < float(limit)):
             break
         points = Training(task, data).run()
+        ranks.write(task["out"], {**task, "ranks": dist.get_world_size(), "points": points})
         if dist.get_rank() == 0:
-            beside = task["out"] + ".part"
-            with open(beside, "w", encoding="utf-8") as file:
-                json.dump({**task, "ranks": dist.get_world_size(), "points": points}, file)
-            os.replace(beside, task["out"])
             print(f"{task['out']}: {points[-1]}", file=sys.stderr, flush=True)
 
 
 def record(name, out):
-    from syncline_record import record as recorded
-    images, classes, _, _ = digits()
-    torch.manual_seed(1)
-    module = MODELS[name]()
-    optimizer = torch.optim.SGD(module.parameters(), 0.01, momentum=0.9)
-    model, loss = DistributedDataParallel(module), nn.CrossEntropyLoss()
-    batches = Batches(len(images), 1)
-
-    def step():
-        batch = batches.next()
-        optimizer.zero_grad(set_to_none=True)
-        loss(model(images[batch]), classes[batch]).backward()
-        optimizer.step()
-    recorded(model, step, steps=160, name=name, batch=BATCH, out=out)
-
-
-def main():
-    torch.set_num_threads(1)
-    # A processor for each rank, or a share of one where there are more ranks.
-    os.sched_setaffinity(0, {int(os.environ["RANK"]) % os.cpu_count()})
-    dist.init_process_group("gloo")
-    if sys.argv[1] == "record":
-        record(sys.argv[2], sys.argv[3])
-    else:
-        with open(sys.argv[2], encoding="utf-8") as file:
-            train(json.load(file), float(sys.argv[3]))
-    dist.destroy_process_group()
+    Digits(name, digits(), 0.01, 1, 1).record(out, name, 160, BATCH)
 
 
 if __name__ == "__main__":
-    main()
+    ranks.run(record, train)

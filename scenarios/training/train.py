@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real trainings in the lab, to an accuracy: learnt from other seeds, predicted, then measured.
 
-    scenarios/training/train.py [--ranks 2 4] [--models mlp convnet] [--rates 500mbit 50mbit]
+    scenarios/training/train.py [--ranks 2 4] [--jobs mlp convnet] [--rates 500mbit 50mbit]
                                 [--stages record tune curves measure keep]
                                 [--seconds 3600] [--folder build/training]
                                 [--keep scenarios/published/training]
@@ -23,11 +23,8 @@ Each result has a file of its own and what is done is not done again: the script
 --seconds and says what is left. Needs root, python3-torch and python3-sklearn (for its digits).
 """
 
-import argparse
+import collections
 import csv
-import json
-import math
-import os
 import pathlib
 import statistics
 import sys
@@ -35,12 +32,12 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from experiment import PYTHON, ROOT, read, syncline, write  # noqa: E402
+from experiment import (Recording, emit, in_lab, measured_row, middle, parser_of,  # noqa: E402
+                        read, write)
 
 STAGES = ("record", "tune", "curves", "measure", "keep")
 STEPS = 320
-EVERY = 16  # steps between two looks: rank.py's
-WARM_UP = 20  # steps in which the learning rate rises: rank.py's
+EVERY, WARM_UP = 16, 20  # steps between two looks; in which the learning rate rises: rank.py's
 TARGETS = {"mlp": 0.96, "convnet": 0.96}
 LEARNING_RATES = (0.03, 0.1, 0.3)
 TUNING_SEEDS = (100, 101)
@@ -86,24 +83,16 @@ def training_of(loss):
                               "steps": STEPS}}
 
 
-def crossing_of(points, target):
-    """As syncline says it: the mean of a look but the first and its neighbours, on straight lines.
-    The look behind the crossing, and the share of the way from the one before."""
+def steps_to(points, target):
+    """The step at which the target is crossed, as syncline says it: by the mean of a look but the
+    first and its neighbours, on straight lines; None: never."""
     values = [point[3] for point in points]
     means = values[:1] + [statistics.fmean(values[i - 1:i + 2]) for i in range(1, len(values))]
-    for i, value in enumerate(means):
-        if value >= target and i > 0:
-            return i, (target - means[i - 1]) / (value - means[i - 1])
+    for i in range(1, len(means)):
+        if means[i] >= target:
+            share = (target - means[i - 1]) / (means[i] - means[i - 1])
+            return points[i - 1][0] + share * (points[i][0] - points[i - 1][0])
     return None
-
-
-def steps_to(points, target):
-    """The step at which the target is crossed; None: never."""
-    crossing = crossing_of(points, target)
-    if crossing is None:
-        return None
-    i, share = crossing
-    return points[i - 1][0] + share * (points[i][0] - points[i - 1][0])
 
 
 class Model:
@@ -117,124 +106,107 @@ class Model:
             (self.folder / below).mkdir(parents=True, exist_ok=True)
 
     def in_lab(self, rate, *arguments):
-        modules = [str(self.options.folder), str(HERE)]
-        environment = dict(os.environ, PYTHONPATH=":".join(modules), PYTHONDONTWRITEBYTECODE="1",
-                           OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-        syncline("lab", "--ranks", self.ranks, "--rate", rate, "--", PYTHON, HERE / "rank.py",
-                 *arguments, environment=environment, captured=False)
-
-    def job(self, rate, seed):
-        return self.folder / f"{rate}.{seed}.json"
-
-    def scenario(self, rate, seed):
-        return self.folder / f"{rate}.{seed}.scenario.json"
-
-    def predicted(self, rate, seed):
-        return self.folder / f"{rate}.{seed}.predicted.json"
-
-    def first_recorded(self):
-        return self.scenario(self.options.rates[0], MEASURED_SEEDS[0])
-
-    def record(self):
-        self.recording(self.options.rates[0], MEASURED_SEEDS[0])
-        for strategy, _ in strategies():
-            if not self.file_of(strategy["name"]).exists():
-                syncline("emit", self.first_recorded(), "--strategy", strategy["name"],
-                         "--dialect", "pytorch", "--python", self.file_of(strategy["name"]))
+        in_lab(self.options, self.ranks, rate, HERE / "rank.py", *arguments)
 
     def recording(self, rate, seed):
+        return Recording(self.folder, f"{rate}.{seed}")
+
+    def first_recorded(self):
+        return self.recording(self.options.rates[0], MEASURED_SEEDS[0]).scenario
+
+    def record(self):
+        self.recorded(self.options.rates[0], MEASURED_SEEDS[0])
+        for strategy, _ in strategies():
+            if not self.file_of(strategy["name"]).exists():
+                emit(self.first_recorded(), strategy["name"], self.file_of(strategy["name"]))
+
+    def recorded(self, rate, seed):
         """The job as it is now, with all strategies."""
-        if self.scenario(rate, seed).exists():
-            return
-        self.in_lab(rate, "record", self.model, self.job(rate, seed))
-        recorded = read(self.job(rate, seed))
-        recorded.update(name=f"{self.model}, {self.ranks} ranks at {rate}", published=[],
-                        strategies=[strategy for strategy, _ in strategies()],
-                        training=training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
-                        baseline="dense")
-        write(self.scenario(rate, seed), recorded)
+        recording = self.recording(rate, seed)
+        if not recording.scenario.exists():
+            self.in_lab(rate, "record", self.model, recording.job)
+            write(recording.scenario, {
+                **read(recording.job), "name": f"{self.model}, {self.ranks} ranks at {rate}",
+                "published": [], "strategies": [strategy for strategy, _ in strategies()],
+                "training": training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
+                "baseline": "dense"})
+        return recording
 
     def file_of(self, name):
         return self.folder / "apply" / (name.replace(" ", "_") + ".py")
 
-    def task(self, folder, strategy, part, seed, rate, target=None):
-        name = strategy["name"]
-        label = f"{name.replace(' ', '_')}.{seed}" + ("" if rate is None else f".{rate}")
-        return {"model": self.model, "strategy": name, "apply": str(self.file_of(name)),
-                "leave_out": part, "seed": seed,
-                "rate": self.rate_of(name) if rate is None else rate,
-                "steps": STEPS, "target": target,
-                "out": str(self.folder / folder / f"{label}.json")}
-
-    def trained(self, link, tasks):
-        """Trains what has no result yet, as far as time allows."""
-        tasks = [task for task in tasks if not pathlib.Path(task["out"]).exists()]
-        left = self.options.until - time.monotonic()
-        if not tasks or left <= 0:
-            return
-        listed = self.folder / "tasks.json"
-        write(listed, tasks)
-        self.in_lab(link, "train", listed, left)
+    def tasks(self, folder, seeds):
+        """The trainings whose results lie in a folder; none while what they need is missing."""
+        tuning = folder == "tune"
+        if not self.first_recorded().exists() or not tuning and undone(self.tuning()):
+            return []
+        rates = LEARNING_RATES if tuning else [None]
+        return [self.task(folder, strategy, part, seed, rate) for seed in seeds
+                for strategy, part in strategies() for rate in rates]
 
     def tuning(self):
-        return [self.task("tune", strategy, part, seed, rate) for seed in TUNING_SEEDS
-                for strategy, part in strategies() for rate in LEARNING_RATES]
+        return self.tasks("tune", TUNING_SEEDS)
+
+    def task(self, folder, strategy, part, seed, rate):
+        name = strategy["name"]
+        label = f"{name.replace(' ', '_')}.{seed}" + (f".{rate}" if rate else "")
+        return {"model": self.model, "strategy": name, "apply": str(self.file_of(name)),
+                "leave_out": part, "seed": seed, "rate": rate or self.rate_of(name), "steps": STEPS,
+                "target": self.target if folder in self.options.rates else None,
+                "out": str(self.folder / folder / f"{label}.json")}
+
+    def train(self, folder, seeds):
+        """Trains what has no result yet, as far as time allows."""
+        tasks = undone(self.tasks(folder, seeds))
+        left = self.options.until - time.monotonic()
+        if tasks and left > 0:
+            write(self.folder / "tasks.json", tasks)
+            self.in_lab(folder if folder in self.options.rates else FREE, "train",
+                        self.folder / "tasks.json", left)
 
     def tune(self):
-        self.trained(FREE, self.tuning())
+        self.train("tune", TUNING_SEEDS)
 
     def rate_of(self, name):
         """The learning rate that took fewest steps to the target; one that missed it counts as
         all of them, and the lower it stayed the longer."""
         def steps(task):
-            points = read(pathlib.Path(task["out"]))["points"]
+            points = read(task["out"])["points"]
             step = steps_to(points, self.target)
             return 2 * STEPS - STEPS * max(p[3] for p in points) if step is None else step
         tasks = [task for task in self.tuning() if task["strategy"] == name]
         return min(LEARNING_RATES, key=lambda rate: sum(
             steps(task) for task in tasks if task["rate"] == rate))
 
-    def complete(self, tasks):
-        return all(pathlib.Path(task["out"]).exists() for task in tasks)
-
-    def training(self, folder, seeds, target=None):
-        if not self.first_recorded().exists() or not self.complete(self.tuning()):
-            return []
-        return [self.task(folder, strategy, part, seed, None, target)
-                for seed in seeds for strategy, part in strategies()]
-
     def curves(self):
-        self.trained(FREE, self.training("curves", CURVE_SEEDS))
+        self.train("curves", CURVE_SEEDS)
 
     def results(self, folder, seeds):
-        found = {}
-        for task in self.training(folder, seeds):
-            if pathlib.Path(task["out"]).exists():
-                found.setdefault(task["strategy"], []).append(read(pathlib.Path(task["out"])))
+        found = collections.defaultdict(list)
+        for task in self.tasks(folder, seeds):
+            if not undone([task]):
+                found[task["strategy"]].append(read(task["out"]))
         return found
 
-    def table(self, path, folder, seeds, every):
-        """All points of all trainings, as syncline reads curves."""
+    def table(self, path, folder, seeds):
+        """All points of all trainings, as syncline reads curves; with seconds where it counts."""
+        timed = folder in self.options.rates
         with open(path, "w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(["strategy", "seed", "step", *(["seconds"] if every else []), "loss",
-                            "accuracy"])
+            table.writerow(["strategy", "seed", "step", *["seconds"] * timed, "loss", "accuracy"])
             for name, runs in self.results(folder, seeds).items():
                 for one in runs:
-                    for step, seconds, loss, accuracy, *_ in one["points"]:
-                        clock = [round(seconds, 4)] if every else []
-                        table.writerow([name, one["seed"], step, *clock, round(loss, 4),
-                                        round(accuracy, 4)])
+                    for step, seconds, *scores, _ in one["points"]:
+                        figures = [seconds] * timed + scores
+                        table.writerow([name, one["seed"], step,
+                                        *(round(figure, 4) for figure in figures)])
 
-    def predict(self, rate, seed):
-        self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS, False)
-        scenario = self.scenario(rate, seed)
-        write(scenario, {**read(scenario),
-                         "training": training_of(self.loss_of("localsgd adaptive"))})
-        write(self.predicted(rate, seed),
-              json.loads(syncline("run", scenario, "--objective", "time_to_accuracy", "--target",
-                                  self.target, "--curves", self.folder / "curves.csv", "--format",
-                                  "json")))
+    def predict(self, recording):
+        self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS)
+        training = training_of(self.loss_of("localsgd adaptive"))
+        write(recording.scenario, {**read(recording.scenario), "training": training})
+        recording.predict("--objective", "time_to_accuracy", "--target", self.target, "--curves",
+                          self.folder / "curves.csv")
 
     def loss_of(self, name):
         """[step, mean over the seeds of the curves], of the batches: what the adaptive rule sees,
@@ -244,76 +216,61 @@ class Model:
                  round(statistics.fmean(look[4] for look in looks), 4)] for looks in zip(*runs)]
 
     def measure(self, seed):
-        curves = self.training("curves", CURVE_SEEDS)
-        if not curves or not self.complete(curves):
+        curves = self.tasks("curves", CURVE_SEEDS)
+        if not curves or undone(curves):
             return
         for rate in self.options.rates:
             if time.monotonic() > self.options.until:
                 return
-            if not self.predicted(rate, seed).exists():  # first predicted, then measured
-                self.recording(rate, seed)
-                self.predict(rate, seed)
-            self.trained(rate, self.training(rate, [seed], self.target))
-
-    def middle(self, rate):
-        """The seed whose recording predicts the steps in the middle of all."""
-        def long(seed):
-            rows = read(self.predicted(rate, seed))["rows"]
-            return statistics.fmean(math.log(row["step_time_s"]) for row in rows)
-        seeds = [seed for seed in MEASURED_SEEDS if self.predicted(rate, seed).exists()]
-        return sorted(seeds, key=long)[(len(seeds) - 1) // 2]
+            if not self.recording(rate, seed).predicted.exists():  # first predicted, then measured
+                self.predict(self.recorded(rate, seed))
+            self.train(rate, [seed])
 
     def keep(self):
         """What was predicted from, and what was measured."""
         self.options.keep.mkdir(parents=True, exist_ok=True)
         named = self.options.keep / f"{self.model}_{self.ranks}"
         if (self.folder / "curves.csv").exists():
-            self.table(f"{named}.curves.csv", "curves", CURVE_SEEDS, False)
+            self.table(f"{named}.curves.csv", "curves", CURVE_SEEDS)
         for rate in self.options.rates:
             if not self.results(rate, MEASURED_SEEDS):
                 continue
             write(pathlib.Path(f"{named}x{rate}.json"), self.kept_scenario(rate))
-            self.table(f"{named}x{rate}.measured.csv", rate, MEASURED_SEEDS, True)
+            self.table(f"{named}x{rate}.measured.csv", rate, MEASURED_SEEDS)
 
     def kept_scenario(self, rate):
         """With the seconds a step over as many steps as all trainings had."""
-        scenario = read(self.scenario(rate, self.middle(rate)))
+        recordings = [self.recording(rate, seed) for seed in MEASURED_SEEDS]
+        scenario = read(middle([one for one in recordings if one.predicted.exists()]).scenario)
         results = self.results(rate, MEASURED_SEEDS)
         looks = min(len(one["points"]) for runs in results.values() for one in runs) - 1
         scenario["training"] = {**scenario["training"], "steps": looks * EVERY}
         for name, runs in results.items():
             steps = [one["points"][looks][1] / (looks * EVERY) for one in runs]
-            scenario["published"].append(
-                {"strategy": name, "use": "predicted",
-                 "step_time_s": round(statistics.median(steps), 6),
-                 "source": f"python3-torch in the lab, median of {len(steps)} trainings' first "
-                           f"{looks * EVERY} steps"})
+            scenario["published"].append(measured_row(
+                name, statistics.median(steps),
+                f"median of {len(steps)} trainings' first {looks * EVERY} steps"))
         return scenario
 
     def left(self):
         """Trainings that are still to be done."""
-        wanted = self.tuning() if self.first_recorded().exists() else []
-        for folder, seeds in [("curves", CURVE_SEEDS)] + [
-                (rate, MEASURED_SEEDS) for rate in self.options.rates]:
-            wanted += self.training(folder, seeds)
-        return sum(not pathlib.Path(task["out"]).exists() for task in wanted)
+        wanted = self.tuning() + self.tasks("curves", CURVE_SEEDS)
+        for rate in self.options.rates:
+            wanted += self.tasks(rate, MEASURED_SEEDS)
+        return len(undone(wanted))
+
+
+def undone(tasks):
+    return [task for task in tasks if not pathlib.Path(task["out"]).exists()]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--models", nargs="+", default=list(TARGETS), choices=list(TARGETS))
-    parser.add_argument("--rates", nargs="+", default=["500mbit", "50mbit"])
-    parser.add_argument("--stages", nargs="+", default=list(STAGES), choices=STAGES)
+    parser = parser_of(__doc__, "training", TARGETS, STAGES, ["500mbit", "50mbit"])
+    parser.set_defaults(ranks=[2, 4])
     parser.add_argument("--seconds", type=float, default=3600)
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/training")
-    parser.add_argument("--keep", type=pathlib.Path, default=ROOT / "scenarios/published/training")
     options = parser.parse_args()
     options.until = time.monotonic() + options.seconds
-    options.folder.mkdir(parents=True, exist_ok=True)
-    (options.folder / "syncline_record.py").unlink(missing_ok=True)
-    syncline("record", "-o", options.folder / "syncline_record.py")
-    models = [Model(options, ranks, model) for ranks in options.ranks for model in options.models]
+    models = [Model(options, ranks, model) for ranks in options.ranks for model in options.jobs]
     for stage in options.stages:
         for seed in MEASURED_SEEDS if stage == "measure" else [None]:
             for model in models:
