@@ -39,11 +39,6 @@ def syncline(*arguments, environment=None, captured=True):
     return done.stdout
 
 
-def emit(scenario, strategy, file):
-    """Writes the file that applies a strategy."""
-    syncline("emit", scenario, "--strategy", strategy, "--dialect", "pytorch", "--python", file)
-
-
 def in_lab(options, ranks, rate, script, *arguments):
     """Runs a script of ranks behind links of that rate; syncline_record lies in options.folder."""
     recorder = options.folder / "syncline_record.py"
@@ -76,6 +71,37 @@ class Recording:
 def middle(recordings):
     """The one that predicts the steps in the middle of all."""
     return sorted(recordings, key=Recording.long)[(len(recordings) - 1) // 2]
+
+
+class Experiment:
+    """One job on so many ranks, which `script` carries out."""
+
+    def __init__(self, options, script, ranks, job, folder):
+        self.options, self.script, self.ranks, self.job = options, script, ranks, job
+        self.folder = options.folder / folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def in_lab(self, rate, *arguments):
+        in_lab(self.options, self.ranks, rate, self.script, *arguments)
+
+    def recording(self, *name):
+        return Recording(self.folder, ".".join(map(str, name)))
+
+    def recorded(self, rate, recording, steps, looks, keys_of):
+        """The job as it is now, and its scenario with what `keys_of` adds."""
+        if not recording.job.exists():
+            self.in_lab(rate, "record", self.job, recording.job, steps, looks)
+        if not recording.scenario.exists():
+            scenario = read(recording.job)
+            write(recording.scenario, {**scenario, "published": [], **keys_of(scenario)})
+
+    def emit(self, scenario, strategy, before):
+        """The file that applies a strategy; its path begins with `before`."""
+        file = pathlib.Path(f"{self.folder}/{before}{strategy.replace(' ', '_')}.py")
+        if not file.exists():
+            syncline("emit", scenario, "--strategy", strategy, "--dialect", "pytorch", "--python",
+                     file)
+        return str(file)
 
 
 def measured_row(strategy, seconds, source):

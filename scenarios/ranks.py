@@ -38,6 +38,7 @@ class Job:
 
     def __init__(self, module, x, y, rate):
         self.module, self.x, self.y = module, x, y
+        self.size = len(x)  # of a batch
         self.optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
         self.loss = nn.CrossEntropyLoss()
 
@@ -56,12 +57,6 @@ class Job:
         self.optimizer.step()
         told("update", loss)
         return loss
-
-    def record(self, out, name, steps, batch):
-        import syncline_record
-        model = DistributedDataParallel(self.module)
-        syncline_record.record(model, lambda: self.step(model), steps=steps, name=name,
-                               batch=batch, out=out)
 
 
 def job_of(build, rate):
@@ -99,15 +94,31 @@ class Quiet:
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         return slowest.item() <= self.QUIET
 
-    def around(self, timed, looks, tries=3):
-        """(what it gives, whether it was quiet before and after): again where others' work came in.
-        Waits for quiet, so many looks at most."""
-        for _ in range(tries):
+    def around(self, timed, looks):
+        """(what it gives, whether it was quiet before and after): thrice at most where others' work
+        came in. Waits for quiet, so many looks at most; with none it is content with what is."""
+        for _ in range(3 if looks else 1):
             any(self.is_quiet() for _ in range(looks))
             found = timed()
             if self.is_quiet():
                 return found, True
         return found, False
+
+
+def record(job_of, name, out, steps, looks):
+    """The job as syncline_record sees it, in a quiet moment."""
+    import syncline_record
+
+    def timed():
+        job = job_of(name)
+        model = DistributedDataParallel(job.module)
+        syncline_record.record(model, lambda: job.step(model), steps=int(steps), name=name,
+                               batch=job.size, out=out)
+    if dist.get_rank() == 0:
+        print(f"{name}: waits up to {int(looks) // 240} minutes for a quiet machine", flush=True)
+    _, alone = Quiet().around(timed, int(looks))
+    if dist.get_rank() == 0 and not alone:
+        print(f"{out}: the machine was NOT quiet, what was timed is uncertain", flush=True)
 
 
 def every(value):

@@ -1,16 +1,11 @@
 #!/usr/bin/env python3
-"""Real PyTorch jobs in the lab: recorded, predicted, then measured, in this order.
+"""Real PyTorch jobs in the lab: recorded, predicted, then measured, in this order (NOTES.md).
 
     scenarios/jobs/jobs.py [--ranks 2] [--rates 1gbit 500mbit] [--jobs mlp ...] [--rounds 6]
                            [--folder build/jobs] [--keep scenarios/published/jobs]
                            [--machine "machine B"]
 
-For each job and rate: the job records itself (syncline_record); every strategy is priced and the
-best one searched and written as a file, before any of them is run. Then, round by round, the job
-records itself anew, the strategies are priced from that, and all are measured in turns, each applied
-as a user would: a machine that is slower for an hour is so for both. The measured steps stand beside
-the strategies in the scenario of the recording that is in the middle of all by its predicted steps,
-which `syncline fidelity --set jobs` prices anew. What is done already is not done again. Needs root,
+`syncline fidelity --set jobs` predicts anew what is kept. What is done is not done again. Needs root,
 python3-torch, python3-torchvision (resnet18), and a quiet machine for an hour and a half.
 """
 
@@ -24,57 +19,47 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from experiment import (PYTHON, Recording, emit, in_lab, measured_row, middle,  # noqa: E402
-                        parser_of, read, syncline, write)
+from experiment import (PYTHON, Experiment, measured_row, middle, parser_of, read,  # noqa: E402
+                        syncline, write)
 
 CAPS = (1, 2, 4, 8, 16, 25, 1000)
 JOBS = ("mlp", "convnet", "transformer", "resnet18")
 STAGES = ("record", "predict", "measure", "keep")
 
 
-class Experiment:
+class Job(Experiment):
     """One job behind links of one rate."""
 
     def __init__(self, options, ranks, rate, job):
-        self.options, self.ranks, self.rate, self.job = options, ranks, rate, job
-        self.folder = options.folder / f"{ranks}x{rate}"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(options, HERE / "rank.py", ranks, job, f"{ranks}x{rate}")
+        self.rate = rate
 
     def path(self, ending):
         return self.folder / f"{self.job}.{ending}"
 
-    def in_lab(self, what, *arguments):
-        in_lab(self.options, self.ranks, self.rate, HERE / "rank.py", what, self.job, *arguments)
-
-    def recording(self, turn):
-        return Recording(self.folder, f"{self.job}.{turn}")
-
     def record(self, turn=0):
         """Records the job, and prices every strategy from that."""
-        recording = self.recording(turn)
-        if not recording.job.exists():
-            looks = 240 * self.options.patience  # of a quarter of a second
-            self.in_lab("record", recording.job, max(1, round(looks)))
+        recording = self.recording(self.job, turn)
+        looks = round(240 * self.options.patience)  # of a quarter of a second
+        self.recorded(self.rate, recording, 48, looks, lambda scenario: {
+            "strategies": strategies(scenario["workload"]["tensors"], self.ranks)})
         if not recording.predicted.exists():
-            scenario = read(recording.job)
-            listed = strategies(scenario["workload"]["tensors"], self.ranks)
-            write(recording.scenario, {**scenario, "strategies": listed, "published": []})
             recording.predict()
 
     def predict(self):
         """Writes what applies each strategy, and the best of a search."""
         if self.path("measure.settings.json").exists():
             return
-        scenario = read(self.recording(0).scenario)
+        scenario = read(self.recording(self.job, 0).scenario)
         settings = [self.setting(strategy) for strategy in scenario["strategies"]]
         write(self.path("measure.settings.json"), settings + [self.tuned(scenario)])
 
     def setting(self, strategy):
+        name = strategy["name"]
         if strategy.get("dialect") == "pytorch":
-            return {"name": strategy["name"], "ddp": strategy["config"]}
-        file = self.path(strategy["name"].replace(" ", "_") + ".py")
-        emit(self.recording(0).scenario, strategy["name"], file)
-        return {"name": strategy["name"], "apply": str(file)}
+            return {"name": name, "ddp": strategy["config"]}
+        scenario = self.recording(self.job, 0).scenario
+        return {"name": name, "apply": self.emit(scenario, name, f"{self.job}.")}
 
     def tuned(self, scenario):
         """The best of a search around DDP's default, as the file that applies it."""
@@ -91,12 +76,13 @@ class Experiment:
             measured = self.path(f"measure.{turn}.json")
             if not measured.exists():
                 self.record(turn)
-                self.in_lab("measure", self.path("measure.settings.json"), measured, turn)
+                self.in_lab(self.rate, "measure", self.job, self.path("measure.settings.json"),
+                            measured, turn)
 
     def keep(self):
         """The scenario with what was measured, and what noise there was."""
         turns = range(self.options.rounds)
-        scenario = read(middle([self.recording(turn) for turn in turns]).scenario)
+        scenario = read(middle([self.recording(self.job, turn) for turn in turns]).scenario)
         machine = self.options.machine
         scenario["name"] = ", ".join(filter(None, (
             self.job, f"{self.ranks} ranks at {self.rate}", machine)))
@@ -115,8 +101,8 @@ class Experiment:
 
 
 def typical(groups):
-    """The step that is neither slow nor quick: the median of each of a period's steps, their mean. A
-    mean over steps would hold the seconds in which others took a share of the machine; what is
+    """The step that is neither slow nor quick: the median of each of a period's steps, their mean.
+    A mean over steps would hold the seconds in which others took a share of the machine; what is
     recorded are medians too."""
     return statistics.fmean(statistics.median(steps) for steps in zip(*groups))
 
@@ -157,10 +143,10 @@ def main():
     options = parser.parse_args()
     if "resnet18" in options.jobs and "record" in options.stages and subprocess.run(
             [PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode != 0:
-        sys.exit(f"jobs.py: resnet18 needs torchvision, which {PYTHON} has not: python3-torchvision, "
-                 "or --jobs mlp convnet transformer")
+        sys.exit(f"jobs.py: resnet18 needs torchvision, which {PYTHON} has not: "
+                 "python3-torchvision, or --jobs mlp convnet transformer")
     for place in itertools.product(options.ranks, options.rates, options.jobs):
-        experiment = Experiment(options, *place)
+        experiment = Job(options, *place)
         for stage in options.stages:
             getattr(experiment, stage)()
 

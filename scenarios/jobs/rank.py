@@ -1,6 +1,6 @@
 """A rank of a job in the lab, started by jobs.py.
 
-    rank.py record JOB OUT.json LOOKS                  by syncline_record, in a moment of quiet
+    rank.py record JOB OUT.json STEPS LOOKS            by syncline_record, in a moment of quiet
     rank.py measure JOB SETTINGS.json OUT.json ROUND   every setting of the list
 """
 
@@ -84,8 +84,8 @@ def visit(name, setting):
 
 def measured(name, settings, turn, visits=3):
     """{setting: groups of steps, seconds}. Settings alternate, each time in another order: a moment
-    in which others take a share of the machine lasts a second or two and meets one visit, not a row;
-    a visit that it met is made again. What is recorded was recorded in a quiet moment too."""
+    in which others take a share of the machine lasts a second or two and meets one visit, not a
+    row; a visit that it met is made again. What is recorded was recorded in a quiet moment too."""
     machine = ranks.Quiet()
     quiet = 0
     taken = {setting["name"]: [] for setting in settings}
@@ -104,15 +104,8 @@ def measured(name, settings, turn, visits=3):
                   for groups in zip(*(one[key] for one in every))] for key in taken}
 
 
-def record(name, out, looks):
-    def timed():
-        job = job_of(name)
-        job.record(out, name, 48, len(job.x))
-    if dist.get_rank() == 0:
-        print(f"{name}: waits up to {int(looks) / 240:.0f} minutes for a quiet machine", flush=True)
-    _, alone = ranks.Quiet().around(timed, int(looks))
-    if dist.get_rank() == 0 and not alone:
-        print(f"{out}: the machine was NOT quiet, what was timed is uncertain", flush=True)
+def record(*arguments):
+    ranks.record(job_of, *arguments)
 
 
 def measure(name, settings, out, turn):

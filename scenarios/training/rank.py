@@ -1,7 +1,7 @@
 """A rank of a training in the lab, started by train.py.
 
-    rank.py record MODEL OUT.json      the job as syncline_record sees it
-    rank.py train TASKS.json SECONDS   every task of the list that is begun within so many seconds
+    rank.py record MODEL OUT.json STEPS LOOKS   the job as syncline_record sees it
+    rank.py train TASKS.json SECONDS            every task that is begun within so many seconds
 
 A task is {"model", "apply": a file of `syncline emit --python`, "leave_out": a part of DGC or null,
 "seed", "rate", "steps", "target": an accuracy to stop at or null, "out": the file for its result}.
@@ -49,10 +49,11 @@ class Digits(ranks.Job):
     """A model that learns them: every epoch all images in a new order, dealt out to the ranks batch
     by batch."""
 
-    def __init__(self, model, data, rate, seed, batches_seed):
+    def __init__(self, model, data, rate, seed):
         torch.manual_seed(seed)
         super().__init__(MODELS[model](), data[0], data[1], rate)
-        self.dice = torch.Generator().manual_seed(batches_seed)
+        self.size = BATCH
+        self.dice = torch.Generator().manual_seed(1000 + seed)
         self.order = torch.empty(0, dtype=torch.long)
 
     def batch(self):
@@ -96,7 +97,7 @@ class Training:
     def __init__(self, task, data):
         self.task = task
         self.held, self.held_classes = data[2:]
-        self.job = Digits(task["model"], data, task["rate"], task["seed"], 1000 + task["seed"])
+        self.job = Digits(task["model"], data, task["rate"], task["seed"])
         applied = ranks.applied_file(task["apply"])
         leave_out(applied, task["leave_out"])
         self.model = applied.apply(self.job.module, self.job.optimizer)
@@ -171,8 +172,8 @@ def train(tasks, limit):
             print(f"{task['out']}: {points[-1]}", file=sys.stderr, flush=True)
 
 
-def record(name, out):
-    Digits(name, digits(), 0.01, 1, 1).record(out, name, 160, BATCH)
+def record(*arguments):
+    ranks.record(lambda name: Digits(name, digits(), 0.01, 1), *arguments)
 
 
 if __name__ == "__main__":

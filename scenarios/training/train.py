@@ -1,23 +1,10 @@
 #!/usr/bin/env python3
-"""Real trainings in the lab, to an accuracy: learnt from other seeds, predicted, then measured.
+"""Real trainings in the lab, to an accuracy: predicted from other seeds, then measured (NOTES.md).
 
     scenarios/training/train.py [--ranks 2 4] [--jobs mlp convnet] [--rates 500mbit 50mbit]
                                 [--stages record tune curves measure keep]
                                 [--seconds 3600] [--folder build/training]
                                 [--keep scenarios/published/training]
-
-For each number of ranks and model, in this order:
-
-record   the job records itself behind links of each rate (syncline_record), for seed 0, and every
-         strategy is written as the file that applies it (syncline emit)
-tune     three learning rates for each strategy, all with the seeds 100 and 101: the fewest steps to
-         the target
-curves   seeds 5 to 9 trained to the end, on links that hold nobody up: accuracy over steps
-measure  seed by seed, 0 to 4, behind links of each rate: the job records itself anew; syncline prices
-         the steps and multiplies by the curves; then the seed is trained to the target, by the
-         clock, strategies in turn. A machine that is slower for an hour is so for both.
-keep     the scenario of the recording in the middle of all by their predicted steps, curves and
-         what was measured, which `syncline run --objective` shows together
 
 Each result has a file of its own and what is done is not done again: the script ends after
 --seconds and says what is left. Needs root, python3-torch and python3-sklearn (for its digits).
@@ -32,8 +19,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from experiment import (Recording, emit, in_lab, measured_row, middle, parser_of,  # noqa: E402
-                        read, write)
+from experiment import Experiment, measured_row, middle, parser_of, read, write  # noqa: E402
 
 STAGES = ("record", "tune", "curves", "measure", "keep")
 STEPS = 320
@@ -95,45 +81,31 @@ def steps_to(points, target):
     return None
 
 
-class Model:
+class Model(Experiment):
     """One model on so many ranks: all of its strategies, seeds and rates."""
 
     def __init__(self, options, ranks, model):
-        self.options, self.ranks, self.model = options, ranks, model
+        super().__init__(options, HERE / "rank.py", ranks, model, f"{model}_{ranks}")
         self.target = TARGETS[model]
-        self.folder = options.folder / f"{model}_{ranks}"
         for below in ("apply", "tune", "curves", *options.rates):
-            (self.folder / below).mkdir(parents=True, exist_ok=True)
-
-    def in_lab(self, rate, *arguments):
-        in_lab(self.options, self.ranks, rate, HERE / "rank.py", *arguments)
-
-    def recording(self, rate, seed):
-        return Recording(self.folder, f"{rate}.{seed}")
+            (self.folder / below).mkdir(exist_ok=True)
 
     def first_recorded(self):
         return self.recording(self.options.rates[0], MEASURED_SEEDS[0]).scenario
 
     def record(self):
-        self.recorded(self.options.rates[0], MEASURED_SEEDS[0])
+        self.record_as_now(self.options.rates[0], MEASURED_SEEDS[0])
         for strategy, _ in strategies():
-            if not self.file_of(strategy["name"]).exists():
-                emit(self.first_recorded(), strategy["name"], self.file_of(strategy["name"]))
+            self.applying(strategy["name"])
 
-    def recorded(self, rate, seed):
-        """The job as it is now, with all strategies."""
-        recording = self.recording(rate, seed)
-        if not recording.scenario.exists():
-            self.in_lab(rate, "record", self.model, recording.job)
-            write(recording.scenario, {
-                **read(recording.job), "name": f"{self.model}, {self.ranks} ranks at {rate}",
-                "published": [], "strategies": [strategy for strategy, _ in strategies()],
-                "training": training_of([[0, 2.3], [STEPS, 0.1]]),  # until curves tell
-                "baseline": "dense"})
-        return recording
+    def record_as_now(self, rate, seed):
+        self.recorded(rate, self.recording(rate, seed), 160, 0, lambda _: {
+            "name": f"{self.job}, {self.ranks} ranks at {rate}",
+            "strategies": [strategy for strategy, _ in strategies()], "baseline": "dense",
+            "training": training_of([[0, 2.3], [STEPS, 0.1]])})  # until curves tell
 
-    def file_of(self, name):
-        return self.folder / "apply" / (name.replace(" ", "_") + ".py")
+    def applying(self, name):
+        return self.emit(self.first_recorded(), name, "apply/")
 
     def tasks(self, folder, seeds):
         """The trainings whose results lie in a folder; none while what they need is missing."""
@@ -150,7 +122,7 @@ class Model:
     def task(self, folder, strategy, part, seed, rate):
         name = strategy["name"]
         label = f"{name.replace(' ', '_')}.{seed}" + (f".{rate}" if rate else "")
-        return {"model": self.model, "strategy": name, "apply": str(self.file_of(name)),
+        return {"model": self.job, "strategy": name, "apply": self.applying(name),
                 "leave_out": part, "seed": seed, "rate": rate or self.rate_of(name), "steps": STEPS,
                 "target": self.target if folder in self.options.rates else None,
                 "out": str(self.folder / folder / f"{label}.json")}
@@ -222,14 +194,16 @@ class Model:
         for rate in self.options.rates:
             if time.monotonic() > self.options.until:
                 return
-            if not self.recording(rate, seed).predicted.exists():  # first predicted, then measured
-                self.predict(self.recorded(rate, seed))
+            recording = self.recording(rate, seed)
+            if not recording.predicted.exists():  # first predicted, then measured
+                self.record_as_now(rate, seed)
+                self.predict(recording)
             self.train(rate, [seed])
 
     def keep(self):
         """What was predicted from, and what was measured."""
         self.options.keep.mkdir(parents=True, exist_ok=True)
-        named = self.options.keep / f"{self.model}_{self.ranks}"
+        named = self.options.keep / f"{self.job}_{self.ranks}"
         if (self.folder / "curves.csv").exists():
             self.table(f"{named}.curves.csv", "curves", CURVE_SEEDS)
         for rate in self.options.rates:
@@ -275,7 +249,7 @@ def main():
         for seed in MEASURED_SEEDS if stage == "measure" else [None]:
             for model in models:
                 getattr(model, stage)(*([] if seed is None else [seed]))
-    print("\n".join(f"{one.model}, {one.ranks} ranks: {one.left()} trainings left"
+    print("\n".join(f"{one.job}, {one.ranks} ranks: {one.left()} trainings left"
                     for one in models))
 
 
