@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/run/queues.h"
+
 namespace syncline::run {
 namespace {
 
@@ -336,28 +338,19 @@ class Pass {
         overlap_(device.overlap),
         lost_share_(lost_share(device)),
         book_(book),
-        ends_(plan_.ops.size(), 0),
-        ends_before_(plan_.ops.size(), 0),
-        free_(place(plan_.streams), 0),
+        queues_(plan_),
         windows_(inserted.exchanges()) {}
 
   void fill() {
-    for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
-      plan::Op& op = plan_.ops[i];
-      Seconds& free = free_[place(op.stream)];
-      Seconds begin = free;
-      for (const OpId id : op.after) begin = std::max(begin, ends_[place(id)]);
-      for (const OpId id : op.after_previous) begin = std::max(begin, ends_before_[place(id)]);
-      free = ends_[i] = begin + duration(op, effects_[i], begin);
-    }
+    queues_.pass(plan_, [this](std::size_t i, Seconds begin) {
+      return duration(plan_.ops[i], effects_[i], begin);
+    });
   }
 
   // What the period leaves under way when the next one's computation may begin, which is then.
   void turn_over() {
-    const Seconds period = free_[plan::kComputeStream];
-    for (Seconds& end : ends_) end = std::max(0.0, end - period);
-    ends_before_ = std::exchange(ends_, std::vector<Seconds>(ends_.size(), 0));
-    for (Seconds& free : free_) free = std::max(0.0, free - period);
+    const Seconds period = queues_.free(plan::kComputeStream);
+    queues_.start_at(period);
     under_way_before_.clear();
     for (const Window& window : windows_) {
       if (window.end <= period) continue;
@@ -496,7 +489,7 @@ class Pass {
   // Of the pass at that moment, where nothing runs any longer. What waits does so at full speed,
   // and no more is left than what earlier exchanges have not held up.
   Seconds left_at(Seconds moment, Seconds computation) const {
-    return free_[plan::kComputeStream] + computation - moment;
+    return queues_.free(plan::kComputeStream) + computation - moment;
   }
 
   // The exchange, by the computation that is left behind its bucket.
@@ -521,7 +514,7 @@ class Pass {
   // where this step's computation ends.
   Seconds waits_for_next_step(Seconds moment) const {
     constexpr Seconds kSame = 1e-12;  // one may begin what the other waited for
-    const Seconds begin = moment - free_[plan::kComputeStream];
+    const Seconds begin = moment - queues_.free(plan::kComputeStream);
     const auto first = computing_at(begin);
     if (first == forward_.end() || first->begin > begin + kSame) return 0;
     return std::min(overlap_.delay, first->end - begin);
@@ -531,7 +524,7 @@ class Pass {
   Seconds longer_by_next_step(Window& window) const {
     const Seconds alone = window.end - window.begin;
     if (alone <= 0) return 0;
-    const Seconds begin = window.begin - free_[plan::kComputeStream];
+    const Seconds begin = window.begin - queues_.free(plan::kComputeStream);
     const double times =
         1 + (overlap_.collective_slowdown * window.flow + window.contended) / alone;
     const Seconds longer = longer_during(computing_at(begin), forward_.end(), begin, alone,
@@ -559,9 +552,7 @@ class Pass {
   const Overlap& overlap_;
   double lost_share_;
   collective::PriceBook& book_;
-  std::vector<Seconds> ends_;
-  std::vector<Seconds> ends_before_;  // of the period before, counted from this one's begin
-  std::vector<Seconds> free_;         // by stream
+  Queues queues_;
   std::vector<Window> windows_;
   std::vector<Window> under_way_before_;  // of the period before, the first one first
   std::size_t past_ = 0;                  // those of them that are over

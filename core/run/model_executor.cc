@@ -12,6 +12,7 @@
 #include "core/collective/price.h"
 #include "core/run/link_sharing.h"
 #include "core/run/model_executor.h"
+#include "core/run/queues.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 
@@ -226,34 +227,21 @@ class ModelExecutor final : public Executor {
     return stretched_seconds(work, stretch_);
   }
 
-  // One communication stream. Operations are listed after what they wait for, so one pass in order
-  // settles a period: each begins when its stream is free and what it waits for has ended, in this
-  // period or the one before.
+  // One communication stream: durations do not depend on what else runs.
   Timeline run_queues(const plan::Plan& plan, int periods) {
     Timeline timeline;
     timeline.spans.reserve(plan.ops.size() * static_cast<std::size_t>(periods));
-    std::vector<Seconds> free(static_cast<std::size_t>(plan.streams), 0);
-    std::vector<Seconds> ends(plan.ops.size(), 0);
     durations_.clear();
     for (const auto& op : plan.ops) durations_.push_back(duration(op.work));
-    std::vector<Seconds> ends_before(plan.ops.size(), 0);
+    Queues queues(plan);
     for (int p = 0; p < periods; ++p) {
       Seconds all = 0;
-      std::swap(ends, ends_before);
-      for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-        const plan::Op& op = plan.ops[i];
-        Seconds& stream = free[static_cast<std::size_t>(op.stream)];
-        Seconds begin = stream;
-        for (const plan::OpId before : op.after) {
-          begin = std::max(begin, ends[static_cast<std::size_t>(before)]);
-        }
-        for (const plan::OpId before : op.after_previous) {
-          begin = std::max(begin, ends_before[static_cast<std::size_t>(before)]);
-        }
-        ends[i] = stream = begin + durations_[i];
-        all = std::max(all, ends[i]);
-        timeline.spans.push_back({p, static_cast<plan::OpId>(i), 0, begin, ends[i]});
-      }
+      queues.pass(plan, [&](std::size_t i, Seconds begin) {
+        const Seconds end = begin + durations_[i];
+        all = std::max(all, end);
+        timeline.spans.push_back({p, static_cast<plan::OpId>(i), 0, begin, end});
+        return durations_[i];
+      });
       timeline.period_ends.push_back(all);
     }
     return timeline;
