@@ -30,7 +30,7 @@ int run(InitVerb options) {
   const std::string text = begun.scenario.dump(2) + "\n";
   const bool to_file = !options.out.empty();
   const std::string name = to_file ? options.out : "the new scenario";
-  input::parse_scenario(input::document_from_text(name, text));
+  input::parse_scenario(input::document_of(name, begun.scenario));
   if (to_file) {
     write_file(options.out, text);
   } else {

@@ -9,7 +9,7 @@
 
 #include "core/collective/price.h"
 #include "core/digits.h"
-#include "core/input/cluster_json.h"
+#include "core/input/scenario_json.h"
 #include "core/run/sample_gradients.h"
 #include "core/statistics.h"
 #include "live/figures.h"

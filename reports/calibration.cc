@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/input/law_json.h"
+#include "core/input/scenario_json.h"
 #include "core/measure/doubt.h"
 #include "core/measure/remarks.h"
 #include "reports/fields.h"

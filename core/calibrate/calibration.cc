@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/hardware_json.h"
-#include "core/input/law_json.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/statistics.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/calibrate/fitted_digits.h"
 #include "core/hardware/device.h"
-#include "core/input/cluster_json.h"
+#include "core/input/scenario_json.h"
 
 namespace syncline::calibrate {
 namespace {

@@ -10,9 +10,9 @@
 #include "core/calibrate/fitted_digits.h"
 #include "core/calibrate/nccl_log_words.h"
 #include "core/error.h"
-#include "core/input/cluster_json.h"
 #include "core/input/document.h"
 #include "core/input/parts.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 

@@ -7,8 +7,8 @@
 #include "core/calibrate/fitted_digits.h"
 #include "core/compress/codec.h"
 #include "core/error.h"
-#include "core/input/cluster_json.h"
 #include "core/input/parts.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 
 namespace syncline::calibrate {

@@ -159,19 +159,21 @@ std::vector<std::string> names_inside(const Json& node) {
 
 }  // namespace
 
-Document read_document(const std::string& path) {
-  if (path == kStandardInput) {
-    return document_from_text("standard input", read_standard_input());
-  }
-  Document document{read_json_file(path), path, {}, {}, {}};
+Document document_of(const std::string& name, Json root) {
+  Document document{std::move(root), name, {}, {}, {}};
   resolve(document);
   return document;
 }
 
 Document document_from_text(const std::string& name, const std::string& text) {
-  Document document{parse_json_text(name, text), name, {}, {}, {}};
-  resolve(document);
-  return document;
+  return document_of(name, parse_json_text(name, text));
+}
+
+Document read_document(const std::string& path) {
+  if (path == kStandardInput) {
+    return document_from_text("standard input", read_standard_input());
+  }
+  return document_of(path, read_json_file(path));
 }
 
 void set_key(Document& document, const std::string& path, const Json& value) {

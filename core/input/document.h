@@ -32,8 +32,9 @@ inline constexpr std::string_view kStandardInput = "-";
 // file and for repeated keys.
 Document read_document(const std::string& path);
 
-// The same from text, for tests; `name` stands for the file in messages and relative references
-// are taken from the current directory.
+// The same of JSON and of text; `name` stands for the file in messages, and relative references are
+// taken from its folder.
+Document document_of(const std::string& name, Json root);
 Document document_from_text(const std::string& name, const std::string& text);
 
 // Sets the key at a dotted path ("cluster.inter.latency_us", "strategies.dgc.streams").

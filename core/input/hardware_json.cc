@@ -1,10 +1,11 @@
 #include "core/input/hardware_json.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "core/digits.h"
 #include "core/hardware/reached.h"
+#include "core/input/scenario_json.h"
 
 namespace syncline::input {
 namespace {
@@ -62,45 +63,46 @@ void fill_in_device(const Reader& cluster, Json& json) {
   replace_keys(device, given);
 }
 
-Json port_json(const hardware::KnownPort& port) {
-  Json json = {{"latency_us", significant(port.latency / kMicrosecond, kDigits)},
-               {"bandwidth_gbps", significant(port.bandwidth / kGigabitPerSecond, kDigits)}};
-  if (port.count > 1) json["nics"] = port.count;
-  return json;
+Tier tier_of(const hardware::KnownPort& port, const char* name, int span) {
+  Tier tier;
+  tier.name = name;
+  tier.span = span;
+  tier.latency = port.latency;
+  tier.nics = std::max(1, port.count);
+  tier.bandwidth = port.bandwidth * tier.nics;
+  return tier;
 }
 
 }  // namespace
 
-Json known_device_json(const hardware::KnownDevice& device, bool rated) {
-  const auto figure = [](double value) { return significant(value, kDigits); };
-  const double flops = rated ? 1 : hardware::kReachedFlops;
-  const double half = rated ? 1 : hardware::kReachedHalfFlops;
-  return {{"name", device.summary},
-          {"tflops", figure(device.flops / 1e12 * flops)},
-          {"half_tflops", figure(device.half_flops / 1e12 * half)},
-          {"memory_gbytes_per_s",
-           figure(device.memory / kGigabytePerSecond * hardware::kReachedMemory)},
-          {"memory_gbytes", figure(static_cast<double>(device.memory_size) / 1e9)},
-          {"launch_us", figure(hardware::kLaunch / kMicrosecond)},
-          {"kernel_gap_us", figure(hardware::kKernelGap / kMicrosecond)},
-          {"host_sync_us", figure(hardware::kHostSync / kMicrosecond)}};
+Json known_device_json(const hardware::KnownDevice& known, bool rated) {
+  Device device;
+  device.name = known.summary;
+  device.flops = known.flops * (rated ? 1 : hardware::kReachedFlops);
+  device.half_flops = known.half_flops * (rated ? 1 : hardware::kReachedHalfFlops);
+  device.memory = known.memory * hardware::kReachedMemory;
+  device.memory_size = static_cast<double>(known.memory_size);
+  device.launch = hardware::kLaunch;
+  device.kernel_gap = hardware::kKernelGap;
+  device.host_sync = hardware::kHostSync;
+  return device_json(device, kDigits);
 }
 
 Json known_node_json(const hardware::KnownNode& node) {
-  Json json = {{"name", node.name},
-               {"source", std::string(node.source) + "; " + std::string(hardware::kLatencySource)},
-               {"gpus_per_node", node.gpus},
-               {"intra", port_json(node.inside)},
-               {"inter", port_json(node.outside)},
-               {"collective_overhead_us",
-                significant(hardware::kCollectiveOverhead / kMicrosecond, kDigits)},
-               {"device", {{"base", node.device}}}};
-  Json nccl = Json::object();
-  if (node.cpu != NcclHints::Cpu::kIntel) {
-    nccl["cpu"] = node.cpu == NcclHints::Cpu::kAmd ? "amd" : "other";
-  }
-  nccl["gpu_direct"] = node.gpu_direct;
-  json["nccl"] = std::move(nccl);
+  constexpr int kTwo = 2;  // nodes, which have links between them
+  Cluster cluster;
+  cluster.name = node.name;
+  cluster.source = std::string(node.source) + "; " + std::string(hardware::kLatencySource);
+  cluster.nodes = kTwo;
+  cluster.gpus_per_node = node.gpus;
+  cluster.tiers = {tier_of(node.inside, "intra", node.gpus),
+                   tier_of(node.outside, "inter", kTwo * node.gpus)};
+  cluster.collective_overhead = hardware::kCollectiveOverhead;
+  cluster.nccl.cpu = node.cpu;
+  cluster.nccl.gpu_direct = node.gpu_direct;
+  Json json = cluster_json(cluster, kDigits);
+  json.erase("nodes");
+  json["device"] = {{"base", node.device}};
   return json;
 }
 

@@ -1,11 +1,8 @@
-#include "core/input/law_json.h"
-
+// The law of a calibrated cluster, read and written.
 #include <array>
-#include <cmath>
 
 #include "core/digits.h"
-
-#include "core/json/reader.h"
+#include "core/input/scenario_json.h"
 
 namespace syncline::input {
 namespace {

@@ -1,11 +1,22 @@
-// The parts of a scenario, each read from its own JSON object. Used by parse_scenario alone.
+// The parts of a scenario, each read from its own JSON object.
 #pragma once
+
+#include <vector>
 
 #include "core/json/reader.h"
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 
 namespace syncline::input {
+
+// A device's figures that have a key each, in the order in which they are read and written.
+struct DeviceFigure {
+  const char* key;
+  double Device::*figure;
+  double unit;
+  double most;  // in the file's unit
+};
+const std::vector<DeviceFigure>& device_figures();
 
 // Hardware by name is filled in (hardware_json.h).
 Cluster read_cluster(Reader named);

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/hardware_json.h"
-#include "core/input/law_json.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/scenario/overlap.h"
 
@@ -92,20 +92,11 @@ Device read_device(Reader reader) {
   Device device;
   device.name = reader.text_or("name", "");
   const double efficiency = reader.number_or("efficiency", 1, {0, 1, true});
-  device.flops = reader.number_or("tflops", 0, {0, 1e9}) * 1e12 * efficiency;
-  device.half_flops = reader.number_or("half_tflops", 0, {0, 1e9}) * 1e12 * efficiency;
-  device.memory = reader.number_or("memory_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
-  device.memory_size = reader.number_or("memory_gbytes", 0, {0, 1e6}) * 1e9;
-  device.rounding = reader.number_or("rounding_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
-  device.sums = reader.number_or("sums_gbytes_per_s", 0, {0, 1e9}) * kGigabytePerSecond;
-  device.select = reader.number_or("select_gelements_per_s", 0, {0, 1e9}) * 1e9;
-  device.selection = reader.number_or("selection_us", 0, {0, 1e9}) * kMicrosecond;
-  device.launch = reader.number_or("launch_us", 0, {0, 1e9}) * kMicrosecond;
-  device.kernel_gap = reader.number_or("kernel_gap_us", 0, {0, 1e9}) * kMicrosecond;
-  device.host_sync = reader.number_or("host_sync_us", 0, {0, 1e9}) * kMicrosecond;
-  device.data_parallel_overhead =
-      reader.number_or("data_parallel_overhead_us", 0, {0, 1e9}) * kMicrosecond;
-  device.data_parallel_slowdown = reader.number_or("data_parallel_slowdown", 0, {0, 100});
+  for (const DeviceFigure& row : device_figures()) {
+    device.*row.figure = reader.number_or(row.key, 0, {0, row.most}) * row.unit;
+  }
+  device.flops *= efficiency;
+  device.half_flops *= efficiency;
   device.overlap = read_overlap(reader);
   identify(device, reader.text_or("base", ""));
   reader.finish();

@@ -113,6 +113,17 @@ std::string range_text(const Range& range) {
              : mebibytes(range.least) + " to " + mebibytes(range.most) + " MiB do the same";
 }
 
+// Elements and types alone.
+std::vector<Tensor> tensors_of(const Step& step) {
+  std::vector<Tensor> tensors;
+  for (const Gradient& gradient : step.gradients) {
+    Tensor& tensor = tensors.emplace_back();
+    tensor.elements = gradient.elements;
+    tensor.dtype = gradient.dtype;
+  }
+  return tensors;
+}
+
 // The rules of DistributedDataParallel, tried in turn.
 class DdpRules {
  public:
@@ -245,16 +256,6 @@ void describe_others(const Observed& observed, const Step& step, const Buckets& 
 }
 
 }  // namespace
-
-std::vector<Tensor> tensors_of(const Step& step) {
-  std::vector<Tensor> tensors;
-  for (const Gradient& gradient : step.gradients) {
-    Tensor& tensor = tensors.emplace_back();
-    tensor.elements = gradient.elements;
-    tensor.dtype = gradient.dtype;
-  }
-  return tensors;
-}
 
 std::vector<std::vector<int>> seen_buckets(const Step& step) {
   Buckets buckets;

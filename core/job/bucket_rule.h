@@ -14,9 +14,6 @@ namespace syncline::job {
 // gradients a collective carried, sizes do: those that were ready next and add up to it.
 std::vector<std::vector<int>> seen_buckets(const Step& step);
 
-// The step's gradients as a workload's tensors: elements and types alone.
-std::vector<Tensor> tensors_of(const Step& step);
-
 struct BucketRule {
   bool explains = false;  // the rule makes the very buckets that were seen
   std::string words;      // what it is, or why none was found

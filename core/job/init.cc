@@ -147,8 +147,8 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
 
 // What is said first where it does not fit.
 void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
-  const std::string shortage = measure::memory_shortage(
-      input::parse_scenario(input::document_from_text("init", scenario.dump())));
+  const std::string shortage =
+      measure::memory_shortage(input::parse_scenario(input::document_of("init", scenario)));
   if (shortage.empty()) return;
   assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
 }

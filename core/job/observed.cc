@@ -6,6 +6,15 @@
 
 namespace syncline::job {
 
+std::string source_of(const Observed& observed) {
+  return observed.file.substr(observed.file.rfind('/') + 1) + ", " + observed.format;
+}
+
+std::string source_of(const Observed& observed, const Step& step) {
+  return source_of(observed) + ", step " + std::to_string(step.number) + " of rank " +
+         std::to_string(observed.ranks.front().rank);
+}
+
 bool is_own(const Exchange& exchange) {
   constexpr std::array<std::string_view, 5> kOwn{"all_to_all", "all_gather", "reduce_scatter",
                                                  "send_recv", "deep_ep"};

@@ -114,6 +114,10 @@ struct Observed {
   std::optional<Json> workload;
 };
 
+// "trace.json, kineto", and the same with ", step 4 of rank 0" behind it.
+std::string source_of(const Observed& observed);
+std::string source_of(const Observed& observed, const Step& step);
+
 // "5 all_to_all, 3 all_gather": the collectives of a step that no data-parallel job has of itself
 // (experts, embeddings, shards or pipeline stages spread over ranks). Empty: none.
 std::string own_collectives(const Step& step);

@@ -14,7 +14,7 @@
 #include "core/cost/tiers.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/law_json.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"

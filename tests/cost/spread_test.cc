@@ -12,7 +12,7 @@
 #include "core/cost/law.h"
 #include "core/cost/support.h"
 #include "core/error.h"
-#include "core/input/law_json.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/random.h"
 

@@ -1,5 +1,5 @@
 // Any bytes are the law of a calibrated cluster, which can be asked for times, or an InputError.
-#include "core/input/law_json.h"
+#include "core/input/scenario_json.h"
 #include "core/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"

@@ -5,11 +5,11 @@
 #include "core/error.h"
 #include "core/hardware/node.h"
 #include "core/hardware/reached.h"
-#include "core/input/cluster_json.h"
 #include "core/input/document.h"
 #include "core/input/hardware_json.h"
 #include "core/input/parts.h"
 #include "core/input/read_scenario.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/measure/remarks.h"
 

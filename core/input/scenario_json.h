@@ -1,5 +1,6 @@
-// A cluster as JSON: what is written is read back by read_cluster as the same cluster. Figures are
-// rounded to so many significant digits; what has its default is left out.
+// The parts of a scenario as JSON: what is written is read back as the same structs. Figures are
+// rounded to so many significant digits, 17 of which lose nothing; what has its default is left
+// out.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +10,9 @@
 
 #include "core/cost/law.h"
 #include "core/cost/step_curves.h"
-#include "core/json/json.h"
+#include "core/json/reader.h"
 #include "core/scenario/cluster.h"
+#include "core/scenario/workload.h"
 
 namespace syncline::input {
 
@@ -22,13 +24,23 @@ struct ClusterNotes {
   std::optional<cost::MeasuredLaw> calibration;
 };
 
-// 17 digits lose nothing.
 Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes = {});
 
 // One level of the network, without its name and place.
 Json tier_json(const Tier& tier, const cost::StepCurve& curve, int digits);
 
+Json device_json(const Device& device, int digits);
+
 // Puts one figure into the JSON of a device, under its key and in its unit.
 void set_device_figure(Json& device, double Device::*figure, double value, int digits);
+
+// A workload of tensors, without the operators below them.
+Json workload_json(const Workload& workload, int digits);
+
+// A calibrated law: the object "calibration" of a cluster. The same law is written as the same
+// bytes, with digits of its own.
+Json law_json(const cost::MeasuredLaw& law);
+// Throws InputError about unknown keys and values out of bounds.
+cost::MeasuredLaw read_law(Reader reader);
 
 }  // namespace syncline::input

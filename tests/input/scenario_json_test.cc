@@ -1,12 +1,12 @@
-// A cluster that is written is read back the same: all that ship, and one with every key.
-#include "core/input/cluster_json.h"
+// What is written is read back the same: all clusters and workloads that ship, and one of each with
+// every key.
+#include "core/input/scenario_json.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "core/input/law_json.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 #include "tests/support/full_scenario.h"
@@ -154,6 +154,72 @@ TEST(ClusterJson, FiguresAreRounded) {
   EXPECT_EQ(written.dump(),
             R"({"name":"c","nodes":1,"gpus_per_node":1,"collective_overhead_us":1.23,)"
             R"("device":{"tflops":15.7}})");
+}
+
+Workload workload_in(const Json& json) {
+  Device device;
+  device.flops = 1e12;
+  return read_workload(Reader(json, "w.json", ""), device);
+}
+
+// Written with all digits and read, it is written as the same bytes again.
+Workload expect_workload_back(const Json& json) {
+  const Workload workload = workload_in(json);
+  const Json written = workload_json(workload, kAllDigits);
+  SCOPED_TRACE(written.dump().substr(0, 400));
+  const Workload again = workload_in(written);
+  EXPECT_EQ(workload_json(again, 9), workload_json(workload, 9));
+  EXPECT_NEAR(backward_time(again), backward_time(workload), 1e-12);
+  EXPECT_NEAR(again.forward, workload.forward, 1e-12);
+  EXPECT_EQ(gradient_bytes(again), gradient_bytes(workload));
+  return again;
+}
+
+TEST(WorkloadJson, EveryShippedWorkloadOfTensorsComesBack) {
+  int workloads = 0;
+  for (const auto& entry : fs::directory_iterator(SYNCLINE_SOURCE_DIR "/scenarios/workloads")) {
+    std::ifstream file(entry.path());
+    const Json json = Json::parse(file);
+    if (json.contains("operators")) continue;
+    expect_workload_back(json);
+    ++workloads;
+  }
+  EXPECT_GE(workloads, 5);
+}
+
+TEST(WorkloadJson, EveryKeyComesBack) {
+  const Workload again = expect_workload_back(Json::parse(R"({
+    "name": "w", "torch": "2.7", "source": "here", "batch": 3, "micro_batches": 4,
+    "buffer_broadcast_ms": 0.125, "forward_ms": 2.5, "update_ms": 1.5, "host_gap_ms": 0.75,
+    "copy_kernels_ms": 0.25, "optimizer": "momentum", "time_spread": 0.2,
+    "tensors": [
+      {"name": "b", "shape": [4, 2], "dtype": "bf16", "registered": 1, "sparse_rows": 3,
+       "backward_us": 10, "forward_us": 5, "copy_in_us": 1, "copy_out_us": 2},
+      {"name": "a", "shape": [7], "registered": 0, "backward_us": 20, "forward_us": 0,
+       "copy_in_us": 3, "copy_out_us": 4}],
+    "buffers": [{"name": "m", "shape": [5], "dtype": "fp64"}]})"));
+  EXPECT_EQ(again.torch, "2.7");
+  EXPECT_EQ(again.source, "here");
+  EXPECT_TRUE(again.batch_given);
+  EXPECT_EQ(samples_of(again), 12);
+  EXPECT_DOUBLE_EQ(again.buffer_broadcast, 0.125e-3);
+  EXPECT_DOUBLE_EQ(again.update, 1.5e-3);
+  EXPECT_DOUBLE_EQ(again.host_gap, 0.75e-3);
+  EXPECT_DOUBLE_EQ(again.copy_kernels, 0.25e-3);
+  EXPECT_TRUE(again.optimizer_given);
+  EXPECT_EQ(again.optimizer_states, 1);
+  EXPECT_DOUBLE_EQ(again.time_spread, 0.2);
+  ASSERT_EQ(again.tensors.size(), 2U);
+  const Tensor& first = again.tensors.front();
+  EXPECT_EQ(first.dtype, DType::kBf16);
+  EXPECT_EQ(first.registered, 1);
+  EXPECT_TRUE(first.sparse);
+  EXPECT_EQ(first.sparse_rows, 3);
+  EXPECT_DOUBLE_EQ(first.forward, 5e-6);
+  EXPECT_TRUE(again.copies_measured);
+  EXPECT_DOUBLE_EQ(again.tensors[1].copy_out, 4e-6);
+  ASSERT_EQ(again.buffers.size(), 1U);
+  EXPECT_EQ(again.buffers[0].dtype, DType::kFp64);
 }
 
 }  // namespace
