@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/json/mistakes.h"
+#include "core/json/reader.h"
 #include "core/json/reader.h"
 #include "core/visible.h"
 

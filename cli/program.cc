@@ -12,7 +12,7 @@
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
-#include "core/json/mistakes.h"
+#include "core/json/reader.h"
 #include "core/visible.h"
 #include "live/local_ranks.h"
 #include "reports/screen.h"

@@ -35,6 +35,26 @@ double sample_deviation(const std::vector<double>& values) {
   return std::sqrt(boost::math::statistics::sample_variance(values));
 }
 
+double noise_of_repeats(const std::vector<double>& ratios) {
+  if (ratios.empty()) return 0;
+  constexpr double kMedian = 0.954;  // of |a - b|, where a and b are normal with deviation 1
+  std::vector<double> apart;
+  for (const double ratio : ratios) apart.push_back(std::abs(std::log(ratio)));
+  return median(std::move(apart)) / kMedian;
+}
+
+double spread_of_median(const std::vector<double>& times) {
+  if (times.size() < 3) return 0;
+  constexpr double kNormal = 1.4826;  // a deviation, in median distances
+  constexpr double kMedian = 1.2533;
+  constexpr double kLeast = 1e-4;
+  const double middle = median(times);
+  std::vector<double> apart;
+  for (const double time : times) apart.push_back(std::abs(std::log(time / middle)));
+  const double one = kNormal * median(std::move(apart));
+  return std::max(kLeast, kMedian * one / std::sqrt(static_cast<double>(times.size())));
+}
+
 double normal_distribution(double z) { return cdf(boost::math::normal(), z); }
 
 double normal_density(double z) { return pdf(boost::math::normal(), z); }

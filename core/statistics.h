@@ -20,6 +20,15 @@ double mean(const std::vector<double>& values);
 // two values or more.
 double sample_deviation(const std::vector<double>& values);
 
+// The noise of one time, from the ratios of two measurements of the same; 0 for none.
+double noise_of_repeats(const std::vector<double>& ratios);
+
+// How far the median of such times may be off: the standard deviation of its logarithm, of normally
+// distributed logarithms 1.2533 / sqrt(n) times that of one, which is taken from their median
+// distance. At least a ten-thousandth: times that agree to the last digit were not measured so
+// well. 0 of fewer than three times, which tell nothing.
+double spread_of_median(const std::vector<double>& times);
+
 // The standard normal distribution at z, all digits of its lower tail included, and its density.
 double normal_distribution(double z);
 double normal_density(double z);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/calibrate/calibration.h"
-#include "core/calibrate/kernel_costs.h"
+#include "core/calibrate/device_fit.h"
 #include "core/calibrate/step_fit.h"
 #include "reports/answer.h"
 

@@ -1,9 +1,9 @@
-// What a device reaches on one model, from what its user measured on a single GPU: the backward
-// pass, gradient by gradient, or just the throughput.
+// A cluster's device from what its user measured on a single GPU: one model's backward pass,
+// gradient by gradient, its throughput, or the kernels.
 //
-// The rate is FLOPs over time, all of the model's work in it: memory-bound layers, launches and
-// gaps. It holds for that model alone: on one V100 the traces of three convolutional nets come to 8
-// to 18 TFLOP/s.
+// A model's rate is FLOPs over time, all of the model's work in it: memory-bound layers, launches
+// and gaps. It holds for that model alone: on one V100 the traces of three convolutional nets come
+// to 8 to 18 TFLOP/s.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,13 @@
 #include <vector>
 
 #include "core/json/reader.h"
+#include "core/scenario/scenario.h"
 #include "core/units.h"
 
 namespace syncline::calibrate {
+
+// Significant digits of a fitted figure in what is written.
+inline constexpr int kFittedDigits = 5;
 
 // One gradient of a measured backward pass, in the order in which they became ready.
 struct TraceRow {
@@ -48,5 +52,42 @@ DeviceFit device_from_throughput(const Json& workload, const std::string& file,
 
 // The object "device" of a cluster.
 Json device_json(const DeviceFit& fit);
+
+// What the kernels cost on a GPU, as `make gpu-check` measured it, turned into the device of a
+// cluster that the model and the simulation price encode, decode, pack and update with.
+//
+// The device has one memory rate. For each kind of kernel that streams (dgc_step, pack, update) the
+// rate is found at which the model's price equals the measured time; the device's is their harmonic
+// mean, so that no kind weighs more than another, and the error of each kind is reported. Cases
+// that fit into a cache are left out. sparse_apply scatters its accesses, which a streaming rate
+// does not describe: it is listed, not fitted.
+
+struct KernelTiming {
+  std::string name;
+  std::string kind;
+  double priced_bytes = 0;  // the traffic that the model assumes for this work
+  Seconds measured = 0;
+  bool fitted = false;
+};
+
+struct KernelCosts {
+  std::string file;
+  std::string gpu;
+  std::string date;
+  std::string git;
+  Seconds launch = 0;      // the host issues a kernel
+  Seconds kernel_gap = 0;  // from one kernel to the next
+  BytesPerSecond memory = 0;
+  std::vector<KernelTiming> timings;  // those that ran
+
+  Seconds priced(const KernelTiming& timing) const { return timing.priced_bytes / memory; }
+};
+
+// Throws InputError: not such a file, a rehearsal's, or without a streaming kernel.
+KernelCosts kernel_costs(const Json& check, const std::string& file);
+
+// The cluster (checked as such) with memory, launch and gap of its device as measured; what else
+// the device says stays, and "source" names the measurement. Throws InputError naming `file`.
+Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts& costs);
 
 }  // namespace syncline::calibrate

@@ -1,4 +1,4 @@
-#include "core/calibrate/graph_search.h"
+#include "core/calibrate/scale_fit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -115,7 +115,7 @@ class GraphSearch {
     std::size_t table = samples_.size();
     std::optional<cost::PathChoice> choice;
     for (const GraphSample& sample : samples_) {
-      const cost::StepRow& row = sample.row;
+      const cost::PathRow& row = sample.row;
       if (sample.table != table) {
         choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, sample.forced);
         table = sample.table;
@@ -126,13 +126,13 @@ class GraphSearch {
   }
 
   // The fit of one path's rows; many graphs agree about a path, so fits are remembered.
-  cost::StepFit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
+  cost::PathFit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
     const auto key =
         std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
                         std::lround(std::log(prior.bandwidth) * 50), prior.latency_spread);
     const auto [known, fresh] = fits_.try_emplace(key);
     if (fresh) {
-      std::vector<cost::StepRow> rows;
+      std::vector<cost::PathRow> rows;
       for (std::size_t i = 0; i < mine.size(); ++i) {
         if (mine[i]) rows.push_back(samples_[i].row);
       }
@@ -145,7 +145,7 @@ class GraphSearch {
   double rate_of(const std::vector<cost::StepPath>& paths) const {
     double rate = 0;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      const cost::StepRow& row = samples_[i].row;
+      const cost::PathRow& row = samples_[i].row;
       const cost::RingSteps steps = cost::ring_steps(row.kind, row.nodes, row.gpus_per_node);
       const double times =
           paths[i].tree ? (row.nodes <= 2 ? 1 : 2) : steps.all / (row.nodes * row.gpus_per_node);
@@ -185,7 +185,7 @@ class GraphSearch {
     FoundGraph found{graph, prior, {}, against(graph, bus_, fast_)};
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : rows_of) {
-      const cost::StepFit fit = fit_path(path, mine, prior);
+      const cost::PathFit fit = fit_path(path, mine, prior);
       found.steps.push_back(fit.law);
       found.cost += fit.cost + kPath;
       if (found.cost >= bound) break;
@@ -198,7 +198,7 @@ class GraphSearch {
   BytesPerSecond bus_;
   bool fast_;
   double inside_scale_;
-  std::map<Key, cost::StepFit> fits_;
+  std::map<Key, cost::PathFit> fits_;
 };
 
 }  // namespace

@@ -1,16 +1,18 @@
 #include "core/calibrate/nccl_log.h"
 
+#include <zlib.h>
+
+#include <array>
 #include <filesystem>
 #include <map>
+#include <string_view>
 
-#include "core/calibrate/gzip.h"
 #include "core/calibrate/nccl_log_parts.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/json/text.h"
 
 namespace syncline::calibrate {
-
 namespace {
 
 // Sizes that stand in a table several times: whoever fits takes the median of their times.
@@ -29,7 +31,40 @@ void say_repeats(cost::MeasuredTable& table) {
       " times): the median of their times is used");
 }
 
+constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
+
+// Files packed one after the other are one text, as for gzip itself.
+std::string inflate_all(const std::string& path, std::string& bytes) {
+  z_stream stream{};
+  constexpr int kGzip = 16 + MAX_WBITS;  // expect gzip's head
+  if (inflateInit2(&stream, kGzip) != Z_OK) throw InputError(path + ": gzip: no memory");
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string text;
+  std::array<char, 1 << 16> part{};
+  int status = Z_OK;
+  while (status == Z_OK && text.size() < kMostUnpacked) {
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = part.size();
+    status = inflate(&stream, Z_NO_FLUSH);
+    text.append(part.data(), part.size() - stream.avail_out);
+    if (status == Z_STREAM_END && stream.avail_in > 0) status = inflateReset(&stream);
+  }
+  inflateEnd(&stream);
+  if (status != Z_STREAM_END) {
+    throw InputError(
+        path + ": gzip: " + (status == Z_OK ? "more than 1 GiB unpacked" : "damaged or cut off"));
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string unpacked(const std::string& path, std::string bytes) {
+  constexpr std::string_view kMagic = "\x1f\x8b";
+  if (!bytes.starts_with(kMagic)) return bytes;
+  return inflate_all(path, bytes);
+}
 
 std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path) {
   return nccl_log_from_text(path, unpacked(path, read_text_file(path, "an nccl-tests log")));

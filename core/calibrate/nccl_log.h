@@ -29,4 +29,8 @@ std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path);
 // The same of a text; `name` stands for the file in messages.
 std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name, std::string_view text);
 
+// The text of a file: unpacked where it is gzip's (by its first two bytes), else as it is. Throws
+// InputError, naming `path`, where such a file is damaged, cut off or larger than 1 GiB unpacked.
+std::string unpacked(const std::string& path, std::string bytes);
+
 }  // namespace syncline::calibrate

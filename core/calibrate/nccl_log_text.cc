@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/calibrate/nccl_log_facts.h"
-#include "core/calibrate/nccl_log_head.h"
 #include "core/calibrate/nccl_log_parts.h"
+#include "core/calibrate/nccl_log_words.h"
 
 namespace syncline::calibrate {
 namespace {

@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "core/calibrate/graph_search.h"
 #include "core/cost/least_squares.h"
 #include "core/error.h"
 #include "core/statistics.h"
@@ -104,7 +103,7 @@ double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& sam
   constexpr double kLarge = 65536;
   std::vector<double> errors;
   for (const GraphSample& sample : samples) {
-    const cost::StepRow& row = sample.row;
+    const cost::PathRow& row = sample.row;
     if (row.bytes < kLarge) continue;
     const cost::StepPath path = cost::PathChoice(scale.graph, row.kind, row.nodes,
                                                  row.gpus_per_node, sample.forced)(row.bytes);
@@ -297,8 +296,8 @@ cost::TableLaw table_law(const CalibratedTable& table) {
 }  // namespace
 
 // Each table by itself first; then what they have in common, inside a node and between nodes.
-Calibrated calibrate(const std::vector<cost::MeasuredTable>& tables) {
-  Calibrated result;
+FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables) {
+  FittedTables result;
   result.tables = gathered(tables);
   bool between = false;
   for (CalibratedTable& table : result.tables) {

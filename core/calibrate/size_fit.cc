@@ -1,7 +1,5 @@
 #include "core/calibrate/size_fit.h"
 
-#include "core/statistics.h"
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -11,6 +9,8 @@
 #include <map>
 #include <numbers>
 #include <optional>
+
+#include "core/statistics.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -337,7 +337,7 @@ double exponent_from(const cost::SizeLaw& law, double bytes) {
 // three, for each octave. Tables that show both regimes, as nccl-tests' own range does, leave
 // nothing open; a job's few buckets do.
 void widen_beyond(SizeFit& fit) {
-  constexpr double kReckoned = 0.1;  // for each octave, by every price already (support.cc)
+  constexpr double kReckoned = 0.1;  // for each octave, by every price already (spread_of)
   constexpr double kOctaves = 10;
   const double unit = std::log(2.0) / std::sqrt(3.0);
   const double first = bytes_of(fit.points.front());
@@ -389,26 +389,6 @@ double noise_of_medians(const cost::MeasuredTable& table) {
 }
 
 }  // namespace
-
-double noise_of_repeats(const std::vector<double>& ratios) {
-  if (ratios.empty()) return 0;
-  constexpr double kMedian = 0.954;  // of |a - b|, where a and b are normal with deviation 1
-  std::vector<double> apart;
-  for (const double ratio : ratios) apart.push_back(std::abs(std::log(ratio)));
-  return median(std::move(apart)) / kMedian;
-}
-
-double spread_of_median(const std::vector<Seconds>& times) {
-  if (times.size() < 3) return 0;
-  constexpr double kNormal = 1.4826;  // a deviation, in median distances
-  constexpr double kMedian = 1.2533;
-  constexpr double kLeast = 1e-4;
-  const Seconds middle = median(times);
-  std::vector<double> apart;
-  for (const Seconds time : times) apart.push_back(std::abs(std::log(time / middle)));
-  const double one = kNormal * median(std::move(apart));
-  return std::max(kLeast, kMedian * one / std::sqrt(static_cast<double>(times.size())));
-}
 
 SizeFit points_of(const cost::MeasuredTable& table) {
   SizeFit fit;

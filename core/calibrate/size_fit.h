@@ -32,15 +32,6 @@ struct SizeFit {
 // and rows whose two times differ by 30 % where only the other one lies near the neighbours.
 SizeFit points_of(const cost::MeasuredTable& table);
 
-// The noise of one time, from the ratios of two measurements of the same; 0 for none.
-double noise_of_repeats(const std::vector<double>& ratios);
-
-// How far the median of such times may be off: the standard deviation of its logarithm, of normally
-// distributed logarithms 1.2533 / sqrt(n) times that of one, which is taken from their median
-// distance. At least a ten-thousandth: times that agree to the last digit were not measured so
-// well. 0 of fewer than three times, which tell nothing.
-double spread_of_median(const std::vector<Seconds>& times);
-
 // Fits the points. Requires at least one.
 SizeFit fit_sizes(SizeFit measured);
 

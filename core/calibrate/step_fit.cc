@@ -231,7 +231,7 @@ StepFit fit_steps(const input::Document& document, const std::vector<std::string
   fit.scenario = model.scenario().name;
   fit.rows = measured_rows(model);
   choose(document, rows, fit.rows);
-  std::vector<MeasuredRow> used;
+  std::vector<MeasuredStep> used;
   for (const auto& row : fit.rows) {
     if (row.fitted) used.push_back({row.key, row.measured});
   }

@@ -3,12 +3,50 @@
 #pragma once
 
 #include <Eigen/Dense>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/calibrate/step_model.h"
+#include "core/input/document.h"
+#include "core/measure/row_pricer.h"
+#include "core/run/executor.h"
 
 namespace syncline::calibrate {
+
+// The step times of a scenario's rows as functions of what the device loses to data-parallel
+// training: the closed-form model, without reading the scenario anew.
+struct Losses {
+  Overlap overlap;
+  Seconds overhead = 0;  // of each step
+};
+
+class StepModel {
+ public:
+  // The document must outlive this.
+  explicit StepModel(const input::Document& document);
+
+  // The cluster at the first sweep point; its device is that of all points.
+  const Cluster& cluster() const { return scenario_.cluster; }
+  const Scenario& scenario() const { return scenario_; }
+
+  // Throws InputError where the row's sweep point makes the scenario wrong.
+  Seconds step(const measure::RowKey& key, const Losses& losses);
+  // Samples of all ranks in a step of the row.
+  double samples(const measure::RowKey& key);
+
+ private:
+  struct Point {
+    SweepPoint values;
+    Scenario scenario;
+    std::shared_ptr<collective::PriceBook> book;
+    std::unique_ptr<run::Executor> model;
+  };
+  Point& point_of(const measure::RowKey& key);
+
+  const input::Document& document_;
+  Scenario scenario_;
+  std::vector<Point> points_;
+};
 
 // One value: the logarithm of what it is over what was believed, or what it is above what was
 // given, in units of what is to be expected.
@@ -30,7 +68,7 @@ struct Axis {
   double most() const;
 };
 
-struct MeasuredRow {
+struct MeasuredStep {
   measure::RowKey key;
   Seconds step = 0;
 };
@@ -38,7 +76,7 @@ struct MeasuredRow {
 class StepPosterior {
  public:
   // The model must outlive this. Requires a row.
-  StepPosterior(StepModel& model, std::vector<MeasuredRow> rows);
+  StepPosterior(StepModel& model, std::vector<MeasuredStep> rows);
 
   // The overhead comes last.
   const std::vector<Axis>& axes() const { return axes_; }
@@ -58,7 +96,7 @@ class StepPosterior {
   std::vector<double> residuals(const std::vector<double>& place) const;
 
   StepModel& model_;
-  std::vector<MeasuredRow> rows_;
+  std::vector<MeasuredStep> rows_;
   std::vector<Axis> axes_;
 };
 

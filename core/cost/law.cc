@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
-#include "core/cost/support.h"
-#include "core/cost/tiers.h"
+#include "core/statistics.h"
 
 namespace syncline::cost {
 namespace {
@@ -216,6 +216,43 @@ bool was_shown(const ScaleLaw& scale, StepPath path) {
 }
 
 }  // namespace
+
+std::optional<double> tree_factor(const MeasuredLaw& law) {
+  bool network = false;
+  for (const TableLaw& table : law.tables) {
+    network = network || (table.nodes > 1 && table.forced != ForcedAlgorithm::kTree);
+  }
+  if (!law.scale || !network) return std::nullopt;
+  std::vector<double> factors;
+  for (const TableLaw& table : law.tables) {
+    if (table.forced != ForcedAlgorithm::kTree || table.nodes <= 2) continue;
+    const BytesPerSecond rate =
+        law.scale->rates.back().bandwidth * rate_share(*law.scale, table.gpus_per_node);
+    constexpr int kSizes = 64;
+    for (int i = 0; i <= kSizes; ++i) {
+      const double bytes = table.min_bytes + (table.max_bytes - table.min_bytes) * i / kSizes;
+      factors.push_back(size_time(table.law, bytes) * rate / bytes);
+    }
+  }
+  if (factors.empty()) return std::nullopt;
+  return median(std::move(factors));
+}
+
+double spread_of(const Support& support) {
+  constexpr double kLeast = 0.004;  // what repeats better than that was not measured so well
+  constexpr double kSize = 0.1;
+  constexpr double kNodes = 0.06;
+  const double gpus = support.inside ? 0.15 : 0.06;
+  constexpr double kPaths = 1;
+  constexpr double kUnshown = 0.7;
+  constexpr double kOtherKind = 0.07;
+  const auto square = [](double part) { return part * part; };
+  double sum = square(kLeast) + square(support.table) + square(kSize * support.sizes) +
+               square(kNodes * support.nodes) + square(gpus * support.gpus) +
+               square(kPaths * support.paths) + square(kUnshown) * support.unshown;
+  if (support.other_kind) sum += square(kOtherKind);
+  return std::sqrt(sum);
+}
 
 double rate_share(const ScaleLaw& scale, int gpus_per_node) {
   const auto& rates = scale.rates;

@@ -1,5 +1,5 @@
 // What collectives cost on a cluster, calibrated from measured tables: plain data that a cluster
-// JSON carries (law_json.h) and prices are asked from.
+// JSON carries (core/input/scenario_json.h) and prices are asked from.
 //
 // A question at counts that were measured is answered by that table's own law (size_law.h). At
 // other counts of nodes it is answered by laws for all counts at once (step_law.h): first which
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/path_choice.h"
+#include "core/cost/measured_table.h"
 #include "core/cost/size_law.h"
 #include "core/cost/step_law.h"
 
@@ -63,7 +63,7 @@ struct NodeLaw {
   Seconds step = 0;
 };
 
-// What a forced tree costs on another network of such nodes: time * bandwidth / bytes (tiers.h).
+// What a forced tree costs on another network of such nodes: time * bandwidth / bytes.
 struct TreeFactor {
   double factor = 0;
   std::string source;
@@ -97,5 +97,40 @@ double rate_share(const ScaleLaw& scale, int gpus_per_node);
 
 // The law of a path, its prior where no row showed it.
 StepLaw step_law_of(const ScaleLaw& scale, StepPath path);
+
+// How well measurements support a price, as a spread: the standard deviation of
+// log(true time / price). An 80 % interval is price * exp(+-1.2816 spread).
+//
+// The parts are what separates the question from the nearest measured table. Each adds its square.
+// Their weights were fitted to all published tables of scenarios/measured/nccl-tests, priced from
+// every other choice of tables of the same cluster (`syncline fidelity` prints how many of the rows
+// then lie inside their interval).
+struct Support {
+  double table = 0;         // spread of the nearest table's own law (size_spread)
+  double sizes = 0;         // octaves beyond the measured sizes
+  double nodes = 0;         // octaves from the nearest measured count of nodes
+  double gpus = 0;          // octaves from the nearest measured count of GPUs a node
+  bool inside = false;      // all in one node, where a switch may take over at some count of GPUs
+  double paths = 0;         // how far the times of the paths that NCCL might take lie apart
+  double unshown = 0;       // how likely the path is one that no row showed, 0 to 1
+  bool other_kind = false;  // only another kind of collective was measured
+};
+
+// Above 0 and finite; never falls as a part grows.
+double spread_of(const Support& support);
+
+// From one network to another of the same nodes: what a forced algorithm costs, in units of what
+// the network carries, stays what it is when the network changes.
+
+// `factor` is time * bandwidth / bytes: 2 for an ideal pipelined tree, 4.1 for the double tree of
+// NCCL 2.4 on PCIe nodes.
+inline Seconds time_by_factor(double factor, double bytes, BytesPerSecond bandwidth) {
+  return factor * bytes / bandwidth;
+}
+
+// The factor of a law's forced trees on more than two nodes (at two a tree sends half as much),
+// over the sizes of their tables, evenly spread; their rate is what the other tables between nodes
+// show. Empty where the law holds no such tree, or nothing but trees.
+std::optional<double> tree_factor(const MeasuredLaw& law);
 
 }  // namespace syncline::cost

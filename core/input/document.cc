@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/input/knobs.h"
-#include "core/json/mistakes.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 #include "core/visible.h"

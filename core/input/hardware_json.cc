@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/hardware/reached.h"
+#include "core/hardware/device.h"
 #include "core/input/scenario_json.h"
 
 namespace syncline::input {

@@ -10,7 +10,7 @@
 
 namespace syncline::input {
 
-// The device's object with its rates as reached (core/hardware/reached.h), or as rated where the
+// The device's object with its rates as reached (core/hardware/device.h), or as rated where the
 // share that is reached is given beside it.
 Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
 

@@ -6,7 +6,6 @@
 
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
-#include "core/operators/shape_limits.h"
 
 namespace syncline::input {
 namespace {

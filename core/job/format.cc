@@ -7,7 +7,6 @@
 #include "core/calibrate/inspector/inspector.h"
 #include "core/error.h"
 #include "core/job/kineto/format.h"
-#include "core/job/models/config.h"
 #include "core/job/models/safetensors.h"
 
 namespace syncline::job {

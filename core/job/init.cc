@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/hardware/device.h"
 #include "core/hardware/node.h"
-#include "core/hardware/reached.h"
 #include "core/input/document.h"
 #include "core/input/hardware_json.h"
 #include "core/input/read_scenario.h"

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/hardware/reached.h"
 #include "core/measure/doubt.h"
 
 namespace syncline::job {
@@ -122,7 +121,7 @@ struct Rescaling {
 };
 
 // Work is bound by either rate, and while nothing runs by none: the interval holds all of these. Of
-// prices from data sheets four in five are within 20 % (core/hardware/reached.h): it is no
+// prices from data sheets four in five are within 20 % (core/hardware/device.h): it is no
 // narrower.
 Rescaling rescaling(const Rates& from, const Rates& to, double idle) {
   constexpr double kWithin = 1.2;

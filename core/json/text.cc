@@ -1,13 +1,14 @@
 #include "core/json/text.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "core/json/mistakes.h"
-#include "core/json/syntax.h"
+#include "core/json/reader.h"
 #include "core/visible.h"
 
 namespace syncline {
@@ -116,7 +117,202 @@ std::string overflow_text(const std::string& text, const std::string& what) {
          " is too large";
 }
 
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kPunctuation = "{}[],:";
+
+// A string, a sign, or a run of anything else.
+struct Token {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::string_view in(const std::string& text) const {
+    return std::string_view(text).substr(begin, end - begin);
+  }
+};
+
+std::size_t end_of_token(const std::string& text, std::size_t begin) {
+  if (kPunctuation.find(text[begin]) != std::string_view::npos) return begin + 1;
+  std::size_t end = begin + 1;
+  if (text[begin] == '"') {
+    while (end < text.size() && text[end] != '"' && text[end] != '\n') {
+      end += text[end] == '\\' ? 2 : 1;
+    }
+    if (end >= text.size()) return text.size();
+    return text[end] == '"' ? end + 1 : end;
+  }
+  while (end < text.size() && text[end] != '"' &&
+         kBlanks.find(text[end]) == std::string_view::npos &&
+         kPunctuation.find(text[end]) == std::string_view::npos) {
+    ++end;
+  }
+  return end;
+}
+
+// The token that holds a byte, and the one before it.
+struct Tokens {
+  Token before;
+  Token at;
+};
+
+Tokens tokens_at(const std::string& text, std::size_t byte) {
+  Tokens tokens;
+  for (std::size_t begin = 0; begin < text.size();) {
+    begin = text.find_first_not_of(kBlanks, begin);
+    if (begin == std::string::npos) break;
+    tokens.before = tokens.at;
+    tokens.at = {begin, end_of_token(text, begin)};
+    if (tokens.at.end >= byte) break;
+    begin = tokens.at.end;
+  }
+  return tokens;
+}
+
+bool is_value(std::string_view token) {
+  return !token.empty() && token != "," && token != ":" && token != "{" && token != "[";
+}
+
+std::string line_text(const std::string& text, const Token& token) {
+  const std::string position = position_text(text, token.begin + 1);
+  return position.substr(0, position.find(','));
+}
+
+bool is_open_string(std::string_view token) {
+  return token.starts_with('"') && (token.size() == 1 || !token.ends_with('"'));
+}
+
+// Its beginning, cut between letters, with blanks for what is no letter.
+std::string quoted_text(std::string_view token) {
+  constexpr std::size_t kLongest = 40;
+  std::size_t size = std::min(token.size(), kLongest);
+  while (size > 0 && size < token.size() &&
+         (static_cast<unsigned char>(token[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  std::string text(token.substr(0, size));
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20) letter = ' ';
+  }
+  return "'" + text + "'";
+}
+
+bool not_a_number(std::string_view token) {
+  if (!token.empty() && (token.front() == '-' || token.front() == '+')) token.remove_prefix(1);
+  std::string word;
+  for (const char letter : token) {
+    word += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  return word == "nan" || word == "inf" || word == "infinity";
+}
+
+// "key: value" in front of everything else.
+bool is_yaml(const std::string& text, const Token& first) {
+  const std::string_view word = first.in(text);
+  const auto letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+  };
+  return word == "---" || (first.end < text.size() && text[first.end] == ':' && !word.empty() &&
+                           std::all_of(word.begin(), word.end(), letter));
+}
+
+std::optional<std::string> other_encoding(const std::string& text) {
+  if (text.starts_with("\x1f\x8b")) return "this is a gzip file, unpack it first";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return "this is UTF-16, save it as UTF-8";
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::string position_text(const std::string& text, std::size_t byte) {
+  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  const std::size_t last = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  const std::size_t column = last == std::string::npos ? end + 1 : end - last;
+  return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
+}
+
+std::vector<std::string> shown_place(const std::string& text, std::size_t byte) {
+  constexpr std::size_t kBefore = 50, kBehind = 20;  // letters of the line that are shown
+  const std::size_t at = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const std::size_t newline = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+  const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
+  const std::size_t end = std::min(text.find('\n', at), text.size());
+  const auto inside = [&](std::size_t place) {
+    return place < text.size() && (static_cast<unsigned char>(text[place]) & 0xc0) == 0x80;
+  };
+  std::size_t first = at, last = at;
+  for (std::size_t i = 0; first > begin && (i < kBefore || inside(first)); --first) {
+    if (!inside(first)) ++i;
+  }
+  for (std::size_t i = 0; last < end && (i < kBehind || inside(last)); ++last) {
+    if (!inside(last)) ++i;
+  }
+  // What is no UTF-8 is not for a terminal.
+  const auto shown = [&](std::size_t from, std::size_t to) {
+    std::string part = visible(std::string_view(text).substr(from, to - from));
+    while (const auto bad = not_utf8(part)) part[*bad] = '?';
+    return part;
+  };
+  const std::string number =
+      "  " +
+      std::to_string(
+          std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1) +
+      " | " + (first > begin ? "..." : "");
+  const std::string before = shown(first, at);
+  const auto letters =
+      static_cast<std::size_t>(std::count_if(before.begin(), before.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+      }));
+  return {number + before + shown(at, last) + (last < end ? "..." : ""),
+          std::string(number.size() + letters, ' ') + "^"};
+}
+
+std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t byte,
+                                            bool behind_key) {
+  if (auto encoding = other_encoding(text)) return SyntaxMistake{*encoding, 0};
+  const auto [before, at] = tokens_at(text, byte);
+  const std::string_view found = at.in(text);
+  const std::string_view last = before.in(text);
+  const std::string where = " (" + position_text(text, at.begin + 1) + ")";
+  const auto here = [&, place = at.begin + 1](const std::string& what) {
+    return SyntaxMistake{what, place};
+  };
+  if (last.empty() && is_yaml(text, at)) {
+    return here("this looks like YAML: JSON begins with '{' and quotes its keys" + where);
+  }
+  if (const auto bad = not_utf8(found)) {
+    return SyntaxMistake{"a letter that is not UTF-8 at " +
+                             position_text(text, at.begin + *bad + 1) +
+                             " (Latin-1?), save the file as UTF-8",
+                         at.begin + *bad + 1};
+  }
+  if (is_open_string(found)) return here("a quote is missing in " + line_text(text, at));
+  if (found.starts_with("//") || found.starts_with("/*") || found.starts_with("#")) {
+    return here("JSON has no comments" + where + "; \"about\" holds text");
+  }
+  if (found == "True" || found == "False" || found == "None") {
+    return here("JSON writes true, false and null, not " + std::string(found) + where);
+  }
+  if (not_a_number(found)) return here(std::string(found) + " is not a JSON number" + where);
+  if (found.starts_with("'")) return here("JSON quotes with \", not with '" + where);
+  if (last == "," && found == ",") return here("two commas in a row (" + line_text(text, at) + ")");
+  if (last == "," && (found == "}" || found == "]")) {
+    return SyntaxMistake{
+        "a comma before '" + std::string(found) + "' (" + line_text(text, before) + ")",
+        before.begin + 1};
+  }
+  if (behind_key && is_value(last)) {
+    return here("a colon is missing after " + quoted_text(last) + where);
+  }
+  const bool begins_value = is_value(found) || found == "{" || found == "[";
+  if (is_value(last) && begins_value && found != "}" && found != "]") {
+    return SyntaxMistake{
+        "a comma is missing after " + line_text(text, before) + ", before " + quoted_text(found),
+        before.end + 1};
+  }
+  return std::nullopt;
+}
 
 Json parse_json_text(const std::string& name, const std::string& text) {
   StrictValues values;

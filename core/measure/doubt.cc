@@ -26,7 +26,7 @@ double small_part(double bytes) {
 }
 
 // What nothing was measured for: a model's times are given by somebody who measured them, or follow
-// from FLOPs and a rate that was guessed (core/hardware/reached.h says how far such are off).
+// from FLOPs and a rate that was guessed (core/hardware/device.h says how far such are off).
 constexpr double kMeasuredUnknown = 0.1;  // a calibration that does not say
 constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;

@@ -1,6 +1,6 @@
 // What make gpu-check wrote, as a device: rates from a file written by hand, and files that do not
 // do.
-#include "core/calibrate/kernel_costs.h"
+#include "core/calibrate/device_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/step_model.h"
+#include "core/calibrate/step_posterior.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "core/scenario/overlap.h"

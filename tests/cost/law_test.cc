@@ -11,7 +11,7 @@
 #include "core/calibrate/nccl_log.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/calibrate/size_fit.h"
-#include "core/cost/tiers.h"
+#include "core/cost/law.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/scenario_json.h"

@@ -10,7 +10,6 @@
 #include "core/calibrate/nccl_log.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/cost/law.h"
-#include "core/cost/support.h"
 #include "core/error.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"

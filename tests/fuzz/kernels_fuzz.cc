@@ -1,5 +1,5 @@
 // Any bytes are the costs of kernels that `make gpu-check` measured or an InputError.
-#include "core/calibrate/kernel_costs.h"
+#include "core/calibrate/device_fit.h"
 #include "core/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"

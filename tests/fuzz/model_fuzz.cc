@@ -1,5 +1,4 @@
 // Any bytes are a model's config.json, or a head of safetensors, or an InputError.
-#include "core/job/models/config.h"
 #include "core/job/models/safetensors.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"

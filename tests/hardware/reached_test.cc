@@ -1,6 +1,6 @@
 // The shares of rated rates against what they were found on: published runs, priced from the data
 // sheet's rates and these shares, lie in the interval that such a price is given.
-#include "core/hardware/reached.h"
+#include "core/hardware/device.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include <numeric>
 #include <string>
 
-#include "core/hardware/device.h"
 #include "core/operators/architecture.h"
 #include "core/operators/price.h"
 #include "core/statistics.h"
@@ -20,7 +19,7 @@ namespace {
 using operators::TransformerShape;
 
 struct PublishedRun {
-  const char* kind;  // the lines of reached.h's table
+  const char* kind;  // the lines of hardware/device.h's table
   const char* architecture;
   const char* device;
   DType dtype;
@@ -48,7 +47,7 @@ PublishedRun gpt(const char* kind, const char* device, const TransformerShape& s
           shape};
 }
 
-// Sources as in reached.h, in its order.
+// Sources as in device.h, in its order.
 std::vector<PublishedRun> published_runs() {
   constexpr auto kFp32 = DType::kFp32, kFp16 = DType::kFp16;
   const char* a = "GPT, A100";
@@ -137,7 +136,7 @@ TEST(Reached, PublishedRunsLieInTheInterval) {
     most = std::max(most, error);
     inside += std::fabs(error) <= 1.2816 * kSpread;
   }
-  // reached.h's own words: 0.77 to 1.47 times the price.
+  // device.h's own words: 0.77 to 1.47 times the price.
   EXPECT_NEAR(std::exp(least), 0.77, 0.005);
   EXPECT_NEAR(std::exp(most), 1.47, 0.005);
   EXPECT_GE(inside / 41, 0.8);

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/hardware/device.h"
 #include "core/hardware/node.h"
-#include "core/hardware/reached.h"
 #include "core/input/document.h"
 #include "core/input/hardware_json.h"
 #include "core/input/parts.h"

@@ -1,4 +1,4 @@
-#include "core/job/tables_of.h"
+#include "core/job/cluster_of.h"
 
 #include <gtest/gtest.h>
 

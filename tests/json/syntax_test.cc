@@ -1,10 +1,9 @@
 // What is wrong with a text that is no JSON.
-#include "core/json/syntax.h"
+#include "core/json/text.h"
 
 #include <gtest/gtest.h>
 
-#include "core/json/mistakes.h"
-#include "core/json/text.h"
+#include "core/json/reader.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/kernel_costs.h"
+#include "core/calibrate/device_fit.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/json/text.h"

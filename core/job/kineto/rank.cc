@@ -5,8 +5,8 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/job/kineto/refuse.h"
 #include "core/job/kineto/sizes.h"
+#include "core/job/kineto/warnings.h"
 #include "core/job/kineto/windows.h"
 
 namespace syncline::job::kineto {

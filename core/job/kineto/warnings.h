@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/job/kineto/step.h"
 #include "core/job/observed.h"
 
 namespace syncline::job::kineto {
@@ -18,5 +19,25 @@ struct ReadFacts {
 
 // Sets `observed.warnings`, the gravest first, `notes` of the reading behind them.
 void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> notes);
+
+// Traces of which no scenario can be made: said with what is known of them.
+
+// Throws InputError where the trace shows no training on a GPU.
+void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals);
+
+// Whether names or reduce-scatters say that gradients are sharded (FSDP, ZeRO).
+bool looks_sharded(const Trace& trace, const Timeline& timeline);
+
+// Throws InputError: no all-reduce carries the gradients of a job that looks sharded.
+[[noreturn]] void refuse_sharded(const Trace& trace, const Timeline& timeline);
+
+// Whether experts or pipeline stages of one model talk to each other across ranks.
+bool looks_parallel(const Trace& trace, const Timeline& timeline);
+
+// Throws InputError: ranks share a model, and no all-reduce carries its gradients.
+[[noreturn]] void refuse_parallel(const Trace& trace, const Timeline& timeline);
+
+// Throws InputError: gradients whose sizes stand nowhere.
+[[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);
 
 }  // namespace syncline::job::kineto

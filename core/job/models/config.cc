@@ -1,4 +1,4 @@
-#include "core/job/models/config.h"
+#include "core/job/models/safetensors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
-#include "core/operators/shape_limits.h"
+#include "core/operators/architecture.h"
 
 namespace syncline::job::models {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/job/format.h"
@@ -18,5 +19,26 @@ bool recognises_safetensors(const Head& head);
 Observed read_safetensors(const std::vector<std::string>& files);
 
 inline constexpr std::int64_t kTokens = 1024;
+
+// The order in which a model uses its parameters, as far as their names tell: files list them by
+// name.
+
+// True where the model uses `first` before `second`: embeddings before layers, layers by number,
+// attention before the feed-forward half, heads last; otherwise by the alphabet.
+bool used_before(std::string_view first, std::string_view second);
+
+// A table whose rows are looked up.
+bool is_embedding(std::string_view name);
+
+// State that is saved with a model and has no gradient.
+bool is_buffer(std::string_view name, std::size_t dimensions);
+
+// Hugging Face's config.json: the sizes of a model, from which its operators are generated. Dense
+// models of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit.
+bool recognises_config(const Head& head);
+
+// One file. Throws InputError for a model type that is not known, by its name, a mixture of
+// experts, and sizes that are missing or make no sense.
+Observed read_config(const std::vector<std::string>& files);
 
 }  // namespace syncline::job::models

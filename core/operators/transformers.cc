@@ -1,0 +1,141 @@
+// Transformers in the plain style: BERT, GPT-2, ViT.
+#include "core/operators/transformer.h"
+
+namespace syncline::operators {
+namespace {
+
+// The patches' tokens with the class's in front.
+int with_class_token(GraphBuilder& build, int patches, const BlockShape& shape) {
+  const int token = build.parameter("class_token", {1, 1, shape.hidden}, true);
+  const int y = build.activation(shape.elements());
+  build.add("concat", {{patches}, {token}}, {{y}});
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dpatches = build.contribute(patches);
+    const int dtoken = build.contribute_parameter(token);
+    build.add("concat_grad", {{dy}}, {{dpatches}, {dtoken}});
+  });
+  return y;
+}
+
+// The class's token of each sample, which alone reaches the head.
+int class_token_of(GraphBuilder& build, int x, const BlockShape& shape) {
+  const int first = build.activation(shape.batch * shape.hidden);
+  build.add("slice", {{x, 0}}, {{first}});
+  build.on_backward(
+      [=, &build] { build.add("slice_grad", {{build.gradient(first)}}, {{build.contribute(x)}}); });
+  return first;
+}
+
+}  // namespace
+
+// BERT (Devlin et al., 2018) with its pooler and no task's head; the names are those of the
+// published checkpoints. Dropout everywhere but after the activation, as published.
+void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
+  const BlockShape shape = block_shape(options, options.sequence);
+  const BlockStyle style{.norm_first = false,
+                         .stored_out = true,
+                         .fused_attention = options.fused_attention,
+                         .fused_feedforward = options.fused_feedforward,
+                         .fused_linear = options.fused_linear,
+                         .flash_attention = options.flash_attention};
+  const std::int64_t hidden = shape.hidden;
+  const std::int64_t rows = shape.rows();
+  const int words = embedding(build, "embeddings.word_embeddings.weight", options.shape.words,
+                              hidden, rows, false);
+  const int positions = embedding(build, "embeddings.position_embeddings.weight",
+                                  options.shape.positions, hidden, rows, false);
+  const int kinds = embedding(build, "embeddings.token_type_embeddings.weight", options.shape.kinds,
+                              hidden, rows, false);
+  int x = add(build, words, positions, shape.elements());
+  x = add(build, x, kinds, shape.elements());
+  x = layer_norm(build, x, rows, hidden, "embeddings.LayerNorm");
+  x = dropout(build, x, shape.elements());
+  for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
+    const std::string at = "encoder.layer." + std::to_string(layer) + ".";
+    const std::string self = at + "attention.self.";
+    const BlockNames names{{self + "query", self + "key", self + "value"},
+                           self + "qkv",
+                           at + "attention.output.dense",
+                           at + "attention.output.LayerNorm",
+                           at + "intermediate.dense",
+                           at + "output.dense",
+                           at + "output.LayerNorm"};
+    x = attention(build, x, shape, names, style);
+    x = feedforward(build, x, shape, names, style);
+  }
+  // The pooler takes each sample's first token; the others' gradient is zero, and written.
+  const int first = build.activation(options.batch * hidden);
+  const int read = build.activation(options.batch * hidden);
+  build.add("slice", {{x, 0}, {read}}, {{first}});
+  build.on_backward(
+      [=, &build] { build.add("slice_grad", {{build.gradient(first)}}, {{build.contribute(x)}}); });
+  int pooled = linear(build, first, options.batch, hidden, hidden, "pooler.dense.weight",
+                      "pooler.dense.bias", true, options.fused_linear);
+  pooled = activate(build, "tanh", pooled, options.batch * hidden);
+  mean_loss(build, pooled, options.batch * hidden);
+}
+
+// GPT-2 (Radford et al., 2019); the language model's head shares the word
+// embedding, whose gradient is therefore complete only at the end of the backward pass. Names and
+// weights stored as [inner, columns] like the published checkpoints.
+void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
+  const std::int64_t hidden = options.shape.hidden;
+  const std::int64_t vocabulary = options.shape.words;
+  const BlockShape shape = block_shape(options, options.sequence);
+  const BlockStyle style{.norm_first = true,
+                         .stored_out = false,
+                         .fused_attention = options.fused_attention,
+                         .fused_feedforward = options.fused_feedforward,
+                         .fused_linear = options.fused_linear,
+                         .flash_attention = options.flash_attention};
+  const std::int64_t rows = shape.rows();
+  const int words = embedding(build, "transformer.wte.weight", vocabulary, hidden, rows, true);
+  const int positions =
+      embedding(build, "transformer.wpe.weight", options.shape.positions, hidden, rows, false);
+  int x = add(build, words, positions, shape.elements());
+  x = dropout(build, x, shape.elements());
+  for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
+    const std::string at = "transformer.h." + std::to_string(layer) + ".";
+    const BlockNames names{{at + "attn.c_attn"}, at + "attn.c_attn", at + "attn.c_proj",
+                           at + "ln_1",          at + "mlp.c_fc",    at + "mlp.c_proj",
+                           at + "ln_2"};
+    x = attention(build, x, shape, names, style);
+    x = feedforward(build, x, shape, names, style);
+  }
+  x = layer_norm(build, x, rows, hidden, "transformer.ln_f");
+  const int logits = product(build, x, rows, hidden, vocabulary, "transformer.wte.weight", true);
+  cross_entropy(build, logits, rows * vocabulary);
+}
+
+// Vision Transformer (Dosovitskiy et al., 2020): an image cut into patches, each a token, and one
+// token more for the class, as in torchvision. Attention is one kernel.
+void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
+  const std::int64_t side = options.image / options.shape.patch;
+  const BlockShape shape = block_shape(options, side * side + 1);
+  const BlockStyle style{.norm_first = true, .stored_out = true, .flash_attention = true};
+  Image image{0, options.batch, 3, options.image};
+  image.value = build.activation(image.elements());
+  build.mark_constant(image.value);
+  const Image patches = conv2d(build, image, "conv_proj.weight", shape.hidden, options.shape.patch,
+                               options.shape.patch);
+  int x = add_bias(build, patches.value, patches.elements(), "conv_proj.bias", shape.hidden);
+  x = transpose(build, x, patches.elements());
+  x = with_class_token(build, x, shape);
+  x = add_bias(build, x, shape.elements(), "encoder.pos_embedding", shape.sequence * shape.hidden);
+  for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
+    const std::string at = "encoder.layers.encoder_layer_" + std::to_string(layer) + ".";
+    const std::string self = at + "self_attention.";
+    const BlockNames names{{self + "in_proj"}, self + "in_proj", self + "out_proj", at + "ln_1",
+                           at + "mlp.0",       at + "mlp.3",     at + "ln_2"};
+    x = attention(build, x, shape, names, style);
+    x = feedforward(build, x, shape, names, style);
+  }
+  x = layer_norm(build, x, shape.rows(), shape.hidden, "encoder.ln");
+  x = class_token_of(build, x, shape);
+  const int logits = linear(build, x, options.batch, shape.hidden, options.classes,
+                            "heads.head.weight", "heads.head.bias", true, false);
+  cross_entropy(build, logits, options.batch * options.classes);
+}
+
+}  // namespace syncline::operators
