@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/step_curves.h"
+#include "core/cost/law_provider.h"
 #include "core/measure/validation.h"
 #include "live/live_executor.h"
 

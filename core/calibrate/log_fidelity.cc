@@ -8,7 +8,7 @@
 
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/log_files.h"
-#include "core/calibrate/size_fit.h"
+#include "core/calibrate/scale_fit.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/json/reader.h"

@@ -228,6 +228,30 @@ cost::NodeLaw fit_node(const cost::MeasuredLaw& law) {
   return {std::exp(found[0]), std::exp(found[1])};
 }
 
+double log_interpolation(const cost::MeasuredPoint& a, const cost::MeasuredPoint& b, double bytes) {
+  const double share = std::log(bytes / static_cast<double>(a.size)) /
+                       std::log(static_cast<double>(b.size) / static_cast<double>(a.size));
+  return std::exp((1 - share) * std::log(a.time) + share * std::log(b.time));
+}
+
+// 0 where no size has both.
+double noise_of(const std::vector<cost::MeasuredPoint>& points, const std::vector<double>& others) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (others[i] > 0) ratios.push_back(others[i] / points[i].time);
+  }
+  return noise_of_repeats(ratios);
+}
+
+// The usual spread of a time that is a median itself; 0 where none is.
+double noise_of_medians(const cost::MeasuredTable& table) {
+  std::vector<double> spreads;
+  for (const cost::MeasuredRow& row : table.rows) {
+    if (row.spread > 0) spreads.push_back(row.spread);
+  }
+  return spreads.empty() ? 0 : median(std::move(spreads));
+}
+
 // The points of two runs; a size that both have at the mean of its two times. How far these lie
 // apart is the noise of one.
 SizeFit joined(const SizeFit& a, const SizeFit& b) {
@@ -294,6 +318,43 @@ cost::TableLaw table_law(const CalibratedTable& table) {
 }
 
 }  // namespace
+
+SizeFit points_of(const cost::MeasuredTable& table) {
+  SizeFit fit;
+  std::map<Bytes, std::pair<double, double>> both;  // out of place, in place; 0: none
+  for (const auto& point : cost::usable_points(table, cost::Place::kOutOfPlace)) {
+    both[point.size].first = point.time;
+  }
+  for (const auto& point : cost::usable_points(table, cost::Place::kInPlace)) {
+    both[point.size].second = point.time;
+  }
+  std::vector<cost::MeasuredPoint> all;
+  std::vector<double> others;
+  for (const auto& [size, times] : both) {
+    all.push_back({size, times.first > 0 ? times.first : times.second});
+    others.push_back(times.first > 0 ? times.second : 0);
+  }
+  // The two times of a size are a check on each other: where they part, the one far from the line
+  // between the neighbours is the disturbed one. The first row has no neighbour before it.
+  constexpr double kWarmUp = 1.25;
+  constexpr double kApart = 1.3;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    bool disturbed = false;
+    const double other = others[i];
+    if (i == 0 && all.size() > 2) disturbed = all[0].time > kWarmUp * all[1].time;
+    if (i > 0 && i + 1 < all.size() && other > 0 &&
+        std::abs(std::log(other / all[i].time)) > std::log(kApart)) {
+      const double expected =
+          log_interpolation(all[i - 1], all[i + 1], static_cast<double>(all[i].size));
+      disturbed = std::abs(std::log(all[i].time / expected)) > std::log(kApart) &&
+                  std::abs(std::log(other / expected)) < std::log(kApart);
+    }
+    (disturbed ? fit.outliers : fit.points).push_back(all[i]);
+  }
+  if (!cost::is_clean(table)) fit.noise = noise_of(all, others);
+  fit.noise = std::max(fit.noise, noise_of_medians(table));
+  return fit;
+}
 
 // Each table by itself first; then what they have in common, inside a node and between nodes.
 FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables) {

@@ -1,4 +1,4 @@
-#include "core/calibrate/size_fit.h"
+#include "core/calibrate/scale_fit.h"
 
 #include <algorithm>
 #include <array>
@@ -242,11 +242,6 @@ Candidates candidates(const Points& points) {
   return laws;
 }
 
-double log_interpolation(const cost::MeasuredPoint& a, const cost::MeasuredPoint& b, double bytes) {
-  const double share = std::log(bytes / bytes_of(a)) / std::log(bytes_of(b) / bytes_of(a));
-  return std::exp((1 - share) * std::log(a.time) + share * std::log(b.time));
-}
-
 // The median error of the sizes of 64 KiB and more, of all sizes where there are none.
 double median_error(const cost::SizeLaw& law, const Points& points) {
   constexpr Bytes kLarge = 64 * kKiB;
@@ -370,61 +365,7 @@ Candidates describing(const Candidates& full, const Points& points) {
   return admitted.empty() ? full : admitted;
 }
 
-// 0 where no size has both.
-double noise_of(const Points& points, const std::vector<double>& others) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (others[i] > 0) ratios.push_back(others[i] / points[i].time);
-  }
-  return noise_of_repeats(ratios);
-}
-
-// The usual spread of a time that is a median itself; 0 where none is.
-double noise_of_medians(const cost::MeasuredTable& table) {
-  std::vector<double> spreads;
-  for (const cost::MeasuredRow& row : table.rows) {
-    if (row.spread > 0) spreads.push_back(row.spread);
-  }
-  return spreads.empty() ? 0 : median(std::move(spreads));
-}
-
 }  // namespace
-
-SizeFit points_of(const cost::MeasuredTable& table) {
-  SizeFit fit;
-  std::map<Bytes, std::pair<double, double>> both;  // out of place, in place; 0: none
-  for (const auto& point : cost::usable_points(table, cost::Place::kOutOfPlace)) {
-    both[point.size].first = point.time;
-  }
-  for (const auto& point : cost::usable_points(table, cost::Place::kInPlace)) {
-    both[point.size].second = point.time;
-  }
-  Points all;
-  std::vector<double> others;
-  for (const auto& [size, times] : both) {
-    all.push_back({size, times.first > 0 ? times.first : times.second});
-    others.push_back(times.first > 0 ? times.second : 0);
-  }
-  // The two times of a size are a check on each other: where they part, the one far from the line
-  // between the neighbours is the disturbed one. The first row has no neighbour before it.
-  constexpr double kWarmUp = 1.25;
-  constexpr double kApart = 1.3;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    bool disturbed = false;
-    const double other = others[i];
-    if (i == 0 && all.size() > 2) disturbed = all[0].time > kWarmUp * all[1].time;
-    if (i > 0 && i + 1 < all.size() && other > 0 &&
-        std::abs(std::log(other / all[i].time)) > std::log(kApart)) {
-      const double expected = log_interpolation(all[i - 1], all[i + 1], bytes_of(all[i]));
-      disturbed = std::abs(std::log(all[i].time / expected)) > std::log(kApart) &&
-                  std::abs(std::log(other / expected)) < std::log(kApart);
-    }
-    (disturbed ? fit.outliers : fit.points).push_back(all[i]);
-  }
-  if (!cost::is_clean(table)) fit.noise = noise_of(all, others);
-  fit.noise = std::max(fit.noise, noise_of_medians(table));
-  return fit;
-}
 
 SizeFit fit_sizes(SizeFit fit) {
   const Points& points = fit.points;

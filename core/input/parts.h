@@ -1,11 +1,15 @@
 // The parts of a scenario, each read from its own JSON object.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json/reader.h"
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
+#include "core/scenario/strategy.h"
+#include "core/scenario/workload.h"
 
 namespace syncline::input {
 
@@ -26,5 +30,17 @@ Workload read_workload(Reader reader, const Device& device);
 Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster);
 // The axes of a search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);
+
+// A workload's "operators": an architecture whose operators are generated, or an explicit list.
+// Fills in workload.operators; with an architecture also tensors and buffers, where the workload
+// names none (`given`: it does). Given tensors must be the architecture's gradients in its order,
+// size by size: then their names, dtypes and times stand. Requires name, batch and, if given,
+// tensors.
+void read_operators(Reader reader, Workload& workload, bool given);
+
+// Named rules: what the keys of a strategy fall back on.
+std::vector<std::string> preset_names();
+// The strategy that a preset of that name starts from.
+Strategy preset_of(std::string_view name);
 
 }  // namespace syncline::input

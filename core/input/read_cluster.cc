@@ -4,7 +4,6 @@
 
 #include "core/collective/library.h"
 #include "core/cost/law_provider.h"
-#include "core/cost/step_curves.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/hardware_json.h"

@@ -1,4 +1,4 @@
-#include "core/input/read_operators.h"
+#include "core/input/parts.h"
 
 #include <algorithm>
 #include <map>

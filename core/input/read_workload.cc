@@ -5,7 +5,6 @@
 
 #include "core/dialect/ddp_buckets.h"
 #include "core/error.h"
-#include "core/input/read_operators.h"
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
 #include "core/operators/price.h"

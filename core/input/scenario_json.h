@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/cost/law.h"
-#include "core/cost/step_curves.h"
+#include "core/cost/law_provider.h"
 #include "core/json/reader.h"
 #include "core/scenario/cluster.h"
 #include "core/scenario/workload.h"

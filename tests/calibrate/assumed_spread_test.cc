@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 #include "core/collective/nccl.h"
 #include "core/collective/price.h"
 

@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "core/calibrate/log_files.h"
-#include "core/calibrate/nccl_log.h"
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"

@@ -7,9 +7,8 @@
 #include <filesystem>
 
 #include "core/calibrate/calibration.h"
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
-#include "core/calibrate/size_fit.h"
 #include "tests/support/dice.h"
 
 namespace syncline::calibrate {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 #include "core/error.h"
 
 namespace syncline::calibrate {

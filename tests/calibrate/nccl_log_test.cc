@@ -1,5 +1,5 @@
 // Every layout that nccl-tests has printed, and every trap of real logs.
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 
 #include <gtest/gtest.h>
 

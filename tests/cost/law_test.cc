@@ -8,9 +8,8 @@
 #include <string>
 
 #include "core/calibrate/calibration.h"
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
-#include "core/calibrate/size_fit.h"
 #include "core/cost/law.h"
 #include "core/error.h"
 #include "core/input/document.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/cost/law.h"
 #include "core/error.h"

@@ -1,6 +1,6 @@
 // Curves of measured steps: on a straight line they are the closed form, on any curve a collective
 // is the sum of its rounds, and the tier that is crossed decides.
-#include "core/cost/step_curves.h"
+#include "core/cost/law_provider.h"
 
 #include <gtest/gtest.h>
 

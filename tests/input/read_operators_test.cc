@@ -1,5 +1,5 @@
 // "operators" in a workload's JSON: architectures, explicit lists, and mistakes in both.
-#include "core/input/read_operators.h"
+#include "core/input/parts.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/calibrate/calibration.h"
-#include "core/calibrate/nccl_log.h"
+#include "core/calibrate/log_files.h"
 #include "core/dialect/dialect.h"
 #include "core/dialect/write.h"
 #include "core/error.h"

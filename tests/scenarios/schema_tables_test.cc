@@ -16,7 +16,7 @@
 #include "core/dialect/dialect.h"
 #include "core/hardware/node.h"
 #include "core/input/knobs.h"
-#include "core/input/presets.h"
+#include "core/input/parts.h"
 #include "core/operators/architecture.h"
 
 namespace syncline {

@@ -206,7 +206,7 @@ void build_dummy(GraphBuilder& build, const ArchitectureOptions& options) {
              "const ArchitectureOptions& options);\n")],
          "core/operators/architecture.cc": [
             ('      vision("vit_b_16"', '      images("dummy_architecture", "one layer", build_dummy),\n')],
-         ROOMS: [("gpt2.cc", "dummy.cc ")]}),
+         ROOMS: [("layers.cc", "dummy.cc ")]}),
     "device": (
         {},
         {"core/hardware/device.cc": [

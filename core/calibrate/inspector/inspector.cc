@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/calibrate/nccl_log_parts.h"
-#include "core/calibrate/size_fit.h"
+#include "core/calibrate/scale_fit.h"
 #include "core/cost/measured_table.h"
 #include "core/error.h"
 #include "core/statistics.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/job/kineto/windows.h"
+#include "core/job/kineto/timeline.h"
 #include "core/job/observed.h"
 
 namespace syncline::job::kineto {

@@ -170,9 +170,9 @@ std::string collectives_listed(const Timeline& timeline) {
     auto& [count, bytes] = kinds[message.kind.empty() ? "unknown" : message.kind];
     ++count;
     // More than memory holds is no sum to be told.
-    constexpr Bytes kMost = Bytes{1} << 55;
+    constexpr Bytes kHuge = Bytes{1} << 55;
     const Bytes own = message.elements * size_of(message.dtype.value_or(DType::kFp32));
-    bytes = std::min(kMost, bytes + own);
+    bytes = std::min(kHuge, bytes + own);
   }
   std::string text;
   for (const auto& [kind, total] : kinds) {
