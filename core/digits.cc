@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 namespace syncline {
 
@@ -14,6 +15,13 @@ double significant(double value, int digits) {
   double result = 0;
   std::from_chars(text.data(), end.ptr, result);
   return result;
+}
+
+std::string short_text(double value, int digits) {
+  std::ostringstream text;
+  text.precision(digits);
+  text << value;
+  return text.str();
 }
 
 }  // namespace syncline

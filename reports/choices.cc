@@ -9,7 +9,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
-#include "core/hardware/node.h"
+#include "core/hardware/device.h"
 #include "core/installed.h"
 #include "core/job/format.h"
 #include "core/json/text.h"

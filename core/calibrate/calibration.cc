@@ -40,6 +40,8 @@ Seconds step_latency(const cost::ScaleLaw& scale) {
   return cost::step_law_of(scale, kRing).latency;
 }
 
+// The counts are the largest that were measured. What no table showed (the inside of a node when
+// only several nodes were measured) is assumed, and "about" says so.
 Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
                       const std::string& device) {
   Cluster cluster;

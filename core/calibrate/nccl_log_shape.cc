@@ -13,13 +13,6 @@
 namespace syncline::calibrate {
 namespace {
 
-std::optional<collective::CollectiveKind> kind_of(std::string_view test) {
-  for (const collective::CollectiveKind kind : collective::kAllCollectiveKinds) {
-    if (collective::to_string(kind) == test) return kind;
-  }
-  return std::nullopt;
-}
-
 bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -135,7 +128,7 @@ void settle_test(RawTable& raw, const Columns& columns, const std::string& file_
     if (!table.test.empty()) table.notes.push_back("collective taken from the file's name");
   }
   if (table.test.empty()) table.notes.push_back("collective not recognised");
-  table.kind = kind_of(table.test);
+  table.kind = cost::kind_named(table.test);
 }
 
 // What the list of devices shows.

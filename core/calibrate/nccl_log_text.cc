@@ -13,7 +13,6 @@ namespace syncline::calibrate {
 namespace {
 
 // A row, as far as it has come.
-
 struct TornRow {
   cost::MeasuredRow row;
   int root = -1;

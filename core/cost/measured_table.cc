@@ -8,6 +8,13 @@
 #include "core/statistics.h"
 
 namespace syncline::cost {
+
+std::optional<collective::CollectiveKind> kind_named(std::string_view name) {
+  for (const auto kind : collective::kAllCollectiveKinds) {
+    if (collective::to_string(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
 std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place) {
   std::map<Bytes, std::vector<double>> times;
   for (const MeasuredRow& row : table.rows) {

@@ -5,12 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/collective/schedule.h"
 #include "core/units.h"
 
 namespace syncline::cost {
+
+// "all_reduce", as a plan can ask for it; nothing for another word.
+std::optional<collective::CollectiveKind> kind_named(std::string_view name);
 
 // One size. nccl-tests measures each size twice: out of place and in place.
 struct MeasuredRow {

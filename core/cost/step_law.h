@@ -25,7 +25,7 @@ namespace syncline::cost {
 // Which algorithm and protocol NCCL takes for a payload between nodes, as far as the calibrated
 // laws tell them apart: ring and tree, with the protocols LL, LL128 and Simple. NCCL chooses by its
 // own constants (core/collective/nccl_model.h) on every network, right or wrong for it; what the
-// choice then costs is calibrated (step_law.h).
+// choice then costs is calibrated (StepLaw).
 
 // What decides the choice and a log of times does not show: the fit searches for it (scale_fit.h).
 // It stands for all that NCCL's search of the topology found; rates are those of one channel.

@@ -73,21 +73,7 @@ Tier tier_of(const hardware::KnownPort& port, const char* name, int span) {
   return tier;
 }
 
-}  // namespace
-
-Json known_device_json(const hardware::KnownDevice& known, bool rated) {
-  Device device;
-  device.name = known.summary;
-  device.flops = known.flops * (rated ? 1 : hardware::kReachedFlops);
-  device.half_flops = known.half_flops * (rated ? 1 : hardware::kReachedHalfFlops);
-  device.memory = known.memory * hardware::kReachedMemory;
-  device.memory_size = static_cast<double>(known.memory_size);
-  device.launch = hardware::kLaunch;
-  device.kernel_gap = hardware::kKernelGap;
-  device.host_sync = hardware::kHostSync;
-  return device_json(device, kDigits);
-}
-
+// A cluster's keys for nodes of this kind, all but their number.
 Json known_node_json(const hardware::KnownNode& node) {
   constexpr int kTwo = 2;  // nodes, which have links between them
   Cluster cluster;
@@ -104,6 +90,21 @@ Json known_node_json(const hardware::KnownNode& node) {
   json.erase("nodes");
   json["device"] = {{"base", node.device}};
   return json;
+}
+
+}  // namespace
+
+Json known_device_json(const hardware::KnownDevice& known, bool rated) {
+  Device device;
+  device.name = known.summary;
+  device.flops = known.flops * (rated ? 1 : hardware::kReachedFlops);
+  device.half_flops = known.half_flops * (rated ? 1 : hardware::kReachedHalfFlops);
+  device.memory = known.memory * hardware::kReachedMemory;
+  device.memory_size = static_cast<double>(known.memory_size);
+  device.launch = hardware::kLaunch;
+  device.kernel_gap = hardware::kKernelGap;
+  device.host_sync = hardware::kHostSync;
+  return device_json(device, kDigits);
 }
 
 std::string did_you_mean_node(const std::string& word) {

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/hardware/device.h"
-#include "core/hardware/node.h"
 #include "core/json/reader.h"
 
 namespace syncline::input {
@@ -13,10 +12,6 @@ namespace syncline::input {
 // The device's object with its rates as reached (core/hardware/device.h), or as rated where the
 // share that is reached is given beside it.
 Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
-
-// A cluster's keys for nodes of this kind: name, source, gpus_per_node, intra, inter,
-// collective_overhead_us, device and nccl; all but the number of nodes.
-Json known_node_json(const hardware::KnownNode& node);
 
 // As did_you_mean, of nodes by their names and their devices': "H100" fits all that have one.
 std::string did_you_mean_node(const std::string& word);

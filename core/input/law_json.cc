@@ -96,11 +96,8 @@ collective::CollectiveKind read_kind(Reader& reader) {
     words.emplace_back(collective::to_string(kind));
   }
   reader.require("collective");
-  const std::string word = reader.word_or("collective", "", words);
-  for (const auto kind : collective::kAllCollectiveKinds) {
-    if (word == collective::to_string(kind)) return kind;
-  }
-  return collective::CollectiveKind::kAllReduce;
+  return cost::kind_named(reader.word_or("collective", "", words))
+      .value_or(collective::CollectiveKind::kAllReduce);
 }
 
 constexpr double kMostBytes = 1e15;

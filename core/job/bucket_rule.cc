@@ -5,9 +5,9 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "core/dialect/ddp_buckets.h"
+#include "core/digits.h"
 
 namespace syncline::job {
 namespace {
@@ -19,11 +19,7 @@ using Buckets = std::vector<std::vector<int>>;
 constexpr auto kMebibyte = static_cast<double>(kMiB);
 constexpr Bytes kNoLimit = std::numeric_limits<Bytes>::max();
 
-std::string number_text(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
+std::string number_text(double value) { return short_text(value, 6); }
 
 std::string count_text(std::size_t buckets) {
   return std::to_string(buckets) + (buckets == 1 ? " bucket" : " buckets");

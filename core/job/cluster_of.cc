@@ -9,7 +9,6 @@
 #include "core/calibrate/calibration.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/hardware/node.h"
 #include "core/statistics.h"
 
 namespace syncline::job {
@@ -101,13 +100,6 @@ std::optional<Lie> lie_of(const Observed& observed, int ranks) {
   return Lie{ranks / devices, devices};
 }
 
-std::optional<collective::CollectiveKind> kind_of(const std::string& name) {
-  for (const auto kind : collective::kAllCollectiveKinds) {
-    if (to_string(kind) == name) return kind;
-  }
-  return std::nullopt;
-}
-
 // Kind and ranks of a table; its times by size.
 using Times = std::map<std::pair<std::string, int>, std::map<Bytes, std::vector<Seconds>>>;
 
@@ -131,7 +123,7 @@ std::vector<cost::MeasuredTable> tables_of(const Observed& observed) {
   std::vector<cost::MeasuredTable> tables;
   for (const auto& [shape, sizes] : times_of(observed)) {
     const auto& [name, ranks] = shape;
-    const auto kind = kind_of(name);
+    const auto kind = cost::kind_named(name);
     const auto lie = lie_of(observed, ranks);
     if (!kind || !lie) continue;
     cost::MeasuredTable& table = tables.emplace_back();

@@ -16,9 +16,8 @@ namespace syncline::job {
 // sentence each.
 Json cluster_of(const Observed& observed, std::vector<std::string>& assumed);
 
-// The collectives of an imported job as measured tables, for calibrate::calibration_of.
-
-// A table for each kind of collective and count of ranks, a row a size: the median over the steps
+// The collectives of an imported job as measured tables, for calibrate::calibration_of: a
+// table for each kind of collective and count of ranks, a row a size: the median over the steps
 // (and over collectives of one size within a step) of the least time over the ranks, which is what
 // a collective takes once all are there. The rows carry how far the median may be off.
 //

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/hardware/node.h"
 #include "core/input/document.h"
 #include "core/input/hardware_json.h"
 #include "core/input/read_scenario.h"
@@ -21,13 +20,6 @@ namespace {
 
 using hardware::KnownDevice;
 using hardware::KnownNode;
-
-std::string figure(double value) {
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
-}
 
 const KnownNode& node_named(const std::string& name) {
   std::vector<std::string> names;
@@ -178,11 +170,11 @@ std::string about(const std::vector<std::string>& assumed) {
 // What is taken of the machines, whatever runs on them.
 std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& device) {
   return {"of " + std::string(device.summary) + "'s rated compute " +
-              figure(hardware::kReachedHalfFlops) + " reached in half precision, " +
-              figure(hardware::kReachedFlops) +
+              short_text(hardware::kReachedHalfFlops, 3) + " reached in half precision, " +
+              short_text(hardware::kReachedFlops, 3) +
               " in fp32, as published runs do; of its memory "
               "rate " +
-              figure(hardware::kReachedMemory),
+              short_text(hardware::kReachedMemory, 3),
           "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) +
               "); " + std::string(hardware::kLatencySource),
           "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)"};

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iomanip>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "core/dialect/ddp_buckets.h"
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "core/input/scenario_json.h"
@@ -24,10 +23,7 @@ namespace {
 constexpr int kWrittenDigits = 14;  // more than any clock gives
 
 std::string milliseconds_text(Seconds seconds) {
-  constexpr int kFew = 3;
-  std::ostringstream text;
-  text << std::setprecision(kFew) << seconds / kMillisecond << " ms";
-  return text.str();
+  return short_text(seconds / kMillisecond, 3) + " ms";
 }
 
 Json named(const Json& strategy, const std::string& name) {

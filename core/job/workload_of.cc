@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <optional>
 #include <sstream>
 
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/measure/doubt.h"
@@ -63,10 +63,7 @@ void add_optimizer(const Observed& observed, Workload& workload,
 }
 
 std::string mebibytes_text(Bytes bytes) {
-  constexpr int kDigits = 4;
-  std::ostringstream text;
-  text << std::setprecision(kDigits) << static_cast<double>(bytes) / kMiB << " MiB";
-  return text.str();
+  return short_text(static_cast<double>(bytes) / kMiB, 4) + " MiB";
 }
 
 // A gradient ready with the last of its bucket, so that the bucket holds what was sent.

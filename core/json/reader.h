@@ -20,10 +20,9 @@
 
 namespace syncline {
 
-// More than one thing to say about a file that is wrong.
-
-// what() is the first mistake, or the only one; `below` are lines to be shown under it: the place
-// in the file, or further mistakes. They may hold what the file holds.
+// More than one thing to say about a file that is wrong. what() is the first mistake, or the only
+// one; `below` are lines to be shown under it: the place in the file, or further mistakes. They may
+// hold what the file holds.
 struct InputMistakes : InputError {
   InputMistakes(const std::string& first, std::vector<std::string> lines)
       : InputError(first), below(std::move(lines)) {}

@@ -107,6 +107,15 @@ class StrictValues {
   bool too_deep_ = false;
 };
 
+// "line 3, column 7" of a byte, counted from 1 as parsers do.
+std::string position_text(const std::string& text, std::size_t byte) {
+  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  const std::size_t last = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  const std::size_t column = last == std::string::npos ? end + 1 : end - last;
+  return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
+}
+
 // The parser's own words for a number that no double holds, without its numbering.
 std::string overflow_text(const std::string& text, const std::string& what) {
   const std::size_t open = what.find('\'');
@@ -222,16 +231,7 @@ std::optional<std::string> other_encoding(const std::string& text) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::string position_text(const std::string& text, std::size_t byte) {
-  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
-  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  const std::size_t last = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
-  const std::size_t column = last == std::string::npos ? end + 1 : end - last;
-  return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
-}
-
+// The line of a byte (counted from 1), cut around it, and a mark below it.
 std::vector<std::string> shown_place(const std::string& text, std::size_t byte) {
   constexpr std::size_t kBefore = 50, kBehind = 20;  // letters of the line that are shown
   const std::size_t at = std::min(byte == 0 ? 0 : byte - 1, text.size());
@@ -268,6 +268,14 @@ std::vector<std::string> shown_place(const std::string& text, std::size_t byte) 
           std::string(number.size() + letters, ' ') + "^"};
 }
 
+struct SyntaxMistake {
+  std::string what;      // with its place
+  std::size_t byte = 0;  // counted from 1; 0: the whole text is meant
+};
+
+// The mistake at the byte where a parser gave up: a comma too many or too few, a comment, NaN,
+// another encoding. `behind_key`: the parser had read a key and wanted its colon. Nothing where it
+// is none of these.
 std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t byte,
                                             bool behind_key) {
   if (auto encoding = other_encoding(text)) return SyntaxMistake{*encoding, 0};
@@ -313,6 +321,8 @@ std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t
   }
   return std::nullopt;
 }
+
+}  // namespace
 
 Json parse_json_text(const std::string& name, const std::string& text) {
   StrictValues values;

@@ -13,7 +13,6 @@
 #include "core/compress/power_sgd.h"
 #include "core/dialect/dialect.h"
 #include "core/hardware/device.h"
-#include "core/hardware/node.h"
 #include "core/json/text.h"
 #include "core/measure/gradient_order.h"
 #include "core/measure/memory.h"

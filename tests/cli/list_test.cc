@@ -6,7 +6,7 @@
 #include "core/collective/algorithm.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
-#include "core/hardware/node.h"
+#include "core/hardware/device.h"
 #include "core/job/format.h"
 #include "core/operators/architecture.h"
 #include "tests/support/program.h"

@@ -7,7 +7,6 @@
 
 #include "core/collective/library.h"
 #include "core/hardware/device.h"
-#include "core/hardware/node.h"
 
 namespace syncline::hardware {
 namespace {

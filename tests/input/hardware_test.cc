@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/hardware/node.h"
 #include "core/input/document.h"
 #include "core/input/hardware_json.h"
 #include "core/input/parts.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/hardware/node.h"
+#include "core/hardware/device.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/operators/architecture.h"

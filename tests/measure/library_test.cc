@@ -11,7 +11,7 @@
 #include "core/dialect/dialect.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
-#include "core/hardware/node.h"
+#include "core/hardware/device.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"

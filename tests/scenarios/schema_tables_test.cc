@@ -14,7 +14,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
-#include "core/hardware/node.h"
+#include "core/hardware/device.h"
 #include "core/input/knobs.h"
 #include "core/input/parts.h"
 #include "core/operators/architecture.h"

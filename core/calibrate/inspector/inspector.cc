@@ -262,9 +262,7 @@ std::vector<cost::MeasuredTable> JoinedRanks::tables(const std::string& source) 
     table.gpus_per_node = table.ranks / table.nodes;
     table.source = source;
     table.line = 1;
-    for (const auto kind : collective::kAllCollectiveKinds) {
-      if (to_string(kind) == table.test) table.kind = kind;
-    }
+    table.kind = cost::kind_named(table.test);
     for (const auto& [size, times] : sizes) {
       cost::MeasuredRow& row = table.rows.emplace_back();
       row.size = size;

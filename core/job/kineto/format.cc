@@ -323,6 +323,8 @@ void name_groups(Observed& observed, bool one_group) {
   }
 }
 
+// Throws InputError for ranks that stand there twice or belong to jobs of different sizes.
+// Requires at least one.
 Observed join(std::vector<RankRead> ranks) {
   put_in_order(ranks);
   check_world(ranks);

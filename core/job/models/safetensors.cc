@@ -95,6 +95,25 @@ Saved read_tensor(Reader reader, const std::string& name) {
   return saved;
 }
 
+// A table whose rows are looked up.
+bool is_embedding(std::string_view name) {
+  for (const std::string_view part :
+       {"wte", "wpe", "embed_tokens", "word_emb", "position_emb", "token_type_emb"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// State that is saved with a model and has no gradient.
+bool is_buffer(std::string_view name, std::size_t dimensions) {
+  for (const std::string_view ending :
+       {"running_mean", "running_var", "num_batches_tracked", "inv_freq", "position_ids",
+        "token_type_ids", "masked_bias", "attn_mask"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return name.ends_with("attn.bias") && dimensions == 4;  // GPT-2's causal mask
+}
+
 // What training has gradients of, in the order of use.
 std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
   std::vector<Saved> parameters;
@@ -276,23 +295,6 @@ bool used_before(std::string_view first, std::string_view second) {
     return place_of(a[i]) < place_of(b[i]);
   }
   return a.size() < b.size();
-}
-
-bool is_embedding(std::string_view name) {
-  for (const std::string_view part :
-       {"wte", "wpe", "embed_tokens", "word_emb", "position_emb", "token_type_emb"}) {
-    if (name.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-bool is_buffer(std::string_view name, std::size_t dimensions) {
-  for (const std::string_view ending :
-       {"running_mean", "running_var", "num_batches_tracked", "inv_freq", "position_ids",
-        "token_type_ids", "masked_bias", "attn_mask"}) {
-    if (name.ends_with(ending)) return true;
-  }
-  return name.ends_with("attn.bias") && dimensions == 4;  // GPT-2's causal mask
 }
 
 bool recognises_safetensors(const Head& head) {

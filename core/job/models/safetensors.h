@@ -1,5 +1,4 @@
-// The header of a .safetensors file: eight bytes of length, then JSON with each tensor's format and
-// shape (https://github.com/huggingface/safetensors). The weights behind it are never read.
+// Model files.
 #pragma once
 
 #include <string>
@@ -10,6 +9,8 @@
 
 namespace syncline::job::models {
 
+// The header of a .safetensors file: eight bytes of length, then JSON with each tensor's format and
+// shape (https://github.com/huggingface/safetensors). The weights behind it are never read.
 bool recognises_safetensors(const Head& head);
 
 // One file, or all parts of one model. Tensors become gradients; what has none (statistics, masks,
@@ -21,17 +22,9 @@ Observed read_safetensors(const std::vector<std::string>& files);
 inline constexpr std::int64_t kTokens = 1024;
 
 // The order in which a model uses its parameters, as far as their names tell: files list them by
-// name.
-
-// True where the model uses `first` before `second`: embeddings before layers, layers by number,
-// attention before the feed-forward half, heads last; otherwise by the alphabet.
+// name. True where the model uses `first` before `second`: embeddings before layers, layers by
+// number, attention before the feed-forward half, heads last; otherwise by the alphabet.
 bool used_before(std::string_view first, std::string_view second);
-
-// A table whose rows are looked up.
-bool is_embedding(std::string_view name);
-
-// State that is saved with a model and has no gradient.
-bool is_buffer(std::string_view name, std::size_t dimensions);
 
 // Hugging Face's config.json: the sizes of a model, from which its operators are generated. Dense
 // models of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit.
