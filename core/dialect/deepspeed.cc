@@ -447,7 +447,8 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
     const bool closed = g + 1 < groups.size() && g + 1 != kept;
     if (g > 0 && closed) full.insert(elements_of(groups[g], workload));
   }
-  const bool persist = groups.size() == 1 || largest < least;
+  const bool all_again = strategy.regather && kept == 0;
+  const bool persist = !all_again && (groups.size() == 1 || largest < least);
   if (!persist) {
     least = std::min(least, largest);
     if (groups.size() > 1) full.insert(elements_of(groups.front(), workload));
@@ -463,7 +464,7 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
   for (auto tensor = workload.tensors.begin(); tensor != last; ++tensor) {
     behind += tensor->elements;
   }
-  zero["stage3_max_reuse_distance"] = std::max<std::int64_t>(1, 2 * behind);
+  zero["stage3_max_reuse_distance"] = 2 * behind;
   // What closes at less than the size did so for want of room.
   if (strategy.live_elements > 0) {
     const std::int64_t held = persist ? elements_of(groups.front(), workload) : 0;
