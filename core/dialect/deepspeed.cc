@@ -99,10 +99,39 @@ struct Zero {
   bool overlap = false;
   bool contiguous = true;
   bool scatter = true;
-  bool many_ranks = true;  // a bucket of several ranks' gradients is all-reduced as one
+  std::int64_t secondary = 1;  // ranks of hpZ's second partition; 1: none
+  std::int64_t shards = 0;     // ranks of a MiCS group; 0: no such groups
+  bool many_ranks = true;      // a bucket of several ranks' gradients is all-reduced as one
 };
 
-Zero read_zero(Reader& config) {
+// A number of ranks, which share the cluster out evenly. Null is the default.
+std::int64_t read_group(Reader& reader, const char* key, std::int64_t off, const Cluster& cluster) {
+  const Json* value = reader.find(key);
+  if (value == nullptr || value->is_null()) return off;
+  const std::int64_t size = reader.integer(key, -1, 1 << 20);
+  if (size > 1 && cluster.ranks() % size != 0) {
+    reader.fail(key, std::to_string(size) + " does not divide the " +
+                         std::to_string(cluster.ranks()) + " ranks into groups of one size");
+  }
+  return size;
+}
+
+// Stage 3 alone looks at either.
+void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
+  const std::int64_t secondary = read_group(reader, "zero_hpz_partition_size", 1, cluster);
+  const std::int64_t shards = read_group(reader, "mics_shard_size", -1, cluster);
+  if (zero.stage < 3) return;
+  if (shards == 1 && cluster.ranks() > 1) {
+    reader.fail("mics_shard_size", "a group of one rank is not modelled yet: it shards nothing");
+  }
+  if (shards > 0 && secondary > 1) {
+    reader.fail("mics_shard_size", "together with zero_hpz_partition_size is not modelled yet");
+  }
+  zero.secondary = secondary;
+  zero.shards = std::max<std::int64_t>(0, shards);
+}
+
+Zero read_zero(Reader& config, const Cluster& cluster) {
   Zero zero;
   if (!config.has("zero_optimization")) return zero;
   Reader reader = config.object("zero_optimization");
@@ -129,13 +158,12 @@ Zero read_zero(Reader& config) {
     reader.fail("allgather_partitions",
                 "false (broadcasts in place of the all-gather) is not modelled yet");
   }
-  refuse_unmodelled(reader, {{"zero_hpz_partition_size", "a second partition inside the node"},
-                             {"zero_quantized_weights", "gathering parameters quantized"},
+  refuse_unmodelled(reader, {{"zero_quantized_weights", "gathering parameters quantized"},
                              {"zero_quantized_nontrainable_weights", "gathering them quantized"},
                              {"zero_quantized_gradients", "exchanging gradients quantized"},
-                             {"mics_shard_size", "sharding in smaller groups (MiCS)"},
                              {"mics_hierarchical_params_gather", "gathering by levels (MiCS)"},
                              {"zenflow", "ZenFlow"}});
+  read_groups(reader, zero, cluster);
   zero.prefetch = elements_or(reader, "stage3_prefetch_bucket_size", kDefaultPrefetch, 0);
   zero.persistent =
       elements_or(reader, "stage3_param_persistence_threshold", kDefaultPersistent, 0);
@@ -331,7 +359,28 @@ void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& st
   if (room < all - held) strategy.live_elements = std::max<std::int64_t>(1, room + held);
 }
 
-void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading) {
+// MiCS: gradients are summed inside a group in each micro-batch, across groups in the last one.
+// hpZ: parameters are gathered again inside the second partition.
+void apply_groups(const Zero& zero, int ranks, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  if (zero.shards > 0 && zero.shards < ranks) {
+    strategy.hierarchy.form = Hierarchy::Form::kSharded;
+    strategy.hierarchy.group_size = static_cast<int>(zero.shards);
+    strategy.hierarchy.across_last = true;
+    reading.notes.push_back("MiCS: shards lie in groups of " + std::to_string(zero.shards) +
+                            " ranks, of which there are " + std::to_string(ranks / zero.shards) +
+                            " replicas, summed across in the last micro-batch");
+  }
+  if (zero.secondary <= 1) return;
+  if (strategy.regather) strategy.regather_group = static_cast<int>(zero.secondary);
+  reading.notes.push_back(
+      strategy.regather
+          ? "hpZ: parameters are gathered for the backward pass among " +
+                std::to_string(zero.secondary) + " ranks, which hold a second copy in shards"
+          : "zero_hpz_partition_size has no effect: nothing is gathered for the backward pass");
+}
+
+void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
   ElementRule rule;
   rule.size = zero.bucket;
@@ -350,6 +399,7 @@ void apply_stage_3(const Zero& zero, const Workload& workload, Reading& reading)
   strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
   gather_by_distance(zero, workload, strategy);
+  apply_groups(zero, ranks, reading);
   reading.notes.push_back(
       "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one ahead of "
       "the "
@@ -380,7 +430,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   refuse_unmodelled(config, {{"pipeline", "pipeline parallelism"},
                              {"tensor_parallel", "tensor parallelism"},
                              {"sequence_parallel_size", "sequence parallelism"}});
-  const Zero zero = read_zero(config);
+  const Zero zero = read_zero(config, cluster);
   pass_over(config, {"optimizer",
                      "scheduler",
                      "gradient_clipping",
@@ -415,7 +465,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (zero.stage == 0) {
     apply_stage_0(zero, workload, reading);
   } else if (zero.stage == 3) {
-    apply_stage_3(zero, workload, reading);
+    apply_stage_3(zero, workload, cluster.ranks(), reading);
   } else {
     apply_partition(zero, workload, cluster.ranks(), reading);
   }
@@ -454,6 +504,10 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
     if (groups.size() > 1) full.insert(elements_of(groups.front(), workload));
   }
   Json zero{{"stage", 3}, {"overlap_comm", strategy.overlap}};
+  if (strategy.regather_group > 1) zero["zero_hpz_partition_size"] = strategy.regather_group;
+  if (strategy.hierarchy.form == Hierarchy::Form::kSharded && strategy.hierarchy.group_size > 1) {
+    zero["mics_shard_size"] = strategy.hierarchy.group_size;
+  }
   zero["stage3_param_persistence_threshold"] =
       persist ? largest : std::max<std::int64_t>(0, least - 1);
   // The last layer that is gathered again is the first that is far enough from its backward pass.

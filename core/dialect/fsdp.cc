@@ -141,39 +141,109 @@ std::vector<Path> layers_of(const Workload& workload) {
   return layers;
 }
 
-// Whether parameters are given up after the forward pass: FSDP2's word, or FSDP1's.
-bool reshards(Reader& config, std::int64_t version, const std::string& sharding) {
-  if (version == 1) {
-    if (config.has("reshard_after_forward")) {
-      config.fail("reshard_after_forward", "is FSDP2's: FSDP1 has sharding_strategy");
-    }
-    return sharding == "FULL_SHARD";
-  }
-  const Json* value = config.find("reshard_after_forward");
-  if (value != nullptr && value->is_number()) {
-    config.fail("reshard_after_forward",
-                "a number, resharding to a smaller group, is not modelled yet: expected true or "
-                "false");
-  }
-  return config.boolean_or("reshard_after_forward", true);
-}
+bool is_hybrid(const std::string& sharding) { return sharding.find("HYBRID") != sharding.npos; }
 
-// FSDP1's word. Sharding inside groups that are replicas of each other is refused whatever the
-// version.
+// FSDP1's word.
 std::string read_sharding(Reader& config, std::int64_t version) {
-  const Json* word = config.find("sharding_strategy");
-  if (word != nullptr && (*word == "HYBRID_SHARD" || *word == "_HYBRID_SHARD_ZERO2")) {
-    config.fail("sharding_strategy", word->get<std::string>() +
-                                         ", shards inside a node and replicas across nodes (HSDP), "
-                                         "is not modelled yet");
-  }
-  const std::string sharding = config.word_or("sharding_strategy", "FULL_SHARD",
-                                              {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"});
-  if (version == 2 && word != nullptr) {
+  const std::string sharding = config.word_or(
+      "sharding_strategy", "FULL_SHARD",
+      {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"});
+  if (version == 2 && config.has("sharding_strategy")) {
     config.fail("sharding_strategy",
-                "is FSDP1's, which \"version\": 1 says: FSDP2 has reshard_after_forward");
+                "is FSDP1's, which \"version\": 1 says: FSDP2 has reshard_after_forward and mesh");
   }
   return sharding;
+}
+
+// The sizes of init_device_mesh: [shard], or [replicate, shard]. Empty: none is given.
+std::vector<std::int64_t> read_mesh(Reader& config, const char* key, const Cluster& cluster) {
+  const Json* value = config.find(key);
+  if (value == nullptr || value->is_null()) return {};
+  const Json& array = config.array(key);
+  if (array.empty() || array.size() > 2) {
+    config.fail(key, "expected a 1D or 2D mesh: [ranks], or [replicas, ranks of a shard group]");
+  }
+  std::vector<std::int64_t> sizes;
+  std::int64_t ranks = 1;
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    const std::string place = config.place_of(key) + "[" + std::to_string(i) + "]";
+    if (!array[i].is_number_integer() || array[i] < 1 || array[i] > cluster.ranks()) {
+      config.fail(key,
+                  place + " is no number of ranks from 1 to " + std::to_string(cluster.ranks()));
+    }
+    sizes.push_back(array[i].get<std::int64_t>());
+    ranks *= sizes.back();
+  }
+  if (ranks != cluster.ranks()) {
+    config.fail(key, "has " + std::to_string(ranks) + " ranks, the cluster has " +
+                         std::to_string(cluster.ranks()));
+  }
+  return sizes;
+}
+
+// Ranks that share out one copy of the parameters; further ones hold replicas.
+int read_shards(Reader& config, std::int64_t version, const std::string& sharding,
+                const Cluster& cluster) {
+  const char* key = version == 1 ? "device_mesh" : "mesh";
+  const char* other = version == 1 ? "mesh" : "device_mesh";
+  if (config.has(other)) {
+    config.fail(other, std::string(version == 1 ? "is FSDP2's: FSDP1" : "is FSDP1's: FSDP2") +
+                           " has " + key);
+  }
+  const auto mesh = read_mesh(config, key, cluster);
+  const bool hybrid = is_hybrid(sharding);
+  if (version == 1 && !mesh.empty() && hybrid != (mesh.size() == 2)) {
+    config.fail(key, hybrid ? sharding + " needs a mesh of two dimensions, [replicas, shards]"
+                            : "a mesh of two dimensions needs HYBRID_SHARD, not " + sharding);
+  }
+  int shards = hybrid ? cluster.gpus_per_node : cluster.ranks();
+  if (!mesh.empty()) shards = static_cast<int>(mesh.back());
+  if (shards == 1 && cluster.ranks() > 1) {
+    config.fail(mesh.empty() ? "sharding_strategy" : key,
+                "a shard group of one rank is not modelled yet: it shards nothing");
+  }
+  return shards;
+}
+
+// How parameters are given up after the forward pass: whether, and to which smaller group.
+struct Reshard {
+  bool again = true;
+  int group = 0;
+};
+
+Reshard read_reshard(Reader& config, std::int64_t version, const std::string& sharding,
+                     int shards) {
+  const char* key = "reshard_after_forward";
+  if (version == 1) {
+    if (config.has(key)) config.fail(key, "is FSDP2's: FSDP1 has sharding_strategy");
+    return {sharding == "FULL_SHARD" || sharding == "HYBRID_SHARD", 0};
+  }
+  const Json* value = config.find(key);
+  if (value == nullptr || !value->is_number()) return {config.boolean_or(key, true), 0};
+  const bool factor = value->is_number_integer() && *value >= 1 && *value <= shards &&
+                      shards % value->get<int>() == 0;
+  if (!factor) {
+    config.fail(key, "as a number it should be a factor of " + std::to_string(shards) +
+                         ", the ranks of a shard group, not " + value->dump());
+  }
+  const int group = value->get<int>();
+  if (group == shards) return {true, 0};
+  return {group > 1, group > 1 ? group : 0};
+}
+
+void note_groups(const Strategy& strategy, const Cluster& cluster,
+                 std::vector<std::string>& notes) {
+  const int shards = shard_ranks(strategy, cluster.ranks());
+  if (shards < cluster.ranks()) {
+    notes.push_back("shards lie in groups of " + std::to_string(shards) +
+                    " ranks, of which there are " + std::to_string(cluster.ranks() / shards) +
+                    " replicas: a rank holds what one of " + std::to_string(shards) + " holds");
+  }
+  if (strategy.regather_group > 0) {
+    notes.push_back("parameters are resharded to groups of " +
+                    std::to_string(strategy.regather_group) +
+                    " ranks after the forward pass, and gathered there for the backward pass");
+  }
 }
 
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
@@ -181,14 +251,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
   const std::int64_t version = config.integer_or("version", 2, 1, 2);
   const std::string sharding = read_sharding(config, version);
-  for (const char* key : {"mesh", "device_mesh"}) {
-    refuse_unmodelled(config, {{key, "a mesh, of several dimensions (HSDP) or of some ranks,"}});
-  }
+  const int shards = read_shards(config, version, sharding, cluster);
   refuse_unmodelled(config, {{"mixed_precision", "gathering and reducing in another format"},
                              {"mp_policy", "gathering and reducing in another format"},
                              {"cpu_offload", "keeping shards on the host"},
                              {"offload_policy", "keeping shards on the host"}});
-  const bool again = reshards(config, version, sharding);
+  const Reshard reshard = read_reshard(config, version, sharding, shards);
   const bool no_sync = config.boolean_or("no_sync", false);
   const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",
                                               {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
@@ -204,15 +272,22 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   config.finish();
 
   strategy.each_micro_batch = !no_sync;
-  (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = cluster.ranks();
+  (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = shards;
   if (version == 2) note_padding(reading, workload, reading.notes);
   if (sharding == "NO_SHARD") return reading;
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
-  strategy.regather = again;
+  strategy.regather = reshard.again;
+  strategy.regather_group = reshard.group;
+  if (shards < cluster.ranks()) {
+    strategy.hierarchy.form = Hierarchy::Form::kSharded;
+    strategy.hierarchy.group_size = shards;
+    strategy.hierarchy.across_stream = true;
+  }
   if (cluster.ranks() == 1) return reading;
-  if (again) {
+  note_groups(strategy, cluster, reading.notes);
+  if (reshard.again && shards == cluster.ranks() && reshard.group == 0) {
     reading.notes.push_back(
         "parameters are gathered twice a step, for the forward and for the "
         "backward pass: half as much again on the wire as DDP");
@@ -248,6 +323,12 @@ Path common_module(const plan::Bucket& bucket, const Workload& workload) {
   return common;
 }
 
+const char* word_of(const Strategy& strategy, bool hybrid) {
+  if (strategy.exchange != Strategy::Exchange::kSharded) return "NO_SHARD";
+  if (hybrid) return strategy.regather ? "HYBRID_SHARD" : "_HYBRID_SHARD_ZERO2";
+  return strategy.regather ? "FULL_SHARD" : "SHARD_GRAD_OP";
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   std::vector<Path> modules;
@@ -261,19 +342,23 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   Json each = Json::array();
   for (const auto& module : modules) each.push_back(text_of(module));
   std::vector<Json> configs;
+  const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+  const int shards = sharded ? shard_ranks(strategy, cluster.ranks()) : cluster.ranks();
+  const bool hybrid = shards != 0 && shards < cluster.ranks();
+  const Json mesh = hybrid ? Json{cluster.ranks() / shards, shards} : Json();
   for (const Json& units : {in_patterns(modules), each}) {
     Json config{{"units", units}};
     if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
     Json second = config;
     second["version"] = 2;
     second["reshard_after_forward"] = strategy.regather;
+    if (strategy.regather_group > 0) second["reshard_after_forward"] = strategy.regather_group;
+    if (hybrid) second["mesh"] = mesh;
     Json first = config;
     first["version"] = 1;
-    first["sharding_strategy"] = strategy.exchange != Strategy::Exchange::kSharded ? "NO_SHARD"
-                                 : strategy.regather                               ? "FULL_SHARD"
-                                                     : "SHARD_GRAD_OP";
-    const bool older = strategy.exchange != Strategy::Exchange::kSharded ||
-                       (strategy.fusion.pad_elements == cluster.ranks() && cluster.ranks() > 1);
+    first["sharding_strategy"] = word_of(strategy, hybrid);
+    if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
+    const bool older = !sharded || (strategy.fusion.pad_elements == shards && shards > 1);
     if (older) std::swap(first, second);
     configs.push_back(second);
     configs.push_back(first);
@@ -297,7 +382,9 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
 Changes changes(const Json& config, const Cluster&) {
   Changes changes;
   if (config.value("version", 2) == 1) {
-    changes.push_back({ChangeKind::kAlgorithm, {{"sharding_strategy", "SHARD_GRAD_OP"}}});
+    const bool hybrid = is_hybrid(config.value("sharding_strategy", "FULL_SHARD"));
+    changes.push_back({ChangeKind::kAlgorithm,
+                       {{"sharding_strategy", hybrid ? "_HYBRID_SHARD_ZERO2" : "SHARD_GRAD_OP"}}});
   } else {
     changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", false}}});
   }

@@ -78,9 +78,6 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   for (const char* key : {"ddp_backend", "ddp_timeout"}) config.find(key);
   if (given(config, "fsdp")) {
-    if (config.find("fsdp")->dump().find("hybrid_shard") != std::string::npos) {
-      config.fail("fsdp", "hybrid_shard is not modelled yet");
-    }
     config.fail("fsdp", "is a dialect of its own: \"dialect\": \"fsdp\" with its units");
   }
   refuse_unmodelled(config, {{"tp_size", "tensor parallelism"},

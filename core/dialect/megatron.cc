@@ -40,9 +40,8 @@ std::int64_t parameters_of(const Workload& workload) {
 
 // The data-parallel part alone is modelled: every other kind of parallelism is 1.
 void read_layout(Reader& config, const Workload& workload, const Cluster& cluster) {
-  for (const char* key :
-       {"tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size",
-        "expert-model-parallel-size", "num-distributed-optimizer-instances"}) {
+  for (const char* key : {"tensor-model-parallel-size", "pipeline-model-parallel-size",
+                          "context-parallel-size", "expert-model-parallel-size"}) {
     if (config.integer_or(key, 1, 1, 1 << 20) > 1) {
       config.fail(key,
                   "above 1 is not modelled yet: the ranks of the cluster are all data-parallel");
@@ -114,12 +113,44 @@ bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::
   return in_fp32 ? any_narrow(workload) : any_bf16(workload);
 }
 
+// Ranks that share out one copy of the optimizer's states: neighbours, as many as there are to each
+// instance.
+int read_shards(Reader& config, bool sharded, const Cluster& cluster) {
+  const char* key = "num-distributed-optimizer-instances";
+  const auto instances = static_cast<int>(config.integer_or(key, 1, 1, 1 << 20));
+  if (instances == 1) return cluster.ranks();
+  if (!sharded) config.fail(key, "cannot be above 1 without use-distributed-optimizer");
+  if (config.boolean_or("reduce-scatter-with-fp32-accumulation", false)) {
+    config.fail(key, "above 1 does not go with reduce-scatter-with-fp32-accumulation");
+  }
+  if (cluster.ranks() % instances != 0) {
+    config.fail(key, "the data parallel size (" + std::to_string(cluster.ranks()) +
+                         ") is not divisible by " + std::to_string(instances));
+  }
+  if (instances == cluster.ranks()) {
+    config.fail(key, "an instance of one rank is not modelled yet: it shards nothing");
+  }
+  return cluster.ranks() / instances;
+}
+
+// The reduce-scatter inside an instance and the all-reduce across share one stream.
+void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
+                  std::vector<std::string>& notes) {
+  if (shards == cluster.ranks()) return;
+  strategy.hierarchy.form = Hierarchy::Form::kSharded;
+  strategy.hierarchy.group_size = shards;
+  notes.push_back("optimizer states lie in shards among " + std::to_string(shards) +
+                  " ranks, of which there are " + std::to_string(cluster.ranks() / shards) +
+                  " replicas: a bucket's all-reduce across them holds back the next bucket");
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
   read_layout(config, workload, cluster);
   const bool overlap = config.boolean_or("overlap-grad-reduce", false);
   const bool sharded = config.boolean_or("use-distributed-optimizer", false);
+  const int shards = read_shards(config, sharded, cluster);
   const bool gathers_late = config.boolean_or("overlap-param-gather", false);
   const bool even = config.boolean_or("ddp-pad-buckets-for-high-nccl-busbw", false);
   if (gathers_late && !sharded) {
@@ -149,7 +180,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.cross_step = gathers_late;
     strategy.fusion.align_elements = kParameterAlign;
     strategy.fusion.pad_elements =
-        std::lcm<std::int64_t>(cluster.ranks(), even ? kEvenBucketAlign : kBucketAlign);
+        std::lcm<std::int64_t>(shards, even ? kEvenBucketAlign : kBucketAlign);
+    shard_inside(strategy, shards, cluster, reading.notes);
     // Parameters are gathered in their own format.
     if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
   } else if (even) {
@@ -173,11 +205,20 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
+// The key that says how many copies of the shards there are, where there are several.
+void add_instances(Json& config, const Strategy& strategy, const Cluster& cluster) {
+  const int shards = shard_ranks(strategy, cluster.ranks());
+  if (strategy.exchange != Strategy::Exchange::kSharded || shards == 0) return;
+  if (shards == cluster.ranks()) return;
+  config["num-distributed-optimizer-instances"] = cluster.ranks() / shards;
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   Json base = Json::object();
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
   if (sharded) base["use-distributed-optimizer"] = true;
+  add_instances(base, strategy, cluster);
   if (sharded && strategy.fusion.pad_elements % kEvenBucketAlign == 0) {
     base["ddp-pad-buckets-for-high-nccl-busbw"] = true;
   }
@@ -232,8 +273,8 @@ Json defaults() {
 }
 
 // Every size that makes other buckets, in elements of the widest format.
-std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
-                             const Partitions& partitions) {
+std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
+                             const Cluster& cluster, const Partitions& partitions) {
   return for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes size, Bytes) {
     Json config{{"overlap-grad-reduce", true},
                 {"ddp-bucket-size", std::max<std::int64_t>(1, size / size_of(DType::kFp32))}};
@@ -242,6 +283,7 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload, c
     if (winner.exchange == Strategy::Exchange::kSharded) {
       config["use-distributed-optimizer"] = true;
       config["overlap-param-gather"] = winner.cross_step;
+      add_instances(config, winner, cluster);
       configs.push_back(std::move(config));
     }
     return configs;
