@@ -410,6 +410,29 @@ TEST(TwoLevels, ByHand) {
                   {kGather, 8, 1, 10}}));
 }
 
+TEST(TwoLevels, SaysHowManyReplicasThereAre) {
+  const auto says = [](const Dialect& dialect, const std::string& config, const char* words) {
+    const Case one = by_hand();
+    return test::has_note(test::read_config(dialect, config, one.workload, one.cluster), words);
+  };
+  EXPECT_TRUE(
+      says(fsdp_dialect(), R"({"mesh": [2, 4]})", "groups of 4 ranks, of which there are 2"));
+  EXPECT_FALSE(says(fsdp_dialect(), R"({"mesh": [8]})", "replicas"));
+  EXPECT_TRUE(says(fsdp_dialect(), R"({"reshard_after_forward": 2})", "resharded to groups of 2"));
+  EXPECT_TRUE(says(megatron_dialect(),
+                   R"({"use-distributed-optimizer": true,
+                       "num-distributed-optimizer-instances": 4})",
+                   "among 2 ranks, of which there are 4 replicas"));
+  EXPECT_TRUE(says(deepspeed_dialect(), stage_3("mics_shard_size", 4).dump(),
+                   "groups of 4 ranks, of which there are 2 replicas"));
+  EXPECT_TRUE(says(deepspeed_dialect(), stage_3("zero_hpz_partition_size", 4).dump(),
+                   "among 4 ranks, which hold a second copy"));
+  // Of a small model nothing is gathered again.
+  EXPECT_TRUE(says(deepspeed_dialect(),
+                   R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 4}})",
+                   "zero_hpz_partition_size has no effect"));
+}
+
 TEST(TwoLevels, SaysWhatItRefuses) {
   const auto message = [](const Dialect& dialect, const std::string& config) -> std::string {
     try {
