@@ -23,12 +23,11 @@ struct Stretch {
 };
 
 std::optional<int> bucket_of(const plan::Work& work) {
-  return std::visit(
-      [](const auto& kind) -> std::optional<int> {
-        if constexpr (requires { kind.bucket; }) return kind.bucket;
-        return std::nullopt;
-      },
-      work);
+  if (const auto* collective = std::get_if<collective::Collective>(&work)) {
+    return collective->bucket;
+  }
+  const auto* busy = std::get_if<plan::Busy>(&work);
+  return busy != nullptr && busy->bucket >= 0 ? std::optional(busy->bucket) : std::nullopt;
 }
 
 bool is_exchange(const plan::Work& work) {

@@ -346,7 +346,7 @@ const Mistake kMistakes[] = {
      {"strategies[9].kept_groups", "gather_groups has only 1"}},
     {R"([{"op":"replace","path":"/strategies/10/regather_group","value":7}])",
      {"strategies[10].regather_group", "does not divide the "}},
-    {R"([{"op":"replace","path":"/strategies/1/hierarchy/across_stream","value":true}])",
+    {R"([{"op":"add","path":"/strategies/1/hierarchy/across_stream","value":true}])",
      {"strategies[1].hierarchy.across_stream", "only with form 'sharded'"}},
     {R"([{"op":"replace","path":"/strategies/9/regather","value":false}])",
      {"strategies[9].kept_groups", "only with regather"}},
