@@ -81,6 +81,32 @@ TEST(Doubt, EachInputMovesWhatRestsOnIt) {
             2 * doubts.sway(between.strategies[1]).slower[place(Doubt::kLatency)]);
 }
 
+// An end of an interval is the step with that input moved, with what computation and collectives
+// then lose to each other.
+TEST(Doubt, AnEndIsTheStepOfTheMovedInput) {
+  const std::string device = R"(, "library": "links", "device": {"overlap_slowdown": 0.5,
+      "overlap_collective_slowdown": 0.2, "overlap_delay_us": 1500})";
+  for (const double gbps : {1.0, 4.0, 20.0}) {
+    const Scenario scenario = scenario_over(gbps, device);
+    Scenario alone = scenario;
+    alone.cluster.nodes = 1;
+    alone.cluster.tiers.clear();
+    for (const bool slower : {false, true}) {
+      const Strategy& first = alone.strategies.front();
+      const double factor =
+          Doubts(alone).step_with(first, Doubt::kComputation, slower) / step_of(alone, first);
+      ASSERT_GT(std::abs(std::log(factor)), 0.01);
+      Scenario moved = scenario;
+      moved.workload = stretched(scenario.workload, factor);
+      for (const auto& strategy : scenario.strategies) {
+        EXPECT_NEAR(Doubts(scenario).step_with(strategy, Doubt::kComputation, slower),
+                    step_of(moved, strategy), 1e-12)
+            << strategy.name << " at " << gbps;
+      }
+    }
+  }
+}
+
 TEST(Doubt, WhatTwoRowsShareCancelsInTheirRatio) {
   const Scenario scenario = scenario_over(1);
   Doubts doubts(scenario);
