@@ -81,7 +81,9 @@ class Question:
                                   check=False, input=self.text, timeout=self.patience)
         except subprocess.TimeoutExpired:
             return None
-        said = {"exit": Number(done.returncode), "stderr": done.stderr}
+        # How much time is left is nobody's answer.
+        said = {"exit": Number(done.returncode),
+                "stderr": re.sub(r"about \d+ \w+ left", "some time left", done.stderr)}
         try:
             said.update(flat(json.loads(done.stdout, parse_float=Number, parse_int=Number))
                         if self.form == "json" else values_of_csv(done.stdout))
