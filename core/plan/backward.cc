@@ -19,8 +19,8 @@ std::vector<OpId> Backward::run(std::size_t begin) {
   std::vector<OpId> sent(count);
   awaited_ = 0;
   counted_.clear();
-  for (const Exchange& exchange : exchanges) {
-    const bool goes_on = exchange.bucket.first > 0 && !counted_.empty();
+  for (std::size_t b = 0; b < count; ++b) {
+    const bool goes_on = bucket(begin + b).first > 0 && !counted_.empty();
     counted_.push_back(counted_.empty() ? 0 : counted_.back() + (goes_on ? 0 : 1));
   }
   again_ = parameters_again(begin);
@@ -33,11 +33,10 @@ std::vector<OpId> Backward::run(std::size_t begin) {
   for (std::size_t turn = 0; turn < count; ++turn) {
     const std::size_t b = urgent ? place_of(communication_.order[turn]) : turn;
     for (; reached <= b; ++reached) {
-      const Exchange& next = exchanges[reached];
-      if (next_ <= next.bucket.ready) {
-        pass_to(next.bucket.ready, awaited(reached, urgent ? ready : sent));
-      }
-      ready[reached] = urgent ? build_.prepare(begin + reached, next, segment_) : segment_;
+      const int last = bucket(begin + reached).ready;
+      if (next_ <= last) pass_to(last, awaited(reached, urgent ? ready : sent));
+      ready[reached] =
+          urgent ? build_.prepare(begin + reached, exchanges[reached], segment_) : segment_;
     }
     std::vector<OpId> after{ready[b]};
     if (!urgent && exchanges[b].release >= 0) after.push_back(tick(exchanges[b].release));
@@ -67,12 +66,12 @@ std::vector<Backward::Again> Backward::parameters_again(std::size_t begin) const
   for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
     const Exchange& exchange = communication_.gradients[b];
     if (!exchange.again.empty()) list.push_back({begin + b, &exchange, needed});
-    needed = exchange.bucket.ready + 1;
+    needed = bucket(begin + b).ready + 1;
   }
   const auto& apart = communication_.parameters;
   const std::size_t first = build_.plan.buckets.size() - apart.size();
   for (std::size_t g = 0; g < apart.size(); ++g) {
-    const auto& tensors = apart[g].bucket.tensors;
+    const auto& tensors = bucket(first + g).tensors;
     if (apart[g].again.empty()) continue;
     list.push_back({first + g, &apart[g], *std::min_element(tensors.begin(), tensors.end())});
   }
@@ -81,11 +80,11 @@ std::vector<Backward::Again> Backward::parameters_again(std::size_t begin) const
   return list;
 }
 
-std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>& done) {
+std::vector<OpId> Backward::awaited(std::size_t exchange, const std::vector<OpId>& done) {
   std::vector<OpId> after;
   if (build_.plan.ranks == 1) return after;
   const auto in_flight = static_cast<std::size_t>(communication_.in_flight);
-  const auto over = [&](std::size_t b) { return counted_[b] + in_flight < counted_[bucket]; };
+  const auto over = [&](std::size_t b) { return counted_[b] + in_flight < counted_[exchange]; };
   for (; in_flight > 0 && over(awaited_); ++awaited_) after.push_back(done[awaited_]);
   return after;
 }
@@ -93,9 +92,8 @@ std::vector<OpId> Backward::awaited(std::size_t bucket, const std::vector<OpId>&
 void Backward::fetch(std::size_t needed, std::vector<OpId>& after) {
   const std::size_t ahead = room_ahead(next_, needed) ? 1 : 0;
   while (gathers_.size() < std::min(needed + ahead, again_.size())) {
-    const auto& [bucket, exchange, tensor] = again_[gathers_.size()];
-    gathers_.push_back(
-        build_.gather(bucket, exchange->again, build_.stream_of(bucket), {segment_}));
+    const auto& [index, exchange, tensor] = again_[gathers_.size()];
+    gathers_.push_back(build_.gather(index, exchange->again, build_.stream_of(index), {segment_}));
   }
   for (; gathers_awaited_ < needed; ++gathers_awaited_) {
     after.push_back(gathers_[gathers_awaited_]);
@@ -105,7 +103,7 @@ void Backward::fetch(std::size_t needed, std::vector<OpId>& after) {
 std::vector<std::int64_t> Backward::kept_elements() const {
   std::vector<char> again(workload_.tensors.size(), 0);
   for (const Again& one : again_) {
-    for (const int t : one.exchange->bucket.tensors) again[place_of(t)] = 1;
+    for (const int t : bucket(one.bucket).tensors) again[place_of(t)] = 1;
   }
   std::vector<std::int64_t> behind(workload_.tensors.size() + 1, 0);
   for (std::size_t t = workload_.tensors.size(); t-- > 0;) {
@@ -120,9 +118,9 @@ bool Backward::room_ahead(int next, std::size_t needed) const {
   if (communication_.live_elements == 0) return true;
   std::int64_t live = kept_[place_of(next)];
   for (std::size_t g = 0; g < needed; ++g) {
-    const Bucket& bucket = again_[g].exchange->bucket;
-    const auto& tensors = bucket.tensors;
-    if (*std::max_element(tensors.begin(), tensors.end()) >= next) live += bucket.elements;
+    const Bucket& gathered = bucket(again_[g].bucket);
+    const auto& tensors = gathered.tensors;
+    if (*std::max_element(tensors.begin(), tensors.end()) >= next) live += gathered.elements;
   }
   return live < communication_.live_elements;
 }

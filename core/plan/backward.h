@@ -40,8 +40,10 @@ class Backward {
   // first `needed` of again_ among them.
   bool room_ahead(int next, std::size_t needed) const;
 
+  const Bucket& bucket(std::size_t index) const { return build_.plan.buckets[index]; }
+
   // Exchanges that must not be under way any more when the backward pass goes on towards a bucket.
-  std::vector<OpId> awaited(std::size_t bucket, const std::vector<OpId>& done);
+  std::vector<OpId> awaited(std::size_t exchange, const std::vector<OpId>& done);
 
   // Asks, behind the pass so far, for the first `needed` of again_ and for the next one behind
   // them, if there is room. Adds what brings in the former to `after`.

@@ -34,7 +34,7 @@ OpId Builder::prepare(std::size_t index, const Exchange& exchange, OpId ready) {
   if (exchange.copy_in > 0) {
     ready = add(kComputeStream, Busy{Busy::Reason::kCopyIn, exchange.copy_in, bucket});
   }
-  if (plan.ranks > 1 && exchange.bucket.codec != nullptr) {
+  if (plan.ranks > 1 && plan.buckets[index].codec != nullptr) {
     ready = add(kComputeStream, Busy{Busy::Reason::kEncode, exchange.encode, bucket});
   }
   return ready;
@@ -44,7 +44,7 @@ OpId Builder::send(std::size_t index, const Route& route, StreamId stream,
                    std::vector<OpId> after) {
   OpId last = after.empty() ? OpId{-1} : after.back();
   bool first = true;
-  for (Leg leg : route) {
+  for (const Leg& leg : route) {
     if (leg.last_micro_batch && !last_micro_batch) continue;
     const bool follows = !std::exchange(first, false);
     // Between the legs of a route the host waits as it does behind the last one.
@@ -55,8 +55,8 @@ OpId Builder::send(std::size_t index, const Route& route, StreamId stream,
     // Stream order already holds an operation back until its predecessor there is done.
     std::erase_if(after,
                   [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
-    leg.collective.bucket = static_cast<int>(index);
     last = add(stream, leg.collective, std::move(after));
+    std::get<collective::Collective>(plan.ops.back().work).bucket = static_cast<int>(index);
     after = {last};
   }
   return last;
@@ -72,7 +72,7 @@ OpId Builder::gather(std::size_t index, const Route& route, StreamId stream,
 OpId Builder::receive(std::size_t index, const Exchange& exchange, OpId last) {
   if (plan.ranks == 1) return last;
   const StreamId stream = plan.ops[static_cast<std::size_t>(last)].stream;
-  if (exchange.bucket.codec != nullptr) {
+  if (plan.buckets[index].codec != nullptr) {
     last = add(stream, Busy{Busy::Reason::kDecode, exchange.decode, static_cast<int>(index)});
   }
   if (communication_.host_sync > 0) last = wait_for_host(communication_.host_sync, {}, stream);

@@ -1,6 +1,7 @@
 #include "core/plan/communication.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/collective/price.h"
 #include "core/plan/buckets.h"
@@ -103,10 +104,11 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
 Communication communication_of(const Workload& workload, const Cluster& cluster,
                                const Strategy& strategy, const TrainingPoint& point) {
   Communication communication = without_exchanges(workload, cluster, strategy);
-  const GradientBuckets gradients = gradient_buckets(workload, cluster, strategy, point);
+  GradientBuckets gradients = gradient_buckets(workload, cluster, strategy, point);
+  communication.gradients.reserve(gradients.buckets.size());
   for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
     communication.gradients.push_back(
-        exchange_of(gradients.buckets[b], workload, cluster, strategy));
+        exchange_of(std::move(gradients.buckets[b]), workload, cluster, strategy));
     if (!gradients.releases.empty()) communication.gradients[b].release = gradients.releases[b];
   }
   const int holders = cluster.ranks() > 1 ? shard_ranks(strategy, cluster.ranks()) : 1;

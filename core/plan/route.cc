@@ -1,6 +1,7 @@
 #include "core/plan/route.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
@@ -43,9 +44,9 @@ class Routes {
 
   Leg leg(CollectiveKind kind, const std::string& algorithm, collective::Groups groups,
           const Payload& payload) const {
-    Leg leg{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
-    collective::choose_algorithm(leg.collective, algorithm, cluster_);
-    return leg;
+    Leg made{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
+    collective::choose_algorithm(made.collective, algorithm, cluster_);
+    return made;
   }
 
   // One logical all-reduce by the strategy's hierarchy.
@@ -170,6 +171,7 @@ class Handling {
   // One way between the gradients' own memory and the bucket's: as measured, else what is read and
   // what is written.
   Seconds copy(const Bucket& bucket, bool into) const {
+    if (!strategy_.bucket_copies && !strategy_.fusion.to_fp32) return 0;
     Bytes own = 0;
     Seconds measured = 0;
     for (const int index : bucket.tensors) {
@@ -245,11 +247,12 @@ class Handling {
 
 }  // namespace
 
-Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+Exchange exchange_of(Bucket given, const Workload& workload, const Cluster& cluster,
                      const Strategy& strategy) {
   Exchange exchange;
-  exchange.bucket = bucket;
+  exchange.bucket = std::move(given);
   if (cluster.ranks() == 1) return exchange;
+  const Bucket& bucket = exchange.bucket;
   const Handling handling(workload, cluster, strategy);
   exchange.copy_in = handling.copy(bucket, true);
   exchange.copy_out = handling.copy(bucket, false);

@@ -12,7 +12,7 @@ namespace syncline::plan {
 
 // The bucket's sum on all ranks, with copying, encoding and decoding. Groups of one rank have
 // nothing to do and are left out. Nothing at all where there is one rank.
-Exchange exchange_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+Exchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,
                      const Strategy& strategy);
 
 // An all-reduce of it in blocks of so many ranks.

@@ -12,22 +12,25 @@ namespace {
 
 class StepPlan {
  public:
-  StepPlan(const Workload& workload, const Communication& communication)
+  StepPlan(const Workload& workload, Communication&& communication)
       : workload_(workload),
-        communication_(communication),
-        build_(workload, communication),
-        gradients_(communication.gradients.size()),
-        sharded_(communication.shards > 1),
+        communication_(std::move(communication)),
+        build_(workload, communication_),
+        gradients_(communication_.gradients.size()),
+        sharded_(communication_.shards > 1),
         last_(static_cast<int>(workload.tensors.size()) - 1),
         all_bytes_(static_cast<double>(gradient_bytes(workload))) {
     // Each micro-batch that exchanges has buckets of its own; those of the last one come last.
     auto& buckets = build_.plan.buckets;
-    const auto copies = communication.each_micro_batch ? workload.micro_batches : 1;
-    for (std::int64_t m = 0; m < copies; ++m) {
-      base_ = buckets.size();
-      for (const Exchange& exchange : communication.gradients) buckets.push_back(exchange.bucket);
+    const auto copies = communication_.each_micro_batch ? workload.micro_batches : 1;
+    buckets.reserve(static_cast<std::size_t>(copies) * gradients_ +
+                    communication_.parameters.size());
+    for (std::int64_t m = 1; m < copies; ++m) {
+      for (const Exchange& one : communication_.gradients) buckets.push_back(one.bucket);
     }
-    for (const Exchange& exchange : communication.parameters) buckets.push_back(exchange.bucket);
+    base_ = buckets.size();
+    for (Exchange& one : communication_.gradients) buckets.push_back(std::move(one.bucket));
+    for (Exchange& one : communication_.parameters) buckets.push_back(std::move(one.bucket));
     find_carriers();
   }
 
@@ -67,7 +70,7 @@ class StepPlan {
   const Exchange& exchange(std::size_t b) const {
     return b < gradients_ ? communication_.gradients[b] : communication_.parameters[b - gradients_];
   }
-  const Bucket& bucket(std::size_t b) const { return exchange(b).bucket; }
+  const Bucket& bucket(std::size_t b) const { return build_.plan.buckets[base_ + b]; }
 
   // By which buckets each tensor's parameters come in.
   void find_carriers() {
@@ -331,7 +334,7 @@ class StepPlan {
   }
 
   const Workload& workload_;
-  const Communication& communication_;
+  Communication communication_;  // its buckets are the plan's
   Builder build_;
   std::size_t gradients_;  // exchanges of the last micro-batch
   bool sharded_;
@@ -347,8 +350,8 @@ class StepPlan {
 
 }  // namespace
 
-Plan step_plan(const Workload& workload, const Communication& communication) {
-  return StepPlan(workload, communication).make();
+Plan step_plan(const Workload& workload, Communication communication) {
+  return StepPlan(workload, std::move(communication)).make();
 }
 
 }  // namespace syncline::plan
