@@ -9,34 +9,31 @@
 namespace syncline::measure {
 namespace {
 
-// The model's own work, with what exchanges beside it add.
-bool is_model_work(const plan::Op& op) {
-  return std::holds_alternative<plan::Compute>(op.work) ||
-         (plan::reason_of(op.work) == plan::Busy::Reason::kInterference &&
-          op.stream == plan::kComputeStream);
-}
-// With what sums in software and computation beside it add.
-bool is_communication(const plan::Op& op) {
-  const auto reason = plan::reason_of(op.work);
-  return std::holds_alternative<collective::Collective>(op.work) ||
-         reason == plan::Busy::Reason::kSums ||
-         (reason == plan::Busy::Reason::kInterference && op.stream != plan::kComputeStream);
-}
+// To whom an operation's time is counted.
+enum class Account { kModel, kCommunication, kHandling, kNobody };
 
-bool is_handling(const plan::Work& work) {
-  switch (plan::reason_of(work).value_or(plan::Busy::Reason::kTick)) {
+// What computation and collectives lose to each other is counted to whom it slows down, sums in
+// software to the collective. Handling counts on the compute stream alone.
+Account account_of(const plan::Op& op) {
+  if (std::holds_alternative<plan::Compute>(op.work)) return Account::kModel;
+  const auto* busy = std::get_if<plan::Busy>(&op.work);
+  if (busy == nullptr) return Account::kCommunication;
+  const bool computes = op.stream == plan::kComputeStream;
+  switch (busy->reason) {
+    case plan::Busy::Reason::kInterference:
+      return computes ? Account::kModel : Account::kCommunication;
+    case plan::Busy::Reason::kSums:
+      return Account::kCommunication;
     case plan::Busy::Reason::kEncode:
     case plan::Busy::Reason::kDecode:
     case plan::Busy::Reason::kCopyIn:
     case plan::Busy::Reason::kCopyOut:
     case plan::Busy::Reason::kHost:
-      return true;
+      return computes ? Account::kHandling : Account::kNobody;
     case plan::Busy::Reason::kTick:
-    case plan::Busy::Reason::kSums:
-    case plan::Busy::Reason::kInterference:
       break;
   }
-  return false;
+  return Account::kNobody;
 }
 
 // Length of the union of intervals, given by rising begin.
@@ -101,11 +98,10 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   for (const auto& span : timeline.spans) {
     if (span.rank != 0 || span.period < warmup) continue;
     const plan::Op& op = plan.ops[static_cast<std::size_t>(span.op)];
-    if (is_model_work(op)) metrics.compute += span.end - span.begin;
-    if (op.stream == plan::kComputeStream && is_handling(op.work)) {
-      metrics.handling += span.end - span.begin;
-    }
-    if (is_communication(op)) busy.emplace_back(span.begin, span.end);
+    const Account account = account_of(op);
+    if (account == Account::kModel) metrics.compute += span.end - span.begin;
+    if (account == Account::kHandling) metrics.handling += span.end - span.begin;
+    if (account == Account::kCommunication) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
   metrics.compute /= steps;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "core/input/knobs.h"
 #include "core/measure/lower_bound.h"
@@ -206,9 +207,9 @@ plan::Bucket Arm::joined(std::size_t first, std::size_t end) const {
   return bucket;
 }
 
-Seconds Arm::exchange_time(const plan::Bucket& bucket) const {
+Seconds Arm::exchange_time(plan::Bucket bucket) const {
   const plan::Exchange exchange =
-      plan::exchange_of(bucket, scenario_.workload, scenario_.cluster, strategy_);
+      plan::exchange_of(std::move(bucket), scenario_.workload, scenario_.cluster, strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
   for (const plan::Leg& leg : exchange.reduce) {
     const Seconds wire = book_.quick_time(leg.collective);
@@ -233,7 +234,7 @@ Seconds Arm::known_cost(Bytes bytes) const {
     bucket.kept = part(bucket.kept);
     bucket.bytes = part(bucket.bytes);
     bucket.padded_bytes = known_size(number);
-    return known = exchange_time(bucket);
+    return known = exchange_time(std::move(bucket));
   };
   const std::size_t below = size_at_or_below(bytes);
   return std::min(at(below), at(below + 1));

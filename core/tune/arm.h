@@ -60,7 +60,7 @@ class Arm {
   Seconds encode_launches() const;  // of one bucket
   Seconds cost(std::size_t first, std::size_t end) const;
   plan::Bucket joined(std::size_t first, std::size_t end) const;
-  Seconds exchange_time(const plan::Bucket& bucket) const;
+  Seconds exchange_time(plan::Bucket bucket) const;
   Seconds known_cost(Bytes bytes) const;
 
   const Scenario& scenario_;
