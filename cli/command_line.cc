@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/json/reader.h"
-#include "core/json/reader.h"
 #include "core/visible.h"
 
 namespace syncline::cli {
