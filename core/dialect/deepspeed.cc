@@ -366,7 +366,7 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
   if (zero.shards > 0 && zero.shards < ranks) {
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = static_cast<int>(zero.shards);
-    strategy.hierarchy.across_last = true;
+    strategy.hierarchy.across_last = strategy.each_micro_batch;
     reading.notes.push_back("MiCS: shards lie in groups of " + std::to_string(zero.shards) +
                             " ranks, of which there are " + std::to_string(ranks / zero.shards) +
                             " replicas, summed across in the last micro-batch");

@@ -235,9 +235,10 @@ void note_groups(const Strategy& strategy, const Cluster& cluster,
                  std::vector<std::string>& notes) {
   const int shards = shard_ranks(strategy, cluster.ranks());
   if (shards < cluster.ranks()) {
-    notes.push_back("shards lie in groups of " + std::to_string(shards) +
-                    " ranks, of which there are " + std::to_string(cluster.ranks() / shards) +
-                    " replicas: a rank holds what one of " + std::to_string(shards) + " holds");
+    notes.push_back("shards lie in groups of " + std::to_string(shards) + " ranks, and the " +
+                    std::to_string(cluster.ranks() / shards) +
+                    " groups are replicas of each other: the memory of a rank is that of " +
+                    std::to_string(shards) + " ranks");
   }
   if (strategy.regather_group > 0) {
     notes.push_back("parameters are resharded to groups of " +

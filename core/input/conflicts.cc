@@ -61,6 +61,9 @@ std::optional<Conflict> backward_conflict(const Strategy& strategy, const Cluste
     return Conflict{"kept_groups",
                     "gather_groups has only " + std::to_string(strategy.gather_groups.size())};
   }
+  if (strategy.hierarchy.across_last && !strategy.each_micro_batch) {
+    return Conflict{"hierarchy.across_last", "has a meaning only with each_micro_batch"};
+  }
   const char* key = strategy.each_micro_batch ? "each_micro_batch"
                     : strategy.in_flight > 0  ? "in_flight"
                     : strategy.regather       ? "regather"

@@ -372,6 +372,8 @@ std::vector<Knob<Strategy>> transport_knobs() {
 // In which collectives gradients and parameters are exchanged.
 std::vector<Knob<Strategy>> exchange_knobs() {
   using S = Strategy;
+  const auto only_regathered =
+      where<S>([](const S& s) { return s.regather; }, "has a meaning only with regather");
   return {
       knob("exchange", &S::exchange, exchanges(),
            "all_reduce: in one go. decoupled: a reduce-scatter in the backward pass and an "
@@ -393,13 +395,13 @@ std::vector<Knob<Strategy>> exchange_knobs() {
       knob("regather_group", &S::regather_group, whole<int>(0, 1 << 20),
            "With regather: parameters are gathered again among so many neighbours, which hold a "
            "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
-           "zero_hpz_partition_size). 0: among those that hold the first. Default 0."),
+           "zero_hpz_partition_size). 0: among those that hold the first. Default 0.")
+          .only(only_regathered),
       knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
            "0.")
-          .only(
-              where<S>([](const S& s) { return s.regather; }, "has a meaning only with regather")),
+          .only(only_regathered),
       knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
            "With exchange sharded and cross_step: elements of parameters in place at a time, from "
            "which on none are gathered ahead of the layers that need them (DeepSpeed's "

@@ -187,12 +187,12 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     return std::pair(a.first, a.second.tensors.front()) <
            std::pair(b.first, b.second.tensors.front());
   });
-  GradientBuckets exchanges;
+  GradientBuckets gradients;
   for (auto& [time, bucket] : released) {
-    exchanges.releases.push_back(time);
-    exchanges.buckets.push_back(std::move(bucket));
+    gradients.releases.push_back(time);
+    gradients.buckets.push_back(std::move(bucket));
   }
-  return exchanges;
+  return gradients;
 }
 
 // Buckets in the order of their groups, each ready no sooner than those ahead of it.
@@ -233,10 +233,10 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   }
 
   // The others go by the fusion rule: at ticks, or each bucket once it is complete.
-  GradientBuckets exchanges;
-  auto& buckets = exchanges.buckets;
+  GradientBuckets gradients;
+  auto& buckets = gradients.buckets;
   if (strategy.fusion.cycle > 0 && cluster.ranks() > 1) {
-    exchanges = released_at_ticks(workload, cluster, strategy, codec, candidates, std::move(alone),
+    gradients = released_at_ticks(workload, cluster, strategy, codec, candidates, std::move(alone),
                                   point.tick_phase);
   } else {
     buckets = std::move(alone);
@@ -266,7 +266,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
       compress(bucket, codec, strategy.compression, workload, point.step);
     }
   }
-  return exchanges;
+  return gradients;
 }
 
 std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion,

@@ -1,5 +1,5 @@
-// From strategy to plan: fuse -> compress -> hierarchy -> streams. One call for one point of the
-// training; `training_phases` says which points a run consists of.
+// From strategy to plan, by way of what it communicates (communication.h). One call for one point
+// of the training; `training_phases` says which points a run consists of.
 #pragma once
 
 #include <cstdint>

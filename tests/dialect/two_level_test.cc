@@ -415,8 +415,8 @@ TEST(TwoLevels, SaysHowManyReplicasThereAre) {
     const Case one = by_hand();
     return test::has_note(test::read_config(dialect, config, one.workload, one.cluster), words);
   };
-  EXPECT_TRUE(
-      says(fsdp_dialect(), R"({"mesh": [2, 4]})", "groups of 4 ranks, of which there are 2"));
+  EXPECT_TRUE(says(fsdp_dialect(), R"({"mesh": [2, 4]})",
+                   "groups of 4 ranks, and the 2 groups are replicas"));
   EXPECT_FALSE(says(fsdp_dialect(), R"({"mesh": [8]})", "replicas"));
   EXPECT_TRUE(says(fsdp_dialect(), R"({"reshard_after_forward": 2})", "resharded to groups of 2"));
   EXPECT_TRUE(says(megatron_dialect(),

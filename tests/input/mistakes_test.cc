@@ -83,6 +83,7 @@ bool decides_over_others(const Pointer& at) {
                                            "/strategies/9/regather",
                                            "/strategies/10/exchange",
                                            "/strategies/10/regather",
+                                           "/strategies/10/each_micro_batch",
                                            "/strategies/10/cross_step"};
   static const std::set<std::string> keys{"rule", "adaptive", "form", "codec", "use"};
   return paths.contains(at.to_string()) || keys.contains(at.back());
@@ -346,6 +347,10 @@ const Mistake kMistakes[] = {
      {"strategies[9].kept_groups", "gather_groups has only 1"}},
     {R"([{"op":"replace","path":"/strategies/10/regather_group","value":7}])",
      {"strategies[10].regather_group", "does not divide the "}},
+    {R"([{"op":"add","path":"/strategies/0/regather_group","value":2}])",
+     {"strategies[0].regather_group", "only with regather"}},
+    {R"([{"op":"add","path":"/strategies/1/hierarchy/across_last","value":true}])",
+     {"strategies[1].hierarchy.across_last", "only with each_micro_batch"}},
     {R"([{"op":"add","path":"/strategies/1/hierarchy/across_stream","value":true}])",
      {"strategies[1].hierarchy.across_stream", "only with form 'sharded'"}},
     {R"([{"op":"replace","path":"/strategies/9/regather","value":false}])",

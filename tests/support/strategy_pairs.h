@@ -123,7 +123,7 @@ class StrategyPairs {
     }
     return value.contains("cross_step") || value.contains("priority") ||
            value.value("exchange", "") == "sharded" || value.contains("regather") ||
-           value.contains("gather_groups");
+           value.contains("each_micro_batch") || value.contains("gather_groups");
   }
 
   Json scenario(const std::set<Index>& chosen) const {
