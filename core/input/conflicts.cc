@@ -4,58 +4,79 @@
 
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
+#include "core/input/knobs.h"
 
 namespace syncline::input {
 namespace {
 
-// What of streams, parts and updates cannot be had together.
-std::optional<Conflict> order_conflict(const Strategy& strategy) {
-  if (!strategy.overlap && strategy.streams > 1) {
-    return Conflict{"streams", "has no meaning with overlap: false (everything on one stream)"};
-  }
-  if (strategy.partition > 0 && strategy.fusion.rule != Fusion::Rule::kNone) {
-    return Conflict{"partition_mb",
-                    "parts are made of gradients that travel alone: needs fusion rule 'none'"};
-  }
-  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  if (codec != nullptr && codec->low_rank) {
-    const char* cut = strategy.partition > 0          ? "partition_mb"
-                      : !strategy.fusion.cuts.empty() ? "fusion.cuts"
-                      : strategy.fusion.cycle > 0     ? "fusion.cycle_ms"
-                                                      : nullptr;
-    if (cut != nullptr) {
-      return Conflict{cut,
-                      "cannot be combined with codec 'powersgd', which factors whole gradients "
-                      "as their buckets close"};
+// Knobs that leave no room for others: the first that has moved of these is at fault.
+struct Exclusion {
+  std::string key;
+  std::vector<std::string> others;
+  std::string why;
+};
+
+const std::vector<Exclusion>& exclusions() {
+  static const std::vector<Exclusion> table{
+      Exclusion{"overlap",
+                {"streams", "exchange", "cross_step", "priority", "partition_mb"},
+                "has no meaning with overlap: false (everything on one stream)"},
+      Exclusion{"fusion.rule",
+                {"partition_mb"},
+                "parts are made of gradients that travel alone: needs fusion rule 'none'"},
+      Exclusion{"local_sgd",
+                {"compression", "each_micro_batch", "in_flight", "regather", "exchange",
+                 "cross_step", "priority", "partition_mb", "fusion.cycle_ms"},
+                "cannot be combined with local_sgd, which averages parameters in full"},
+      Exclusion{"fusion.cycle_ms",
+                {"each_micro_batch", "in_flight", "regather", "exchange", "cross_step", "priority",
+                 "partition_mb"},
+                "cannot be combined with fusion.cycle_ms"},
+      Exclusion{"priority",
+                {"each_micro_batch", "in_flight", "regather"},
+                "cannot be combined with priority 'layer'"},
+      Exclusion{"bucket_copies",
+                {"cross_step", "priority"},
+                "cannot be combined with bucket_copies, which hold the next forward pass up"}};
+  return table;
+}
+
+bool has_moved(const Strategy& strategy, const std::string& key) {
+  constexpr std::string_view kFusion = "fusion.";
+  if (!key.starts_with(kFusion)) return !strategy_knobs().knob(key).at_rest(strategy);
+  return !fusion_knobs().knob(key.substr(kFusion.size())).at_rest(strategy.fusion);
+}
+
+std::optional<Conflict> excluded(const Strategy& strategy) {
+  for (const auto& [key, others, why] : exclusions()) {
+    if (!has_moved(strategy, key)) continue;
+    for (const std::string& other : others) {
+      if (has_moved(strategy, other)) return Conflict{other, why};
     }
   }
+  return std::nullopt;
+}
+
+// What of updates and of passes over the model cannot be had together.
+std::optional<Conflict> order_conflict(const Strategy& strategy) {
   if (strategy.fusion.cycle > 0 && strategy.fusion.close != Fusion::Close::kBefore) {
     // Packing at a tick has a rule of its own: Horovod's.
     return Conflict{"fusion.cycle_ms",
                     "needs close: before, as what is packed at a tick never exceeds size_mb"};
   }
-  const bool in_full = !shards_update(strategy);
-  if (strategy.cross_step && in_full && strategy.update == Strategy::Update::kAfterAll) {
+  const bool each = strategy.update == Strategy::Update::kPerBucket;
+  if (strategy.cross_step && !shards_update(strategy) && !each) {
     return Conflict{"update",
                     "'after_all' leaves nothing to overlap: with cross_step each layer's "
                     "parameters are updated before its forward pass"};
   }
-  if (strategy.compute_fusion.fuse_all_optimizer_ops &&
-      strategy.update == Strategy::Update::kPerBucket) {
+  if (strategy.compute_fusion.fuse_all_optimizer_ops && each) {
     return Conflict{"compute_fusion.fuse_all_optimizer_ops",
                     "cannot stand beside update 'per_bucket': the one operator waits for every "
                     "gradient"};
   }
-  return std::nullopt;
-}
-
-// What of micro-batches, and of gathering and waiting in the backward pass, cannot be had together.
-std::optional<Conflict> backward_conflict(const Strategy& strategy, const Cluster& cluster) {
-  const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
-  if (strategy.regather && !sharded) return Conflict{"regather", "needs exchange 'sharded'"};
-  if (strategy.regather_group > 0 && cluster.ranks() % strategy.regather_group != 0) {
-    return Conflict{"regather_group", "does not divide the " + std::to_string(cluster.ranks()) +
-                                          " ranks into groups of one size"};
+  if (strategy.regather && strategy.exchange != Strategy::Exchange::kSharded) {
+    return Conflict{"regather", "needs exchange 'sharded'"};
   }
   if (strategy.kept_groups > static_cast<int>(strategy.gather_groups.size())) {
     return Conflict{"kept_groups",
@@ -64,83 +85,80 @@ std::optional<Conflict> backward_conflict(const Strategy& strategy, const Cluste
   if (strategy.hierarchy.across_last && !strategy.each_micro_batch) {
     return Conflict{"hierarchy.across_last", "has a meaning only with each_micro_batch"};
   }
-  const char* key = strategy.each_micro_batch ? "each_micro_batch"
-                    : strategy.in_flight > 0  ? "in_flight"
-                    : strategy.regather       ? "regather"
-                                              : nullptr;
-  if (key == nullptr) return std::nullopt;
-  if (strategy.local_sgd.enabled) {
-    return Conflict{key, "cannot be combined with local_sgd, which averages parameters"};
-  }
-  if (strategy.fusion.cycle > 0) return Conflict{key, "cannot be combined with fusion.cycle_ms"};
-  if (strategy.priority == Strategy::Priority::kLayer) {
-    return Conflict{key, "cannot be combined with priority 'layer'"};
-  }
   return std::nullopt;
 }
 
-// What of the schedule (what is exchanged when) cannot be had together, with the key to change.
-std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluster& cluster) {
-  const LocalSgd& local = strategy.local_sgd;
-  const bool split = strategy.exchange != Strategy::Exchange::kAllReduce;
-  const bool reordered = strategy.priority == Strategy::Priority::kLayer;
-  const char* key = split                    ? "exchange"
-                    : strategy.cross_step    ? "cross_step"
-                    : reordered              ? "priority"
-                    : strategy.partition > 0 ? "partition_mb"
-                                             : nullptr;
-  if (key != nullptr) {
-    if (!strategy.overlap) return Conflict{key, "has no meaning with overlap: false"};
-    if (local.enabled) {
-      return Conflict{key, "cannot be combined with local_sgd, which averages parameters"};
-    }
-    if (strategy.fusion.cycle > 0) return Conflict{key, "cannot be combined with fusion.cycle_ms"};
-    if (strategy.bucket_copies) {
-      return Conflict{"bucket_copies", std::string("is DDP's, which has no ") + key};
-    }
-  }
-  if (split) {
-    if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
-      return Conflict{"hierarchy", "form 'leaders' has no shards for an exchange in two halves"};
-    }
-    const std::string& codec = strategy.compression.codec;
-    const bool sharded = shards_update(strategy);
-    const compress::Codec* own = compress::find_codec(codec);
-    if (own != nullptr && (sharded || own->sparse || own->low_rank)) {
-      return Conflict{"compression", sharded       ? "sharded parameters are gathered in full"
-                                     : own->sparse ? "a sparse exchange has no halves"
-                                                   : "an exchange of factors has no halves"};
-    }
-    for (const auto kind :
-         {collective::CollectiveKind::kReduceScatter, collective::CollectiveKind::kAllGather}) {
-      const int size = shard_ranks(strategy, cluster.ranks());
-      const bool inside = size != cluster.ranks() && !strategy.hierarchy.inside.empty();
-      const std::string& name = inside ? strategy.hierarchy.inside : strategy.algorithm;
-      if (collective::choice_fits(name, kind, size)) continue;
-      return Conflict{"algorithm", "'" + name + "' does no " +
-                                       std::string(collective::to_string(kind)) + " among " +
-                                       std::to_string(size) + " ranks"};
+// What a codec, or an exchange in two halves, cannot be had with.
+std::optional<Conflict> payload_conflict(const Strategy& strategy, const Cluster& cluster) {
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec != nullptr && codec->low_rank) {
+    for (const char* cut : {"partition_mb", "fusion.cuts", "fusion.cycle_ms"}) {
+      if (!has_moved(strategy, cut)) continue;
+      return Conflict{cut,
+                      "cannot be combined with codec 'powersgd', which factors whole gradients "
+                      "as their buckets close"};
     }
   }
   const auto& costs = strategy.fusion.costs;
   if (!costs.empty() && cluster.ranks() > 1 &&
-      std::none_of(costs.begin(), costs.end(),
-                   [&](const auto& cost) { return cost.ranks == cluster.ranks(); })) {
+      std::ranges::find(costs, cluster.ranks(), &Fusion::AssumedCost::ranks) == costs.end()) {
     return Conflict{"fusion.costs",
                     "none is for the " + std::to_string(cluster.ranks()) + " ranks"};
   }
-  if (local.enabled && strategy.fusion.cycle > 0) {
-    return Conflict{"fusion.cycle_ms", "has no meaning with local_sgd"};
+  if (strategy.exchange == Strategy::Exchange::kAllReduce) return std::nullopt;
+  if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
+    return Conflict{"hierarchy", "form 'leaders' has no shards for an exchange in two halves"};
   }
-  if (local.enabled && local.subgroup > 1) {
-    if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-      return Conflict{"hierarchy", "cannot be combined with local_sgd.subgroup"};
+  if (codec != nullptr && (shards_update(strategy) || codec->sparse || codec->low_rank)) {
+    return Conflict{"compression", shards_update(strategy)
+                                       ? "sharded parameters are gathered in full"
+                                   : codec->sparse ? "a sparse exchange has no halves"
+                                                   : "an exchange of factors has no halves"};
+  }
+  return std::nullopt;
+}
+
+// A collective that a strategy's routes take, among so many ranks, by the algorithm of a key.
+struct Taken {
+  const char* key;
+  std::string algorithm;
+  collective::CollectiveKind kind;
+  int ranks;
+};
+
+std::vector<Taken> collectives_of(const Strategy& strategy, int ranks) {
+  using enum collective::CollectiveKind;
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  const auto named = [&](const std::string& own) { return own.empty() ? strategy.algorithm : own; };
+  std::vector<Taken> list;
+  if (hierarchy.form == Hierarchy::Form::kFlat) {
+    list.push_back({"algorithm", strategy.algorithm, kAllReduce, ranks});
+  } else {
+    const int size = hierarchy.group_size;
+    const bool sharded = hierarchy.form == Hierarchy::Form::kSharded;
+    const auto sum = sharded ? kReduceScatter : hierarchy.first_all_reduce ? kAllReduce : kReduce;
+    const std::string inside = named(hierarchy.inside);
+    list.push_back({"hierarchy.across", named(hierarchy.across), kAllReduce, ranks / size});
+    list.push_back({"hierarchy.inside", inside, sum, size});
+    list.push_back({"hierarchy.inside", inside, sharded ? kAllGather : kBroadcast, size});
+  }
+  if (strategy.exchange != Strategy::Exchange::kAllReduce) {
+    const int size = shard_ranks(strategy, ranks);
+    const std::string& name = size != ranks ? named(hierarchy.inside) : strategy.algorithm;
+    for (const auto kind : {kReduceScatter, kAllGather}) {
+      list.push_back({"algorithm", name, kind, size});
     }
-    if (!collective::choice_fits(strategy.algorithm, collective::CollectiveKind::kAllReduce,
-                                 local.subgroup)) {
-      return Conflict{"algorithm", "'" + strategy.algorithm + "' does no all_reduce among " +
-                                       std::to_string(local.subgroup) + " ranks"};
-    }
+  }
+  const int subgroup = strategy.local_sgd.enabled ? strategy.local_sgd.subgroup : 1;
+  if (subgroup > 1) list.push_back({"algorithm", strategy.algorithm, kAllReduce, subgroup});
+  return list;
+}
+
+std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) {
+  for (const auto& [key, algorithm, kind, among] : collectives_of(strategy, ranks)) {
+    if (collective::choice_fits(algorithm, kind, among)) continue;
+    return Conflict{key, "'" + algorithm + "' does no " + std::string(collective::to_string(kind)) +
+                             " among " + std::to_string(among) + " ranks"};
   }
   return std::nullopt;
 }
@@ -148,41 +166,14 @@ std::optional<Conflict> schedule_conflict(const Strategy& strategy, const Cluste
 }  // namespace
 
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& cluster) {
-  const int ranks = cluster.ranks();
-  std::optional<Conflict> conflict;
-  const auto must_fit = [&](const char* key, const std::string& name,
-                            collective::CollectiveKind kind, int size) {
-    if (conflict || collective::choice_fits(name, kind, size)) return;
-    conflict = Conflict{key, "'" + name + "' does no " + std::string(collective::to_string(kind)) +
-                                 " among " + std::to_string(size) + " ranks"};
-  };
-  const Hierarchy& hierarchy = strategy.hierarchy;
-  if (hierarchy.form == Hierarchy::Form::kFlat) {
-    must_fit("algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce, ranks);
-  } else {
-    const int size = hierarchy.group_size;
-    const auto& inside = hierarchy.inside.empty() ? strategy.algorithm : hierarchy.inside;
-    const auto& across = hierarchy.across.empty() ? strategy.algorithm : hierarchy.across;
-    must_fit("hierarchy.across", across, collective::CollectiveKind::kAllReduce, ranks / size);
-    if (hierarchy.form == Hierarchy::Form::kSharded) {
-      must_fit("hierarchy.inside", inside, collective::CollectiveKind::kReduceScatter, size);
-      must_fit("hierarchy.inside", inside, collective::CollectiveKind::kAllGather, size);
-    } else {
-      must_fit("hierarchy.inside", inside,
-               hierarchy.first_all_reduce ? collective::CollectiveKind::kAllReduce
-                                          : collective::CollectiveKind::kReduce,
-               size);
-      must_fit("hierarchy.inside", inside, collective::CollectiveKind::kBroadcast, size);
-    }
+  if (auto conflict = excluded(strategy)) return conflict;
+  if (auto conflict = order_conflict(strategy)) return conflict;
+  if (auto conflict = payload_conflict(strategy, cluster)) return conflict;
+  const LocalSgd& local = strategy.local_sgd;
+  if (local.enabled && local.subgroup > 1 && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    return Conflict{"hierarchy", "cannot be combined with local_sgd.subgroup"};
   }
-  if (!conflict && strategy.local_sgd.enabled && !strategy.compression.codec.empty()) {
-    conflict = Conflict{"compression",
-                        "cannot be combined with local_sgd: parameters are averaged in full"};
-  }
-  if (!conflict) conflict = order_conflict(strategy);
-  if (!conflict) conflict = backward_conflict(strategy, cluster);
-  if (!conflict) conflict = schedule_conflict(strategy, cluster);
-  return conflict;
+  return algorithm_conflict(strategy, cluster.ranks());
 }
 
 }  // namespace syncline::input

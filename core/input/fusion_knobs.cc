@@ -10,29 +10,6 @@ constexpr double kBytesPerMegabyte = 1e6;
 
 using Rule = Fusion::Rule;
 
-// Has a meaning with these rules only.
-std::function<std::string(const Fusion&)> with(const std::vector<Rule>& allowed) {
-  std::string names;
-  const auto spell = rules().write;
-  for (const Rule rule : allowed) {
-    names += (names.empty() ? "'" : " and '") + spell(rule).get<std::string>() + "'";
-  }
-  return [=](const Fusion& fusion) {
-    if (std::find(allowed.begin(), allowed.end(), fusion.rule) != allowed.end())
-      return std::string();
-    return "has no meaning with rule '" + spell(fusion.rule).get<std::string>() + "', only with " +
-           names;
-  };
-}
-
-// ... and not beside ticks.
-std::function<std::string(const Fusion&)> unticked(const std::vector<Rule>& allowed) {
-  return [by_rule = with(allowed)](const Fusion& fusion) {
-    const std::string why = by_rule(fusion);
-    return why.empty() && fusion.cycle > 0 ? "has no meaning with cycle_ms" : why;
-  };
-}
-
 }  // namespace
 
 const Table<Fusion::AssumedCost>& assumed_cost_knobs() {
@@ -74,8 +51,6 @@ namespace {
 
 // Which gradients share a bucket.
 std::vector<Knob<Fusion>> membership_knobs() {
-  static const std::vector<Rule> by_size{Rule::kSize};
-  static const std::vector<Rule> by_either{Rule::kSize, Rule::kCount};
   return {
       knob("rule", &Fusion::rule, rules(),
            "none: each gradient alone. layer: all gradients of a layer. size: by bytes, give "
@@ -87,79 +62,61 @@ std::vector<Knob<Fusion>> membership_knobs() {
           .with(kDecides | kWritten),
       knob("size_mb", &Fusion::size, mebibytes(false),
            "Size of a bucket for the rule \"size\", in MiB (1048576 bytes).")
-          .only(with(by_size))
           .needed(),
       knob("first_size_mb", &Fusion::first_size, mebibytes(true),
            "Size of the first bucket for the rule \"size\", in MiB. Default: size_mb. Make it "
            "smaller to start communication earlier.")
-          .only(unticked(by_size))
           .shown({{"minimum", nullptr}, {"default", nullptr}, {"exclusiveMinimum", 0}}),
       knob("count", &Fusion::count, counts(),
            "Tensors in a bucket for the rule \"count\". With the rule \"size\" a bucket also "
            "closes once it holds so many tensors.")
-          .only(unticked(by_either))
           .needed([](const Fusion& fusion) { return fusion.rule == Rule::kCount; }),
       knob("ends", &Fusion::ends, rising_ends(),
            "For the rule \"index\": position, counted from 0 in backward order, of the last tensor "
            "of each bucket, ascending. The tensors after the last position form one more bucket.")
-          .only(with({Rule::kIndex}))
           .needed(),
       knob("groups", &Fusion::groups, groups(true),
            "For the rule \"groups\": the tensors of each bucket by position, counted from 0 in "
            "backward order, each at most once; they need not be neighbours. Those in no group "
            "travel alone.")
-          .only(with({Rule::kGroups}))
           .needed(),
       knob("in_turn", &Fusion::in_turn, yes_or_no(),
            "For the rule \"groups\": whether a bucket goes only behind those ahead of it in the "
-           "list (DDP), instead of once it is ready. Default false.")
-          .only(with({Rule::kGroups})),
+           "list (DDP), instead of once it is ready. Default false."),
       knob("cuts", &Fusion::cuts, list_of(object_of(cuts_knobs()), ""),
            "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
            "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
-          .only([](const Fusion& fusion) {
-            return std::string(fusion.cycle > 0 ? "has no meaning with cycle_ms" : "");
-          })
           .shown({{"minItems", nullptr}, {"default", Json::array()}})};
 }
 
 // When a bucket closes and is released, and what its payload looks like.
 std::vector<Knob<Fusion>> closing_knobs() {
-  static const std::vector<Rule> by_size{Rule::kSize};
-  static const std::vector<Rule> by_either{Rule::kSize, Rule::kCount};
-  static const std::vector<Rule> merged{Rule::kMgWfbp};
   return {
       knob("close", &Fusion::close, closes(),
            "For the rule \"size\". after: a bucket closes once it holds size_mb or more. before: "
-           "it closes before the next tensor would make it exceed size_mb. Default after.")
-          .only(with(by_either)),
+           "it closes before the next tensor would make it exceed size_mb. Default after."),
       knob("by_layer", &Fusion::by_layer, yes_or_no(),
            "Whether whole layers are added to a bucket at a time (see layer_key) instead of "
-           "single tensors. Default false.")
-          .only(unticked(by_either)),
+           "single tensors. Default false."),
       knob("order", &Fusion::order,
            words<Fusion::Order>(
                {{"backward", Fusion::Order::kBackward}, {"forward", Fusion::Order::kForward}}),
            "For the rules \"size\" and \"count\": backward walks through gradients as they become "
            "ready; forward from the first layer on, so that a small bucket is left with the last "
-           "layers. Default backward.")
-          .only(unticked(by_either)),
+           "layers. Default backward."),
       knob("cycle_ms", &Fusion::cycle, milliseconds(),
            "For the rule \"size\" with close before: gradients are released at ticks, one every "
            "so many milliseconds, and what is ready at a tick is packed without waiting for more "
            "(Horovod). The step time is the mean over where in a cycle a step begins. 0: released "
            "once ready. Default 0.")
-          .only(with(by_size))
           .with(kDecides),
       knob("min_elements", &Fusion::min_elements, whole<std::int64_t>(0, kMostSteps),
            "For the rule \"mg_wfbp\": an open bucket of fewer elements takes the next gradient in "
-           "any case. Default 0.")
-          .only(with(merged)),
+           "any case. Default 0."),
       knob("costs", &Fusion::costs, list_of(object_of(assumed_cost_knobs()), ""),
            "For the rule \"mg_wfbp\": what an all-reduce is taken to cost, by the number of "
            "ranks, as an implementation may have it written down. Default: what this cluster's "
            "prices say.")
-          .only(with(merged))
           .shown({{"minItems", nullptr}, {"default", Json::array()}}),
       knob("cast", &Fusion::to_fp32, words<bool>({{"none", false}, {"fp32", true}}),
            "fp32: narrower gradients are cast to fp32 in their bucket and back (MindSpore). "
@@ -185,6 +142,19 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 
+// What comes with a rule, and what ticks leave no room for.
+std::vector<Choice> choices() {
+  const Json none;
+  return {Choice{"rule",
+                 {{"size",
+                   {"size_mb", "first_size_mb", "count", "close", "by_layer", "order", "cycle_ms"}},
+                  {"count", {"count", "close", "by_layer", "order"}},
+                  {"index", {"ends"}},
+                  {"groups", {"groups", "in_turn"}},
+                  {"mg_wfbp", {"min_elements", "costs"}}}},
+          Choice{"cycle_ms", {{none, {"first_size_mb", "count", "by_layer", "order", "cuts"}}}}};
+}
+
 }  // namespace
 
 const Table<Fusion>& fusion_knobs() {
@@ -194,7 +164,7 @@ const Table<Fusion>& fusion_knobs() {
                                      fusion.rule = Rule::kSize;
                                      return fusion;
                                    },
-                                   joined(membership_knobs(), closing_knobs())};
+                                   joined(membership_knobs(), closing_knobs()), choices()};
   return table;
 }
 

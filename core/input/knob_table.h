@@ -3,6 +3,7 @@
 // the words that tell two objects apart all follow from the table (knobs.h has the tables).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -147,8 +148,6 @@ struct Knob {
   std::function<void(T&, const Entry&)> read;
   std::function<Json(const T&)> write;
   std::function<bool(const T&)> at_rest;  // as if its key were absent
-  // Why it has no meaning beside the others' values; empty where it has one.
-  std::function<std::string(const T&)> idle = [](const T&) { return std::string(); };
   std::function<bool(const T&)> required = [](const T&) { return false; };
   // How its value is told apart from others': by its key, unless other words are given.
   std::function<std::string(const T&)> words;
@@ -158,10 +157,6 @@ struct Knob {
 
   bool is(unsigned trait) const { return (traits & trait) != 0; }
 
-  Knob only(std::function<std::string(const T&)> why_not) && {
-    idle = std::move(why_not);
-    return std::move(*this);
-  }
   Knob needed(std::function<bool(const T&)> when = [](const T&) { return true; }) && {
     required = std::move(when);
     schema.erase("default");
@@ -218,12 +213,63 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
   return std::move(made).says(key + " %");
 }
 
+// A knob with whose values others come: a key that is listed has a meaning only beside the values
+// that list it.
+struct Choice {
+  std::string key;
+  struct Row {
+    Json value;  // null: as if the key were absent
+    std::vector<std::string> brings;
+  };
+  std::vector<Row> rows;
+};
+
 template <typename T>
 struct Table {
   std::string name;                          // of its definition in the schema
   std::function<T(const Setting&)> started;  // what an object without any key means
   std::vector<Knob<T>> knobs;
+  std::vector<Choice> choices = {};
+
+  const Knob<T>& knob(const std::string& key) const {
+    return *std::ranges::find(knobs, key, &Knob<T>::key);
+  }
 };
+
+// "has no meaning with rule 'one', only with 'size' or 'count'": beside that value of the choice.
+inline std::string no_meaning(const Choice& choice, const Json& value, const std::string& key) {
+  const auto spelt = [](const Json& word) {
+    return word.is_string() ? "'" + word.get<std::string>() + "'" : word.dump();
+  };
+  std::string text = "has no meaning with " + choice.key;
+  std::string allowed;
+  for (const auto& [other, brings] : choice.rows) {
+    if (std::ranges::find(brings, key) == brings.end()) continue;
+    if (other.is_null()) return text;
+    allowed += (allowed.empty() ? ", only with " : " or ") + spelt(other);
+  }
+  return text + (value.is_string() ? " " : ": ") + spelt(value) + allowed;
+}
+
+// Why a knob has no meaning beside the others' values; empty where it has one.
+template <typename T>
+std::string idle(const Table<T>& table, const Knob<T>& knob, const T& object) {
+  for (const Choice& choice : table.choices) {
+    const auto brings = [&](const Choice::Row& row) {
+      return std::ranges::find(row.brings, knob.key) != row.brings.end();
+    };
+    if (std::ranges::none_of(choice.rows, brings)) continue;
+    const Knob<T>& chosen = table.knob(choice.key);
+    const Json value = chosen.write(object);
+    const auto holds = [&](const Choice::Row& row) {
+      return brings(row) && (row.value.is_null() ? chosen.at_rest(object) : row.value == value);
+    };
+    if (std::ranges::none_of(choice.rows, holds)) {
+      return no_meaning(choice, value, knob.key);
+    }
+  }
+  return "";
+}
 
 // A long table in two parts.
 template <typename T>
@@ -236,14 +282,14 @@ std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> mor
 template <typename T>
 void read_knobs(Reader& reader, const Table<T>& table, const Setting& setting, T& object) {
   const auto read = [&](const Knob<T>& knob) {
-    if (knob.required(object) && knob.idle(object).empty()) reader.require(knob.key);
+    if (knob.required(object) && idle(table, knob, object).empty()) reader.require(knob.key);
     if (const Json* value = reader.find(knob.key)) {
       knob.read(object, {*value, reader.file(), reader.place_of(knob.key), setting});
     }
   };
   const auto refuse_idle = [&](const Knob<T>& knob) {
     // What the others would ignore is a mistake, not a decoration.
-    const std::string why = knob.idle(object);
+    const std::string why = idle(table, knob, object);
     if (reader.has(knob.key) && !why.empty()) reader.fail(knob.key, why);
   };
   for (const auto& knob : table.knobs) reader.has(knob.key);  // known, in the table's order
@@ -263,7 +309,8 @@ template <typename T>
 Json written_knobs(const Table<T>& table, const T& object) {
   Json json = Json::object();
   for (const auto& knob : table.knobs) {
-    if (!knob.idle(object).empty() || (knob.at_rest(object) && !knob.is(kWritten))) continue;
+    if (knob.at_rest(object) && !knob.is(kWritten)) continue;
+    if (!idle(table, knob, object).empty()) continue;
     if (Json value = knob.write(object); !value.is_null()) json[knob.key] = std::move(value);
   }
   return json;
@@ -288,7 +335,7 @@ template <typename T>
 std::string moved_knobs(const Table<T>& table, const T& object) {
   std::string text;
   for (const auto& knob : table.knobs) {
-    if (knob.at_rest(object) || !knob.idle(object).empty()) continue;
+    if (knob.at_rest(object) || !idle(table, knob, object).empty()) continue;
     const std::string words = knob.words(object);
     if (!words.empty()) text += (text.empty() ? " (" : "; ") + words;
   }

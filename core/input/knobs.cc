@@ -34,28 +34,21 @@ bool is_sparse(const Compression& compression) {
   return codec != nullptr && codec->sparse;
 }
 
-std::string only_sparse(const Compression& compression) {
-  return is_sparse(compression) ? "" : "has no meaning with codec '" + compression.codec + "'";
-}
-
-bool is_low_rank(const Compression& compression) {
-  const compress::Codec* codec = compress::find_codec(compression.codec);
-  return codec != nullptr && codec->low_rank;
-}
-
-std::string only_low_rank(const Compression& compression) {
-  return is_low_rank(compression) ? "" : "has no meaning with codec '" + compression.codec + "'";
-}
-
-std::string only_by_matrix(const Compression& compression) {
-  const compress::Codec* codec = compress::find_codec(compression.codec);
-  const bool whole = codec != nullptr && codec->whole_bucket;
-  return whole ? "has no meaning with codec '" + compression.codec + "'"
-               : only_low_rank(compression);
-}
-
-std::string only_with_a_begin(const Compression& compression) {
-  return is_low_rank(compression) ? "" : only_sparse(compression);
+// What each codec's row of the table says that it takes.
+Choice choice_of_codec() {
+  Choice choice{"codec", {}};
+  for (const compress::Codec& codec : compress::codecs()) {
+    std::vector<std::string> brings;
+    const auto add = [&](bool takes, std::vector<std::string> keys) {
+      if (takes) brings.insert(brings.end(), keys.begin(), keys.end());
+    };
+    add(codec.sparse || codec.low_rank, {"rampup_begin_step"});
+    add(codec.sparse, {"sparsity", "rampup_step", "min_elements"});
+    add(codec.low_rank, {"rank"});
+    add(codec.low_rank && !codec.whole_bucket, {"min_compression_rate"});
+    choice.rows.push_back({Json(codec.name), brings});
+  }
+  return choice;
 }
 
 // Eight significant digits tell 99.999 % from all.
@@ -153,8 +146,6 @@ const Table<Hierarchy>& hierarchy_knobs() {
             words<bool>({{"reduce", false}, {"all_reduce", true}}),
             "For the form \"leaders\": how a group sums. reduce: at its leader only. all_reduce: "
             "at all its ranks. Default reduce.")
-           .only(where<Hierarchy>([](const auto& h) { return h.form != Form::kSharded; },
-                                  "has no meaning with form 'sharded'"))
            .says(""),
        knob("inside", &Hierarchy::inside, algorithm(),
             "Algorithm of the collectives inside a group. Default: the strategy's algorithm.")
@@ -166,13 +157,12 @@ const Table<Hierarchy>& hierarchy_knobs() {
             "For the form \"sharded\": whether what follows the reduce-scatter has a stream of its "
             "own, so that the next bucket's reduce-scatter need not wait for it (FSDP). Default "
             "false.")
-           .only(where<Hierarchy>([](const auto& h) { return h.form == Form::kSharded; },
-                                  "has a meaning only with form 'sharded'"))
            .says("stream of its own across"),
        knob("across_last", &Hierarchy::across_last, yes_or_no(),
             "With each_micro_batch: whether groups exchange in the last micro-batch alone (MiCS). "
             "Default false.")
-           .says("across in the last micro-batch")}};
+           .says("across in the last micro-batch")},
+      {Choice{"form", {{"leaders", {"first"}}, {"sharded", {"across_stream"}}}}}};
   return table;
 }
 
@@ -197,36 +187,30 @@ const Table<Compression>& compression_knobs() {
             "Share of elements that dgc holds back, at least 0 and below 1: 0.999 sends one in a "
             "thousand. Several values are the stages of the ramp, the last one stays. Default "
             "[0.999].")
-           .only(only_sparse)
            .with(kWritten)
            .says(ramp_words),
        knob("rampup_begin_step", &C::rampup_begin_step, whole<std::int64_t>(0, kMostSteps),
             "First step that dgc or powersgd compresses; before it gradients travel in full. "
             "Default "
             "0.")
-           .only(only_with_a_begin)
            .with(kWritten)
            .says("from step %"),
        knob("rampup_step", &C::rampup_step, whole<std::int64_t>(1, kMostSteps),
             "Steps over which the sparsity values are passed through, in equal parts. Default 1.")
-           .only(only_sparse)
            .with(kWritten)
            .says("a ramp of % steps"),
        knob("min_elements", &C::min_elements, whole<std::int64_t>(0, kMostSteps),
             "Tensors with fewer elements than this are never compressed by dgc. Default 16384.")
-           .only(only_sparse)
            .with(kWritten)
            .says("tensors of % elements or more"),
        knob("rank", &C::rank, whole<std::int64_t>(1, 1 << 16),
             "Columns of powersgd's two factors; a matrix has as many as its smaller side at most. "
             "Default 1.")
-           .only(only_low_rank)
            .with(kWritten)
            .says("rank %"),
        knob("min_compression_rate", &C::min_rate, number<double>({0, 1e9}, 1),
             "How many times smaller than a matrix powersgd's two factors must be together; "
             "otherwise it travels whole, as vectors do. Default 2.")
-           .only(only_by_matrix)
            .with(kWritten)
            .says("matrices % times smaller or more"),
        knob("encode_launches", &C::encode_launches, whole<std::int64_t>(0, 100000),
@@ -239,15 +223,14 @@ const Table<Compression>& compression_knobs() {
             "for each "
             "rank and one more.")
            .with(kWritten)
-           .says("% launches to decode")}};
+           .says("% launches to decode")},
+      {choice_of_codec()}};
   return table;
 }
 
 const Table<LocalSgd>& local_sgd_knobs() {
   using L = LocalSgd;
   constexpr std::int64_t kMostPeriod = 1 << 20;
-  const auto adaptive_only = where<L>([](const L& local) { return local.adaptive; },
-                                      "has a meaning only with adaptive: true");
   static const Table<L> table{
       "local_sgd",
       [](const Setting&) {
@@ -272,8 +255,6 @@ const Table<LocalSgd>& local_sgd_knobs() {
        knob("period", &L::period, whole<std::int64_t>(1, kMostPeriod),
             "Steps from one averaging to the next. A larger one communicates less and may cost "
             "accuracy.")
-           .only(where<L>([](const L& local) { return !local.adaptive; },
-                          "has no meaning with adaptive, which starts from init_period"))
            .with(kWritten)
            .says(""),
        knob("adaptive", &L::adaptive, yes_or_no(),
@@ -283,14 +264,13 @@ const Table<LocalSgd>& local_sgd_knobs() {
            .says(""),
        knob("init_period", &L::init_period, whole<std::int64_t>(1, kMostPeriod),
             "Period that adaptive LocalSGD begins with.")
-           .only(adaptive_only)
            .with(kWritten)
            .says("at first every %"),
        knob("max_period", &L::max_period, whole<std::int64_t>(1, kMostPeriod),
             "Longest period that adaptive LocalSGD may choose. Default 16.")
-           .only(adaptive_only)
            .with(kWritten)
-           .says("at most every %")}};
+           .says("at most every %")},
+      {Choice{"adaptive", {{false, {"period"}}, {true, {"init_period", "max_period"}}}}}};
   return table;
 }
 
@@ -372,8 +352,6 @@ std::vector<Knob<Strategy>> transport_knobs() {
 // In which collectives gradients and parameters are exchanged.
 std::vector<Knob<Strategy>> exchange_knobs() {
   using S = Strategy;
-  const auto only_regathered =
-      where<S>([](const S& s) { return s.regather; }, "has a meaning only with regather");
   return {
       knob("exchange", &S::exchange, exchanges(),
            "all_reduce: in one go. decoupled: a reduce-scatter in the backward pass and an "
@@ -392,22 +370,18 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
           .with(kDecides),
-      knob("regather_group", &S::regather_group, whole<int>(0, 1 << 20),
+      knob("regather_group", &S::regather_group, ranks_in_a_group(0),
            "With regather: parameters are gathered again among so many neighbours, which hold a "
            "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
-           "zero_hpz_partition_size). 0: among those that hold the first. Default 0.")
-          .only(only_regathered),
+           "zero_hpz_partition_size). 0: among those that hold the first. Default 0."),
       knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
-           "0.")
-          .only(only_regathered),
+           "0."),
       knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
            "With exchange sharded and cross_step: elements of parameters in place at a time, from "
            "which on none are gathered ahead of the layers that need them (DeepSpeed's "
-           "stage3_max_live_parameters). 0: no limit. Default 0.")
-          .only(where<S>([](const S& s) { return shards_update(s) && s.cross_step; },
-                         "has a meaning only with exchange 'sharded' and cross_step"))};
+           "stage3_max_live_parameters). 0: no limit. Default 0.")};
 }
 
 // What waits for what, and what goes first.
@@ -443,9 +417,7 @@ std::vector<Knob<Strategy>> order_knobs() {
           }),
       knob("credit_mb", &S::credit, mebibytes(true),
            "With priority layer: MiB handed to the network at a time, which later buckets can no "
-           "longer overtake. 0: one bucket. Default 0.")
-          .only(where<S>([](const S& s) { return s.priority == S::Priority::kLayer; },
-                         "has a meaning only with priority 'layer'")),
+           "longer overtake. 0: one bucket. Default 0."),
       knob("partition_mb", &S::partition, mebibytes(true),
            "Gradients larger than this many MiB travel in parts of even size. Needs fusion rule "
            "none. 0: whole. Default 0.")
@@ -482,12 +454,21 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
           .varied(compute_fusion_words)};
 }
 
+std::vector<Choice> strategy_choices() {
+  const std::vector<std::string> gathered{"gather_groups", "live_elements"};
+  return {Choice{"exchange", {{"sharded", gathered}, {"sharded_update", gathered}}},
+          Choice{"regather", {{true, {"regather_group", "kept_groups"}}}},
+          Choice{"cross_step", {{true, {"live_elements"}}}},
+          Choice{"priority", {{"layer", {"credit_mb"}}}}};
+}
+
 }  // namespace
 
 const Table<Strategy>& strategy_knobs() {
   static const Table<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
                                      joined(joined(transport_knobs(), exchange_knobs()),
-                                            joined(order_knobs(), surrounding_knobs()))};
+                                            joined(order_knobs(), surrounding_knobs())),
+                                     strategy_choices()};
   return table;
 }
 

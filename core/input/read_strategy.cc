@@ -63,9 +63,6 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
     reader.fail(conflict->key, conflict->why);
   }
   reader.finish();
-  if (!strategy.gather_groups.empty() && !shards_update(strategy)) {
-    reader.fail("gather_groups", "has a meaning only with exchange 'sharded'");
-  }
   return strategy;
 }
 

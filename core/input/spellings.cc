@@ -10,14 +10,14 @@ Spelling<std::string> algorithm() {
   return names;
 }
 
-Spelling<int> ranks_in_a_group() {
-  auto spelling = whole<int>(1, kMostSteps);
+Spelling<int> ranks_in_a_group(int least) {
+  auto spelling = whole<int>(least, kMostSteps);
   spelling.schema.erase("maximum");
-  spelling.read = [](const Entry& entry) {
+  spelling.read = [least](const Entry& entry) {
     const int ranks = entry.setting.cluster.ranks();
     const int size =
-        static_cast<int>(checked_integer(entry.value, 1, ranks, entry.file, entry.place));
-    if (ranks % size != 0) {
+        static_cast<int>(checked_integer(entry.value, least, ranks, entry.file, entry.place));
+    if (size > 0 && ranks % size != 0) {
       entry.fail("found " + std::to_string(size) + ", expected a divisor of the " +
                  std::to_string(ranks) + " ranks");
     }

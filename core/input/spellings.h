@@ -13,8 +13,8 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
 // What a strategy may name as its algorithm.
 Spelling<std::string> algorithm();
-// Ranks in a group, where groups are to take in all ranks.
-Spelling<int> ranks_in_a_group();
+// Ranks in a group, where groups are to take in all ranks; 0, where it is the least: no groups.
+Spelling<int> ranks_in_a_group(int least = 1);
 // Lists of places among the workload's tensors and perhaps its buffers, each place at most once.
 Spelling<std::vector<std::vector<int>>> groups(bool with_buffers);
 
@@ -29,11 +29,5 @@ Spelling<Fusion::Rule> rules();
 Spelling<Fusion::Close> closes();
 Spelling<Strategy::Exchange> exchanges();
 Spelling<Strategy::Priority> priorities();
-
-// The condition of a knob that has no meaning where `applies` does not hold.
-template <typename T, typename Applies>
-std::function<std::string(const T&)> where(Applies applies, const std::string& why_not) {
-  return [=](const T& object) { return applies(object) ? std::string() : why_not; };
-}
 
 }  // namespace syncline::input

@@ -429,6 +429,28 @@ TEST(MeasuredCopies, TakeThePlaceOfTheMemoryRate) {
   EXPECT_TRUE(ops_of(make_plan(copied(), cluster, strategy, {}), Busy::Reason::kCopyIn).empty());
 }
 
+// Parameters are gathered where they stay: only gradients are copied into a bucket, and back where
+// their sum comes back.
+TEST(MeasuredCopies, AreOfGradientsAlone) {
+  using enum Strategy::Exchange;
+  for (const auto exchange : {kAllReduce, kDecoupled, kSharded, kShardedUpdate}) {
+    Strategy strategy = strategy_with(Fusion::Rule::kNone);
+    strategy.exchange = exchange;
+    strategy.bucket_copies = true;
+    const Plan plan = make_plan(copied(), cluster_of(2, 1), strategy, {});
+    const auto gone_in = ops_of(plan, Busy::Reason::kCopyIn);
+    const auto come_back = ops_of(plan, Busy::Reason::kCopyOut);
+    EXPECT_EQ(gone_in.size(), 5u);
+    EXPECT_EQ(come_back.size(), shards_update(strategy) ? 0u : 5u);
+    for (const Op* op : come_back) {
+      const Op& brought = plan.ops[static_cast<std::size_t>(op->after.at(0))];
+      EXPECT_EQ(brought.gathers, exchange == kDecoupled);
+      EXPECT_EQ(std::get<collective::Collective>(brought.work).bucket,
+                std::get<Busy>(op->work).bucket);
+    }
+  }
+}
+
 TEST(HostGap, IsOnceAStepBehindTheExchangesAndAheadOfTheUpdate) {
   for (const bool sharded : {false, true}) {
     for (const bool local : {false, true}) {

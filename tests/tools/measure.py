@@ -9,7 +9,7 @@ prints what is over the limit, and nothing else.
 
 A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
 and forward declarations do not count. A room is a folder, below core a folder of its own. A rule that
-excludes a knob is a `Conflict{...}` or an `.only(...)` of the table of knobs.
+excludes a knob is a `Conflict{...}`, an `Exclusion{...}` or a `Choice{...}` of the table of knobs.
 """
 import argparse
 import ast
@@ -32,7 +32,7 @@ _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b(?![^{]*\)
 _NAME = re.compile(r"(~?\w+|operator\W+)\s*\(")
 _TYPE = re.compile(r"\b(?:enum(?:\s+class)?|class|struct|union)\s+(?:[\w()]+\s+)?\w[\w:]*\s*"
                    r"(?:final\s*)?(?::[^{};()]*)?\{")
-_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\.only\(\s*[^\s)]")
+_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\b(?:Exclusion|Choice)(?: choice)?\{\s*,")
 
 
 def blank(match):

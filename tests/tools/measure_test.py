@@ -23,13 +23,14 @@ class Measure(unittest.TestCase):
             template <class T> void take(T value) { struct Later* later = nullptr; }
             const char* text = "struct Quoted { };";"""), 0)
 
-    def test_conflicts_and_limits_of_knobs_exclude(self):
+    def test_conflicts_and_choices_of_knobs_exclude(self):
         self.assertEqual(measure.exclusions_of("""
             std::optional<Conflict> of() { return Conflict{"streams", "one stream"}; }
-            auto rule = knob(&S::a).only(with({Rule::kIndex}));
+            auto rule = Choice{"rule", {{"index", {"ends"}}}};
+            const Exclusion rules[]{Exclusion{"overlap", {"streams"}, "one stream"}};
             struct Conflict { int key; };
-            int ranks = span.only();
-            // .only(where)"""), 2)
+            Choice choice{work->kind};
+            // Choice{"comment", {}}"""), 3)
 
     def test_a_room_is_a_folder_and_below_core_one_of_its_own(self):
         self.assertEqual([measure.room_of(path) for path in (
