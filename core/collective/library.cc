@@ -47,8 +47,9 @@ int named_capability(const Cluster& cluster) {
 }
 
 Library likely_library(const Cluster& cluster) {
-  return cluster.nccl.compute_capability > 0 || named_capability(cluster) > 0 ? Library::kNccl
-                                                                              : Library::kLinks;
+  const bool amd = cluster.fabric == Fabric::kRccl;  // whose library is a fork of it
+  const bool known = cluster.nccl.compute_capability > 0 || named_capability(cluster) > 0;
+  return known || amd ? Library::kNccl : Library::kLinks;
 }
 
 std::string_view library_algorithm(const Cluster& cluster) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -24,6 +25,7 @@ constexpr double kIntra100[] = {90, 60, 50, 40, 30, 24, 20, 18};
 constexpr double kInter100[] = {96,   48, 45.1, 42, 40, 30,  24,  22,  20,
                                 17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
 
+constexpr double kMostBelow = 5;   // no collective takes less than a fifth of what NCCL says
 constexpr int kMostChannels = 16;  // found by a search; connecting them doubles it
 constexpr BytesPerSecond kFastestPcie = 64 * kGigabytePerSecond;  // PCIe 5 x16
 constexpr BytesPerSecond kSlowestRdma = 100 * kGigabitPerSecond;  // below it, sockets are assumed
@@ -237,13 +239,22 @@ NcclGraph filling(const Cluster& cluster, NcclGraph graph, int channels, BytesPe
   return graph;
 }
 
+// What of a node's rate its library makes use of. A processor keeps up with sockets of 10 Gbit/s;
+// above it logs of 50 and 800 Gbit/s show what grows with the square root of the rate.
+double used_share(const Cluster& cluster) {
+  constexpr BytesPerSecond kKeptUp = 10 * kGigabitPerSecond;
+  if (cluster.fabric != Fabric::kTcp) return 1;
+  return std::sqrt(std::min(1.0, kKeptUp / node_bandwidth(cluster)));
+}
+
 // What the collective takes is up to the links. Groups side by side leave each other an equal part
 // of a node's NICs.
 NcclTopology filled_topology(const Cluster& cluster, const Groups& groups) {
   const Shape shape = shape_of(cluster, groups);
   const Links links = links_of(cluster, shape);
   NcclTopology t = topology_of(cluster, groups, shape, links);
-  const BytesPerSecond out = shape.nodes > 1 ? node_bandwidth(cluster) / shape.sharing : 0;
+  const double used = shape.nodes > 1 ? used_share(cluster) : 1;
+  const BytesPerSecond out = shape.nodes > 1 ? used * node_bandwidth(cluster) / shape.sharing : 0;
   const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
   NcclGraph graph = graph_of(cluster, shape, links, t.least_capability);
   // No speed of a NIC makes another kind of it: boxes with a switch are built with GPUDirect.
@@ -317,13 +328,21 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
       nearest(collective.nccl->algorithm, collective.kind, collective.groups.size);
 }
 
+Path path_of(const Cluster& cluster, const Groups& groups) {
+  const Shape shape = shape_of(cluster, groups);
+  const Links links = links_of(cluster, shape);
+  return {shape.nodes > 1, cluster.fabric, links.nvlink};
+}
+
 // Groups of one shape, and what the wire needs by the algorithms that they are offered.
 struct NcclLaw::Known {
   Known(const Cluster& cluster, const Collective& collective)
       : kind(collective.kind),
         groups(collective.groups),
         topology(filled_topology(cluster, groups)),
-        table(nccl_table(topology, kind)) {
+        table(nccl_table(topology, kind)),
+        path(path_of(cluster, groups)),
+        taken_off(taken_off_by(cluster, path.across)) {
     Collective moved = collective;
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       const auto offered = [](const NcclCell& cell) { return cell.bandwidth > 0; };
@@ -333,13 +352,38 @@ struct NcclLaw::Known {
     }
   }
 
-  Seconds least(double bytes) const {
-    Seconds least = std::numeric_limits<double>::infinity();
+  // Of what logs took longer than data sheets promise, a cluster with reached rates has a part
+  // already.
+  static double taken_off_by(const Cluster& cluster, bool across) {
+    double share = 1;
+    for (const Tier& tier : cluster.tiers) {
+      if (across == (tier.span > cluster.gpus_per_node)) share = std::min(share, tier.efficiency);
+    }
+    return -std::log(share);
+  }
+
+  // What is known of such networks is known of whole collectives, what each costs beside the
+  // network among it. The wire needs what it needs, however much less they took than NCCL's model
+  // says.
+  CollectiveTime likely(double bytes, Seconds overhead) const {
+    const Prior prior = nccl_prior(path, bytes);
+    const double bias = prior.bias > 0 ? std::max(0.0, prior.bias - taken_off) : prior.bias;
+    CollectiveTime answer{.spread = prior.spread, .measured = false, .stretch = std::exp(bias)};
+    const auto [said, floor] = least(bytes);
+    answer.time =
+        std::max({floor, said / kMostBelow, answer.stretch * (said + overhead) - overhead});
+    return answer;
+  }
+
+  // By NCCL's model, and of that what the wire needs.
+  std::pair<Seconds, Seconds> least(double bytes) const {
+    std::pair<Seconds, Seconds> least{std::numeric_limits<double>::infinity(), 0};
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       for (std::size_t p = 0; p < kNcclProtocols; ++p) {
         const NcclPick pick{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
         const auto time = nccl_time(topology, table, kind, pick, bytes);
-        if (time) least = std::min(least, std::max(*time, wire[a] * bytes));
+        const Seconds floor = wire[a] * bytes;
+        if (time) least = std::min(least, std::pair(std::max(*time, floor), floor));
       }
     }
     return least;
@@ -349,15 +393,18 @@ struct NcclLaw::Known {
   Groups groups;
   NcclTopology topology;
   NcclTable table;
+  Path path;
+  double taken_off = 0;                        // of the bias, as the links are given as reached
   std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
 };
 
 NcclLaw::NcclLaw(const Cluster& cluster) : cluster_(cluster) {}
 NcclLaw::~NcclLaw() = default;
 
-std::optional<Seconds> NcclLaw::time(const Collective& collective) const {
+std::optional<CollectiveTime> NcclLaw::time(const Collective& collective) const {
   if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
-  return known(collective).least(static_cast<double>(collective.bytes()));
+  const auto bytes = std::max(1.0, static_cast<double>(collective.bytes()));
+  return known(collective).likely(bytes, cluster_.collective_overhead);
 }
 
 const NcclLaw::Known& NcclLaw::known(const Collective& collective) const {

@@ -20,6 +20,7 @@
 
 #include "core/collective/collective.h"
 #include "core/collective/nccl_model.h"
+#include "core/collective/prior.h"
 #include "core/scenario/cluster.h"
 
 namespace syncline::collective {
@@ -38,6 +39,9 @@ bool choice_fits(std::string_view name, CollectiveKind kind, int ranks);
 // Puts in the algorithm of that name, which must fit; `nccl` is resolved for this payload.
 void choose_algorithm(Collective& collective, std::string_view name, const Cluster& cluster);
 
+// What one of `groups` sends over, as far as priors tell.
+Path path_of(const Cluster& cluster, const Groups& groups);
+
 // What a collective that NCCL chose takes alone on the network; groups side by side share their
 // nodes' NICs. NCCL's model says it of the links at their own speeds and latencies, not of the
 // rounded ones that NCCL chooses by: the least of all that NCCL offers there, which never rises as
@@ -50,8 +54,9 @@ class NcclLaw {
   NcclLaw(const NcclLaw&) = delete;
   NcclLaw& operator=(const NcclLaw&) = delete;
 
-  // Nothing for a collective that NCCL did not choose.
-  std::optional<Seconds> time(const Collective& collective) const;
+  // With what is known of such networks (prior.h): as long as most took, and how far they lay
+  // apart. Nothing for a collective that NCCL did not choose.
+  std::optional<CollectiveTime> time(const Collective& collective) const;
 
  private:
   struct Known;

@@ -423,10 +423,10 @@ PriceBook::Entry& PriceBook::entry(const Collective& collective) {
   return *last_;
 }
 
-std::optional<Seconds> PriceBook::law_time(const Collective& collective) {
+std::optional<CollectiveTime> PriceBook::law_time(const Collective& collective) {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.law) {
-    if (const auto answer = cluster_.law(collective)) return answer->time;
+    if (const auto answer = cluster_.law(collective)) return answer;
   }
   return nccl_.time(collective);
 }
@@ -439,9 +439,11 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   const auto known =
       std::find_if(first, last, [&](const auto& e) { return *e.second == collective; });
   if (known != last) return last_law_ = known->second.get();
-  const auto time = law_time(collective);
-  if (!time) return nullptr;
+  const auto answer = law_time(collective);
+  if (!answer) return nullptr;
 
+  // On links that work longer than as given, everything does.
+  const Seconds time = answer->time / answer->stretch;
   Entry& links = entry(collective);
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<LawEntry>();
@@ -450,26 +452,26 @@ PriceBook::LawEntry* PriceBook::law_entry(const Collective& collective) {
   // that says what the links say, but for rounding, does not; nor has a single stage any other.
   constexpr double kRounding = 1e-9;
   const CollectivePrice& staged = links.price_of(collective.bytes());
-  const bool below = *time < (1 - kRounding) * staged.seconds_per_byte * bytes;
+  const bool below = time < (1 - kRounding) * staged.seconds_per_byte * bytes;
   fresh->price = below && staged.stages.size() > 1 ? links.at_once() : staged;
   fresh->latencies.assign(fresh->price.stages.size(), 0);
   const Seconds transfer = fresh->price.seconds_per_byte * bytes;
-  if (*time >= transfer) {
+  if (time >= transfer) {
     // What the law leaves above the transfer, in the proportions of the links' own latencies.
     const auto& own = links.latencies_of(collective.bytes());
     const bool alike = own.size() == fresh->latencies.size();
     const Seconds sum = alike ? std::accumulate(own.begin(), own.end(), Seconds{0}) : 0;
     for (std::size_t s = 0; s < fresh->latencies.size(); ++s) {
-      fresh->latencies[s] = (*time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
+      fresh->latencies[s] = (time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
     }
-  } else {
-    CollectivePrice& price = fresh->price;
-    price.scale = *time / transfer;
-    price.seconds_per_byte *= price.scale;
-    for (StagePrice& stage : price.stages) {
-      stage.seconds_per_byte *= price.scale;
-      for (auto& [link, seconds] : stage.links) seconds *= price.scale;
-    }
+  }
+  for (Seconds& latency : fresh->latencies) latency *= answer->stretch;
+  CollectivePrice& price = fresh->price;
+  price.scale = answer->stretch * std::min(1.0, time / transfer);
+  price.seconds_per_byte *= price.scale;
+  for (StagePrice& stage : price.stages) {
+    stage.seconds_per_byte *= price.scale;
+    for (auto& [link, seconds] : stage.links) seconds *= price.scale;
   }
   last_law_ = fresh.get();
   law_entries_.emplace(collective.bytes(), std::move(fresh));
@@ -529,12 +531,12 @@ LeastPrice PriceBook::least(const Collective& collective, Bytes largest) {
     Collective other = collective;
     other.elements = std::max<std::int64_t>(1, size / other.unit);
     if (other.nccl) choose_algorithm(other, kNcclName, cluster_);
-    const auto time = law_time(other);
-    if (!time) continue;
+    const auto answer = law_time(other);
+    if (!answer) continue;
     const auto bytes = static_cast<double>(other.bytes());
-    rate = std::min(rate, entry(other).at_once().seconds_per_byte);
-    times.emplace_back(bytes, *time);
-    rate = std::min(rate, *time / bytes);
+    rate = std::min(rate, entry(other).at_once().seconds_per_byte * answer->stretch);
+    times.emplace_back(bytes, answer->time);
+    rate = std::min(rate, answer->time / bytes);
   }
   LeastPrice least;
   least.latency = std::numeric_limits<double>::infinity();
@@ -568,7 +570,7 @@ Seconds PriceBook::time(const Collective& collective) {
 
 Seconds PriceBook::quick_time(const Collective& collective) {
   if (cluster_.law || collective.nccl) {
-    if (const auto time = law_time(collective)) return cluster_.collective_overhead + *time;
+    if (const auto law = law_time(collective)) return cluster_.collective_overhead + law->time;
   }
   return cluster_.collective_overhead +
          entry(collective).quick_time(static_cast<double>(collective.bytes()));

@@ -94,7 +94,7 @@ class PriceBook {
   struct LawEntry;
   Entry& entry(const Collective& collective);
   LawEntry* law_entry(const Collective& collective);
-  std::optional<Seconds> law_time(const Collective& collective);
+  std::optional<CollectiveTime> law_time(const Collective& collective);
   LeastPrice least_of_links(const Collective& collective, Bytes largest);
   LeastPrice least_in_chunks_of(const Collective& chunked, const Collective& payload);
   Cluster cluster_;

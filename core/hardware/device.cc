@@ -102,17 +102,33 @@ constexpr KnownPort kNvlink4 = nvlink(450);
 constexpr KnownPort kNvlink5 = nvlink(900);
 constexpr KnownPort kPcie3 = pcie(15.75);  // x16, behind its line code
 constexpr KnownPort kPcie4 = pcie(31.5);
+// GeForce cards do not reach each other: what one sends goes through the host's memory, at 5.5 GB/s
+// as measured on 2 RTX 3090 (huggingface/transformers issue 9371, NCCL_P2P_DISABLE=1).
+constexpr KnownPort kHostMemory = {1, 31.5 * kGigabytePerSecond, 5 * kMicrosecond, Fabric::kUnknown,
+                                   5.5 / 31.5};
 constexpr KnownPort kInfinityFabric = nvlink(448);  // seven links of 64 GB/s a direction
 
 // Between nodes.
+constexpr KnownPort port(int count, double gigabits_per_second, double latency_us, Fabric fabric) {
+  return {count, gigabits_per_second * kGigabitPerSecond, latency_us * kMicrosecond, fabric};
+}
 constexpr KnownPort rdma(int count, double gigabits_per_second) {
-  return {count, gigabits_per_second * kGigabitPerSecond, 5 * kMicrosecond};
+  return port(count, gigabits_per_second, 5, Fabric::kRdma);
+}
+constexpr KnownPort rccl(int count, double gigabits_per_second) {
+  return port(count, gigabits_per_second, 5, Fabric::kRccl);
+}
+constexpr KnownPort slingshot(int count, double gigabits_per_second) {
+  return port(count, gigabits_per_second, 5, Fabric::kSlingshot);
 }
 constexpr KnownPort efa(int count, double gigabits_per_second) {
-  return {count, gigabits_per_second * kGigabitPerSecond, 15 * kMicrosecond};
+  return port(count, gigabits_per_second, 15, Fabric::kEfa);
 }
 constexpr KnownPort tcp(int count, double gigabits_per_second) {
-  return {count, gigabits_per_second * kGigabitPerSecond, 25 * kMicrosecond};
+  return port(count, gigabits_per_second, 25, Fabric::kTcp);
+}
+constexpr KnownPort tcpx(int count, double gigabits_per_second) {
+  return port(count, gigabits_per_second, 25, Fabric::kTcpx);
 }
 
 constexpr std::string_view kAws = "AWS EC2 accelerated computing instances page, 2025";
@@ -154,16 +170,17 @@ constexpr std::array kNodes{
               Cpu::kIntel, kGoogle},
     KnownNode{"g6e.48xlarge", "AWS, 8 L40S", "l40s", 8, kPcie4, efa(4, 100), false, Cpu::kAmd,
               kAws},
-    KnownNode{"workstation-4090", "a workstation, 4 RTX 4090", "rtx-4090", 4, kPcie4, tcp(1, 10),
-              false, Cpu::kAmd,
-              "assumed: PCIe 4.0 x16 to every card, 10 Gbit/s Ethernet on the board"},
+    KnownNode{"workstation-4090", "a workstation, 4 RTX 4090", "rtx-4090", 4, kHostMemory,
+              tcp(1, 10), false, Cpu::kAmd,
+              "assumed: cards that reach each other through host memory alone, at 5.5 GB/s, 10 "
+              "Gbit/s Ethernet on the board"},
     KnownNode{"dgx-h100", "NVIDIA DGX H100, 8 H100", "h100-sxm", 8, kNvlink4, rdma(8, 400), true,
               Cpu::kIntel, "NVIDIA DGX H100 data sheet, 2023"},
     KnownNode{"p5.48xlarge", "AWS, 8 H100", "h100-sxm", 8, kNvlink4, efa(32, 100), true, Cpu::kAmd,
               kAws},
-    KnownNode{"a3-highgpu-8g", "Google Cloud, 8 H100", "h100-sxm", 8, kNvlink4, tcp(4, 200), true,
+    KnownNode{"a3-highgpu-8g", "Google Cloud, 8 H100", "h100-sxm", 8, kNvlink4, tcpx(4, 200), true,
               Cpu::kIntel, kGoogle},
-    KnownNode{"a3-megagpu-8g", "Google Cloud, 8 H100", "h100-sxm", 8, kNvlink4, tcp(8, 200), true,
+    KnownNode{"a3-megagpu-8g", "Google Cloud, 8 H100", "h100-sxm", 8, kNvlink4, tcpx(8, 200), true,
               Cpu::kIntel, kGoogle},
     KnownNode{"nd96isr_h100_v5", "Azure, 8 H100", "h100-sxm", 8, kNvlink4, rdma(8, 400), true,
               Cpu::kIntel, kAzure},
@@ -177,7 +194,7 @@ constexpr std::array kNodes{
               Cpu::kIntel, kGoogle},
     KnownNode{"nd96isr_h200_v5", "Azure, 8 H200", "h200-sxm", 8, kNvlink4, rdma(8, 400), true,
               Cpu::kIntel, kAzure},
-    KnownNode{"alps-gh200", "CSCS Alps, 4 GH200", "gh200", 4, kNvlink4, rdma(4, 200), true,
+    KnownNode{"alps-gh200", "CSCS Alps, 4 GH200", "gh200", 4, kNvlink4, slingshot(4, 200), true,
               Cpu::kOther, "CSCS Alps documentation, 2024"},
     KnownNode{"dgx-b200", "NVIDIA DGX B200, 8 B200", "b200", 8, kNvlink5, rdma(8, 400), true,
               Cpu::kIntel, "NVIDIA DGX B200 data sheet, 2025"},
@@ -188,9 +205,9 @@ constexpr std::array kNodes{
     KnownNode{"gb200-nvl72", "NVIDIA GB200 NVL72, 72 GPUs of a rack", "gb200", 72, kNvlink5,
               rdma(72, 400), true, Cpu::kOther, "NVIDIA GB200 NVL72 data sheet, 2025"},
     KnownNode{"mi300x-platform", "AMD Instinct MI300X platform, 8 MI300X", "mi300x", 8,
-              kInfinityFabric, rdma(8, 400), true, Cpu::kAmd,
+              kInfinityFabric, rccl(8, 400), true, Cpu::kAmd,
               "AMD Instinct MI300X platform data sheet, 2023; a 400 Gbit/s NIC a GPU assumed"},
-    KnownNode{"nd96isr_mi300x_v5", "Azure, 8 MI300X", "mi300x", 8, kInfinityFabric, rdma(8, 400),
+    KnownNode{"nd96isr_mi300x_v5", "Azure, 8 MI300X", "mi300x", 8, kInfinityFabric, rccl(8, 400),
               true, Cpu::kIntel, kAzure},
 };
 

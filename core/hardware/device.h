@@ -74,9 +74,11 @@ inline constexpr Seconds kHostSync = 20 * kMicrosecond;
 
 // Ports of one kind, each direction.
 struct KnownPort {
-  int count = 0;                 // of a unit: NICs of a node; 0: there is no such link
-  BytesPerSecond bandwidth = 0;  // rated, of one port
-  Seconds latency = 0;           // assumed (kLatencySource)
+  int count = 0;                     // of a unit: NICs of a node; 0: there is no such link
+  BytesPerSecond bandwidth = 0;      // rated, of one port
+  Seconds latency = 0;               // assumed (kLatencySource)
+  Fabric fabric = Fabric::kUnknown;  // between nodes
+  double reached = 1;                // share of the rated bandwidth, where that is known to be less
 };
 
 struct KnownNode {
@@ -91,7 +93,7 @@ struct KnownNode {
   std::string_view source;
 };
 
-// Latencies are nobody's figure: those with which core/collective/assumed_spread.h found how far
+// Latencies are nobody's figure: those with which core/collective/prior.h found how far
 // prices from data sheets are off, so that its intervals hold for these nodes too.
 inline constexpr std::string_view kLatencySource =
     "latencies assumed: 2 us a message over NVLink, 5 over PCIe; between nodes 5, 15 on EFA, 25 on "

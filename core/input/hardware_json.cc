@@ -69,7 +69,8 @@ Tier tier_of(const hardware::KnownPort& port, const char* name, int span) {
   tier.span = span;
   tier.latency = port.latency;
   tier.nics = std::max(1, port.count);
-  tier.bandwidth = port.bandwidth * tier.nics;
+  tier.efficiency = port.reached;
+  tier.bandwidth = port.bandwidth * tier.nics * tier.efficiency;
   return tier;
 }
 
@@ -84,6 +85,7 @@ Json known_node_json(const hardware::KnownNode& node) {
   cluster.tiers = {tier_of(node.inside, "intra", node.gpus),
                    tier_of(node.outside, "inter", kTwo * node.gpus)};
   cluster.collective_overhead = hardware::kCollectiveOverhead;
+  cluster.fabric = node.outside.fabric;
   cluster.nccl.cpu = node.cpu;
   cluster.nccl.gpu_direct = node.gpu_direct;
   Json json = cluster_json(cluster, kDigits);

@@ -219,6 +219,16 @@ void read_laws(Reader& reader, const std::vector<cost::StepCurve>& curves, Clust
   }
 }
 
+Fabric read_fabric(Reader& reader) {
+  std::vector<std::string> names;
+  for (const auto& [word, fabric] : fabric_words()) names.push_back(word);
+  const std::string named = reader.word_or("fabric", "", names);
+  for (const auto& [word, fabric] : fabric_words()) {
+    if (word == named) return fabric;
+  }
+  return Fabric::kUnknown;
+}
+
 // What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.
 Library read_library(Reader& reader, const Cluster& cluster) {
   const bool steps = cluster.law && !reader.has("calibration");
@@ -251,6 +261,7 @@ Cluster read_cluster(Reader named) {
   cluster.tiers = std::move(levels.tiers);
   cluster.collective_overhead =
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
+  cluster.fabric = read_fabric(reader);
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
   read_laws(reader, levels.curves, cluster);

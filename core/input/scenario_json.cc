@@ -147,6 +147,13 @@ void set_device_figure(Json& device, double Device::*figure, double value, int d
   }
 }
 
+const std::vector<std::pair<std::string, Fabric>>& fabric_words() {
+  static const std::vector<std::pair<std::string, Fabric>> words{
+      {"tcp", Fabric::kTcp},   {"tcpx", Fabric::kTcpx}, {"efa", Fabric::kEfa},
+      {"rdma", Fabric::kRdma}, {"rccl", Fabric::kRccl}, {"slingshot", Fabric::kSlingshot}};
+  return words;
+}
+
 Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes) {
   Json json = {{"name", cluster.name}};
   if (!cluster.source.empty()) json["source"] = cluster.source;
@@ -155,6 +162,9 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
   json["gpus_per_node"] = cluster.gpus_per_node;
   add_tiers(cluster, notes.curves, digits, json);
   json["collective_overhead_us"] = significant(cluster.collective_overhead / kMicrosecond, digits);
+  for (const auto& [word, fabric] : fabric_words()) {
+    if (fabric == cluster.fabric) json["fabric"] = word;
+  }
   if (cluster.library_given) {
     json["library"] = cluster.library == Library::kNccl   ? "nccl"
                       : cluster.library == Library::kGloo ? "gloo"

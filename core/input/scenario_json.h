@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cost/law.h"
@@ -23,6 +24,9 @@ struct ClusterNotes {
   std::vector<cost::StepCurve> curves;
   std::optional<cost::MeasuredLaw> calibration;
 };
+
+// The words of "fabric".
+const std::vector<std::pair<std::string, Fabric>>& fabric_words();
 
 Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes = {});
 

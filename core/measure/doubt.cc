@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/collective/assumed_spread.h"
 #include "core/collective/nccl.h"
+#include "core/collective/prior.h"
 #include "core/run/interference.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
@@ -46,17 +46,11 @@ double reached_share(const Cluster& cluster) {
   return share;
 }
 
-// The end of the interval of log(true time / price), for as many deviations: by the cluster's
-// calibration, else what is assumed of NCCL's own model or of links as given.
-double end_of(const Cluster& cluster, const collective::Collective& collective, double deviations) {
-  if (cluster.law) {
-    if (const auto answer = cluster.law(collective)) {
-      return deviations * (answer->spread > 0 ? answer->spread : kMeasuredUnknown);
-    }
-  }
-  const auto bytes = std::max(1.0, static_cast<double>(collective.bytes()));
+// The end of the interval of log(true time / said time) of links as given, for as many deviations.
+double end_of_links(const Cluster& cluster, double bytes, double deviations) {
+  const collective::Prior prior = collective::links_prior(bytes);
   const double small = small_part(bytes);
-  return collective::assumed_end(collective.nccl.has_value(), bytes, deviations) +
+  return prior.bias + deviations * prior.spread +
          std::sqrt(1 - small * small) * std::log(reached_share(cluster));
 }
 
@@ -76,9 +70,12 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
                                       : cluster.law ? std::optional(kMeasuredUnknown)
                                                     : std::nullopt;
   const auto end_at = [&](double bytes) {
-    const bool nccl = cluster.library == Library::kNccl;
-    const double reached = bytes > kMiB ? std::log(reached_share(cluster)) : 0;
-    return known ? deviations * *known : collective::assumed_end(nccl, bytes, deviations) + reached;
+    if (known) return deviations * *known;
+    if (cluster.library != Library::kNccl || cluster.ranks() == 1) {
+      return end_of_links(cluster, bytes, deviations);
+    }
+    const auto path = collective::path_of(cluster, collective::world_group(cluster.ranks()));
+    return deviations * collective::nccl_prior(path, bytes).spread;
   };
   if (small) {
     shift.latency = std::exp(end_at(8 * kKiB));
@@ -96,14 +93,11 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
   moved.law = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
     std::optional<CollectiveTime> answer;
     if (as_given->law) answer = as_given->law(asked);
-    if (!answer) {
-      const auto own = nccl->time(asked);
-      if (!own) return std::nullopt;
-      answer = CollectiveTime{.time = *own};
-    }
+    if (!answer) answer = nccl->time(asked);
+    if (!answer) return std::nullopt;
     const double part = small_part(static_cast<double>(asked.bytes()));
-    const double end = pinned ? deviations * *pinned : end_of(*as_given, asked, deviations);
-    answer->time *= std::exp(end * (small ? part : std::sqrt(1 - part * part)));
+    const double spread = pinned ? *pinned : answer->spread > 0 ? answer->spread : kMeasuredUnknown;
+    answer->time *= std::exp(deviations * spread * (small ? part : std::sqrt(1 - part * part)));
     return answer;
   };
   return {std::move(moved), std::move(shift)};

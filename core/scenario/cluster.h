@@ -128,11 +128,16 @@ struct CollectiveTime {
   // Standard deviation of log(true time / time): 0.1 is about 10 % either way. 0: nothing is known.
   double spread = 0;
   bool measured = true;  // sizes and counts that measurements speak for
+  double stretch = 1;    // how much longer the links work for it than they would as given
 };
 
 // What knows better than the links and rounds: a calibration, a library's own model. Nothing: the
 // links decide.
 using CollectiveLaw = std::function<std::optional<CollectiveTime>(const collective::Collective&)>;
+
+// What joins the nodes, where the user says or the kind of node does. tcp: sockets; tcpx: Google's
+// GPUDirect over TCP; rccl: AMD's library over RDMA.
+enum class Fabric { kUnknown, kTcp, kTcpx, kEfa, kSlingshot, kRdma, kRccl };
 
 // What frameworks on this cluster call for their collectives (core/collective/library.h); kLinks:
 // nothing is known of it, latency and bandwidth decide.
@@ -148,6 +153,7 @@ struct Cluster {
   Device device;
   Jitter jitter;
   NcclHints nccl;
+  Fabric fabric = Fabric::kUnknown;
   Library library = Library::kLinks;
   bool library_given = false;  // by the user, not by what the rest of the cluster says
   CollectiveLaw law;           // empty: NCCL's own model for what NCCL chose, else the links

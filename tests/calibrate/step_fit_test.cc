@@ -200,7 +200,7 @@ TEST(StepFit, RowsWithoutOverlapSayNothingOfIt) {
 // The prior is skewed, and so is what it leaves: a sixth of what is assumed, or twice.
 TEST(StepFit, WhatNoRowTellsKeepsTheEndsOfItsPrior) {
   const StepFit fit = fit_of_rows_without_overlap();
-  const OverlapPrior prior = overlap_prior(Library::kNccl);
+  const OverlapPrior prior = overlap_prior(Library::kNccl, true);
   const StepFigure& slowdown = fit.figures.front();
   EXPECT_NEAR(slowdown.low / slowdown.before, prior.least, 0.02);
   EXPECT_NEAR(slowdown.high / slowdown.before, prior.most, 0.02);

@@ -76,16 +76,18 @@ TEST(NcclTopology, SocketsHaveOneChannelAndNoLl128) {
   EXPECT_GT(nccl_table(nccl_topology(direct, world_group(8)), kAllReduce)[1][1].bandwidth, 0);
 }
 
-// NCCL goes by what a NIC is rated, not by what is reached of it; the time is that of the latter.
+// NCCL goes by what a NIC is rated, not by what is reached of it; the time is that of the latter,
+// which holds what networks as rated are known to take longer.
 TEST(NcclTopology, RatedSpeedsChooseAndReachedOnesTake) {
   const Cluster rated = flat_cluster(8);
   Cluster reached = rated;
-  reached.tiers[0].efficiency = 0.9;
-  reached.tiers[0].bandwidth *= 0.9;
+  reached.tiers[0].efficiency = 0.5;
+  reached.tiers[0].bandwidth *= 0.5;
   EXPECT_DOUBLE_EQ(nccl_topology(reached, world_group(8)).ring.inter, 1.2e9);
   const Collective large = chosen(rated, kAllReduce, world_group(8), kGiB);
   EXPECT_EQ(chosen(reached, kAllReduce, world_group(8), kGiB).nccl, large.nccl);
-  EXPECT_NEAR(*NcclLaw(reached).time(large) / *NcclLaw(rated).time(large), 1 / 0.9, 0.01);
+  EXPECT_NEAR(NcclLaw(reached).time(large)->time / NcclLaw(rated).time(large)->time,
+              2 / std::exp(nccl_prior(path_of(rated, world_group(8)), double{kGiB}).bias), 0.01);
 }
 
 TEST(NcclTopology, GroupsLieOnNodes) {
@@ -167,9 +169,9 @@ TEST(NcclLaw, GroupsSideBySideShareTheirNics) {
   const Cluster eight_nics = nodes_of_eight(4, 240, 100, 8, "A100");
   const Collective leaders = chosen(one_nic, kAllReduce, leader_group(32, 8), 256 * kMiB);
   const Collective shards = chosen(one_nic, kAllReduce, shard_groups(32, 8), 256 * kMiB);
-  const Seconds alone = *NcclLaw(one_nic).time(leaders);
-  EXPECT_NEAR(*NcclLaw(one_nic).time(shards) / alone, 8, 0.4);
-  EXPECT_DOUBLE_EQ(*NcclLaw(eight_nics).time(shards), *NcclLaw(eight_nics).time(leaders));
+  const Seconds alone = NcclLaw(one_nic).time(leaders)->time;
+  EXPECT_NEAR(NcclLaw(one_nic).time(shards)->time / alone, 8, 0.4);
+  EXPECT_DOUBLE_EQ(NcclLaw(eight_nics).time(shards)->time, NcclLaw(eight_nics).time(leaders)->time);
 }
 
 // A user turns one figure of the network: the time follows it, without steps.
@@ -195,6 +197,8 @@ std::vector<Cluster> networks() {
                                      static_cast<int>(pick({1, 2, 4, 8, 16})), kGpus[random() % 6]);
     cluster.tiers.back().latency = pick({1, 5, 25}) * kMicrosecond;
     if (random() % 2 == 0) cluster.nccl.gpu_direct = random() % 2 == 0;
+    constexpr Fabric kFabrics[] = {Fabric::kUnknown, Fabric::kTcp, Fabric::kEfa, Fabric::kRdma};
+    cluster.fabric = kFabrics[i % 4];
     all.push_back(std::move(cluster));
   }
   return all;
@@ -221,11 +225,12 @@ TEST(NcclLaw, FollowsTheBandwidthWithoutSteps) {
       const Cluster faster = with_network(cluster, more, 1);
       const NcclLaw other(faster);
       for (const Collective& each : collectives_on(cluster)) {
-        const double ratio =
-            *law.time(each) / *other.time(chosen(faster, each.kind, each.groups, each.bytes()));
+        const double ratio = law.time(each)->time /
+                             other.time(chosen(faster, each.kind, each.groups, each.bytes()))->time;
         EXPECT_GE(ratio, 1 - 1e-9) << each.bytes();
         EXPECT_LE(ratio, more * (1 + 1e-9)) << each.bytes();
-        if (each.bytes() == kGiB &&
+        const bool sockets = cluster.fabric == Fabric::kTcp;  // a square root
+        if (each.bytes() == kGiB && !sockets &&
             faster.tiers.back().bandwidth < cluster.tiers.front().bandwidth / 4) {
           EXPECT_GT(ratio, 1 + (more - 1) * 0.5);
         }
@@ -241,7 +246,7 @@ TEST(NcclLaw, FollowsTheLatency) {
       const Cluster slower = with_network(cluster, 1, more);
       const NcclLaw other(slower);
       for (const Collective& each : collectives_on(cluster)) {
-        const double ratio = *other.time(each) / *law.time(each);
+        const double ratio = other.time(each)->time / law.time(each)->time;
         EXPECT_GE(ratio, 1);
         EXPECT_LE(ratio, more);
         if (each.bytes() == kKiB) {
@@ -277,7 +282,7 @@ TEST(Law, ThePriceIsTheLawsTime) {
     for (const auto kind : kAllCollectiveKinds) {
       for (Bytes bytes = 4; bytes <= kGiB; bytes *= 8) {
         const Collective c = chosen(cluster, kind, world_group(cluster.ranks()), bytes);
-        const Seconds law = *NcclLaw(cluster).time(c);
+        const Seconds law = NcclLaw(cluster).time(c)->time;
         EXPECT_NEAR(book.time(c) / law, 1, 1e-12);
         EXPECT_NEAR(alone(book, c) / law, 1, 1e-12);
         for (const Seconds latency : book.latencies(c)) EXPECT_GE(latency, 0);

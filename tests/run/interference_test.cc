@@ -414,6 +414,27 @@ TEST(Sums, NoStrategyGetsFasterBySlowerSums) {
   }
 }
 
+// By what joins a node's GPUs: a switch, or PCIe, host memory and bridges between two.
+TEST(Slowed, IsAssumedByTheGpusPath) {
+  Cluster cluster;
+  cluster.library = Library::kNccl;
+  const auto slowdown = [&](int gpus, double gigabytes, std::optional<bool> nvlink) {
+    cluster.gpus_per_node = gpus;
+    cluster.nccl.nvlink = nvlink;
+    cluster.tiers = {{.name = "intra", .span = gpus, .bandwidth = gigabytes * 1e9}};
+    return overlap_belief(cluster).likely.slowdown;
+  };
+  const double joined = overlap_prior(Library::kNccl, true).likely.slowdown;
+  const double apart = overlap_prior(Library::kNccl, false).likely.slowdown;
+  EXPECT_GT(apart, 2 * joined);
+  EXPECT_EQ(slowdown(8, 300, {}), joined);
+  EXPECT_EQ(slowdown(8, 31.5, {}), apart);
+  EXPECT_EQ(slowdown(2, 56, {}), apart);
+  EXPECT_EQ(slowdown(2, 300, {}), apart);
+  EXPECT_EQ(slowdown(8, 31.5, true), joined);
+  EXPECT_EQ(slowdown(1, 31.5, {}), joined);
+}
+
 TEST(Slowed, IsAssumedWhereNcclExchangesAndNobodySaid) {
   const auto cluster = [](const std::string& keys) {
     return input::parse_scenario(input::document_from_text("c.json", R"({"name": "s",
@@ -429,8 +450,9 @@ TEST(Slowed, IsAssumedWhereNcclExchangesAndNobodySaid) {
     return cluster(keys).device.overlap.slowdown;
   };
   EXPECT_EQ(slowdown(""), 0);
-  EXPECT_EQ(slowdown(v100 + "}"), overlap_prior(Library::kNccl).likely.slowdown);
-  EXPECT_EQ(slowdown(R"(, "library": "gloo")"), overlap_prior(Library::kGloo).likely.slowdown);
+  EXPECT_EQ(slowdown(v100 + "}"), overlap_prior(Library::kNccl, true).likely.slowdown);
+  EXPECT_EQ(slowdown(R"(, "library": "gloo")"),
+            overlap_prior(Library::kGloo, true).likely.slowdown);
   EXPECT_EQ(slowdown(v100 + R"(}, "library": "links")"), 0);
   EXPECT_EQ(slowdown(v100 + R"(, "overlap_slowdown": 0})"), 0);
   EXPECT_EQ(slowdown(v100 + R"(, "data_parallel_slowdown": 0.1})"), 0);

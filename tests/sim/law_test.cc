@@ -36,7 +36,7 @@ TEST(LawInTime, AloneModelAndSimulationTakeTheLawsTime) {
       for (const Bytes bytes : {kKiB, 256 * kKiB, 256 * kMiB}) {
         const collective::Collective c = by_nccl(cluster, kind, bytes);
         const plan::Plan plan = plan_of(cluster.ranks(), {{1, c}});
-        const Seconds law = *collective::NcclLaw(cluster).time(c);
+        const Seconds law = collective::NcclLaw(cluster).time(c)->time;
         EXPECT_NEAR(modelled(cluster, plan) / law, 1, 1e-9);
         EXPECT_NEAR(simulated(cluster, plan, false) / law, 1, 2e-4) << bytes;
         EXPECT_NEAR(simulated(cluster, plan, true) / law, 1, 2e-4) << bytes;

@@ -47,7 +47,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
               "efficiency": 0.9, "oversubscription": 1.5},
     "upper": [{"name": "pods", "nodes_per_group": 8, "latency_us": 20, "bandwidth_gbps": 400,
                "flow_cap_gbps": 30, "nics": 1, "efficiency": 1, "oversubscription": 2.5}],
-    "collective_overhead_us": 5, "library": "nccl",
+    "collective_overhead_us": 5, "fabric": "rdma", "library": "nccl",
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800, "memory_gbytes": 16,
                "rounding_gbytes_per_s": 6, "sums_gbytes_per_s": 2, "select_gelements_per_s": 7, "selection_us": 3, "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
                "data_parallel_slowdown": 0.05},
