@@ -2,6 +2,12 @@
 # to, and no others. Each room gives out an include folder that holds a link to it alone, so an
 # include that points upstairs does not compile.
 
+# A library of a room can also be linked into a shared one (python/): its code stands at any address,
+# and what it calls of its own is bound when it is built, as in a program.
+function(syncline_linked_anywhere)
+  set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+endfunction()
+
 # syncline_room(NAME FOLDER SOURCES file... [LINKS room...] [PRIVATE_LINKS library...]
 #               [PRECOMPILE header...] [TOGETHER] [ALONE file...])
 #   NAME      the library is called syncline_NAME
@@ -13,6 +19,7 @@ function(syncline_room name folder)
   cmake_parse_arguments(ROOM "TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE;ALONE" ${ARGN})
   list(TRANSFORM ROOM_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
   add_library(syncline_${name} STATIC ${ROOM_SOURCES})
+  syncline_linked_anywhere(syncline_${name})
   if(folder MATCHES "^core(/|$)")
     set_property(GLOBAL APPEND PROPERTY SYNCLINE_CORE_ROOMS ${name})
   endif()
