@@ -5,7 +5,8 @@
 #   make fidelity the published measurements reproduced: how wrong the predictions are
 #   make install  the program, its scenarios, manual page, completion and library below PREFIX
 #                 (/usr/local; DESTDIR in front of it); make uninstall removes what was installed
-#   make deb      a Debian package of the same, in build/
+#   make deb      a Debian package of the same, and python3-syncline, in build/
+#   make python   syncline for Python: PYTHONPATH=build/python python3
 #   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
@@ -21,6 +22,8 @@ PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev 
             libopenmpi-dev openmpi-bin libssl-dev
 # What dpkg says of the libraries that the program is linked to.
 DEB_PACKAGES := dpkg-dev
+# For the module of Python.
+PYTHON_PACKAGES := pybind11-dev python3-dev
 # Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
 # for those of the pages (100 MB to fetch, 400 MB).
 TEST_PACKAGES := python3-torch chromium chromium-driver python3-selenium
@@ -34,7 +37,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 GPU_CHECK ?=
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb man gpu-check fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -80,8 +83,12 @@ uninstall:
 installed: configure
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_installed
 
-deb: setup-deb installed
+deb: setup-deb setup-python installed
 	cd $(BUILD) && cpack -G DEB
+
+python: setup-python configure
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_module
+	@echo "PYTHONPATH=$(abspath $(BUILD))/python python3"
 
 man: program
 	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
@@ -164,10 +171,13 @@ setup:
 	$(call install,$(PACKAGES))
 
 setup-test:
-	$(call install,$(TEST_PACKAGES))
+	$(call install,$(TEST_PACKAGES) $(PYTHON_PACKAGES))
 
 setup-deb:
 	$(call install,$(DEB_PACKAGES))
+
+setup-python:
+	$(call install,$(PYTHON_PACKAGES))
 
 setup-check:
 	$(call install,$(CHECK_PACKAGES))

@@ -1,0 +1,257 @@
+"""Predicts and tunes how a data-parallel training synchronises its gradients.
+
+    import syncline
+    answer = syncline.run("scenario.json")     # or a dict with the same keys
+    answer.rows                                # a list of dicts; pandas.DataFrame(answer.rows)
+    print(answer.text)                         # what the program prints; in a notebook: answer
+
+run, tune, explain, calibrate and import_job answer as the program's verbs of these names do; docs/
+tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs: they are
+imported when they are first used, and need torch.
+"""
+
+from __future__ import annotations
+
+import html as _html
+import importlib as _importlib
+import json as _json
+import os as _os
+import re as _re
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from syncline import _core
+
+__version__ = _core.version
+__all__ = ["Answer", "InputError", "MachineError", "apply", "calibrate", "explain", "import_job",
+           "record", "run", "tune"]
+
+Path = Union[str, "_os.PathLike[str]"]
+Given = Union[Mapping[str, Any], Path]  # what a file of JSON holds, or where it is
+Texts = Union[str, Sequence[str]]
+
+
+class InputError(ValueError):
+    """The input is wrong. The message says what was found and what is allowed.
+
+    path    the file; None where no file is at fault: a dict or an argument
+    place   the key there ("cluster.nodes"), "line 7" of a log, or the argument's name; None where
+            the whole is at fault
+    """
+
+    def __init__(self, message: str, path: Optional[str] = None, place: Optional[str] = None):
+        super().__init__(message)
+        self.path = path
+        self.place = place
+
+
+class MachineError(RuntimeError):
+    """The machine failed: no memory, no process, a file that cannot be read."""
+
+
+class Answer:
+    """What a verb answers.
+
+    json    what the program prints by --format json, as a dict
+    rows    its main list, a dict each; see the functions
+    text    what the program prints; also str(answer)
+    html    a page with figures, for a browser; a notebook shows it by itself
+    made    what can be passed on; see the functions. None where there is nothing
+    """
+
+    def __init__(self, told: Mapping[str, Any]):
+        self.json: dict = told["json"]
+        self.text: str = told["text"]
+        self.html: str = told["html"]
+        self.made: Optional[dict] = told["made"]
+
+    @property
+    def rows(self) -> list[dict]:
+        for name in ("rows", "ranking", "strategies", "kernels"):
+            if name in self.json:
+                return self.json[name]
+        # Of logs: each table has its own.
+        return [{**{key: value for key, value in table.items() if key != "rows"}, **row}
+                for table in self.json["fitted"] for row in table["rows"]]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<syncline.Answer of {self.json['verb']}, {len(self.rows)} rows>"
+
+    def _repr_html_(self) -> str:
+        # A frame keeps the page's style and script apart from the notebook's.
+        return (f'<iframe srcdoc="{_html.escape(self.html)}" width="100%" height="560" '
+                'style="border:0;resize:vertical"></iframe>')
+
+
+def run(scenario: Given, *, strategy: Optional[Texts] = None, executor: Optional[str] = None,
+        grain: Optional[str] = None, jobs: Optional[int] = None,
+        set: Optional[Mapping[str, Any]] = None, objective: Optional[str] = None,
+        target: Optional[float] = None, curves: Optional[Path] = None,
+        measured: Optional[Path] = None) -> Answer:
+    """Predicts every strategy of a scenario at every point of its sweep.
+
+    scenario    a dict, or the path of a JSON file
+    strategy    only these, by name, beside the baseline and those that are calibrated on
+    executor    "model": closed form, microseconds a row; "sim": SimGrid, every link and rank
+    grain       of a simulation: "merged", or "step" for every message
+    jobs        processes that share the rows; the answer is the same
+    set         keys of the scenario to change first: {"cluster.nodes": 8}
+    objective   "time_to_loss" or "time_to_accuracy", to `target`, by training `curves` (CSV), in
+                place of the time of a step; `measured`: curves by the clock, to compare with
+
+    rows: one a strategy and sweep point, in seconds, bytes and samples a second.
+    """
+    return _ask("run", scenario=scenario, strategy=strategy, executor=executor, grain=grain,
+                jobs=jobs, set=set, objective=objective, target=target, curves=curves,
+                measured=measured)
+
+
+def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[str] = None,
+         emit: Optional[str] = None, take: Optional[str] = None, top: Optional[int] = None,
+         budget: Optional[int] = None, exhaustive: Optional[bool] = None,
+         jobs: Optional[int] = None, set: Optional[Mapping[str, Any]] = None,
+         objective: Optional[str] = None, target: Optional[float] = None,
+         curves: Optional[Path] = None, measured: Optional[Path] = None) -> Answer:
+    """Finds the best strategy for a scenario, and says how good it is.
+
+    scenario    a dict, or the path of a JSON file; its sweep is ignored
+    strategy    the one whose knobs hold where nothing is searched, and to compare with
+    executor    "model": closed form, the best few simulated; "sim": all of them simulated
+    emit        a framework ("pytorch"): json["emitted"] is the best as its configuration
+    take        with emit: the row to write, by its name, in place of the best
+    top         how many of the best are told (5)
+    budget      candidates at most (3000; 0: all)
+    exhaustive  predicts every candidate, also those that the bounds rule out
+    jobs, set, objective, target, curves, measured
+                as for run; curves alone tell where the rows' trainings end
+
+    rows: the best strategies, the best first. made: the best as a table, for
+    syncline.apply.apply(model, optimizer, strategy=answer.made) in a job.
+    """
+    return _ask("tune", scenario=scenario, strategy=strategy, executor=executor, emit=emit,
+                take=take, top=top, budget=budget, exhaustive=exhaustive, jobs=jobs, set=set,
+                objective=objective, target=target, curves=curves, measured=measured)
+
+
+def explain(scenario: Given, *, strategy: Optional[Texts] = None,
+            set: Optional[Mapping[str, Any]] = None) -> Answer:
+    """Says in words what each strategy does, what holds it up, and which changes would gain most.
+
+    scenario    a dict, or the path of a JSON file; its sweep is ignored
+    strategy    only these, by name
+    set         keys of the scenario to change first: {"cluster.nodes": 8}
+
+    rows: one a strategy, with its advice.
+    """
+    return _ask("explain", scenario=scenario, strategy=strategy, set=set)
+
+
+def calibrate(logs: Optional[Union[Path, Sequence[Path]]] = None, *,
+              against: Optional[Union[Path, Sequence[Path]]] = None, name: Optional[str] = None,
+              algorithm: Optional[str] = None, line_rate: Optional[float] = None,
+              factor_from: Optional[Given] = None, workload: Optional[Given] = None,
+              trace: Optional[Path] = None, throughput: Optional[float] = None,
+              kernels: Optional[Given] = None, cluster: Optional[Given] = None,
+              steps: Optional[Given] = None, rows: Optional[Union[Texts, int]] = None,
+              set: Optional[Mapping[str, Any]] = None) -> Answer:
+    """Turns measurements into a cluster, and says how far to trust it.
+
+    logs        of nccl-tests or NCCL's Inspector, all of one cluster: paths. FILE@10x2: 10 nodes of
+                2 GPUs, where the log does not say; FILE:ring, FILE:tree: what NCCL was forced to
+    against     logs to predict, which are not used
+    name        of the cluster ("calibrated")
+    algorithm   what NCCL was forced to in logs that do not say it: "nccl", "ring", "tree"
+    line_rate   Gbit/s that a node's NICs are rated together
+    factor_from cluster of another network, calibrated with a forced tree
+    workload    with `trace`, a CSV file of its backward pass on one GPU, or `throughput`, samples a
+                second on one: the device's rate
+    kernels     what make gpu-check wrote; without logs it goes into `cluster`
+    steps       in place of logs: a scenario whose published rows are measured steps. `rows`: those
+                that are fitted, by name, or the first so many; `set`: keys to change first
+
+    rows: one a size of the logs, a step or a kernel: measured and predicted. made: the cluster; of
+    steps the scenario, with what was found in its cluster.device.
+    """
+    if isinstance(rows, int):
+        rows = str(rows)
+    return _ask("calibrate", logs=logs, against=against, name=name, algorithm=algorithm,
+                line_rate=line_rate, factor_from=factor_from, workload=workload, trace=trace,
+                throughput=throughput, kernels=kernels, cluster=cluster, steps=steps, rows=rows,
+                set=set)
+
+
+def import_job(files: Union[Path, Sequence[Path]], *, cluster: Optional[Given] = None,
+               batch: Optional[int] = None) -> Answer:
+    """Makes a scenario of what a job left behind.
+
+    files       a profiler's trace or a model file; of traces one a rank
+    cluster     in place of what the files tell and what is assumed
+    batch       samples a rank and step, which no trace tells
+
+    rows: the scenario's strategies as predicted. made: the scenario, for run and tune.
+    """
+    return _ask("import_job", files=files, cluster=cluster, batch=batch)
+
+
+_REQUIRED = ("scenario", "files")
+
+
+def _ask(verb: str, **arguments: Any) -> Answer:
+    given = {name: value for name, value in arguments.items()
+             if value is not None or name in _REQUIRED}
+    try:
+        text = _json.dumps(given, default=_plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{verb}(): {error}") from None
+    told = _json.loads(_core.ask(verb, text))
+    if told.get("failed") == "machine":
+        raise MachineError(told["message"])
+    if "failed" in told:
+        raise _input_error(verb, told["message"], told["below"], text)
+    if verb == "tune" and told["made"] is not None:
+        told["made"] = _literal(told["made"])
+    return Answer(told)
+
+
+def _literal(text: str) -> dict:
+    import ast
+    return ast.literal_eval(text)
+
+
+def _plain(value: Any) -> Any:
+    """Of a path its name, of NumPy's numbers and arrays Python's."""
+    if isinstance(value, _os.PathLike):
+        return _os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"found {type(value).__name__}, which JSON has no form for")
+
+
+def _input_error(verb: str, message: str, below: Sequence[str], given: str) -> InputError:
+    """Messages begin with the file, or else with the argument, and then name the place in it."""
+    message = _re.sub(r"^--([a-z-]+)", lambda found: f"{verb}(): " + found[1].replace("-", "_"),
+                      message)
+    parts = message.split(": ")
+    path = None
+    if not parts[0].startswith((f"{verb}()", "the ")):
+        # A path may hold what parts are separated by, and need not be there.
+        starts = [": ".join(parts[:count]) for count in range(1, len(parts))]
+        files = [start for start in starts if _os.path.lexists(start) or _json.dumps(start) in given]
+        if not files:
+            return InputError("\n".join([message, *below]))
+        path = files[-1]
+        parts[:path.count(": ") + 1] = [path]
+    place = parts[1] if len(parts) > 2 else None
+    if place is not None and not _re.fullmatch(r"line \d+|[^\s'\"]+", place):
+        place = None
+    return InputError("\n".join([message, *below]), path, place)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("record", "apply"):
+        return _importlib.import_module(f"syncline.{name}")
+    raise AttributeError(f"module 'syncline' has no attribute '{name}'")
