@@ -7,6 +7,7 @@
 #   include/syncline/core/ its headers
 #   share/syncline/        scenarios: schema, clusters, workloads, published tables
 #   share/                 manual page, completion of three shells, licence, changes
+#   lib/python3.*          syncline for Python, a component of its own
 
 # A build finds its scenarios as an installed program does.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/syncline)
@@ -50,6 +51,7 @@ add_custom_target(syncline_made ALL DEPENDS ${MADE}/syncline.1.gz)
 add_custom_target(syncline_installed DEPENDS syncline syncline_archive syncline_nccl_tuner
                                              syncline_made)
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME syncline)
 install(TARGETS syncline RUNTIME DESTINATION bin)
 install(TARGETS syncline_nccl_tuner LIBRARY DESTINATION lib/syncline/modules)
 if(TARGET syncline_mpi)
@@ -77,5 +79,25 @@ install(FILES cmake/SynclineConfig.cmake ${MADE}/SynclineConfigVersion.cmake
         DESTINATION lib/cmake/Syncline)
 configure_file(cmake/syncline.pc.in ${MADE}/syncline.pc @ONLY)
 install(FILES ${MADE}/syncline.pc DESTINATION lib/pkgconfig)
+
+if(TARGET syncline_module)
+  add_dependencies(syncline_installed syncline_module)
+  # Where Python looks; Debian's shares a folder among versions below /usr, and there alone.
+  string(REGEX MATCH "lib/python[0-9.]+/[a-z]+-packages$" below_usr ${Python_SITEARCH})
+  string(REPLACE lib/python3/ lib/python3.${Python_VERSION_MINOR}/ elsewhere ${below_usr})
+  install(CODE "set(PYTHON_SITE ${elsewhere})
+    if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+      set(PYTHON_SITE ${below_usr})
+    endif()" COMPONENT python)
+  set(PYTHON_SITE "\${PYTHON_SITE}/syncline")
+  install(TARGETS syncline_module LIBRARY DESTINATION ${PYTHON_SITE} COMPONENT python)
+  install(FILES python/syncline/__init__.py DESTINATION ${PYTHON_SITE} COMPONENT python)
+  foreach(name record apply)
+    install(FILES pytorch/syncline_${name}.py DESTINATION ${PYTHON_SITE} RENAME ${name}.py
+            COMPONENT python)
+  endforeach()
+  install(FILES packaging/copyright ${MADE}/changelog.gz DESTINATION share/doc/python3-syncline
+          COMPONENT python)
+endif()
 
 include(cmake/package.cmake)
