@@ -57,22 +57,6 @@ std::string answered(const std::string& verb, const std::string& arguments) {
   }
 }
 
-// No signal between a fork and what the new process makes of signals.
-class SignalsHeldBack {
- public:
-  SignalsHeldBack() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeldBack(const SignalsHeldBack&) = delete;
-  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 // The life of the new process. Nothing of the interpreter is touched: its locks may be held by
 // threads that are not here, its handlers write into files that both processes have.
 [[noreturn]] void serve(int answers, pid_t parent, const std::function<std::string()>& work) {
@@ -106,9 +90,13 @@ class Process {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) failed("pipe");
     const pid_t parent = ::getpid();
-    const SignalsHeldBack held;
+    sigset_t all;  // held back until the new process has no handlers of the interpreter
+    sigset_t before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     process_ = ::fork();
     if (process_ == 0) serve(ends[1], parent, work);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::close(ends[1]);
     answers_ = ends[0];
     if (process_ < 0) {

@@ -3,7 +3,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "core/cost/law.h"
 #include "core/dialect/dialect.h"
 #include "core/dialect/pytorch_apply.h"
-#include "core/dialect/write.h"
 #include "core/files.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
@@ -71,29 +69,29 @@ std::vector<std::string> texts(Reader& arguments, const std::string& key) {
   return all;
 }
 
-// A file of JSON, by its path or as what it holds; `name` stands for it in messages.
+// A file of JSON, by its path or as what it holds.
+const Json& file_at(Reader& arguments, const std::string& key) {
+  const Json& given = arguments.require(key);
+  if (given.is_string() || given.is_object()) return given;
+  arguments.fail(key, "found " + describe(given) + ", expected a dict or the path of a file");
+}
+
 struct Part {
   Json json;
-  std::string name;
+  std::string name;  // in messages
 };
 
 std::optional<Part> part(Reader& arguments, const std::string& key) {
-  const Json* given = arguments.find(key);
-  if (given == nullptr) return std::nullopt;
-  if (given->is_object()) return Part{*given, "the " + key};
-  if (!given->is_string()) {
-    arguments.fail(key, "found " + describe(*given) + ", expected a dict or the path of a file");
-  }
-  const auto path = given->get<std::string>();
+  if (!arguments.has(key)) return std::nullopt;
+  const Json& given = file_at(arguments, key);
+  if (given.is_object()) return Part{given, "the " + key};
+  const auto path = given.get<std::string>();
   return Part{read_json_file(path), path};
 }
 
 // The scenario at `key`, with what `set` changes of it.
 input::Document scenario_at(Reader& arguments, const std::string& key) {
-  const Json& given = arguments.require(key);
-  if (!given.is_string() && !given.is_object()) {
-    arguments.fail(key, "found " + describe(given) + ", expected a dict or the path of a file");
-  }
+  const Json& given = file_at(arguments, key);
   input::Document document = given.is_string() ? input::read_document(given.get<std::string>())
                                                : input::document_of("the scenario", given);
   if (!arguments.has("set")) return document;
@@ -131,13 +129,9 @@ std::vector<std::string> strategies_at(Reader& arguments, const std::string& key
       continue;
     }
     std::vector<std::string> known;
-    std::string list;
-    for (const auto& strategy : scenario.strategies) {
-      known.push_back(strategy.name);
-      list += (list.empty() ? "'" : ", '") + strategy.name + "'";
-    }
+    for (const auto& strategy : scenario.strategies) known.push_back(strategy.name);
     arguments.fail(key, "'" + shortened(name) + "' is no strategy of " + document.file +
-                            did_you_mean(name, known) + "; it has " + list);
+                            did_you_mean(name, known) + "; it has " + Json(known).dump());
   }
   return found;
 }
@@ -232,9 +226,9 @@ tune::TuneOptions search_of(Reader& arguments, const Predictor& predictor) {
 
 // The table that syncline.apply takes; nothing where no file can apply the strategy.
 Json applied(const Scenario& scenario, const Strategy& strategy) {
-  const auto& [workload, cluster] = std::tie(scenario.workload, scenario.cluster);
-  if (!dialect::apply_obstacle(strategy, workload, cluster).empty()) return nullptr;
-  return dialect::apply_table(dialect::as_applied(strategy), workload, cluster);
+  const Cluster& cluster = scenario.cluster;
+  if (!dialect::apply_obstacle(strategy, scenario.workload, cluster).empty()) return nullptr;
+  return dialect::apply_table(dialect::as_applied(strategy), scenario.workload, cluster);
 }
 
 Json tune_to_target(Reader& arguments, const input::Document& document, const Predictor& predictor,
@@ -250,7 +244,9 @@ Json tune_to_target(Reader& arguments, const input::Document& document, const Pr
 Json tune_scenario(Reader& arguments) {
   const Predictor predictor = predictor_of(arguments);
   input::Document document = scenario_at(arguments, "scenario");
-  for (const auto& name : strategies_at(arguments, "strategy", document)) {
+  const std::vector<std::string> chosen = strategies_at(arguments, "strategy", document);
+  if (chosen.size() > 1) arguments.fail("strategy", "found several, expected one");
+  for (const auto& name : chosen) {
     document.root["baseline"] = name;
     if (document.root.contains("search")) document.root["search"]["base"] = name;
   }
@@ -315,8 +311,7 @@ std::optional<calibrate::DeviceFit> device_of(Reader& arguments) {
   const double throughput = arguments.number_or("throughput", 0, {0, 1e12});
   const bool measured = !trace.empty() || throughput > 0;
   if (!workload && !measured) return std::nullopt;
-  if (!workload) arguments.fail("workload", "missing: trace and throughput were measured with one");
-  if (!measured) arguments.fail("workload", "expected trace or throughput, measured with it");
+  if (!workload || !measured) arguments.fail("workload", "goes with trace or throughput of it");
   if (throughput > 0 && !trace.empty()) arguments.fail("trace", "found throughput too: give one");
   if (throughput > 0) {
     return calibrate::device_from_throughput(workload->json, workload->name, throughput);
@@ -355,37 +350,15 @@ Json calibrate_from_steps(Reader& arguments) {
   return told(reports::answer_of(fit), fit.fitted.root);
 }
 
-// Arguments that belong to other measurements than these.
-void refuse(Reader& arguments, const std::string& with, const std::vector<std::string>& others) {
-  for (const auto& key : others) {
-    if (arguments.has(key)) arguments.fail(key, "does not go with " + with);
-  }
-}
-
 Json calibrate_cluster(Reader& arguments) {
-  const std::vector<std::string> of_logs{"logs",      "against",   "name",
-                                         "algorithm", "line_rate", "factor_from",
-                                         "workload",  "trace",     "throughput"};
-  if (arguments.has("steps")) {
-    refuse(arguments, "steps", of_logs);
-    refuse(arguments, "steps", {"kernels", "cluster"});
-    return calibrate_from_steps(arguments);
-  }
-  refuse(arguments, "anything but steps", {"rows", "set"});
+  if (arguments.has("steps")) return calibrate_from_steps(arguments);
   std::optional<calibrate::KernelCosts> kernels;
   if (const auto costs = part(arguments, "kernels")) {
     kernels = calibrate::kernel_costs(costs->json, costs->name);
   }
-  if (arguments.has("logs")) {
-    refuse(arguments, "logs, which make the cluster", {"cluster"});
-    return calibrate_from_logs(arguments, kernels);
-  }
-  if (!kernels) {
-    arguments.fail("logs", "missing, expected at least one, or kernels with a cluster, or steps");
-  }
+  if (arguments.has("logs") || !kernels) return calibrate_from_logs(arguments, kernels);
   const auto cluster = part(arguments, "cluster");
   if (!cluster) arguments.fail("cluster", "missing, expected the cluster that kernels go into");
-  refuse(arguments, "kernels without logs", of_logs);
   arguments.finish();
   return told(reports::answer_of(*kernels),
               calibrate::with_kernel_costs(cluster->json, cluster->name, *kernels));

@@ -176,10 +176,20 @@ def calibrate(logs: Optional[Union[Path, Sequence[Path]]] = None, *,
     """
     if isinstance(rows, int):
         rows = str(rows)
-    return _ask("calibrate", logs=logs, against=against, name=name, algorithm=algorithm,
-                line_rate=line_rate, factor_from=factor_from, workload=workload, trace=trace,
-                throughput=throughput, kernels=kernels, cluster=cluster, steps=steps, rows=rows,
-                set=set)
+    of_logs = dict(against=against, name=name, algorithm=algorithm, line_rate=line_rate,
+                   factor_from=factor_from, workload=workload, trace=trace, throughput=throughput)
+    of_steps = dict(rows=rows, set=set)
+    if steps is not None:
+        _refuse("steps", logs=logs, kernels=kernels, cluster=cluster, **of_logs)
+    elif logs is not None:
+        _refuse("logs", cluster=cluster, **of_steps)
+    elif kernels is not None:
+        _refuse("kernels without logs", **of_logs, **of_steps)
+    else:
+        raise InputError("calibrate(): logs: missing, expected at least one, or kernels with a "
+                         "cluster, or steps", place="logs")
+    return _ask("calibrate", logs=logs, kernels=kernels, cluster=cluster, steps=steps, **of_logs,
+                **of_steps)
 
 
 def import_job(files: Union[Path, Sequence[Path]], *, cluster: Optional[Given] = None,
@@ -193,6 +203,13 @@ def import_job(files: Union[Path, Sequence[Path]], *, cluster: Optional[Given] =
     rows: the scenario's strategies as predicted. made: the scenario, for run and tune.
     """
     return _ask("import_job", files=files, cluster=cluster, batch=batch)
+
+
+def _refuse(beside: str, **others: Any) -> None:
+    """Arguments of calibrate that belong to other measurements."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"calibrate(): {name}: does not go with {beside}", place=name)
 
 
 _REQUIRED = ("scenario", "files")

@@ -281,10 +281,18 @@ class Mistakes(unittest.TestCase):
                 self.assertIn(f"(): {place}: ", str(error))
 
     def test_what_does_not_go_together_is_refused(self):
-        error = self.refused(syncline.calibrate, LOG, cluster=CLUSTER)
-        self.assertEqual(error.place, "cluster")
-        error = self.refused(syncline.calibrate, LOG, steps=STEPS)
-        self.assertEqual(error.place, "logs")
+        for place, call in {
+                "cluster": lambda: syncline.calibrate(LOG, cluster=CLUSTER),
+                "logs": lambda: syncline.calibrate(LOG, steps=STEPS),
+                "rows": lambda: syncline.calibrate(LOG, rows=2),
+                "name": lambda: syncline.calibrate(kernels=KERNELS, cluster=CLUSTER, name="x"),
+                "emit": lambda: syncline.tune(TRAINING, objective="time_to_accuracy", target=0.96,
+                                              curves=CURVES, emit="pytorch"),
+                "strategy": lambda: syncline.tune(FIRST, strategy=["sparse", "one by one"]),
+                "take": lambda: syncline.tune(FIRST, take="sparse")}.items():
+            with self.subTest(place):
+                error = self.refused(call)
+                self.assertEqual((error.path, error.place), (None, place), str(error))
 
     def test_what_json_has_no_form_for_is_refused(self):
         self.assertIn("found set", str(self.refused(syncline.run, {"name": {1}})))
