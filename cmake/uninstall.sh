@@ -16,7 +16,8 @@ echo "$files" | while IFS= read -r file; do
 done
 rm -f "$list"
 # From the innermost folder outwards; rmdir leaves those that hold anything.
-echo "$files" | sed -n 's|^\(.*/[Ss]yncline\)/.*|\1|p' | sort -u | while IFS= read -r folder; do
+echo "$files" | sed -n 's|^\(.*/[Ss]yncline\)/.*|\1|p; s|^\(.*/python3-syncline\)/.*|\1|p' | sort -u | while IFS= read -r folder; do
+  rm -rf "$destdir$folder/__pycache__"  # what Python compiled
   [ ! -d "$destdir$folder" ] || find "$destdir$folder" -depth -type d -exec rmdir {} + 2>/dev/null || true
 done
 echo "removed $(echo "$files" | grep -c .) files"

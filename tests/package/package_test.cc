@@ -193,6 +193,14 @@ TEST_F(Package, WhatWasInstalledIsRemoved) {
   test::write_text(below + "/bin/other", "");
   ASSERT_EQ(make("install").code, 0);
   EXPECT_TRUE(fs::exists(below + "/bin/syncline"));
+  std::vector<fs::path> imported;
+  for (const auto& entry : fs::recursive_directory_iterator(below + "/lib")) {
+    if (entry.path().filename() == "__init__.py") imported.push_back(entry.path().parent_path());
+  }
+  for (const auto& folder : imported) {
+    fs::create_directory(folder / "__pycache__");
+    test::write_text((folder / "__pycache__" / "__init__.pyc").string(), "");
+  }
   const Ran removed = make("uninstall");
   EXPECT_EQ(removed.code, 0) << removed.err;
   std::vector<std::string> left;
